@@ -26,7 +26,7 @@ describe("the reasons of refusals", () => {
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
     // Texts of failures that were made here before, or are kept in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
-      "application/lanes/requests/Delays.ts",
+      "application/request/Delays.ts",
       "application/prepare/given/ExternalProofs.ts",
       "application/request/Answer.ts",
       "application/request/Elements.ts"

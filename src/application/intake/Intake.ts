@@ -122,7 +122,11 @@ const acceptanceOf = (
   failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
   note: noteOf(existing),
   metadata: caller.metadata ?? {},
-  schedule: waiting.size === 0 ? null : NotBegun.schedule(waiting, { timestamp }, now)
+  // Else some of what is not opened is due.
+  schedule:
+    waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
+      ? NotBegun.schedule(waiting, { timestamp }, now)
+      : null
 })
 
 export const make = (options: {
@@ -132,8 +136,8 @@ export const make = (options: {
     readonly accountId: AccountId
     readonly elements: number
   }) => Effect.Effect<void, Failure>
-  /** Rings the bell of a lane: it has accepted ops. */
-  readonly ring: (lane: Lane) => Effect.Effect<void>
+  /** Rings the bell of a lane: it has accepted ops, or requests of which something is to be opened. */
+  readonly ring: (lane: Lane, hasUnopened: boolean) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts | Payers> =>
   Effect.gen(function* () {
     const { enterWaiting, requestJournal, ring } = options
@@ -230,7 +234,10 @@ export const make = (options: {
                 ),
               onSuccess: (results) =>
                 Effect.andThen(
-                  ring(lane),
+                  ring(
+                    lane,
+                    ready.some(({ acceptance }) => acceptance.unopened > 0)
+                  ),
                   Effect.sync(() => {
                     for (const [place, { one }] of ready.entries()) {
                       const result = results[place]

@@ -4,7 +4,6 @@ import * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
-import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Look, Seen } from "../ports/journal/Records.js"
@@ -14,8 +13,9 @@ import * as Call from "../prepare/Call.js"
 import type { Shared } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Sift from "../prepare/ops/Sift.js"
+import * as Slices from "../prepare/ops/Slices.js"
 import * as Prepare from "../prepare/Prepare.js"
-import type * as Preparing from "../prepare/Preparing.js"
+import * as Preparing from "../prepare/Preparing.js"
 import * as Snapshot from "../prepare/Snapshot.js"
 import * as Wallets from "../prepare/wallets/Wallets.js"
 import type { Caller } from "../request/Caller.js"
@@ -36,12 +36,17 @@ export interface TakenKey {
   readonly key: bigint
 }
 
+/** A request whose caller does not wait is opened by its lane, slice by slice, when it is large. */
+const isLarge = ({ calls, mayWait }: Pick<Offer, "calls" | "mayWait">): boolean =>
+  mayWait && calls.length > Slices.size
+
 /** What the journal is asked for them. */
 export const question = (offers: ReadonlyArray<Offer>): Look => ({
   idempotency: offers.flatMap(({ caller: { idempotency }, context, endpoint }) =>
     idempotency == null ? [] : [{ accountId: context.accountId, endpoint, key: idempotency.key }]
   ),
-  spaces: spacesOf(offers)
+  // What is opened later has its keys then.
+  spaces: spacesOf(offers.filter((offer) => !isLarge(offer)))
 })
 
 const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
@@ -78,14 +83,21 @@ export interface Input<C extends Call.Call = Call.Call> {
   readonly take: (space: NonceSpace, epoch: bigint) => bigint | null
 }
 
-/** Most calls of a request that are measured before it is accepted; a larger one is opened by its lane, slice by slice. */
-const mostMeasured = 256
-
 /** Most elements that a refusal names. */
 const mostNamed = 32
 
-const callsOf = (offers: ReadonlyArray<Offer<Call.OpCall>>): ReadonlyArray<WalletCalls.Call> =>
-  offers.flatMap(({ calls }) => calls.map(({ data, to, value }) => ({ target: to, value, data })))
+/** What holds dependent ops of one transaction to each other; null: nothing has to. */
+const ledgerOf = ({ connection: { profile } }: Shared): Address | null =>
+  profile.remoteBundler === null ? profile.ledger : null
+
+const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.OpCall>>) =>
+  Snapshot.read(
+    context,
+    walletsOf(offers),
+    offers.flatMap(({ calls }) => calls.map(({ data, to, value }) => ({ target: to, value, data }))),
+    offers.every(({ calls }) => calls.every(Sift.isTimeless)) ? "recent" : "now",
+    offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody)))
+  )
 
 const busy: ElementFailure = elementFailure("wallet_busy")
 
@@ -118,58 +130,65 @@ const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>)
   return { ...offer, calls: offer.calls.filter(({ index }) => !failed.has(index)), failed }
 }
 
-/** A large request is accepted as a whole, unless something is found that keeps an element from being done at any time. */
-const checked = (input: Sift.Input) =>
-  Effect.map(Prepare.check(input), ([only]) =>
-    only === undefined
-      ? []
-      : [
-          Result.flatMap(only, (failed): Result.Result<Preparing.Prepared, Failure> => {
-            if (failed.size === 0)
-              return Result.succeed({
-                ops: [],
-                failed,
-                waiting: new Map(),
-                funds: [],
-                deployments: [],
-                existing: []
-              })
-            const named = [...failed].sort(([one], [other]) => one - other).slice(0, mostNamed)
-            return Result.fail(refuseAll("operations", new Map(named), {}))
-          })
-        ]
-  )
+/** It is accepted as a whole, unless something is found that keeps an element from being done at any time. */
+const unopened = ({
+  context,
+  offers
+}: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const [offer] = offers
+    if (offer === undefined || offers.length > 1)
+      return yield* Effect.die(new Error("a large request has a run of its own"))
+    const { calls } = offer
+    const dependencies = Call.dependencies(calls)
+    if (Dependencies.any(dependencies))
+      yield* Links.present(ledgerOf(context), dependencies, context.connection)
+    const byIndex = new Map(calls.map((call) => [call.index, call]))
+    const failed = new Map<number, ElementFailure>()
+    const waiting = new Map<number, number>()
+    let timestamp = 0
+    for (const slice of Slices.of(
+      dependencies,
+      [...byIndex.keys()],
+      (index) => byIndex.get(index)?.wallet ?? context.entryPoint
+    )) {
+      const batch = { ...offer, calls: slice.flatMap((index) => byIndex.get(index) ?? []) }
+      const snapshot = yield* snapshotOf(context, [batch])
+      timestamp = snapshot.block.timestamp
+      const [checked] = yield* Prepare.check({ context, snapshot, batches: [batch], nonceOf: Again.ownNonce })
+      if (checked === undefined) continue
+      const found = yield* Effect.fromResult(checked)
+      for (const [index, failure] of found.failed) failed.set(index, failure)
+      for (const [index, time] of found.waiting) waiting.set(index, time)
+    }
+    const named = [...failed].sort(([one], [other]) => one - other).slice(0, mostNamed)
+    if (named.length > 0) return yield* Effect.fail(refuseAll("operations", new Map(named), {}))
+    return { timestamp, batches: [Result.succeed({ ...Preparing.nothing, waiting })] }
+  })
 
 /** Calls that the service makes ops of, under nonce keys that are free. */
 const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { context, offers } = input
+    if (offers.some(isLarge)) return yield* unopened(input)
     const { connection, payer } = context
     const wallets = walletsOf(offers)
     const isTimeless = offers.every(({ calls }) => calls.every(Sift.isTimeless))
     const linked = offers.find(({ calls }) => Dependencies.any(Call.dependencies(calls)))
-    const ledger = connection.profile.remoteBundler === null ? connection.profile.ledger : null
     const read = Effect.map(
       Effect.all(
         [
-          Snapshot.read(
-            context,
-            wallets,
-            callsOf(offers),
-            isTimeless ? "recent" : "now",
-            offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody)))
-          ),
+          snapshotOf(context, offers),
           linked === undefined
             ? Effect.void
-            : Links.present(ledger, Call.dependencies(linked.calls), connection)
+            : Links.present(ledgerOf(context), Call.dependencies(linked.calls), connection)
         ],
         { concurrency: "unbounded" }
       ),
       ([snapshot]) => snapshot
     )
-    const isLarge = offers.some(({ calls }) => calls.length > mostMeasured)
     // What has changed since is asked for along with the measurement on what has not.
-    const last = isTimeless && !isLarge ? yield* Snapshot.lastSeen(context, wallets) : null
+    const last = isTimeless ? yield* Snapshot.lastSeen(context, wallets) : null
     const first = last === null ? yield* read : null
     let keys = keysOf(input, first ?? last ?? { wallets: new Map() })
     const inputOn = (snapshot: Snapshot.Snapshot): Sift.Input => ({
@@ -189,25 +208,22 @@ const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerR
     if (isOfOtherEpochs(keys, snapshot)) keys = keysOf(input, snapshot)
     const ready = inputOn(snapshot)
     const isBusy = ({ calls, isPatient }: Input<Call.OpCall>["offers"][number]) =>
-      isPatient && !isLarge && calls.some(({ wallet }) => !keys.has(wallet))
+      isPatient && calls.some(({ wallet }) => !keys.has(wallet))
     const todo = [...offers.keys()].filter((place) => {
       const offer = offers[place]
       return offer !== undefined && !isBusy(offer)
     })
-    const made = isLarge
-      ? yield* checked({ ...ready, batches: offers })
-      : yield* Prepare.prepare({
-          ...ready,
-          batches: todo.flatMap((place) => ready.batches[place] ?? []),
-          early: todo.map((place) => early[place] ?? null)
-        })
+    const made = yield* Prepare.prepare({
+      ...ready,
+      batches: todo.flatMap((place) => ready.batches[place] ?? []),
+      early: todo.map((place) => early[place] ?? null)
+    })
     const byPlace = new Map(todo.map((place, position) => [place, made[position]]))
     return {
       timestamp: snapshot.block.timestamp,
       batches: offers.map((offer, place) => {
         const own = byPlace.get(place)
         if (own === undefined) return "busy"
-        if (isLarge) return own
         const { failed } = withKeys(offer, keys)
         return Result.map(own, (prepared) =>
           failed.size === 0 ? prepared : { ...prepared, failed: new Map([...failed, ...prepared.failed]) }
@@ -219,12 +235,6 @@ const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerR
 /** What the calls of a request are; those of one without any are operations. */
 export const kindOf = ({ calls: [first] }: Pick<Offer, "calls">): Call.Call["kind"] => first?.kind ?? "op"
 
-/** The nonces of calls that bring theirs: an op that was handed out, and a wallet's first one. */
-const nonceOf = (call: Call.Call): Preparing.Nonce =>
-  call.kind === "given"
-    ? { key: Nonce.keyOf(call.op.nonce), sequence: Nonce.sequenceOf(call.op.nonce) }
-    : { key: 0n, sequence: 0n }
-
 const isOp = (call: Call.Call): call is Call.OpCall => call.kind === "op"
 
 /** Prepares requests of one kind, in the order in which they are given. */
@@ -232,5 +242,5 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Servic
   const { context, offers } = input
   return offers.every((offer) => kindOf(offer) === "op")
     ? ofOps({ ...input, offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) })) })
-    : Again.prepare({ context, batches: offers, nonceOf })
+    : Again.prepare({ context, batches: offers, nonceOf: Again.ownNonce })
 }

@@ -1,22 +1,26 @@
 import * as Effect from "effect/Effect"
-import type * as Result from "effect/Result"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Failure } from "../request/Failure.js"
-import type { Call, CreationCall, GivenCall, OpCall } from "./Call.js"
+import { type Call, type CreationCall, dependencies, type GivenCall, type OpCall } from "./Call.js"
 import * as Creation from "./Creation.js"
 import * as Given from "./given/Given.js"
 import type { Shared } from "./OpContext.js"
 import * as Prepare from "./Prepare.js"
 import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
+import * as Wallets from "./wallets/Wallets.js"
 
-/** Calls whose nonces are known already: those that come with theirs, and accepted ones that are prepared again. */
+/** Calls of any kind that are prepared by themselves: those that come with their nonces, and those of accepted requests. */
 
-/** Calls of any kind; all of them are of one. */
+/** Calls of any kind; those of a batch are of one. */
 export interface Input {
   readonly context: Shared
   readonly batches: ReadonlyArray<Preparing.Batch>
@@ -41,6 +45,12 @@ const isByPasskeys = (call: Call): boolean =>
   (call.kind === "given" && call.evidence._tag === "assertion") ||
   (call.kind === "creation" && call.making !== null && call.making.config.passkeys.length > 0)
 
+/** The nonces of calls that bring theirs: an op that was handed out, and a wallet's first one. */
+export const ownNonce = (call: Call): Preparing.Nonce =>
+  call.kind === "given"
+    ? { key: Nonce.keyOf(call.op.nonce), sequence: Nonce.sequenceOf(call.op.nonce) }
+    : { key: 0n, sequence: 0n }
+
 const only = <C extends Call>(
   { context, batches, nonceOf }: Input,
   snapshot: Snapshot.Snapshot,
@@ -56,27 +66,95 @@ const isOp = (call: Call): call is OpCall => call.kind === "op"
 const isGiven = (call: Call): call is GivenCall => call.kind === "given"
 const isCreation = (call: Call): call is CreationCall => call.kind === "creation"
 
+const read = ({ batches, context }: Pick<Input, "batches" | "context">) => {
+  const calls = batches.flatMap((batch) => batch.calls)
+  return Snapshot.read(
+    context,
+    Preparing.walletsOf(batches),
+    calls.flatMap(walletCallsOf),
+    "now",
+    calls.some(isByPasskeys)
+  )
+}
+
+const ofKind = (
+  kind: Call["kind"],
+  input: Input,
+  snapshot: Snapshot.Snapshot
+): Effect.Effect<Made["batches"], Failure, Services> => {
+  switch (kind) {
+    case "op":
+      return Prepare.prepare(only(input, snapshot, isOp))
+    case "given":
+      return Given.prepare(only(input, snapshot, isGiven))
+    case "creation":
+      return Creation.prepare(only(input, snapshot, isCreation))
+    case "direct":
+      return Effect.die(new Error("a transaction of the signer's own is prepared by itself"))
+  }
+}
+
+/** Requests of one account may share their settings, and ask for calls of other kinds. */
+const prepareOn = (
+  snapshot: Snapshot.Snapshot,
+  input: Input
+): Effect.Effect<Made["batches"], Failure, Services> =>
+  Effect.gen(function* () {
+    const made = input.batches.map(
+      (): Result.Result<Preparing.Prepared, Failure> => Result.succeed(Preparing.nothing)
+    )
+    const kindOf = (place: number) => input.batches[place]?.calls[0]?.kind
+    for (const [kind, places] of Map.groupBy(made.keys(), kindOf)) {
+      if (kind === undefined) continue
+      const own = { ...input, batches: places.flatMap((place) => input.batches[place] ?? []) }
+      for (const [position, result] of (yield* ofKind(kind, own, snapshot)).entries())
+        made[places[position] ?? -1] = result
+    }
+    return made
+  })
+
+/** Calls under nonces that are known already. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
-    const calls = input.batches.flatMap((batch) => batch.calls)
-    const snapshot = yield* Snapshot.read(
-      input.context,
-      Preparing.walletsOf(input.batches),
-      calls.flatMap(walletCallsOf),
-      "now",
-      calls.some(isByPasskeys)
-    )
-    const made = (batches: Made["batches"]): Made => ({ batches, timestamp: snapshot.block.timestamp })
-    switch (calls[0]?.kind) {
-      case undefined:
-        return made([])
-      case "op":
-        return made(yield* Prepare.prepare(only(input, snapshot, isOp)))
-      case "given":
-        return made(yield* Given.prepare(only(input, snapshot, isGiven)))
-      case "creation":
-        return made(yield* Creation.prepare(only(input, snapshot, isCreation)))
-      case "direct":
-        return yield* Effect.die(new Error("a transaction of the signer's own is prepared by itself"))
-    }
+    const snapshot = yield* read(input)
+    return { batches: yield* prepareOn(snapshot, input), timestamp: snapshot.block.timestamp }
+  })
+
+/**
+ * The same calls without what can not be done before those wallets have a nonce key: nothing is parted that depends on each
+ * other.
+ */
+const without = <B extends Preparing.Batch>(batch: B, isBusy: (wallet: Address) => boolean): B => {
+  const busy = batch.calls.filter(({ wallet }) => isBusy(wallet))
+  if (busy.length === 0) return batch
+  const components = Dependencies.components(dependencies(batch.calls))
+  const away = new Set(busy.map(({ index }) => components[index]))
+  return { ...batch, calls: batch.calls.filter(({ index }) => !away.has(components[index])) }
+}
+
+/**
+ * Accepted calls that have no nonces yet. Those of a wallet share a key in their order; what no key is left for is in none of
+ * the answers.
+ *
+ * `take` gives a nonce key of the wallet's epoch that nothing under way has; null: there is none.
+ */
+export const open = ({
+  batches,
+  context,
+  take
+}: Pick<Input, "batches" | "context"> & {
+  readonly take: (wallet: Address, epoch: bigint) => bigint | null
+}): Effect.Effect<Made["batches"], Failure, Services> =>
+  Effect.gen(function* () {
+    const snapshot = yield* read({ batches, context })
+    const keys = new Map<Address, bigint | null>()
+    for (const call of batches.flatMap(({ calls }) => calls))
+      if (call.kind === "op" && !keys.has(call.wallet))
+        keys.set(call.wallet, take(call.wallet, Wallets.epochOf(snapshot.wallets.get(call.wallet))))
+    return yield* prepareOn(snapshot, {
+      context,
+      batches: batches.map((batch) => without(batch, (wallet) => keys.get(wallet) === null)),
+      nonceOf: (call) =>
+        call.kind === "op" ? { key: keys.get(call.wallet) ?? 0n, sequence: null } : ownNonce(call)
+    })
   })

@@ -10,7 +10,6 @@ import * as Funding from "../pay/Funding.js"
 import * as Payer from "../pay/Payer.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
-import type { ElementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import * as CreatedContracts from "./estimate/CreatedContracts.js"
@@ -221,11 +220,11 @@ const prepareOn = (
     return { made, timestamp }
   })
 
-/** Why calls of each batch can not be executed at any time, as far as it can be told without measuring them. */
+/** Which calls of each batch can not be executed at any time, as far as it can be told without measuring them, and which wait. */
 export const check = (
   input: Sift.Input
 ): Effect.Effect<
-  ReadonlyArray<Result.Result<ReadonlyMap<number, ElementFailure>, Failure>>,
+  ReadonlyArray<Result.Result<Pick<Preparing.Prepared, "failed" | "waiting">, Failure>>,
   Failure,
   ChainFacts
 > =>
@@ -236,7 +235,7 @@ export const check = (
         const sifted = Sift.of(input, batch, lastSecond)
         if (Result.isFailure(sifted)) return Result.fail(sifted.failure)
         yield* failUncalled(input, sifted.success)
-        return Result.succeed(sifted.success.failed)
+        return sifted
       })
     )
   })

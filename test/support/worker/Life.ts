@@ -80,6 +80,7 @@ export const begin = async (
         }),
         preparing,
         refused: () => Effect.void,
+        unopened: preparing.unopened,
         revertOf: (op, data) => preparing.revertOf(op.op, data),
         affected: (requestIds) => Effect.sync(() => void told.push(...requestIds))
       })

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -214,9 +215,44 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
       return op
     }
 
+    /** By request, its elements that have no ops, and when they are due, Unix milliseconds; null: at once. */
+    const unopened = new Map<string, { left: ReadonlyArray<number>; dueAt: number | null }>()
+    const isDue = ({
+      dueAt,
+      left
+    }: {
+      readonly left: ReadonlyArray<number>
+      readonly dueAt: number | null
+    }) => Effect.map(Clock.currentTimeMillis, (now) => left.length > 0 && (dueAt === null || dueAt <= now))
+    let asked = 0
+
     const preparing: Preparing = {
       contextOf: () => Effect.succeed(context),
       anew: () => Effect.die(new Error("no op needs another key")),
+      open: (_, requests) =>
+        Effect.suspend(() =>
+          node.error === null
+            ? Effect.succeed(
+                new Map(
+                  requests.map(({ requestId }) => [
+                    requestId,
+                    Result.succeed({
+                      requestId,
+                      ops: (unopened.get(requestId)?.left ?? [])
+                        .slice(0, 256)
+                        .map((index) =>
+                          prepared(index, Make.address(0x20000 + index), 0n, { requestId, index })
+                        ),
+                      failed: [],
+                      funds: [],
+                      deployments: [],
+                      schedule: null
+                    })
+                  ])
+                )
+              )
+            : Effect.fail({ _tag: "Obstacle" as const, why: node.error.message })
+        ),
       again: (_, ops) =>
         Effect.sync(
           () =>
@@ -263,6 +299,37 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
         read: (_, __, nonces) => Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) })))
       },
       laneJournal: { takeOver: () => Effect.void },
+      requestJournal: {
+        unopened: (_, limit) =>
+          Effect.gen(function* () {
+            asked += 1
+            const due = yield* Effect.filter([...unopened], ([, request]) => isDue(request))
+            return due.slice(0, limit).map(([requestId, { left }]) => ({
+              requestId,
+              accountId: Make.alice,
+              endpoint: "execute",
+              contextDigest: "digest",
+              unopened: left.length,
+              acceptedAt: 0
+            }))
+          }),
+        nextDue: () =>
+          Effect.sync(() => {
+            const times = [...unopened.values()].flatMap(({ dueAt, left }) =>
+              dueAt === null || left.length === 0 ? [] : [dueAt]
+            )
+            return times.length === 0 ? null : Math.min(...times)
+          }),
+        openElements: (_, { ops, requestId }) =>
+          Effect.sync(() => {
+            const request = unopened.get(requestId)
+            if (request === undefined) return { _tag: "over" }
+            const gone = new Set(ops.map(({ index }) => index))
+            request.left = request.left.filter((index) => !gone.has(index))
+            for (const op of ops) accept(1_000 + op.index, { wallet: op.space.wallet, prepared: op })
+            return { _tag: "accepted" }
+          })
+      },
       claims: {
         take: () => Effect.sync(() => owners.has("me")),
         holding: () => ({ ...Make.lane, epoch: 1 })
@@ -319,6 +386,9 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
       lacked,
       ours,
       told,
+      unopened,
+      /** How often the journal was asked for elements that are to be opened. */
+      looks: () => asked,
       wake: worker.wake(Make.lane),
       /** A block takes everything that waits; each of their ops lands whose nonce is due. */
       mine: Effect.suspend(() => {

@@ -479,7 +479,7 @@ export const accept =
 
 type OpenRow = Pick<
   Requests.Row,
-  "account_id" | "cancelled" | "decision" | "due_at" | "failed" | "held" | "state"
+  "account_id" | "cancelled" | "decision" | "failed" | "held" | "not_before" | "state"
 > & { readonly unopened: number | null; readonly elements: number }
 
 /** Of an opening what is not there yet: elements that have a row are opened. */
@@ -494,7 +494,7 @@ const writeOpening = (
     const { failed, ops, requestId, schedule } = opening
     yield* Claims.fence(store, lane)
     const [row] = yield* store.sql<OpenRow>`
-      select account_id, cancelled, decision, due_at, failed, held, state, unopened, elements from requests
+      select account_id, cancelled, decision, failed, held, not_before, state, unopened, elements from requests
       where request_id = ${requestId} ${store.forUpdate}`
     if (row === undefined) return yield* Store.refuse("the request was not accepted")
     const over: Records.AcceptanceResult = { _tag: "over" }
@@ -523,7 +523,7 @@ const writeOpening = (
       where request_id = ${requestId}`
     if (failed.length > 0) yield* Requests.writeFailed(store, requestId, Requests.merged(known, failed))
     yield* writeRest(store, [part])
-    if (schedule !== null && row.due_at === null)
+    if (schedule !== null && Number(row.not_before) !== schedule.notBefore)
       yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } }])
     return accepted
   })

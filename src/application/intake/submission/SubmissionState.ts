@@ -1,5 +1,5 @@
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
-import * as Delays from "../../lanes/requests/Delays.js"
+import * as Delays from "../../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Backoff from "../../runtime/Backoff.js"

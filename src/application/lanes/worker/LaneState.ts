@@ -46,8 +46,8 @@ export type Found =
 
 /** What the journal and the chain know of nonces that have no transaction here. */
 export interface Known {
-  /** All nonces of the lane below this one are known, or were used before `since`, Unix milliseconds. */
-  readonly from: (lane: Lane, context: Context, since: number) => Effect.Effect<bigint, Obstacle>
+  /** All nonces of the lane below this one are known, or were used before its oldest open request was accepted. */
+  readonly from: (lane: Lane, context: Context) => Effect.Effect<bigint, Obstacle>
   /**
    * Reads the transactions that have used these nonces, and records what they did of accepted work. Those that are missing in the
    * answer could not be read.
@@ -87,6 +87,7 @@ export interface Dependencies {
   readonly known: Known
   readonly expiry: Expiry
   readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
+  readonly requestJournal: Pick<RequestJournal["Service"], "nextDue" | "openElements" | "unopened">
   readonly claims: Pick<LaneClaims, "holding" | "take">
   readonly inFlight: InFlight
   readonly monitor: Pick<TransactionMonitor, "leave" | "watch">
@@ -109,6 +110,12 @@ export interface Dependencies {
 /** Names the lane among what pauses. */
 export const whole = "lane"
 
+/** Names a request of which nothing can be opened now. */
+export const requestKey = (requestId: string): `request ${string}` => `request ${requestId}`
+
+/** What pauses: the lane, one of its requests, or an op. */
+export type PauseKey = OpId | typeof whole | ReturnType<typeof requestKey>
+
 /** What was handed to somebody else's bundler. */
 export interface Handed {
   /** Nonce keys of which the bundler was given an op and has not answered. */
@@ -130,7 +137,7 @@ export interface State {
   readonly lane: Lane
   epoch: number | null
   queue: Queue.Queue<Bundle.Held>
-  pauses: Pauses.Pauses<OpId | typeof whole>
+  pauses: Pauses.Pauses<PauseKey>
   standings: Map<string, Rejection.State>
   /** Components of the next bundle at most. */
   most: number
@@ -146,6 +153,8 @@ export interface State {
   reconcile: Reconcile.State
   /** When its requests are held against the time again, by `MonotonicTime`. */
   expiresAt: number
+  /** When the journal is asked for elements that are to be opened, by `MonotonicTime`; null: when it is said that there are some. */
+  opensAt: number | null
   /** All nonces below are known; null: that was not asked yet. */
   knownTo: bigint | null
   /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */
@@ -165,7 +174,10 @@ export interface Work extends Dependencies {
   readonly state: State
 }
 
-export const pause = (state: State, keys: Iterable<OpId | typeof whole>, why: string) =>
+export const requestKeys = ({ pauses }: State): ReadonlyArray<PauseKey> =>
+  [...pauses.keys()].filter((key) => typeof key === "string" && key !== whole)
+
+export const pause = (state: State, keys: Iterable<PauseKey>, why: string) =>
   Effect.map(MonotonicTime.millis, (now) => {
     state.pauses = Pauses.paused(state.pauses, keys, why, now)
   })

@@ -66,6 +66,7 @@ export interface Options {
   readonly following: Following
   readonly claims: Pick<LaneClaims, "holding" | "take">
   readonly preparing: Preparing
+  readonly unopened: Strays.Dependencies["unopened"]
   readonly revertOf: Dependencies["revertOf"]
   /** Something has become of these requests. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
@@ -191,7 +192,7 @@ export const follow = ({
     } satisfies Following
   })
 
-export const make = ({ affected, claims, following, preparing, refused, revertOf }: Options) =>
+export const make = ({ affected, claims, following, preparing, refused, revertOf, unopened }: Options) =>
   Effect.gen(function* () {
     const { inFlight, lanes, monitor, remoteOps } = following
     const scope = yield* Scope.Scope
@@ -226,7 +227,8 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
             )
           )
       },
-      known: Strays.make({ opJournal, recoveryJournal, transactionJournal }),
+      requestJournal,
+      known: Strays.make({ opJournal, recoveryJournal, requestJournal, transactionJournal, unopened }),
       expiry: {
         mayExpire: (yield* ClockTrust).mayExpire,
         overdue: requestJournal.overdue,

@@ -1,25 +1,30 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Trees from "../../../domain/erc4337/Dependencies.js"
 import * as Nonces from "../../../domain/erc4337/Nonce.js"
+import * as Address from "../../../domain/primitives/Address.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
-import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
-import type { Body, Op, OpId } from "../../ports/journal/Records.js"
+import type { Body, Op, Opening, OpId, Unopened } from "../../ports/journal/Records.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Signer } from "../../ports/Signers.js"
 import * as Again from "../../prepare/Again.js"
-import type * as Call from "../../prepare/Call.js"
+import * as Call from "../../prepare/Call.js"
 import type * as OpContext from "../../prepare/OpContext.js"
-import type { Nonce } from "../../prepare/Preparing.js"
+import * as NotBegun from "../../prepare/ops/NotBegun.js"
+import * as Sift from "../../prepare/ops/Sift.js"
+import * as Slices from "../../prepare/ops/Slices.js"
+import { type Batch, type Prepared as Made, type Nonce, nothing } from "../../prepare/Preparing.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
+import * as Delays from "../../request/Delays.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
-import * as Delays from "../requests/Delays.js"
 import type { Context, Obstacle, Prepared, Preparing } from "./rules/Context.js"
 import { obstacle } from "./rules/Context.js"
 
-/** Prepares accepted ops again, out of the bodies of their requests, by the function that prepared them before. */
+/** Prepares what was accepted, out of the bodies of its requests, by the functions that prepare what is not. */
 
 /** What an accepted request asks for. */
 export interface Source {
@@ -37,8 +42,7 @@ export interface Dependencies {
   readonly deployer: Context["deployer"]
 }
 
-const asObstacle = (error: Obstacle | ChainRpcError): Obstacle =>
-  error._tag === "Obstacle" ? error : obstacle(error.message)
+const busy = obstacle("a wallet has no free nonce key")
 
 const ofFailure = (failure: Failure): Obstacle => obstacle(failure.message)
 
@@ -53,8 +57,80 @@ const ofRequest = (failure: Failure): Prepared =>
 /** Contexts are remembered by their digest: a restart reads one body for each, and no more. */
 const most = 1_024
 
+/** Elements of the requests that are remembered: one that is opened slice by slice is not read for each of them. */
+const mostElements = 16_384
+
 interface Known extends Context {
   readonly shared: OpContext.Shared
+}
+
+/** What of a request is prepared next, of what is not opened. */
+interface Todo {
+  readonly left: ReadonlyArray<Call.Call>
+  /** See `Preparing.Prepared`. */
+  readonly waiting: ReadonlyMap<number, number>
+  readonly batch: Batch
+}
+
+/** Those of the calls that have neither come to something nor to nothing. */
+const unopenedOf = (
+  { failed, opened }: Pick<Body, "failed" | "opened">,
+  calls: ReadonlyArray<Call.Call>
+): ReadonlyArray<Call.Call> => {
+  const gone = new Set([...opened, ...failed.map(({ index }) => index)])
+  return calls.filter(({ index }) => !gone.has(index))
+}
+
+/** As many of these calls as are prepared at once. */
+const firstOf = (calls: ReadonlyArray<Call.Call>): ReadonlyArray<Call.Call> => {
+  if (calls.length <= Slices.size) return calls
+  const byIndex = new Map(calls.map((call) => [call.index, call]))
+  const [first = []] = Slices.of(
+    Call.dependencies(calls),
+    [...byIndex.keys()],
+    (index) => byIndex.get(index)?.wallet ?? Address.zero
+  )
+  return first.flatMap((index) => byIndex.get(index) ?? [])
+}
+
+/** What is wrong with a request as a whole is wrong with each of its elements, unless it passes. */
+const whole = (
+  { batch: { calls } }: Todo,
+  result: Result.Result<Made, Failure>
+): Result.Result<Made, Obstacle> => {
+  if (Result.isSuccess(result)) return Result.succeed(result.success)
+  const { failure } = result
+  if (Delays.ofFailure(failure) !== null) return Result.fail(ofFailure(failure))
+  const own = Delays.asElement(failure)
+  return Result.succeed({ ...nothing, failed: new Map(calls.map(({ index }) => [index, own])) })
+}
+
+/** What has become of prepared elements. What only delays one leaves it unopened, with what hangs together with it. */
+const opening = (
+  { batch: { calls, requestId }, left, waiting }: Todo,
+  { deployments, failed, funds, ops, waiting: early }: Made,
+  { now, timestamp }: { readonly now: number; readonly timestamp: number }
+): Result.Result<Opening, Obstacle> => {
+  const delays = [...failed].filter(([, failure]) => Delays.isPassing(failure))
+  const components = delays.length === 0 ? [] : Trees.components(Call.dependencies(calls))
+  const away = new Set(delays.map(([index]) => components[index]))
+  const goes = (index: number) => delays.length === 0 || !away.has(components[index])
+  const own = {
+    requestId,
+    ops: ops.filter(({ index }) => goes(index)),
+    failed: [...failed].flatMap(([index, failure]) => (goes(index) ? [{ index, ...failure }] : [])),
+    funds,
+    deployments
+  }
+  const done = new Set([...own.ops, ...own.failed].map(({ index }) => index))
+  const rest = left.filter(({ index }) => !done.has(index))
+  const times = new Map([...waiting, ...early])
+  if (rest.length > 0 && rest.every(({ index }) => times.has(index)))
+    return Result.succeed({ ...own, schedule: NotBegun.schedule(times, { timestamp }, now) })
+  const [why] = delays
+  return done.size > 0
+    ? Result.succeed({ ...own, schedule: null })
+    : Result.fail(why === undefined ? busy : obstacle(why[1].message))
 }
 
 export const make = ({
@@ -62,29 +138,48 @@ export const make = ({
   read,
   requestJournal
 }: Dependencies): Effect.Effect<
-  Preparing & { readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string> },
+  Preparing & {
+    readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string>
+    /** Calls of these requests that have no ops yet, whenever they are due. */
+    readonly unopened: (
+      requestIds: ReadonlyArray<string>,
+      chainId: bigint
+    ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<Call.OpCall>>, Obstacle>
+  },
   never,
   Again.Services
 > =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Again.Services>()
     const contexts = new Lru<string, Known>(most)
+    const known = new Lru<string, Source>(mostElements, ({ calls }) => calls.length)
+
+    const bodiesOf = (requestIds: ReadonlyArray<string>) =>
+      Effect.mapError(requestJournal.bodies(requestIds), ({ message }) => obstacle(message))
+
+    const sourceIn = (body: Body, chainId: bigint): Effect.Effect<Source, Obstacle> =>
+      Effect.suspend(() => {
+        const before = known.get(body.requestId)
+        if (before !== undefined) return Effect.succeed(before)
+        return Effect.tap(Effect.mapError(read(body, chainId), ofFailure), (source) =>
+          Effect.sync(() => known.set(body.requestId, source))
+        )
+      })
 
     const sourcesOf = (requestIds: ReadonlyArray<string>, chainId: bigint) =>
       Effect.gen(function* () {
-        const bodies = yield* Effect.mapError(requestJournal.bodies(requestIds), ({ message }) =>
-          obstacle(message)
-        )
         const sources = new Map<string, Result.Result<Source, Obstacle>>()
-        for (const body of bodies)
-          sources.set(body.requestId, yield* Effect.result(Effect.mapError(read(body, chainId), ofFailure)))
+        for (const requestId of requestIds) {
+          const before = known.get(requestId)
+          if (before !== undefined) sources.set(requestId, Result.succeed(before))
+        }
+        const unknown = requestIds.filter((requestId) => !sources.has(requestId))
+        for (const body of unknown.length === 0 ? [] : yield* bodiesOf(unknown))
+          sources.set(body.requestId, yield* Effect.result(sourceIn(body, chainId)))
         return sources
       })
 
-    const sourceOf = ({
-      requestId,
-      space: { chainId }
-    }: Pick<Op, "requestId" | "space">): Effect.Effect<Source, Obstacle> =>
+    const sourceOf = (requestId: string, chainId: bigint): Effect.Effect<Source, Obstacle> =>
       Effect.flatMap(sourcesOf([requestId], chainId), (sources) => {
         const source = sources.get(requestId)
         return source === undefined
@@ -92,12 +187,15 @@ export const make = ({
           : Effect.fromResult(source)
       })
 
-    const contextOf = (op: Op): Effect.Effect<Known, Obstacle> =>
+    const contextOf = (
+      { contextDigest, requestId }: Parameters<Preparing["contextOf"]>[0],
+      chainId: bigint
+    ): Effect.Effect<Known, Obstacle> =>
       Effect.gen(function* () {
-        const name = op.contextDigest ?? `request ${op.requestId}`
-        const known = contexts.get(name)
-        if (known !== undefined) return known
-        const { context: shared, keys } = yield* sourceOf(op)
+        const name = contextDigest ?? `request ${requestId}`
+        const before = contexts.get(name)
+        if (before !== undefined) return before
+        const { context: shared, keys } = yield* sourceOf(requestId, chainId)
         const byAddress = new Map(keys.map((key) => [key.address, key]))
         const made: Known = {
           ...shared,
@@ -168,49 +266,122 @@ export const make = ({
         Effect.mapError((error) => (error._tag === "Obstacle" ? error : ofFailure(error)))
       )
 
-    /** For each op a nonce key of its wallet as it is configured now that no op under way has. */
-    const freeKeys = (
-      { connection: { chain } }: Context,
-      ops: ReadonlyArray<Op>
-    ): Effect.Effect<ReadonlyMap<OpId, bigint>, Obstacle | ChainRpcError> =>
+    /**
+     * Gives nonce keys of these wallets in an epoch that no op under way has, each once; null: none is left. Intake may choose
+     * the same ones meanwhile: the journal decides, and who loses tries again.
+     */
+    const freeKeys = ({ shared: { spaceOf } }: Known, wallets: Iterable<Address.Address>) =>
       Effect.gen(function* () {
-        const spaces = new Map(ops.map(({ space }) => [space.wallet, space]))
+        const all = [...new Set(wallets)]
         const seen = yield* Effect.mapError(
-          requestJournal.look({ idempotency: [], spaces: [...spaces.values()] }),
+          requestJournal.look({ idempotency: [], spaces: all.map(spaceOf) }),
           ({ message }) => obstacle(message)
         )
-        const used = new Map(
-          [...spaces.keys()].map((wallet, place) => [wallet, new Set(seen.spaces[place]?.keys)])
-        )
-        const head = yield* chain.block("latest")
-        if (head === null) return yield* Effect.fail(obstacle("the node has no block"))
-        const free = new Map<OpId, bigint>()
-        for (const { nonceKey, opId, space } of ops) {
-          const taken = used.get(space.wallet) ?? new Set()
-          const epoch = yield* WalletEpochs.at(chain, space.wallet, head.number)
-          const { from, to } = Nonces.inEpoch(
-            Nonces.serviceKeys,
-            epoch ?? Nonces.epochOf(Nonces.make(nonceKey, 0n))
-          )
+        const used = new Map(all.map((wallet, place) => [wallet, new Set(seen.spaces[place]?.keys)]))
+        return (wallet: Address.Address, epoch: bigint): bigint | null => {
+          const taken = used.get(wallet) ?? new Set()
+          const { from, to } = Nonces.inEpoch(Nonces.serviceKeys, epoch)
           let key = from
           while (key <= to && taken.has(key)) key += 1n
-          if (key > to) return yield* Effect.fail(obstacle("its wallet has no free nonce key"))
-          used.set(space.wallet, taken.add(key))
+          if (key > to) return null
+          used.set(wallet, taken.add(key))
+          return key
+        }
+      })
+
+    const headOf = ({ connection: { chain } }: Context) =>
+      Effect.filterOrFail(
+        Effect.mapError(chain.block("latest"), ({ message }) => obstacle(message)),
+        (head) => head !== null,
+        () => obstacle("the node has no block")
+      )
+
+    /** For each op a nonce key of its wallet as it is configured now. */
+    const keysAnew = (context: Known, ops: ReadonlyArray<Op>) =>
+      Effect.gen(function* () {
+        const take = yield* freeKeys(
+          context,
+          ops.map(({ space }) => space.wallet)
+        )
+        const head = yield* headOf(context)
+        const free = new Map<OpId, bigint>()
+        for (const { nonceKey, opId, space } of ops) {
+          const epoch = yield* Effect.mapError(
+            WalletEpochs.at(context.connection.chain, space.wallet, head.number),
+            ({ message }) => obstacle(message)
+          )
+          const key = take(space.wallet, epoch ?? Nonces.epochOf(Nonces.make(nonceKey, 0n)))
+          if (key === null) return yield* Effect.fail(busy)
           free.set(opId, key)
         }
         return free
       })
 
+    const open = (context: Known, requests: ReadonlyArray<Unopened>) =>
+      Effect.gen(function* () {
+        const { shared } = context
+        const { timestamp } = yield* headOf(context)
+        const made = new Map<string, Result.Result<Opening, Obstacle>>()
+        const todo: Array<Todo> = []
+        let room = Slices.size
+        for (const body of yield* bodiesOf(requests.map(({ requestId }) => requestId))) {
+          const source = yield* Effect.result(sourceIn(body, shared.chainId))
+          if (Result.isFailure(source)) made.set(body.requestId, Result.fail(source.failure))
+          else if (room > 0) {
+            const left = unopenedOf(body, source.success.calls)
+            const waiting = Sift.waitingOf(shared, left, timestamp)
+            const batch = { ...source.success, requestId: body.requestId, isAccepted: true, mayWait: true }
+            const calls = firstOf(left.filter(({ index }) => !waiting.has(index)))
+            todo.push({ left, waiting, batch: { ...batch, calls } })
+            room -= calls.length
+          }
+        }
+        const take = yield* freeKeys(
+          context,
+          todo.flatMap(({ batch }) => batch.calls.map(({ wallet }) => wallet))
+        )
+        const prepared = yield* Effect.mapError(
+          Again.open({ context: shared, batches: todo.map(({ batch }) => batch), take }),
+          ofFailure
+        )
+        const now = yield* Clock.currentTimeMillis
+        for (const [place, one] of todo.entries()) {
+          const result = prepared[place]
+          if (result !== undefined)
+            made.set(
+              one.batch.requestId,
+              Result.flatMap(whole(one, result), (own) => opening(one, own, { now, timestamp }))
+            )
+        }
+        return made
+      })
+
+    const unopened = (requestIds: ReadonlyArray<string>, chainId: bigint) =>
+      Effect.gen(function* () {
+        const calls = new Map<string, ReadonlyArray<Call.OpCall>>()
+        for (const requestId of requestIds)
+          for (const body of yield* bodiesOf([requestId])) {
+            if (body.opened.length + body.failed.length >= body.elements) continue
+            const source = yield* sourceIn(body, chainId)
+            calls.set(
+              requestId,
+              unopenedOf(body, source.calls).flatMap((call) => (call.kind === "op" ? call : []))
+            )
+          }
+        return calls
+      })
+
     return {
       contextOf,
+      unopened,
       again: (context, ops) => under(context, ops, ({ nonceKey, sequence }) => ({ key: nonceKey, sequence })),
-      // Intake may choose the same keys meanwhile: the journal decides, and who loses tries again.
       anew: (context, ops) =>
-        Effect.flatMap(Effect.mapError(freeKeys(context, ops), asObstacle), (keys) =>
+        Effect.flatMap(keysAnew(context as Known, ops), (keys) =>
           under(context, ops, ({ nonceKey, opId }) => ({ key: keys.get(opId) ?? nonceKey, sequence: null }))
         ),
+      open: (context, requests) => Effect.provideContext(open(context as Known, requests), services),
       revertOf: (op, data) =>
-        Effect.match(sourceOf(op), {
+        Effect.match(sourceOf(op.requestId, op.space.chainId), {
           onFailure: () => data,
           onSuccess: ({ revert }) => revert(data)
         })

@@ -13,10 +13,10 @@ import * as Submitter from "../../pay/Submitter.js"
 import { withheld } from "../../ports/AuditLog.js"
 import type { OpId, PreparedOp, Proof, SignedOp } from "../../ports/journal/Records.js"
 import type { SignerError } from "../../ports/Signers.js"
+import * as Delays from "../../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Wait from "../../runtime/Wait.js"
-import * as Delays from "../requests/Delays.js"
 import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
 
 /** An op that is chosen, and the settings that it was accepted with. */

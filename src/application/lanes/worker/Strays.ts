@@ -1,18 +1,23 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
-import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as EoaTransactions from "../../chain/EoaTransactions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { KnownTransaction } from "../../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
+import type { OpCall } from "../../prepare/Call.js"
 import type { Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
-import { type Context, obstacle } from "./rules/Context.js"
+import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
 
 /**
  * Transactions of a lane's key that the journal does not know: after a backup was restored, or a standby was promoted that
@@ -22,8 +27,19 @@ import { type Context, obstacle } from "./rules/Context.js"
 
 export interface Journals {
   readonly opJournal: Pick<OpJournal["Service"], "publish" | "ready">
-  readonly recoveryJournal: Pick<RecoveryJournal["Service"], "explain" | "hold" | "knownTo">
+  readonly recoveryJournal: Pick<RecoveryJournal["Service"], "explain" | "hold" | "knownTo" | "openIn">
+  readonly requestJournal: Pick<RequestJournal["Service"], "request">
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
+}
+
+type Unopened = ReadonlyArray<OpCall>
+
+export interface Dependencies extends Journals {
+  /** What of these requests has no ops yet, whenever it is due. */
+  readonly unopened: (
+    requestIds: ReadonlyArray<string>,
+    chainId: bigint
+  ) => Effect.Effect<ReadonlyMap<string, Unopened>, Obstacle>
 }
 
 /** Ready ops of a lane that are held against one transaction at most. */
@@ -41,21 +57,47 @@ const readyOf = ({ opJournal }: Journals, lane: Lane) =>
     return all
   })
 
-/** Whether the transaction does what the op would do under another nonce: whoever goes on might do it twice. */
-const isDoneElsewhere = (
-  { nonceKey, prepared, sequence, space }: Op,
-  transaction: KnownTransaction,
-  version: Version,
+/** An element, and the wallet that may have made its call already, under a nonce that is not its own. */
+interface Doubtful {
+  readonly requestId: string
+  readonly index: number
+  readonly wallet: Address
+}
+
+/** Ready ops that the transaction may have done under other nonces: whoever goes on might do them twice. */
+const doneElsewhere = (
+  ready: ReadonlyArray<Op>,
+  bundled: ReadonlyArray<UserOperation>,
   { connection: { profile } }: Context
-): boolean =>
-  prepared !== null &&
-  prepared.kind !== "direct" &&
-  BundledOps.read(version, transaction.data).some(
-    (op) =>
-      op.sender === space.wallet &&
-      op.nonce !== Nonce.make(nonceKey, sequence) &&
-      isSameCall(prepared.unsigned.callData, op.callData, profile.ledger)
+): ReadonlyArray<Doubtful> =>
+  ready.flatMap(({ index, nonceKey, prepared, requestId, sequence, space: { wallet } }) =>
+    prepared !== null &&
+    prepared.kind !== "direct" &&
+    bundled.some(
+      (op) =>
+        op.sender === wallet &&
+        op.nonce !== Nonce.make(nonceKey, sequence) &&
+        isSameCall(prepared.unsigned.callData, op.callData, profile.ledger)
+    )
+      ? [{ requestId, index, wallet }]
+      : []
   )
+
+/** The same of elements that have no ops, and no nonces: of each request the first is enough. */
+const openedElsewhere = (
+  unopened: ReadonlyMap<string, Unopened>,
+  bundled: ReadonlyArray<UserOperation>,
+  { connection: { profile } }: Context
+): ReadonlyArray<Doubtful> =>
+  [...unopened].flatMap(([requestId, calls]) => {
+    const done = calls.find(({ data, to, value, wallet }) =>
+      bundled.some(
+        ({ callData, sender }) =>
+          sender === wallet && Ledger.makes(callData, { target: to, value, data }, profile.ledger)
+      )
+    )
+    return done === undefined ? [] : [{ requestId, index: done.index, wallet: done.wallet }]
+  })
 
 const isDirect = ({ prepared }: Op, { data, to, value }: KnownTransaction): boolean =>
   prepared?.kind === "direct" &&
@@ -81,13 +123,17 @@ const transactionsOf = (
     )
   })
 
-export const make = (journals: Journals): Known => {
-  const { opJournal, recoveryJournal, transactionJournal } = journals
+export const make = ({ unopened, ...journals }: Dependencies): Known => {
+  const { opJournal, recoveryJournal, requestJournal, transactionJournal } = journals
   return {
-    from: (lane, { connection: { chain } }, since) =>
+    from: (lane, { connection: { chain } }) =>
       Effect.gen(function* () {
         const known = yield* recoveryJournal.knownTo(lane)
         if (known !== null) return known
+        const [oldest] = yield* recoveryJournal.openIn(lane)
+        const since =
+          (oldest === undefined ? null : yield* requestJournal.request(oldest.requestId))?.acceptedAt ??
+          (yield* Clock.currentTimeMillis)
         const head = yield* chain.block("latest")
         const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
         // A node that keeps no past states has the blocks, perhaps.
@@ -105,6 +151,11 @@ export const make = (journals: Journals): Known => {
       Effect.gen(function* () {
         const ready = yield* readyOf(journals, lane)
         const transactions = yield* transactionsOf(lane, context, nonces, ready)
+        const open = yield* recoveryJournal.openIn(lane)
+        const later = yield* unopened(
+          open.map(({ requestId }) => requestId),
+          lane.chainId
+        )
         const read: Array<{ readonly nonce: bigint; readonly isOurs: boolean }> = []
         for (const transaction of transactions) {
           const { nonce, txHash } = transaction
@@ -118,13 +169,17 @@ export const make = (journals: Journals): Known => {
               access: context.access,
               transaction
             })
-          const doubtful = ready.filter((op) => isDoneElsewhere(op, transaction, context.version, context))
-          for (const { index, requestId, space } of doubtful)
+          const bundled = BundledOps.read(context.version, transaction.data)
+          const doubtful = [
+            ...doneElsewhere(ready, bundled, context),
+            ...openedElsewhere(later, bundled, context)
+          ]
+          for (const { index, requestId, wallet } of doubtful)
             if (
               yield* recoveryJournal.hold(
                 lane,
                 requestId,
-                `element ${index}: wallet ${space.wallet} has made the same call in transaction ${txHash}, under a nonce that is not the element's, and the journal does not know of it`
+                `element ${index}: wallet ${wallet} has made the same call in transaction ${txHash}, under a nonce that is not the element's, and the journal does not know of it`
               )
             )
               yield* Effect.annotateLogs(
@@ -133,7 +188,7 @@ export const make = (journals: Journals): Known => {
                 ),
                 { requestId, txHash }
               )
-          const isOurs = direct !== undefined || BundledOps.read(context.version, transaction.data).length > 0
+          const isOurs = direct !== undefined || bundled.length > 0
           read.push({ nonce, isOurs })
         }
         // The journal is the older one: of the other ops, too, bytes may be on their way.
@@ -145,6 +200,6 @@ export const make = (journals: Journals): Known => {
         const below = read.reduce((most, { nonce }) => (nonce >= most ? nonce + 1n : most), 0n)
         if (read.length === nonces.length) yield* recoveryJournal.explain(lane, below)
         return read
-      }).pipe(Effect.mapError(({ message }) => obstacle(message)))
+      }).pipe(Effect.mapError((error) => (error._tag === "Obstacle" ? error : obstacle(error.message))))
   }
 }

@@ -16,12 +16,8 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
     const { known, state, transactionJournal } = work
     const { lane } = state
     if (state.knownTo !== null && next <= state.knownTo && Reconcile.maySign(state.reconcile)) return true
-    const since = state.queue.ops.reduce(
-      (first, { op }) => Math.min(first, op.acceptedAt),
-      Number.MAX_SAFE_INTEGER
-    )
     const asked = yield* Effect.result(
-      state.knownTo === null ? known.from(lane, context, since) : Effect.succeed(state.knownTo)
+      state.knownTo === null ? known.from(lane, context) : Effect.succeed(state.knownTo)
     )
     if (Result.isFailure(asked)) {
       yield* pause(state, [whole], asked.failure.why)

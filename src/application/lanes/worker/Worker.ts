@@ -9,7 +9,16 @@ import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as InFlights from "../InFlight.js"
 import { expire } from "./Expiry.js"
 import * as HandOver from "./HandOver.js"
-import { type Dependencies, type Next, pause, type State, type Work, whole } from "./LaneState.js"
+import {
+  type Dependencies,
+  type Next,
+  pause,
+  requestKeys,
+  type State,
+  type Work,
+  whole
+} from "./LaneState.js"
+import * as Open from "./Open.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import * as Context from "./rules/Context.js"
@@ -26,17 +35,18 @@ import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from 
  *
  * 1. It holds the lane by its claim; what another process does of it meanwhile fails.
  * 2. It reads the oldest ready ops of the journal, two bundles at most.
- * 3. It chooses those that go together, and prepares again what has become stale.
- * 4. It signs, and tries the transaction on the latest block.
- * 5. It signs the transaction, records it, and gives it to the monitor, which follows it to its end.
+ * 3. It opens elements of requests that are accepted unopened, of an account that has less than a bundle ready.
+ * 4. It chooses those that go together, and prepares again what has become stale.
+ * 5. It signs, and tries the transaction on the latest block.
+ * 6. It signs the transaction, records it, and gives it to the monitor, which follows it to its end.
  *
  * Gotchas: nothing that stands in the way fails an op: it pauses. An op fails for what it does alone, and for what its signer
  * refuses.
  */
 
 export interface Worker {
-  /** Ready ops may be there, or room for them. */
-  readonly wake: (lane: Lane) => Effect.Effect<void>
+  /** Ready ops may be there, or room for them; `hasUnopened`: also requests of which something is to be opened. */
+  readonly wake: (lane: Lane, hasUnopened?: boolean) => Effect.Effect<void>
   /** A transaction of the lane was mined for good: ops that it carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord) => Effect.Effect<void>
 }
@@ -57,6 +67,7 @@ const takeOver = (work: Work) =>
     state.queue = Queue.empty
     state.sequences.clear()
     state.knownTo = null
+    state.opensAt = 0
   })
 
 /** Of the EOA that accounts share, each has its part of what is read: none waits behind the backlog of another one. */
@@ -79,7 +90,7 @@ const refill = (work: Work) =>
     const ops = yield* Effect.forEach(rows, (op) => {
       const known = before.get(op.opId)
       if (known !== undefined) return Effect.succeed(known)
-      return Effect.matchEffect(preparing.contextOf(op), {
+      return Effect.matchEffect(preparing.contextOf(op, state.lane.chainId), {
         onFailure: ({ why }) => Effect.as(pause(state, [op.opId], why), Bundle.held(op, null)),
         onSuccess: (context) => Effect.succeed(Bundle.held(op, context))
       })
@@ -118,28 +129,34 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     yield* HandOver.hear(work)
     if (Queue.isLow(state.queue)) yield* refill(work)
     const now = yield* MonotonicTime.millis
-    const waiting = (): Next => ({ at: Pauses.nextEnd(state.pauses, now) })
-    if (state.queue.ops.length === 0) return { at: null }
-    const known = state.queue.ops.find(({ context }) => context !== null)?.context ?? null
+    const due = yield* Open.due(work, now)
+    const waiting = (): Next => ({ at: Open.nextAt(state, due, now) })
+    if (state.queue.ops.length === 0 && due === null) return waiting()
+    const known = state.queue.ops.find(({ context }) => context !== null)?.context ?? due?.context ?? null
     if (known !== null) yield* expire(work, known.connection.profile)
     if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
     const all = Queue.inTurn(state.queue.ops, state.servedAt)
     const isRemote = ({ context, route }: Bundle.Held) =>
       route !== "direct" && context !== null && Context.isRemote(context)
+    if (yield* Open.open(work, due, now)) return "again"
     const remote = all.filter(isRemote)
     if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
     const ordered = all.filter((op) => !isRemote(op))
-    if (ordered.length === 0) return waiting()
     const components = Queue.componentsOf(ordered)
     const componentOf = ({ opId }: Bundle.Held): string => components.get(opId) ?? ""
     const standingOf = (component: string) => state.standings.get(component)?.standing._tag ?? "clean"
     const [oldest] = ordered
     const profile = oldest?.context?.connection.profile
-    const first = oldest?.context ?? null
-    if (first !== null && (state.knownTo === null || !Reconcile.maySign(state.reconcile))) {
+    const first = oldest?.context ?? due?.context ?? null
+    if (
+      first !== null &&
+      !Context.isRemote(first) &&
+      (state.knownTo === null || !Reconcile.maySign(state.reconcile))
+    ) {
       const isKnown = yield* Unknown.look(work, first)
-      if (!isKnown && ordered.every(({ exposed }) => !exposed)) return "again"
+      if ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed)) return "again"
     }
+    if (ordered.length === 0) return waiting()
     if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
       return { at: now + recheckMillis }
     const isHeld = (op: Bundle.Held): boolean =>
@@ -280,6 +297,7 @@ export const make = (dependencies: Dependencies): Worker => {
     signatures: Sign.make(scope, () => inFlight.wake(lane)),
     reconcile: Reconcile.clear,
     expiresAt: 0,
+    opensAt: null,
     knownTo: null,
     claimed: { at: 0, since: 0 },
     handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
@@ -297,9 +315,11 @@ export const make = (dependencies: Dependencies): Worker => {
       return Effect.asVoid(Effect.forkIn(Holding.outliving(loop(state)), scope))
     })
 
-  const wake = (lane: Lane): Effect.Effect<void> =>
+  const wake = (lane: Lane, hasUnopened = false): Effect.Effect<void> =>
     Effect.suspend(() => {
       const state = workers.get(nameOf(lane)) ?? stateOf(lane)
+      if (hasUnopened) state.opensAt = 0
+      workers.set(nameOf(lane), state)
       state.queue = { ...state.queue, hasMore: true }
       return rouse(state)
     })
@@ -313,7 +333,10 @@ export const make = (dependencies: Dependencies): Worker => {
           const { opId } = op as Partial<Pick<Bundle.Held, "opId">>
           if (opId !== undefined) state?.mined.add(opId)
         }
-        return wake(record)
+        // A wallet of what could not be opened has a nonce key again, perhaps.
+        const waiting = state === undefined ? [] : requestKeys(state)
+        if (state !== undefined) state.pauses = Pauses.ended(state.pauses, waiting)
+        return wake(record, waiting.length > 0)
       })
   }
 }

@@ -11,6 +11,7 @@ import type { Failure } from "../../request/Failure.js"
 import * as Call from "../Call.js"
 import type * as Estimation from "../estimate/Estimation.js"
 import type * as FirstLook from "../estimate/FirstLook.js"
+import type { OpContext } from "../OpContext.js"
 import type * as Preparing from "../Preparing.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as OwnedWallets from "../wallets/OwnedWallets.js"
@@ -51,15 +52,16 @@ const windowOf = ({ window }: Pick<Call.OpCall, "window">): Windows.Window =>
 /** Whether the chain's clock tells nothing of it but its ten minutes. */
 export const isTimeless = ({ window }: Pick<Call.OpCall, "window">): boolean => window === null
 
-const waitingOf = (
-  { context: { connection, version }, snapshot }: Input,
-  { calls, mayWait }: Batch,
-  dependencies: Dependencies.Dependencies
+/** Which of the calls are too early at that time of the chain, and until when they wait, Unix seconds. */
+export const waitingOf = (
+  { connection, version }: Pick<OpContext, "connection" | "version">,
+  calls: ReadonlyArray<Pick<Call.Call, "dependsOn" | "index" | "window">>,
+  timestamp: number
 ): ReadonlyMap<number, number> => {
-  if (!mayWait || calls.every(isTimeless)) return new Map()
+  if (calls.every(isTimeless)) return new Map()
   const windows = new Map(calls.map((call) => [call.index, windowOf(call)]))
-  return NotBegun.until([...windows.keys()], (index) => windows.get(index) ?? {}, dependencies, {
-    timestamp: snapshot.block.timestamp,
+  return NotBegun.until([...windows.keys()], (index) => windows.get(index) ?? {}, Call.dependencies(calls), {
+    timestamp,
     isApart: connection.profile.remoteBundler !== null,
     version
   })
@@ -74,7 +76,9 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
     const { context, snapshot } = input
     const { connection, signers, submitter, version } = context
     const dependencies = Call.dependencies(batch.calls)
-    const waiting = waitingOf(input, batch, dependencies)
+    const waiting = batch.mayWait
+      ? waitingOf(context, batch.calls, snapshot.block.timestamp)
+      : new Map<number, number>()
     const found = yield* OwnedWallets.find(
       batch.calls.map(({ custody, index, wallet }) => ({ index, wallet, walletCustody: custody })),
       snapshot

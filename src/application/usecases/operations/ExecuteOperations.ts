@@ -4,7 +4,6 @@ import * as Schema from "effect/Schema"
 import * as Results from "../../answers/Results.js"
 import * as Connection from "../../chain/Connection.js"
 import * as OperationPreparation from "../../intake/ops/OperationPreparation.js"
-import * as Slices from "../../intake/ops/Slices.js"
 import * as SlicedSubmission from "../../intake/submission/SlicedSubmission.js"
 import * as Submission from "../../intake/submission/Submission.js"
 import * as SubmissionActions from "../../intake/submission/SubmissionActions.js"
@@ -23,6 +22,7 @@ import * as OpContext from "../../prepare/OpContext.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as Links from "../../prepare/ops/Links.js"
 import * as NotBegun from "../../prepare/ops/NotBegun.js"
+import * as Slices from "../../prepare/ops/Slices.js"
 import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
 import * as Wallets from "../../prepare/wallets/Wallets.js"
 import type { Caller } from "../../request/Caller.js"
@@ -70,18 +70,14 @@ export const kind = {
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(IsOn, (isOn) =>
-    isOn && isPlain(caller, request) ? submit(caller, request) : runAlone(caller, request)
+    isOn && isPlain(caller) ? submit(caller, request) : runAlone(caller, request)
   )
 
 const runAlone = (caller: Caller, request: Request) =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
 /** All of it can be accepted as ops at once, each with its own signature. */
-const isPlain = (caller: Caller, { operations }: Request): boolean =>
-  caller.resumed !== true &&
-  operations.length <= SlicedSubmission.sliceSize &&
-  (caller.isAsynchronous !== true ||
-    operations.every(({ validAfter, validUnitl }) => validAfter === undefined && validUnitl === undefined))
+const isPlain = (caller: Caller): boolean => caller.resumed !== true
 
 const encodeRequest = Schema.encodeEffect(Request)
 

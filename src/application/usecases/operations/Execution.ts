@@ -32,6 +32,7 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
+import * as Slices from "../../prepare/ops/Slices.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
 import type * as Offers from "./Offers.js"
@@ -73,7 +74,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     /** By request: taken in by intake, or not. */
     const taken = new Lru<string, boolean>(most)
-    const open = new Lru<string, Offers.Offered<unknown>>(most)
+    const open = new Lru<string, Offers.Offered<unknown>>(most, ({ calls }) => calls.length)
 
     const among: Submissions["among"] = (requestIds) =>
       Effect.gen(function* () {
@@ -91,7 +92,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       }).pipe(Effect.provideContext(services))
 
     /** Null: a transaction of it waits for a block, or its receipt is not to be had now. */
-    const receiptsOf = ({ context }: Intake.Offer, requestId: string, ended: Ended.Ended) =>
+    const receiptsOf = ({ calls, context }: Intake.Offer, requestId: string, ended: Ended.Ended) =>
       Effect.gen(function* () {
         if (Ended.mayBeUnmined(ended) && (yield* opJournal.ofRequest(requestId)).hasUnmined) return null
         const receipts = yield* Effect.timeoutOption(
@@ -102,7 +103,9 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         )
         if (Option.isNone(receipts)) return null
         const own = new Set([...ended.landed.values()].map(({ userOpHash }) => userOpHash))
-        return Records.receiptsOf(context.entryPoint, receipts.value, own)
+        const all = Records.receiptsOf(context.entryPoint, receipts.value, own)
+        // Of a large request they are too many.
+        return calls.length > Slices.size ? all.map((receipt) => ({ ...receipt, logs: [] })) : all
       })
 
     const finalOf = (record: RequestRecord): Effect.Effect<Waiters.Final | null> =>
@@ -144,6 +147,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       following,
       claims,
       preparing,
+      unopened: preparing.unopened,
       revertOf: ({ op }, data) => preparing.revertOf(op, data),
       refused: waiters.refused,
       affected: (requestIds) =>
@@ -163,19 +167,26 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       Effect.provideService(LaneJournal, { ...laneJournal, takeOver: () => Effect.void }),
       Effect.provideService(RequestJournal, {
         ...requestJournal,
+        unopened: (lane, limit, accountId) =>
+          Effect.map(requestJournal.unopened(lane, limit, accountId), (rows) =>
+            rows.filter(({ contextDigest }) => contextDigest !== null)
+          ),
         cancel: (requestId, cancellation) =>
           requestJournal.cancel(requestId, { ...cancellation, onlyUnnoted: true })
       })
     )
-    const wake = (lane: Lane) => (replicas.owns(lane) ? lanes.wake(lane) : Effect.void)
+    const wake = (lane: Lane, hasUnopened = false) =>
+      replicas.owns(lane) ? lanes.wake(lane, hasUnopened) : Effect.void
 
     const intake = yield* Intake.make({
       requestJournal,
       enterWaiting: (entry) => Effect.catchTag(scheduled.enter(entry), "JournalError", Effect.die),
-      ring: (lane) =>
+      ring: (lane, hasUnopened) =>
         Effect.andThen(
           wakeUps.tell,
-          replicas.owns(lane) ? lanes.wake(lane) : replicas.tell({ _tag: "accepted", lane })
+          replicas.owns(lane)
+            ? lanes.wake(lane, hasUnopened)
+            : replicas.tell({ _tag: "accepted", lane, hasUnopened })
         )
     })
     following.listen({
@@ -185,7 +196,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     })
     yield* Effect.forkScoped(
       Stream.runForEach(replicas.heard, (signal) =>
-        signal._tag === "final" ? waiters.heard(signal.requestId) : wake(signal.lane)
+        signal._tag === "final" ? waiters.heard(signal.requestId) : wake(signal.lane, signal.hasUnopened)
       )
     )
 
@@ -245,7 +256,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       openRequests,
       owns: replicas.owns,
       signerOf: yield* SignerOf,
-      wake: lanes.wake,
+      wake: (lane) => lanes.wake(lane, true),
       affected: waiters.affected
     })
 

@@ -32,6 +32,60 @@ describe("a lane's worker", () => {
     ])
   })
 
+  test("opens a large request slice by slice, and no more of it than it has room for", function* () {
+    const world = yield* World.make()
+    const left = Array.from({ length: 3_000 }, (_, index) => index)
+    world.unopened.set("payout", { left, dueAt: null })
+    yield* world.worker.wake(Make.lane, true)
+    yield* Time.adjust(10_000)
+    const open = world.rows.all("accepted").length + world.rows.all("sent").length
+    expect(open).toBeLessThan(1_800)
+    for (let block = 0; block < 40; block += 1) {
+      yield* Time.adjust(2_000)
+      yield* world.mine
+    }
+    yield* Time.settle
+    expect([landed(world), world.unopened.get("payout")?.left.length]).toEqual([3_000, 0])
+    expect(Math.max(...world.bundles())).toBeLessThanOrEqual(Queue.bundle)
+  })
+
+  test("opens what waits when it is due, and asks for it no more than now and then", function* () {
+    const world = yield* World.make()
+    world.unopened.set("later", { left: [0], dueAt: 3_600_000 })
+    yield* world.worker.wake(Make.lane, true)
+    yield* Time.adjust(3_500_000)
+    expect([world.bundles(), world.looks()]).toEqual([[], expect.closeTo(60, -1)])
+    yield* Time.adjust(101_000)
+    expect(world.bundles()).toEqual([1])
+  })
+
+  test("opens nothing while its node answers errors, and goes on afterwards", function* () {
+    const world = yield* World.make()
+    world.unopened.set("payout", { left: [0, 1, 2], dueAt: null })
+    world.node.error = new ChainRpcError({ reason: "rejected", origin: "http://node", message: "no" })
+    yield* world.worker.wake(Make.lane, true)
+    for (let second = 0; second < 600; second += 10) yield* Time.adjust(10_000)
+    expect(world.looks()).toBeLessThan(100)
+    world.node.error = null
+    yield* Time.adjust(30_000)
+    expect(world.bundles()).toEqual([3])
+  })
+
+  test("opens nothing while a nonce of its EOA is unknown", function* () {
+    const world = yield* World.make()
+    world.unopened.set("payout", { left: [0], dueAt: null })
+    world.foreign.add(0n)
+    world.ours.add(0n)
+    yield* world.worker.wake(Make.lane, true)
+    yield* Time.adjust(60_000)
+    expect(world.rows.all("accepted")).toEqual([])
+    yield* world.mine
+    yield* Time.adjust(500_000)
+    expect(world.rows.all("accepted")).toEqual([])
+    yield* Time.adjust(200_000)
+    expect(world.bundles()).toEqual([1])
+  })
+
   test("brings forty ops into one transaction", function* () {
     const world = yield* World.make()
     accept(world, 40)

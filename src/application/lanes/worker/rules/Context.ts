@@ -1,11 +1,12 @@
 import type * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
 import type { Version } from "../../../../domain/erc4337/EntryPoint.js"
 import type { FeePrices } from "../../../../domain/erc4337/gas/Fees.js"
 import type { Percent } from "../../../../domain/erc4337/Percent.js"
 import type { Address } from "../../../../domain/primitives/Address.js"
 import type { Connection } from "../../../chain/Connection.js"
 import type { Payer } from "../../../pay/Payer.js"
-import type { Op, OpId, PreparedOp } from "../../../ports/journal/Records.js"
+import type { Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { LaneAccess } from "../../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../../ports/Signers.js"
 import type { ElementFailure } from "../../../request/Elements.js"
@@ -49,8 +50,11 @@ export type Prepared =
 
 /** What preparation does for a lane's worker: the functions by which requests are prepared before they are accepted. */
 export interface Preparing {
-  /** The context of an op; one for all ops with the same settings. */
-  readonly contextOf: (op: Op) => Effect.Effect<Context, Obstacle>
+  /** The context of a request's ops; one for all requests with the same settings. `chainId` is that of its lane. */
+  readonly contextOf: (
+    request: Pick<Unopened, "contextDigest" | "requestId">,
+    chainId: bigint
+  ) => Effect.Effect<Context, Obstacle>
   /** The ops again, under the same nonces, at the chain's present state and prices. What is missing in the answer stays as it is. */
   readonly again: (
     context: Context,
@@ -61,6 +65,14 @@ export interface Preparing {
     context: Context,
     ops: ReadonlyArray<Op>
   ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
+  /**
+   * Elements of these requests that are due and have no ops yet, as ops under such nonces: as many as are prepared at once, and
+   * none without what it depends on. By request; one that is missing has to wait for the others.
+   */
+  readonly open: (
+    context: Context,
+    requests: ReadonlyArray<Unopened>
+  ) => Effect.Effect<ReadonlyMap<string, Result.Result<Opening, Obstacle>>, Obstacle>
 }
 
 /** Whether every gas unit of the block would cost more than the op pays. */

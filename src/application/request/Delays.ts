@@ -1,7 +1,7 @@
-import type { Code } from "../../request/Catalogue.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import type { Failure } from "../../request/Failure.js"
-import * as Reasons from "../../request/Reasons.js"
+import type { Code } from "./Catalogue.js"
+import { type ElementFailure, elementFailure } from "./Elements.js"
+import type { Failure } from "./Failure.js"
+import * as Reasons from "./Reasons.js"
 
 /**
  * What only delays accepted work: nodes, key providers, other people's services, money of the operator, and other work in

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest"
-import * as Delays from "../../../../src/application/lanes/requests/Delays.js"
-import { type Code, catalogue } from "../../../../src/application/request/Catalogue.js"
-import { elementFailure } from "../../../../src/application/request/Elements.js"
-import { invalid, Unavailable, unprocessable } from "../../../../src/application/request/Failure.js"
-import * as Reasons from "../../../../src/application/request/Reasons.js"
+import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
+import * as Delays from "../../../src/application/request/Delays.js"
+import { elementFailure } from "../../../src/application/request/Elements.js"
+import { invalid, Unavailable, unprocessable } from "../../../src/application/request/Failure.js"
+import * as Reasons from "../../../src/application/request/Reasons.js"
 
 const wei = { missing: 5n }
 

@@ -1,6 +1,9 @@
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 
+/** Most elements of a request that are prepared together. */
+export const size = 256
+
 /**
  * The elements in slices of about that size. What depends on each other is in one slice, however large; those of one wallet
  * follow each other in their order, so that few slices share a wallet.
@@ -9,7 +12,7 @@ export const of = (
   dependencies: Dependencies.Dependencies,
   elements: ReadonlyArray<number>,
   walletOf: (index: number) => Address,
-  size: number
+  most = size
 ): ReadonlyArray<ReadonlyArray<number>> => {
   const components = Dependencies.components(dependencies)
   const byWallet = new Map<Address, Map<number, Array<number>>>()
@@ -28,7 +31,7 @@ export const of = (
   let open: Array<number> = []
   for (const own of byWallet.values())
     for (const members of own.values()) {
-      if (open.length > 0 && open.length + members.length > size) {
+      if (open.length > 0 && open.length + members.length > most) {
         slices.push(open)
         open = []
       }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import * as Slices from "../../../../src/application/intake/ops/Slices.js"
+import * as Slices from "../../../../src/application/prepare/ops/Slices.js"
 import * as Make from "../../../support/journal/Make.js"
 
 const walletsOf = (numbers: ReadonlyArray<number>) => (index: number) => Make.address(numbers[index] ?? 0)

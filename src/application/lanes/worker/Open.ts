@@ -1,0 +1,144 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Unopened } from "../../ports/journal/Records.js"
+import * as Slices from "../../prepare/ops/Slices.js"
+import { pause, requestKey, requestKeys, type State, type Work, whole } from "./LaneState.js"
+import { type Context, isRemote } from "./rules/Context.js"
+import * as Pauses from "./rules/Pauses.js"
+import * as Queue from "./rules/Queue.js"
+import * as Reconcile from "./rules/Reconcile.js"
+
+/**
+ * Elements of accepted requests that have no ops yet: slices of large requests, and those whose windows have begun. A lane's
+ * worker opens them as it gets room for them, and the journal knows them by a number and one time for each request.
+ */
+
+/** Requests of one account with the same settings of which something is due. */
+export interface Due {
+  readonly context: Context
+  readonly requests: ReadonlyArray<Unopened>
+}
+
+/** Requests that one look at the journal gives. */
+const page = 64
+/** Transactions in flight of one request that is opened: its wallets have keys left for other requests, whatever it asks for. */
+const mostInFlight = 4
+/** When there was no room for what is due, milliseconds. */
+const roomMillis = 250
+/** The clock by which requests are due is not the one by which the worker sleeps, milliseconds. */
+const longestMillis = 60_000
+
+const counted = <A>(items: Iterable<A>): ReadonlyMap<A, number> => {
+  const counts = new Map<A, number>()
+  for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
+  return counts
+}
+
+const isPaused = (state: State, { requestId }: Unopened, now: number): boolean =>
+  Pauses.isPaused(state.pauses, requestKey(requestId), now)
+
+/** Those that have room: their accounts have less than a bundle ready, and they have few transactions in flight. */
+const withRoom = ({ inFlight, state }: Work, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
+  const ready = counted(state.queue.ops.map(({ accountId }) => accountId))
+  const sent = counted(
+    inFlight.signed(state.lane).flatMap(({ ops }) => [...new Set(ops.map(({ requestId }) => requestId))])
+  )
+  return rows.filter(
+    ({ accountId, requestId }) =>
+      (ready.get(accountId) ?? 0) < Queue.bundle && (sent.get(requestId) ?? 0) < mostInFlight
+  )
+}
+
+/** What is opened together with the first of them: as much as is prepared at once. */
+const company = (first: Unopened, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
+  const together: Array<Unopened> = [first]
+  let elements = first.unopened
+  for (const row of rows) {
+    if (elements >= Slices.size) break
+    if (
+      row === first ||
+      row.contextDigest === null ||
+      row.contextDigest !== first.contextDigest ||
+      row.accountId !== first.accountId
+    )
+      continue
+    together.push(row)
+    elements += row.unopened
+  }
+  return together
+}
+
+/** What is to be opened next; null: nothing now. The journal is asked when something may be due. `now`: by `MonotonicTime`. */
+export const due = (work: Work, now: number) =>
+  Effect.gen(function* () {
+    const { preparing, requestJournal, state } = work
+    if (state.opensAt === null || now < state.opensAt || Pauses.isPaused(state.pauses, whole, now))
+      return null
+    const rows = yield* requestJournal.unopened(state.lane, page)
+    if (rows.length === 0) {
+      const next = yield* requestJournal.nextDue(state.lane)
+      const left = next === null ? null : next - (yield* Clock.currentTimeMillis)
+      state.opensAt = left === null ? null : now + Math.min(Math.max(left, 1), longestMillis)
+      state.pauses = Pauses.ended(state.pauses, requestKeys(state))
+      return null
+    }
+    const going = rows.filter((row) => !isPaused(state, row, now))
+    const [first, ...others] = withRoom(work, going)
+    if (first === undefined) {
+      state.opensAt = (going.length > 0 ? null : Pauses.nextEnd(state.pauses, now)) ?? now + roomMillis
+      return null
+    }
+    const context = yield* Effect.result(preparing.contextOf(first, state.lane.chainId))
+    if (Result.isSuccess(context))
+      return { context: context.success, requests: company(first, others) } satisfies Due
+    yield* pause(state, [requestKey(first.requestId)], context.failure.why)
+    return null
+  })
+
+/** When the worker looks at its lane again, if nothing wakes it before. */
+export const nextAt = (state: State, due: Due | null, now: number): number | null => {
+  const { opensAt, pauses } = state
+  const end = Pauses.nextEnd(pauses, now)
+  if (Pauses.isPaused(pauses, whole, now)) return end
+  const next = due === null ? opensAt : now + roomMillis
+  return end === null || next === null ? (end ?? next) : Math.min(end, next)
+}
+
+/** What the journal does not know of the EOA's nonces may have done it. */
+const mayOpen = ({ knownTo, reconcile }: State, { context }: Due, now: number): boolean =>
+  isRemote(context) || (knownTo !== null && Reconcile.mayGiveUp(reconcile, now))
+
+/**
+ * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what
+ * the journal does not know may have done it already.
+ */
+export const open = (work: Work, due: Due | null, now: number) =>
+  Effect.gen(function* () {
+    const { preparing, requestJournal, state } = work
+    if (due === null || !mayOpen(state, due, now)) return false
+    const { context, requests } = due
+    const answer = yield* Effect.result(preparing.open(context, requests))
+    if (Result.isFailure(answer)) {
+      const names = requests.map(({ requestId }) => requestKey(requestId))
+      yield* pause(state, names, answer.failure.why)
+      return true
+    }
+    const told: Array<string> = []
+    for (const [requestId, made] of answer.success) {
+      const name = requestKey(requestId)
+      if (Result.isFailure(made)) {
+        yield* pause(state, [name], made.failure.why)
+        continue
+      }
+      const { _tag } = yield* requestJournal.openElements(state.lane, made.success)
+      // It was cancelled, or is at its end.
+      if (_tag === "accepted" || _tag === "over") state.pauses = Pauses.ended(state.pauses, [name])
+      else yield* pause(state, [name], `not opened: ${_tag}`)
+      if (_tag !== "accepted") continue
+      if (made.success.ops.length > 0) state.queue = { ...state.queue, hasMore: true }
+      if (made.success.failed.length > 0) told.push(requestId)
+    }
+    yield* work.affected(told)
+    return true
+  })
