@@ -16,7 +16,6 @@ import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
 import type { RecoveryJournal } from "../ports/journal/RecoveryJournal.js"
-import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, LaneWork } from "../ports/journal/Transactions.js"
@@ -44,7 +43,7 @@ const hasKey = ({ accountId, key, lane }: LaneWork): Effect.Effect<boolean, neve
       )
 
 /** The parts of a sweep; one that fails keeps no other from being done. */
-type Part = "answers" | "budgets" | "expiry" | "forgetting" | "lanes" | "remote ops" | "sponsored ops"
+type Part = "answers" | "budgets" | "expiry" | "forgetting" | "lanes" | "sponsored ops"
 
 /** A journal that is away fails all of them. */
 const troubleOf = (part: Part, lane?: Lane): Troubles.Trouble => ({
@@ -228,17 +227,6 @@ const sweepLanes = (all: Sweeping, busy: Map<string, Busy>) =>
     })
   })
 
-const sweepRemote = (taken: Obstacles.Obstacles) =>
-  Effect.gen(function* () {
-    const remoteOpJournal = yield* RemoteOpJournal
-    const claims = yield* LaneClaims
-    for (const submission of yield* remoteOpJournal.remoteSubmissions) {
-      const { authority, chainId } = submission.space
-      if (claims.holds({ chainId, signer: authority }))
-        yield* taken.past(`op ${submission.userOpHash}`, TakeUp.watchRemote(submission))
-    }
-  })
-
 const dayMillis = 86_400_000
 /** How long bodies, answers and idempotency keys are kept (decisions, 9). */
 const keepMillis = 30 * dayMillis
@@ -253,7 +241,6 @@ const forget = Effect.gen(function* () {
 
 /** How often the journal is held against what this process works on. */
 const sweepInterval = "2 seconds"
-const remoteInterval = "5 seconds"
 
 type Surroundings =
   | TakeUp.Requirements
@@ -261,7 +248,6 @@ type Surroundings =
   | LaneJournal
   | TransactionJournal
   | RecoveryJournal
-  | RemoteOpJournal
   | Engine
   | ChainRpc
   | Networks
@@ -270,11 +256,10 @@ type Surroundings =
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
   const own = sweeping()
-  const { taken, troubles } = own
+  const { troubles } = own
   const lanes = Effect.flatMap(sweepLanes(own, new Map()), Fiber.joinAll)
   const all = [
     troubles.tolerate(troubleOf("lanes"), lanes),
-    troubles.tolerate(troubleOf("remote ops"), sweepRemote(taken)),
     troubles.tolerate(troubleOf("sponsored ops"), TakeUp.followSponsored(troubles)),
     troubles.tolerate(troubleOf("budgets"), TakeUp.giveBackEnded)
   ] as const
@@ -283,14 +268,14 @@ export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() =
 
 /**
  * Holds the journal against what this process works on, again and again: transactions that may be on their way are
- * watched, ops at remote bundlers too, and accepted requests go on. What the process left when it stopped, what
+ * watched, and accepted requests go on. What the process left when it stopped, what
  * another process gave up, and what a failing part left behind are the same to it. A start waits for the number of open
  * requests, which bounds what is accepted, and for nothing else.
  */
 export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(function* () {
   const { nudges, scope } = yield* Lifetime
   const all = sweeping()
-  const { taken, troubles } = all
+  const { troubles } = all
   const repeat = <E, R>(part: Part, effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
     Effect.forkIn(Effect.forever(Effect.andThen(troubles.tolerate(troubleOf(part), effect), pause)), scope)
   const busy = new Map<string, Busy>()
@@ -300,7 +285,6 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
     sweepLanes(all, busy),
     Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval))
   )
-  yield* repeat("remote ops", sweepRemote(taken), Effect.sleep(remoteInterval))
   yield* repeat("sponsored ops", TakeUp.followSponsored(troubles), Effect.sleep("1 minute"))
   yield* repeat("budgets", TakeUp.giveBackEnded, Effect.sleep("1 minute"))
   yield* repeat("forgetting", forget, Effect.sleep("1 hour"))

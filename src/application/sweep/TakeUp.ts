@@ -1,25 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
-import * as UserOperation from "../../domain/erc4337/UserOperation.js"
 import type { Engine } from "../lanes/Engine.js"
-import * as RemoteInclusions from "../lanes/remote/RemoteInclusions.js"
-import { RemoteOps } from "../lanes/remote/RemoteOps.js"
 import type { Kind } from "../lanes/requests/Requests.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
 import type * as Troubles from "../observe/Troubles.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
-import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import { type ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
+import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
-import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
-import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import * as ServiceSubmission from "../prepare/ServiceEoa.js"
 import type { Caller } from "../request/Caller.js"
@@ -104,66 +96,6 @@ export const watch = (
     const profile = yield* networks.profile(record.access.accountId, record.chainId)
     if (profile === null) return yield* Obstacles.of("its network is not configured any more")
     yield* monitor.watch({ profile, record })
-  })
-
-/**
- * The node that is asked for an op: the caller's own where the request named one. The operator's is the present one, since
- * what was stored with the op is of the past; it also stands in for a caller's that is not allowed any more.
- */
-const nodeOf = (
-  rpcs: ChainRpc["Service"],
-  { rpc: own }: NetworkProfile,
-  { accountId, node: { rpc, trust } }: RemoteSubmission
-): Effect.Effect<ChainClient, Obstacles.Obstacle> => {
-  const ofOperator =
-    own === null
-      ? Obstacles.of("the operator has no node for its chain any more")
-      : Effect.mapError(rpcs.connect(Redacted.value(own), "operator"), ({ message }) => Obstacles.of(message))
-  if (trust === "operator") return ofOperator
-  if (rpc === null) return Obstacles.of("its node was sealed under another key, or changed")
-  return Effect.catch(rpcs.connect(Redacted.value(rpc), { account: accountId }), ({ message }) =>
-    own === null ? Obstacles.of(message) : ofOperator
-  )
-}
-
-/**
- * An op that a bundler was given is watched, and offered again if need be; what has landed is watched until it is for good.
- * One that is watched already goes on at the node and the bundler that the operator has now.
- */
-export const watchRemote = (
-  submission: RemoteSubmission
-): Effect.Effect<void, Obstacles.Obstacle, ChainRpc | Engine | Networks> =>
-  Effect.gen(function* () {
-    const bundlers = yield* BundlerRpc
-    const remoteOps = yield* RemoteOps
-    const rpcs = yield* ChainRpc
-    const networks = yield* Networks
-    const { accountId, signed, space } = submission
-    const profile = yield* networks.profile(accountId, space.chainId)
-    const version = EntryPoint.versionOf(space.entryPoint)
-    if (profile === null || version === undefined)
-      return yield* Obstacles.of("its network or EntryPoint is not configured any more")
-    const chain = yield* nodeOf(rpcs, profile, submission)
-    const { remoteBundler } = profile
-    const bundler =
-      signed === null || remoteBundler === null
-        ? null
-        : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
-    const surroundings = { bundler, chain, profile, submission }
-    if (remoteOps.isWatched(submission)) return yield* remoteOps.renew(surroundings)
-    if (signed === null) {
-      const entry = yield* remoteOps.watch({ ...surroundings, offer: null, validUntil: 0 })
-      return yield* remoteOps.offered(entry, "before")
-    }
-    const op = UserOperation.decode(version, signed)
-    if (Result.isFailure(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.failure}`)
-    const entry = yield* remoteOps.watch({
-      ...surroundings,
-      offer: { version, entryPoint: space.entryPoint, op: op.success },
-      validUntil: RemoteInclusions.validUntilOf(version, op.success)
-    })
-    // Not at once: the process that gave it away may be waiting for the answer.
-    yield* remoteOps.offered(entry, "before")
   })
 
 /** Follows sponsored ops that a process left when it stopped to their end. */

@@ -1,7 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Clock, Context, Effect, Metric, Queue } from "effect"
 import { SignerOf } from "../../../src/application/keys/LaneSigners.js"
-import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { LaneClaims } from "../../../src/application/lanes/requests/LaneClaims.js"
 import { Requests } from "../../../src/application/lanes/requests/Requests.js"
 import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
@@ -14,7 +13,6 @@ import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
-import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { Cancellation } from "../../../src/application/ports/journal/Requests.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
@@ -30,7 +28,6 @@ import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.j
 import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Log from "../../support/Log.js"
-import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
@@ -96,13 +93,6 @@ const swept = (
     yield* Time.setTime(now)
     const told: Array<string> = []
     const tell = (text: string) => Effect.sync(() => void told.push(text))
-    const submission = (chainId: bigint) => ({
-      userOpHash: `op on ${chainId}`,
-      accountId: lane.accountId,
-      space: { ...Make.space(1), chainId, authority: lane.lane.signer, entryPoint: Landings.entryPoint },
-      node: Make.node(),
-      signed: null
-    })
     const context = Context.make(Lifetime, {
       nudges: yield* Queue.sliding<void>(1),
       scope: yield* Effect.scope,
@@ -178,14 +168,6 @@ const swept = (
         start: Effect.void
       } as unknown as Submissions),
       Context.add(RecoveryJournal, {} as RecoveryJournal["Service"]),
-      Context.add(RemoteOpJournal, {
-        remoteSubmissions: Effect.succeed([submission(1n), submission(2n)])
-      } as unknown as RemoteOpJournal["Service"]),
-      Context.add(RemoteOps, {
-        isWatched: () => true,
-        renew: ({ submission }: { readonly submission: { readonly userOpHash: string } }) =>
-          tell(`looked for: ${submission.userOpHash}`)
-      } as unknown as RemoteOps),
       Context.add(BundlerRpc, {} as BundlerRpc["Service"]),
       Context.add(ChainRpc, { connect: () => Effect.succeed({} as never) }),
       Context.add(Budgets, {} as Budgets["Service"]),
@@ -242,15 +224,10 @@ describe("a lane that is swept", () => {
     test(name, function* () {
       for (const each of process) {
         const told = new Set(yield* swept({ requests }, each))
-        for (const other of told) if (/looked for|forgotten/.test(other)) told.delete(other)
+        for (const other of told) if (/forgotten/.test(other)) told.delete(other)
         expect([...told].sort(), JSON.stringify(each)).toEqual(done)
       }
     })
-
-  test("has its ops at a remote bundler looked for, and those of lanes that are not held here are not", function* () {
-    const told = yield* swept({})
-    expect(told.filter((each) => each.startsWith("looked for"))).toEqual(["looked for: op on 1"])
-  })
 })
 
 describe("a request of which nothing was signed", () => {
@@ -311,11 +288,10 @@ test("work on requests to which another process has given their answer ends", fu
 
 test("what can not be taken up is counted until the journal has had it no more for a minute", function* () {
   const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
-  // A transaction, and an op at a remote bundler, which stays in the journal.
   yield* Effect.scoped(swept({}, { isConfigured: false }))
-  expect(yield* stranded).toBe(2)
-  yield* Effect.scoped(swept({}, { isConfigured: false, lasts: 1_000, times: 40 }))
   expect(yield* stranded).toBe(1)
+  yield* Effect.scoped(swept({}, { isConfigured: false, lasts: 1_000, times: 40 }))
+  expect(yield* stranded).toBe(0)
 })
 
 for (const [away, what] of [

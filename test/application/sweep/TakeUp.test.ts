@@ -1,16 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Redacted } from "effect"
 import type { Engine } from "../../../src/application/lanes/Engine.js"
-import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { Requests } from "../../../src/application/lanes/requests/Requests.js"
 import { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
-import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { RemoteSubmission } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -20,136 +17,14 @@ import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Obstacle } from "../../../src/application/sweep/Obstacles.js"
 import * as TakeUp from "../../../src/application/sweep/TakeUp.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
-import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Log from "../../support/Log.js"
-import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import * as Ops from "../../support/lanes/Ops.js"
 import * as Parties from "../../support/Parties.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
-import * as Site from "../pay/Site.js"
-
-const hash = Make.word(0x0b)
-
-/** Which nodes an op is watched at when it is taken up, for the first time or (`isWatched`) again. */
-const nodesOf = (
-  node: { readonly rpc: string | null; readonly trust: "caller" | "operator" },
-  options: {
-    readonly isWatched?: boolean
-    readonly rpc: string | null
-    /** The bytes that its bundler was given; null: the journal keeps them no more. */
-    readonly signed?: Hex.Hex | null
-  }
-) =>
-  Effect.gen(function* () {
-    const { isWatched = false, rpc, signed = null } = options
-    const told: Array<string> = []
-    const context = Context.make(BundlerRpc, {} as BundlerRpc["Service"]).pipe(
-      Context.add(ChainRpc, {
-        connect: (url, by) =>
-          url.includes("forbidden")
-            ? Effect.fail(
-                new ChainRpcError({ reason: "forbidden", origin: url, message: "the address is not allowed" })
-              )
-            : Effect.succeed({ origin: `${url} of ${by === "operator" ? by : by.account}` } as never)
-      }),
-      Context.add(RemoteOps, {
-        give: () => Effect.die(new Error("no worker hands over")),
-        isWatched: () => isWatched,
-        renew: ({ chain }) => Effect.sync(() => void told.push(`renewed: ${chain.origin}`)),
-        watch: ({ chain, offer, validUntil }) =>
-          Effect.sync(() => {
-            const until = offer === null ? "" : ` until ${validUntil}, as nonce ${offer.op.nonce}`
-            told.push(`${chain.origin}${until}`)
-          }) as never,
-        offered: (_, when) => Effect.sync(() => void (signed !== null && told.push(`offered ${when}`))),
-        forget: () => Effect.void
-      }),
-      Context.add(Networks, {
-        profile: () =>
-          Effect.succeed(
-            NetworkProfile.make({ chainId: Make.chainId, rpc: rpc === null ? null : Redacted.make(rpc) })
-          ),
-        chainIds: Effect.succeed([Make.chainId])
-      })
-    )
-    const submission: RemoteSubmission = {
-      requestId: "r",
-      index: 0,
-      accountId: Make.alice,
-      space: { ...Make.space(1), entryPoint: Landings.entryPoint },
-      userOpHash: hash,
-      node: { rpc: node.rpc === null ? null : Redacted.make(node.rpc), trust: node.trust },
-      since: 0n,
-      signed,
-      isRefused: false,
-      includedIn: null,
-      landedAs: hash
-    }
-    yield* TakeUp.watchRemote(submission).pipe(
-      Effect.catch(({ message }) => Effect.sync(() => void told.push(`obstacle: ${message}`))),
-      // Of the engine it looks at these parts only.
-      Effect.provide(context as Context.Context<ChainRpc | Networks | Engine>)
-    )
-    return told
-  })
-
-describe("an op at a remote bundler that is taken up", () => {
-  const stored = { rpc: "http://replaced", trust: "operator" } as const
-  const callers = { rpc: "http://caller", trust: "caller" } as const
-  const forbidden = { rpc: "http://forbidden", trust: "caller" } as const
-  const present = { rpc: "http://present" }
-  for (const [name, node, now, told] of [
-    ["is looked for at the node that the operator has now", stored, present, "http://present of operator"],
-    [
-      "goes on there when it is watched already",
-      stored,
-      { ...present, isWatched: true },
-      "renewed: http://present of operator"
-    ],
-    [
-      "waits for the operator to have a node for its chain",
-      stored,
-      { rpc: null },
-      "obstacle: the operator has no node for its chain any more"
-    ],
-    ["is looked for at its caller's node", callers, present, `http://caller of ${Make.alice}`],
-    [
-      "is looked for at the operator's where its caller's is forbidden",
-      forbidden,
-      present,
-      "http://present of operator"
-    ],
-    ["waits where both are missing", forbidden, { rpc: null }, "obstacle: the address is not allowed"],
-    [
-      "waits where its caller's node cannot be read",
-      { rpc: null, trust: "caller" },
-      present,
-      "obstacle: its node was sealed under another key, or changed"
-    ]
-  ] as const)
-    test(name, function* () {
-      expect(yield* nodesOf(node, now)).toEqual([told])
-    })
-
-  test("is offered again as it was signed, and no longer than its signature says", function* () {
-    const conditions = { ...Conditions.none, validUntil: 1_700_000_000 }
-    const signature = Conditions.encodeSignature(conditions, Hex.unsafe(`0x${"11".repeat(65)}`))
-    const signed = UserOperation.encode("v0.7", { ...Site.op, nonce: 9n, signature })
-    expect(yield* nodesOf(stored, { ...present, signed })).toEqual([
-      "http://present of operator until 1700000000, as nonce 9",
-      "offered before"
-    ])
-    expect(yield* nodesOf(stored, { ...present, signed: Hex.unsafe("0x01") })).toEqual([
-      expect.stringContaining("obstacle: a stored op cannot be read: ")
-    ])
-  })
-})
 
 const accepted = {
   requestId: "r",

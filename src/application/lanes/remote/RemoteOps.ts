@@ -41,17 +41,18 @@ export interface RemoteOps {
    * life of the process, perhaps. `refused`: it is not offered again.
    */
   readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before" | "refused") => Effect.Effect<void>
+  /**
+   * Watches an op of which the journal tells, perhaps of another life of the process. One that is watched goes on at this node
+   * and this bundler, where the operator has others by now.
+   */
+  readonly resume: (held: Held) => Effect.Effect<void>
   readonly isWatched: (submission: RemoteSubmission) => boolean
-  /** What is watched goes on at this node and this bundler, where the operator has others by now. */
-  readonly renew: (surroundings: Surroundings) => Effect.Effect<void>
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
 
 /** What is given to a bundler. */
 type Given = { readonly bundler: BundlerClient; readonly offer: Offer }
-
-type Surroundings = Pick<Held, "bundler" | "chain" | "profile" | "submission">
 
 export const RemoteOps: Context.Key<RemoteOps, RemoteOps> = Context.Service("castellan/RemoteOps")
 
@@ -363,10 +364,12 @@ export const make = (options: {
       watch,
       offered,
       isWatched: (submission) => watchedAs(submission) !== undefined,
-      renew: ({ bundler, chain, profile, submission }) =>
+      resume: (held) =>
         Effect.suspend(() => {
+          const { bundler, chain, profile, submission } = held
           const entry = watchedAs(submission)
-          if (entry === undefined) return Effect.void
+          // Not offered at once: the process that gave it away may be waiting for the answer.
+          if (entry === undefined) return Effect.flatMap(watch(held), (fresh) => offered(fresh, "before"))
           entry.profile = profile
           entry.bundler = bundler
           if (entry.chain === chain) return Effect.void

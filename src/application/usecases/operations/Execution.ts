@@ -12,6 +12,7 @@ import * as Keys from "../../keys/Keys.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as Rounds from "../../lanes/Rounds.js"
+import * as Resume from "../../lanes/remote/Resume.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { OpenRequests } from "../../lanes/requests/OpenRequests.js"
 import { Requests } from "../../lanes/requests/Requests.js"
@@ -22,14 +23,16 @@ import * as Lanes from "../../lanes/worker/Lanes.js"
 import * as PrepareAgain from "../../lanes/worker/PrepareAgain.js"
 import { obstacle } from "../../lanes/worker/rules/Context.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
-import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Journals } from "../../ports/journal/Journals.js"
 import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
+import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
-import type { Networks } from "../../ports/Networks.js"
+import { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import * as Slices from "../../prepare/ops/Slices.js"
@@ -260,7 +263,17 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       affected: waiters.affected
     })
 
-    return Context.make(Submissions, { run, among, start: rounds(lifetime.scope) }).pipe(
+    const resumed = Resume.make({
+      journal: yield* RemoteOpJournal,
+      holds: claims.holds,
+      networks: yield* Networks,
+      nodes: yield* ChainRpc,
+      bundlers: yield* BundlerRpc,
+      ops: following.remoteOps
+    })
+    const start = Effect.andThen(rounds(lifetime.scope), resumed(lifetime.scope))
+
+    return Context.make(Submissions, { run, among, start }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

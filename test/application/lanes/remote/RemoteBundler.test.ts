@@ -104,7 +104,7 @@ const world = (
         ),
       give: () => Effect.die(new Error("no worker hands over")),
       isWatched: () => false,
-      renew: () => Effect.void,
+      resume: () => Effect.void,
       forget: ({ submission }) => Effect.sync(() => void told.push(`forgotten ${submission.index}`))
     }
     const remoteOpJournal = {

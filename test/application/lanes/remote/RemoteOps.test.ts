@@ -239,16 +239,16 @@ describe("an op at a remote bundler", () => {
 
   test("is looked for from its first block on at the node that took the place of a silent one", function* () {
     const { chain, mine, pass, remoteOps, watch } = yield* world()
-    const { bundler, profile, submission } = yield* watch
+    const entry = yield* watch
     yield* mine(5)
     chain.fallSilent(true)
     const present = Landings.makeChain()
     present.mine(6)
     present.land(hash, 1n, 2n)
     yield* pass("1 minute")
-    yield* remoteOps.renew({ bundler, chain: present.client, profile, submission })
+    yield* remoteOps.resume({ ...entry, chain: present.client })
     yield* pass(round, forGood)
-    expect(remoteOps.isWatched(submission)).toBe(false)
+    expect(remoteOps.isWatched(entry.submission)).toBe(false)
   })
 
   test("is taken for gone when two looks in a row, and no block and no receipt for 15 seconds, show it", function* () {
