@@ -5,7 +5,8 @@ import * as Elements from "../request/Elements.js"
 /** What became of the elements of a request of which nothing is left to be done, as the journal tells it. Pure. */
 
 export interface Landed {
-  readonly userOpHash: Bytes32
+  /** Null: a transaction of the signer's own. */
+  readonly userOpHash: Bytes32 | null
   readonly success: boolean
   readonly txHash: Bytes32
   readonly revertData: Hex | null
@@ -24,7 +25,7 @@ export interface Ended {
 }
 
 const landedOf = ({ returned, revertData, state, success, txHash, userOpHash }: OpRecord): Landed | null =>
-  state === "settled" && userOpHash !== null && txHash !== null
+  state === "settled" && txHash !== null
     ? { userOpHash, success: success === true, txHash, revertData, returned }
     : null
 

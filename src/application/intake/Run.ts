@@ -10,7 +10,7 @@ import type { Look, Seen } from "../ports/journal/Records.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 import * as Again from "../prepare/Again.js"
 import * as Call from "../prepare/Call.js"
-import type { Shared } from "../prepare/OpContext.js"
+import type { OfRequest, Shared } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Sift from "../prepare/ops/Sift.js"
 import * as Slices from "../prepare/ops/Slices.js"
@@ -28,7 +28,7 @@ import type { Failure } from "../request/Failure.js"
 export interface Offer<C extends Call.Call = Call.Call> extends Preparing.Batch<C> {
   readonly caller: Caller
   readonly endpoint: string
-  readonly context: Shared
+  readonly context: OfRequest
 }
 
 export interface TakenKey {
@@ -50,8 +50,8 @@ export const question = (offers: ReadonlyArray<Offer>): Look => ({
 })
 
 const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
-  const [first] = offers
-  return first === undefined ? [] : walletsOf(offers).map(first.context.spaceOf)
+  const context = offers[0]?.context
+  return context?.kind === "ops" ? walletsOf(offers).map(context.spaceOf) : []
 }
 
 const walletsOf = (offers: ReadonlyArray<Pick<Offer, "calls">>): ReadonlyArray<Address> => [
@@ -75,8 +75,8 @@ export interface Made {
   readonly timestamp: number
 }
 
-export interface Input<C extends Call.Call = Call.Call> {
-  readonly context: Shared
+export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = OfRequest> {
+  readonly context: K
   /** `isPatient`: it waits for a nonce key, instead of failing what finds none. */
   readonly offers: ReadonlyArray<Offer<C> & { readonly isPatient: boolean }>
   /** See `Keys.take`. */
@@ -103,7 +103,7 @@ const busy: ElementFailure = elementFailure("wallet_busy")
 
 /** Nonce keys of the wallets, one for each as far as there are any. */
 const keysOf = (
-  { context, offers, take }: Input,
+  { context, offers, take }: Input<Call.OpCall, Shared>,
   { wallets }: Pick<Snapshot.Snapshot, "wallets">
 ): ReadonlyMap<Address, bigint> => {
   const keys = new Map<Address, bigint>()
@@ -134,7 +134,7 @@ const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>)
 const unopened = ({
   context,
   offers
-}: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+}: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const [offer] = offers
     if (offer === undefined || offers.length > 1)
@@ -167,7 +167,7 @@ const unopened = ({
   })
 
 /** Calls that the service makes ops of, under nonce keys that are free. */
-const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { context, offers } = input
     if (offers.some(isLarge)) return yield* unopened(input)
@@ -207,7 +207,7 @@ const ofOps = (input: Input<Call.OpCall>): Effect.Effect<Made, Failure, BundlerR
           )
     if (isOfOtherEpochs(keys, snapshot)) keys = keysOf(input, snapshot)
     const ready = inputOn(snapshot)
-    const isBusy = ({ calls, isPatient }: Input<Call.OpCall>["offers"][number]) =>
+    const isBusy = ({ calls, isPatient }: Input["offers"][number]) =>
       isPatient && calls.some(({ wallet }) => !keys.has(wallet))
     const todo = [...offers.keys()].filter((place) => {
       const offer = offers[place]
@@ -240,7 +240,11 @@ const isOp = (call: Call.Call): call is Call.OpCall => call.kind === "op"
 /** Prepares requests of one kind, in the order in which they are given. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
   const { context, offers } = input
-  return offers.every((offer) => kindOf(offer) === "op")
-    ? ofOps({ ...input, offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) })) })
+  return context.kind === "ops" && offers.every((offer) => kindOf(offer) === "op")
+    ? ofOps({
+        ...input,
+        context,
+        offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) }))
+      })
     : Again.prepare({ context, batches: offers, nonceOf: Again.ownNonce })
 }

@@ -9,10 +9,18 @@ import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Failure } from "../request/Failure.js"
-import { type Call, type CreationCall, dependencies, type GivenCall, type OpCall } from "./Call.js"
+import {
+  type Call,
+  type CreationCall,
+  type DirectCall,
+  dependencies,
+  type GivenCall,
+  type OpCall
+} from "./Call.js"
 import * as Creation from "./Creation.js"
+import * as Direct from "./Direct.js"
 import * as Given from "./given/Given.js"
-import type { Shared } from "./OpContext.js"
+import type { OfRequest, Shared } from "./OpContext.js"
 import * as Prepare from "./Prepare.js"
 import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
@@ -21,15 +29,15 @@ import * as Wallets from "./wallets/Wallets.js"
 /** Calls of any kind that are prepared by themselves: those that come with their nonces, and those of accepted requests. */
 
 /** Calls of any kind; those of a batch are of one. */
-export interface Input {
-  readonly context: Shared
+export interface Input<K extends OfRequest = OfRequest> {
+  readonly context: K
   readonly batches: ReadonlyArray<Preparing.Batch>
   readonly nonceOf: (call: Call) => Preparing.Nonce
 }
 
 export type Services = Budgets | BundlerRpc | ChainFacts
 
-/** What became of each batch, and the chain's clock, Unix seconds. */
+/** What became of each batch, and the chain's clock, Unix seconds; 0: nothing of it waits for a time. */
 export interface Made {
   readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>
   readonly timestamp: number
@@ -52,21 +60,16 @@ export const ownNonce = (call: Call): Preparing.Nonce =>
     : { key: 0n, sequence: 0n }
 
 const only = <C extends Call>(
-  { context, batches, nonceOf }: Input,
-  snapshot: Snapshot.Snapshot,
+  batches: Input["batches"],
   is: (call: Call) => call is C
-): Preparing.Input<C> => ({
-  context,
-  snapshot,
-  nonceOf,
-  batches: batches.map((batch) => ({ ...batch, calls: batch.calls.filter(is) }))
-})
+): ReadonlyArray<Preparing.Batch<C>> => batches.map((batch) => ({ ...batch, calls: batch.calls.filter(is) }))
 
 const isOp = (call: Call): call is OpCall => call.kind === "op"
 const isGiven = (call: Call): call is GivenCall => call.kind === "given"
 const isCreation = (call: Call): call is CreationCall => call.kind === "creation"
+const isDirect = (call: Call): call is DirectCall => call.kind === "direct"
 
-const read = ({ batches, context }: Pick<Input, "batches" | "context">) => {
+const read = ({ batches, context }: Pick<Input<Shared>, "batches" | "context">) => {
   const calls = batches.flatMap((batch) => batch.calls)
   return Snapshot.read(
     context,
@@ -79,25 +82,24 @@ const read = ({ batches, context }: Pick<Input, "batches" | "context">) => {
 
 const ofKind = (
   kind: Call["kind"],
-  input: Input,
-  snapshot: Snapshot.Snapshot
+  { batches, ...input }: Input<Shared> & { readonly snapshot: Snapshot.Snapshot }
 ): Effect.Effect<Made["batches"], Failure, Services> => {
   switch (kind) {
     case "op":
-      return Prepare.prepare(only(input, snapshot, isOp))
+      return Prepare.prepare({ ...input, batches: only(batches, isOp) })
     case "given":
-      return Given.prepare(only(input, snapshot, isGiven))
+      return Given.prepare({ ...input, batches: only(batches, isGiven) })
     case "creation":
-      return Creation.prepare(only(input, snapshot, isCreation))
+      return Creation.prepare({ ...input, batches: only(batches, isCreation) })
     case "direct":
-      return Effect.die(new Error("a transaction of the signer's own is prepared by itself"))
+      return Effect.die(new Error("a transaction of the signer's own is in a context of ops"))
   }
 }
 
 /** Requests of one account may share their settings, and ask for calls of other kinds. */
 const prepareOn = (
   snapshot: Snapshot.Snapshot,
-  input: Input
+  input: Input<Shared>
 ): Effect.Effect<Made["batches"], Failure, Services> =>
   Effect.gen(function* () {
     const made = input.batches.map(
@@ -106,8 +108,8 @@ const prepareOn = (
     const kindOf = (place: number) => input.batches[place]?.calls[0]?.kind
     for (const [kind, places] of Map.groupBy(made.keys(), kindOf)) {
       if (kind === undefined) continue
-      const own = { ...input, batches: places.flatMap((place) => input.batches[place] ?? []) }
-      for (const [position, result] of (yield* ofKind(kind, own, snapshot)).entries())
+      const own = { ...input, snapshot, batches: places.flatMap((place) => input.batches[place] ?? []) }
+      for (const [position, result] of (yield* ofKind(kind, own)).entries())
         made[places[position] ?? -1] = result
     }
     return made
@@ -116,8 +118,14 @@ const prepareOn = (
 /** Calls under nonces that are known already. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
-    const snapshot = yield* read(input)
-    return { batches: yield* prepareOn(snapshot, input), timestamp: snapshot.block.timestamp }
+    const { batches, context } = input
+    if (context.kind === "direct")
+      return { batches: yield* Direct.prepare(context, only(batches, isDirect)), timestamp: 0 }
+    const snapshot = yield* read({ batches, context })
+    return {
+      batches: yield* prepareOn(snapshot, { ...input, context }),
+      timestamp: snapshot.block.timestamp
+    }
   })
 
 /**
@@ -142,7 +150,7 @@ export const open = ({
   batches,
   context,
   take
-}: Pick<Input, "batches" | "context"> & {
+}: Pick<Input<Shared>, "batches" | "context"> & {
   readonly take: (wallet: Address, epoch: bigint) => bigint | null
 }): Effect.Effect<Made["batches"], Failure, Services> =>
   Effect.gen(function* () {

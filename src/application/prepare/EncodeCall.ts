@@ -34,15 +34,18 @@ export const decodeReturned = (
   return values.success.length === 1 ? values.success[0] : values.success
 }
 
+/** A function, and calldata of it. */
+export interface Encoded {
+  readonly signature: FunctionSignature.FunctionSignature
+  readonly data: Hex.Hex
+}
+
 /** Calldata of a function, from its signature in words and its parameters; 400 for what is wrong with them. */
 export const encodeCall = (
   funcSignature: string,
   funcParams: ReadonlyArray<unknown>,
   path: string
-): Result.Result<
-  { readonly signature: FunctionSignature.FunctionSignature; readonly data: Hex.Hex },
-  Failure
-> =>
+): Result.Result<Encoded, Failure> =>
   Result.gen(function* () {
     const at = path === "" ? "" : `${path}.`
     const signature = yield* Result.mapError(FunctionSignature.parse(funcSignature), ({ message, why }) =>

@@ -7,6 +7,7 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import * as Connection from "../chain/Connection.js"
+import * as Keys from "../keys/Keys.js"
 import type * as Payer from "../pay/Payer.js"
 import { Payers } from "../pay/Payers.js"
 import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
@@ -18,7 +19,7 @@ import type { Signer, Signers } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid } from "../request/Failure.js"
-import type { ForOps, ForSubmission } from "../request/Settings.js"
+import type { ForOps, ForSigner, ForSubmission } from "../request/Settings.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 import * as SignerAuthorization from "./SignerAuthorization.js"
 import * as Wallets from "./wallets/Wallets.js"
@@ -68,19 +69,36 @@ export interface OpContext {
   readonly aggregator: Address | null
 }
 
-/** The context of requests whose ops are submitted: the same object for all requests of an account with these settings. */
-export interface Shared extends OpContext {
+/** What requests of an account share that one EOA submits through one node. */
+interface Submission {
+  readonly connection: Connection.Connection
+  readonly accountId: AccountId
+  readonly chainId: bigint
   /** Of account and settings. A request that is stored with it is read only where no request with it was seen before. */
   readonly digest: Bytes32
-  readonly settings: Omit<ForOps, "useABI">
   /** The EOA that submits. */
   readonly submitter: Address
-  /** The keys of settings.signer and settings.cosigners, in this order. */
-  readonly signers: ReadonlyArray<Address>
   readonly access: LaneAccess
+  readonly buffers: ReturnType<typeof buffers>
   /** What the operator may pause of it. */
   readonly relied: ReadonlyArray<KillSwitch.Relied>
 }
+
+/** The context of requests whose ops are submitted: the same object for all requests of an account with these settings. */
+export interface Shared extends OpContext, Submission {
+  readonly kind: "ops"
+  readonly settings: Omit<ForOps, "useABI">
+  /** The keys of settings.signer and settings.cosigners, in this order. */
+  readonly signers: ReadonlyArray<Address>
+}
+
+/** The context of requests for transactions of the EOA itself, which no EntryPoint sees. */
+export interface Direct extends Submission {
+  readonly kind: "direct"
+}
+
+/** The context of an accepted request. */
+export type OfRequest = Shared | Direct
 
 /** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
 export const connect = (
@@ -150,7 +168,7 @@ const isOf = (
   shared.signers.every((address, place) => signers[place]?.address === address)
 
 /** Fails while the operator has paused a key or the chain of it. */
-export const unpaused = ({ relied }: Pick<Shared, "relied">): Effect.Effect<void, Failure> =>
+export const unpaused = ({ relied }: Pick<OfRequest, "relied">): Effect.Effect<void, Failure> =>
   Effect.forEach(relied, KillSwitch.check, { discard: true })
 
 /** Who submits the ops of a request, and through which node. */
@@ -186,6 +204,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
     const context = yield* contextOf(connection, settings, submitter, caller)
     const shared: Shared = {
       ...context,
+      kind: "ops",
       digest: Keccak.hashText(name),
       settings,
       submitter,
@@ -196,11 +215,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
           what: { kind: "signer" as const, address },
           path: pathOf(settings, place)
         })),
-        {
-          what: { kind: "chain" as const, chainId },
-          path:
-            settings.rpc === undefined && settings.chainId !== undefined ? "settings.chainId" : "settings.rpc"
-        },
+        ofChain(chainId, settings),
         ...(key === "serviceEoa"
           ? [{ what: { kind: "signer" as const, address: submitter }, path: "settings.signer" }]
           : []),
@@ -211,6 +226,14 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
     known.set(name, shared)
     return shared
   })
+
+const ofChain = (
+  chainId: bigint,
+  { chainId: named, rpc }: Pick<ForOps, "chainId" | "rpc">
+): KillSwitch.Relied => ({
+  what: { kind: "chain", chainId },
+  path: rpc === undefined && named !== undefined ? "settings.chainId" : "settings.rpc"
+})
 
 /** Where the settings name the key of that place. */
 const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
@@ -237,6 +260,37 @@ export const load = (
       signers,
       settings
     })
+  })
+
+/** The context of a request for a transaction of its signer's own, or for other prices of such. */
+export const direct = (
+  caller: Caller,
+  { useABI: _, ...settings }: ForSigner
+): Effect.Effect<Direct, Failure, ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const { accountId } = caller.principal
+    const { address } = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings)
+    const { chainId } = connection.profile
+    const context: Direct = {
+      kind: "direct",
+      connection,
+      accountId,
+      chainId,
+      digest: Keccak.hashText(
+        JSON.stringify(
+          [accountId, chainId.toString(), address, connection.trust, "direct", settings],
+          bigints
+        )
+      ),
+      submitter: address,
+      access: Connection.access(caller, connection, settings.signer),
+      buffers: buffers(settings),
+      relied: [{ what: { kind: "signer", address }, path: "settings.signer" }, ofChain(chainId, settings)]
+    }
+    // What was accepted goes on, whatever the operator has paused since.
+    if (caller.resumed !== true) yield* unpaused(context)
+    return context
   })
 
 /**

@@ -77,9 +77,9 @@ export const noteOf = (existing: Iterable<number>): string | null => {
   return all.length === 0 ? null : JSON.stringify({ existing: all })
 }
 
-/** What else is noted is its endpoint's own. */
+/** What else is noted is its endpoint's own: JSON or hex. */
 export const existingOf = (note: string | null): Set<number> => {
   const { existing = [] }: { readonly existing?: ReadonlyArray<number> } =
-    note === null ? {} : JSON.parse(note)
+    note === null || note.startsWith("0x") ? {} : JSON.parse(note)
   return new Set(existing)
 }

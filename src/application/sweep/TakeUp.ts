@@ -19,7 +19,6 @@ import type { Failure } from "../request/Failure.js"
 import * as ExecuteEncoded from "../usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../usecases/operations/ExecuteOperations.js"
 import * as ExecutePasskey from "../usecases/operations/ExecutePasskey.js"
-import * as TransactSigner from "../usecases/operations/TransactSigner.js"
 import * as Unstuck from "../usecases/operations/Unstuck.js"
 import * as CreateWallets from "../usecases/wallets/CreateWallets.js"
 import * as Obstacles from "./Obstacles.js"
@@ -34,7 +33,6 @@ export type Requirements =
   | ExecuteEncoded.Requirements
   | ExecuteOperations.Requirements
   | ExecutePasskey.Requirements
-  | TransactSigner.Requirements
   | Unstuck.Requirements
 
 type Resume = (caller: Caller, body: string) => Effect.Effect<void, unknown, Requirements>
@@ -53,7 +51,6 @@ const endpoints: ReadonlyMap<string, Resume> = new Map([
   resumable(ExecuteOperations),
   resumable(ExecuteEncoded),
   resumable(ExecutePasskey),
-  resumable(TransactSigner),
   resumable(Unstuck)
 ])
 

@@ -15,6 +15,7 @@ import * as ExecuteEncoded from "./operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "./operations/ExecuteOperations.js"
 import * as ExecutePasskey from "./operations/ExecutePasskey.js"
 import * as Offers from "./operations/Offers.js"
+import * as TransactSigner from "./operations/TransactSigner.js"
 import * as CreateWallets from "./wallets/CreateWallets.js"
 
 /** Accepted requests, read again from the bodies that the journal keeps, as their endpoints read them when they came. */
@@ -64,6 +65,8 @@ const offerFrom = (
         const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
         return yield* Offers.given(caller, { endpoint, settings, read }, "service", body)
       }
+      case TransactSigner.kind.endpoint:
+        return yield* Offers.transact(caller, yield* decode(TransactSigner.Request, body), body)
       default:
         return yield* Effect.fail(unreadable)
     }
@@ -83,5 +86,6 @@ export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Fai
   Effect.gen(function* () {
     const offer = yield* offerOf(record, chainId)
     const { caller, context } = offer
-    return { ...offer, keys: yield* SignerAuthorization.signersOf(caller, context.settings) }
+    const keys = context.kind === "ops" ? yield* SignerAuthorization.signersOf(caller, context.settings) : []
+    return { ...offer, keys }
   })

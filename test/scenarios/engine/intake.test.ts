@@ -20,8 +20,6 @@ import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as Again from "../../../src/application/prepare/Again.js"
 import * as GivenOps from "../../../src/application/prepare/given/GivenOps.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
-import * as Prepare from "../../../src/application/prepare/Prepare.js"
-import * as Snapshot from "../../../src/application/prepare/Snapshot.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Bodies from "../../../src/application/usecases/Bodies.js"
@@ -355,18 +353,12 @@ it("an accepted op is prepared again under the nonce that it has", async () => {
   const again = await stack.runtime.runPromise(
     Effect.gen(function* () {
       const offer = yield* offered([stack.hit(salt, idOf(130))])
-      const { calls, context } = offer
-      const snapshot = yield* Snapshot.read(
-        context,
-        calls.map(({ wallet }) => wallet),
-        []
-      )
-      return yield* Prepare.prepare({
-        context,
-        snapshot,
-        batches: [{ ...offer, calls: calls.filter((call) => call.kind === "op"), isAccepted: true }],
+      const { batches } = yield* Again.prepare({
+        context: offer.context,
+        batches: [{ ...offer, isAccepted: true }],
         nonceOf: () => ({ key: first?.nonceKey ?? 0n, sequence: (first?.sequence ?? 0n) + 5n })
       })
+      return batches
     })
   )
   const [made] = again.map((each) => (Result.isSuccess(each) ? each.success.ops : []))

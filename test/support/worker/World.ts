@@ -6,7 +6,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import type { Found, Remote } from "../../../src/application/lanes/worker/LaneState.js"
 import type * as Bundle from "../../../src/application/lanes/worker/rules/Bundle.js"
-import type { Context, Preparing } from "../../../src/application/lanes/worker/rules/Context.js"
+import type { OpContext, Preparing } from "../../../src/application/lanes/worker/rules/Context.js"
 import * as Worker from "../../../src/application/lanes/worker/Worker.js"
 import * as Payer from "../../../src/application/pay/Payer.js"
 import { type Call, type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -121,7 +121,8 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
       sign: (opId) => (silent.has(opId) ? Effect.never : Effect.succeed(signature))
     }
     const access = Make.access({ rpc: Redacted.make("http://node") })
-    const context: Context = {
+    const context: OpContext = {
+      kind: "ops",
       connection: { chain, profile, trust: "caller", rpc: Redacted.make("http://node") },
       access,
       version,

@@ -177,6 +177,8 @@ const expose = (store: Store.Store, lane: Lane) => {
 interface DirectRow extends Requests.FailedRow {
   readonly request_no: number | string
   readonly accepted_at: number | string
+  /** What its call returned. */
+  readonly note: Compact.Column | null
 }
 
 interface DirectTransaction {
@@ -194,7 +196,7 @@ const writeDirect = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const { sql } = store
     const requests = yield* sql<DirectRow>`
-      select request_id, failed, request_no, accepted_at from requests
+      select request_id, failed, request_no, accepted_at, note from requests
       where ${ofLane(store, lane)} and state = 'open' and endpoint = ${directEndpoint} and cancelled is null
         and not exists (
           select 1 from ops where ops.request_id = requests.request_id and ops.state <> 'abandoned')
@@ -222,7 +224,7 @@ const writeDirect = (store: Store.Store, lane: Lane) =>
           sequence: Store.uint64(0n),
           user_op_hash: null,
           reserve: "0",
-          returned: null,
+          returned: row.note === null ? null : Compact.read(row.note),
           state: transaction === undefined ? "accepted" : isMined ? "settled" : "sent",
           tx_hash: newest,
           success: isMined ? transaction.success : null,

@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { direct } from "../../../application/ports/journal/Records.js"
 import type { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -113,6 +114,21 @@ export const unhold: Method<"unhold"> = (store) => (requestId) =>
 
 type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
 
+/** The request's op is in that transaction. */
+const carry = (store: Store.Store, { chainId, nonce, requestId, signer, transaction }: Adopted) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const rows = yield* sql<{ readonly op_id: number | string }>`
+      update ops set state = 'sent', tx_hash = ${transaction.txHash}, was_public = 1
+      where request_id = ${requestId} and entry_point = ${direct} and state in ('accepted', 'sent')
+      returning op_id`
+    for (const row of rows)
+      yield* sql`
+        insert into transaction_ops (chain_id, signer, nonce, op_id, position)
+        values (${chainId.toString()}, ${signer}, ${Store.uint64(nonce)}, ${row.op_id}, 0)
+        on conflict do nothing`
+  })
+
 /** The nonce's row, as if the transaction had been signed here. */
 const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
   Effect.gen(function* () {
@@ -152,6 +168,7 @@ export const adopt =
       if (isNew) yield* write(store, adopted, epoch)
       else if (row.state !== "signed" || row.direct !== requestId)
         return yield* Store.refuse("the nonce is another transaction's")
+      yield* carry(store, adopted)
       const prices = {
         max_fee_per_gas: transaction.maxFeePerGas.toString(),
         max_priority_fee_per_gas: transaction.maxPriorityFeePerGas.toString()

@@ -8,7 +8,7 @@ import type { CallResult, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { OpId } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
-import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
+import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 import type { Sealed } from "./Sign.js"
 
 /** Makes one signature of those of all ops of a transaction, where they have an aggregator. */
@@ -66,7 +66,7 @@ const bare = ({ op, seal }: Sealed) => ({
 
 /** The aggregator is asked beforehand what it will say of each. */
 export const aggregate = (
-  { aggregator, connection: { chain }, entryPoint, version }: Context,
+  { aggregator, connection: { chain }, entryPoint, version }: OpContext,
   ops: ReadonlyArray<Sealed>,
   revert: Revert
 ): Effect.Effect<Aggregated, Refused | Obstacle> =>

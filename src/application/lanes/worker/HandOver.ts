@@ -15,7 +15,7 @@ import * as RemoteInclusions from "../remote/RemoteInclusions.js"
 import { forget, mayGiveUp, pause, type Work } from "./LaneState.js"
 import type * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
+import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import { fail, isStale, lookUp, prepareAgain, renumber, revive, sign } from "./Upkeep.js"
@@ -133,7 +133,7 @@ const serving = new WeakMap<BundlerClient, { readonly chainId: bigint; readonly 
 /** The bundler, once it has said that it serves the chain and the EntryPoint. */
 const clientOf = (
   { remote }: Work,
-  { connection: { profile }, entryPoint }: Context
+  { connection: { profile }, entryPoint }: OpContext
 ): Effect.Effect<BundlerClient, Obstacle> =>
   Effect.gen(function* () {
     const { chainId, remoteBundler } = profile
@@ -159,7 +159,11 @@ const clientOf = (
   )
 
 /** The latest block, and the chain's sequences of nonce keys that are not known here. False: they are others than was thought. */
-const look = (work: Work, { connection: { chain }, entryPoint }: Context, ops: ReadonlyArray<Bundle.Held>) =>
+const look = (
+  work: Work,
+  { connection: { chain }, entryPoint }: OpContext,
+  ops: ReadonlyArray<Bundle.Held>
+) =>
   Effect.gen(function* () {
     const { state } = work
     const unknown = ops.filter((op) => !state.sequences.has(Choose.keyOf(op)))
@@ -197,7 +201,7 @@ const again = Schedule.max([Schedule.exponential("100 millis"), Schedule.recurs(
 /** Records the ops as handed over, and gives them to the bundler. */
 const give = (
   work: Work,
-  { access, connection: { chain, profile }, entryPoint, version }: Context,
+  { access, connection: { chain, profile }, entryPoint, version }: OpContext,
   bundler: BundlerClient,
   since: bigint,
   signed: ReadonlyArray<{ readonly held: Bundle.Held; readonly op: SignedOp }>
@@ -269,7 +273,7 @@ const give = (
 export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =>
   Effect.gen(function* () {
     const { state } = work
-    const aggregated = ops.filter(({ context }) => context !== null && context.aggregator !== null)
+    const aggregated = ops.filter(({ context }) => context?.kind === "ops" && context.aggregator !== null)
     if (aggregated.length > 0) {
       const failure = refused("it takes no ops of aggregators")
       yield* fail(work, new Map(aggregated.map(({ opId }) => [opId, failure])))
@@ -308,7 +312,7 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
     )
     const [first] = free
     const context = first?.context ?? null
-    if (first === undefined || context === null) return state.queue !== before
+    if (first === undefined || context?.kind !== "ops") return state.queue !== before
     const chosen = free.filter(({ company }) => company === first.company).slice(0, Queue.bundle)
     const stale = yield* Effect.filter(chosen, (op) => isStale(work, op))
     if (stale.length > 0) {

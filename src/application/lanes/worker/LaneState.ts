@@ -20,7 +20,7 @@ import type { RemoteOps } from "../remote/RemoteOps.js"
 import type { LaneClaims } from "../requests/LaneClaims.js"
 import type { TransactionMonitor } from "../TransactionMonitor.js"
 import * as Bundle from "./rules/Bundle.js"
-import { type Context, isRemote, type Obstacle, type Preparing } from "./rules/Context.js"
+import { type Context, isRemote, type Obstacle, type OpContext, type Preparing } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
@@ -95,7 +95,7 @@ export interface Dependencies {
   readonly preparing: Preparing
   readonly remote: Remote
   /** Looks up what has become of the op's nonce and wallet. */
-  readonly lookUp: (op: Bundle.Held, context: Context) => Effect.Effect<Found, Obstacle>
+  readonly lookUp: (op: Bundle.Held, context: OpContext) => Effect.Effect<Found, Obstacle>
   /** What revert data of an op say, by the definitions of its request. */
   readonly revertOf: (op: Bundle.Held, data: Hex) => Effect.Effect<string>
   /** Somebody else has done what the element asks for: its row is abandoned. */
@@ -188,10 +188,10 @@ export const pause = (state: State, keys: Iterable<PauseKey>, why: string) =>
  */
 export const mayGiveUp = (
   { claimed, reconcile }: Pick<State, "claimed" | "reconcile">,
-  { context, op, route }: Pick<Bundle.Held, "context" | "op" | "route">,
+  { context, op }: Pick<Bundle.Held, "context" | "op">,
   now: number
 ): boolean =>
-  context !== null && route !== "direct" && isRemote(context)
+  context !== null && isRemote(context)
     ? op.acceptedAt >= claimed.at || now >= claimed.since + Reconcile.lostMillis
     : Reconcile.mayGiveUp(reconcile, now)
 

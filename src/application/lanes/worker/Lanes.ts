@@ -204,31 +204,34 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
     const recoveryJournal = yield* RecoveryJournal
     const networks = yield* Networks
     const signerOf = yield* SignerOf
+    /** In nonce order: many nodes refuse a nonce that is ahead of what they know. */
+    const watch = (lane: Lane) =>
+      Effect.flatMap(transactionJournal.inFlight(lane), (open) =>
+        Effect.forEach(
+          open,
+          (transaction) =>
+            Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) => {
+              const record = recordOf(transaction)
+              return profile === null || monitor.isWatched(record)
+                ? Effect.void
+                : monitor.watch({ profile, record })
+            }),
+          { discard: true }
+        )
+      )
     const worker = Worker.make({
       opJournal,
       transactionJournal,
-      // In nonce order: many nodes refuse a nonce that is ahead of what they know.
-      laneJournal: {
-        takeOver: (lane) =>
-          Effect.andThen(
-            laneJournal.takeOver(lane),
-            Effect.flatMap(transactionJournal.inFlight(lane), (open) =>
-              Effect.forEach(
-                open,
-                (transaction) =>
-                  Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) => {
-                    const record = recordOf(transaction)
-                    return profile === null || monitor.isWatched(record)
-                      ? Effect.void
-                      : monitor.watch({ profile, record })
-                  }),
-                { discard: true }
-              )
-            )
-          )
-      },
+      laneJournal: { takeOver: (lane) => Effect.andThen(laneJournal.takeOver(lane), watch(lane)) },
       requestJournal,
-      known: Strays.make({ opJournal, recoveryJournal, requestJournal, transactionJournal, unopened }),
+      known: Strays.make({
+        opJournal,
+        recoveryJournal,
+        requestJournal,
+        transactionJournal,
+        unopened,
+        watch
+      }),
       expiry: {
         mayExpire: (yield* ClockTrust).mayExpire,
         overdue: requestJournal.overdue,

@@ -15,7 +15,7 @@ import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { Found } from "./LaneState.js"
 import type { Held } from "./rules/Bundle.js"
-import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
+import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
 /**
  * What has become of an op's nonce and of its wallet: an op is looked up by its hashes, and by its nonce and its call, before
@@ -45,7 +45,11 @@ const chainFailure = (error: ChainRpcError | JournalError): Obstacle => obstacle
 type Inclusion = Inclusions.Found & { readonly landedAs: Hex.Bytes32 }
 
 /** Another version of the op that has used its nonce; null: what did makes another call. */
-const versionOf = (op: Held, { connection: { chain, profile }, entryPoint, version }: Context, at: bigint) =>
+const versionOf = (
+  op: Held,
+  { connection: { chain, profile }, entryPoint, version }: OpContext,
+  at: bigint
+) =>
   Effect.gen(function* () {
     const { prepared } = op
     if (prepared === null || prepared.kind === "direct") return null
@@ -73,7 +77,7 @@ const versionOf = (op: Held, { connection: { chain, profile }, entryPoint, versi
 const ofUsedNonce = (
   { opJournal, remoteOpJournal }: Journals,
   op: Held,
-  context: Context,
+  context: OpContext,
   next: bigint
 ): Effect.Effect<Found, ChainRpcError | JournalError> =>
   Effect.gen(function* () {
@@ -119,7 +123,7 @@ const ofUsedNonce = (
 /** The wallet has another configuration than the one that the op's nonce names. */
 const ofConfiguration = (
   op: Held,
-  { connection: { chain, profile } }: Context
+  { connection: { chain, profile } }: OpContext
 ): Effect.Effect<Found, ChainRpcError> =>
   Effect.gen(function* () {
     const head = (yield* chain.block("latest"))?.number ?? 0n
@@ -138,7 +142,7 @@ const ofConfiguration = (
 
 export const make =
   (journals: Journals) =>
-  (op: Held, context: Context): Effect.Effect<Found, Obstacle> =>
+  (op: Held, context: OpContext): Effect.Effect<Found, Obstacle> =>
     Effect.gen(function* (): Effect.fn.Return<Found, ChainRpcError | JournalError> {
       const { connection, entryPoint } = context
       const { chain } = connection

@@ -21,6 +21,7 @@ import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import * as Delays from "../../request/Delays.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import type * as Contexts from "./rules/Context.js"
 import type { Context, Obstacle, Prepared, Preparing } from "./rules/Context.js"
 import { obstacle } from "./rules/Context.js"
 
@@ -28,7 +29,7 @@ import { obstacle } from "./rules/Context.js"
 
 /** What an accepted request asks for. */
 export interface Source {
-  readonly context: OpContext.Shared
+  readonly context: OpContext.OfRequest
   readonly calls: ReadonlyArray<Call.Call>
   readonly revert: (data: Hex) => string
   /** The keys of its settings. */
@@ -39,7 +40,7 @@ export interface Dependencies {
   readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "look">
   /** Reads a body, as its endpoint does when it comes. `chainId` is that of its lane. */
   readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
-  readonly deployer: Context["deployer"]
+  readonly deployer: Contexts.OpContext["deployer"]
 }
 
 const busy = obstacle("a wallet has no free nonce key")
@@ -60,9 +61,7 @@ const most = 1_024
 /** Elements of the requests that are remembered: one that is opened slice by slice is not read for each of them. */
 const mostElements = 16_384
 
-interface Known extends Context {
-  readonly shared: OpContext.Shared
-}
+type Known = Context & { readonly shared: OpContext.OfRequest }
 
 /** What of a request is prepared next, of what is not opened. */
 interface Todo {
@@ -197,16 +196,19 @@ export const make = ({
         if (before !== undefined) return before
         const { context: shared, keys } = yield* sourceOf(requestId, chainId)
         const byAddress = new Map(keys.map((key) => [key.address, key]))
-        const made: Known = {
-          ...shared,
-          shared,
-          keyOf: (address) => byAddress.get(address) ?? null,
-          deployer,
-          secure: (prepared) =>
-            prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
-              ? Effect.provideContext(ServiceEoa.bind(prepared, shared.connection.profile), services)
-              : Effect.void
-        }
+        const made: Known =
+          shared.kind === "direct"
+            ? { ...shared, shared }
+            : {
+                ...shared,
+                shared,
+                keyOf: (address) => byAddress.get(address) ?? null,
+                deployer,
+                secure: (prepared) =>
+                  prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
+                    ? Effect.provideContext(ServiceEoa.bind(prepared, shared.connection.profile), services)
+                    : Effect.void
+              }
         contexts.set(name, made)
         return made
       })
@@ -270,7 +272,7 @@ export const make = ({
      * Gives nonce keys of these wallets in an epoch that no op under way has, each once; null: none is left. Intake may choose
      * the same ones meanwhile: the journal decides, and who loses tries again.
      */
-    const freeKeys = ({ shared: { spaceOf } }: Known, wallets: Iterable<Address.Address>) =>
+    const freeKeys = ({ spaceOf }: OpContext.Shared, wallets: Iterable<Address.Address>) =>
       Effect.gen(function* () {
         const all = [...new Set(wallets)]
         const seen = yield* Effect.mapError(
@@ -299,8 +301,11 @@ export const make = ({
     /** For each op a nonce key of its wallet as it is configured now. */
     const keysAnew = (context: Known, ops: ReadonlyArray<Op>) =>
       Effect.gen(function* () {
+        const { shared } = context
+        // Transactions of an EOA itself have no nonce keys.
+        if (shared.kind === "direct") return new Map<OpId, bigint>()
         const take = yield* freeKeys(
-          context,
+          shared,
           ops.map(({ space }) => space.wallet)
         )
         const head = yield* headOf(context)
@@ -320,8 +325,10 @@ export const make = ({
     const open = (context: Known, requests: ReadonlyArray<Unopened>) =>
       Effect.gen(function* () {
         const { shared } = context
-        const { timestamp } = yield* headOf(context)
         const made = new Map<string, Result.Result<Opening, Obstacle>>()
+        // What they ask for is opened as it is accepted.
+        if (shared.kind === "direct") return made
+        const { timestamp } = yield* headOf(context)
         const todo: Array<Todo> = []
         let room = Slices.size
         for (const body of yield* bodiesOf(requests.map(({ requestId }) => requestId))) {
@@ -337,7 +344,7 @@ export const make = ({
           }
         }
         const take = yield* freeKeys(
-          context,
+          shared,
           todo.flatMap(({ batch }) => batch.calls.map(({ wallet }) => wallet))
         )
         const prepared = yield* Effect.mapError(

@@ -4,8 +4,9 @@ import * as Result from "effect/Result"
 import * as L1Fee from "../../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as EoaNonces from "../../chain/EoaNonces.js"
+import * as Keys from "../../keys/Keys.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
-import type { OpId, SignedOp } from "../../ports/journal/Records.js"
+import type { OpId } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import { aggregate } from "./Aggregate.js"
@@ -13,14 +14,14 @@ import { forget, type Next, pause, type State, stepOf, type Work, whole } from "
 import * as Record from "./Record.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import type { Context } from "./rules/Context.js"
+import type { Context, DirectContext, OpContext } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Rejection from "./rules/Rejection.js"
 import type { Sealed } from "./Sign.js"
 import * as Simulate from "./Simulate.js"
 import { isReconciled } from "./Unknown.js"
-import { blame, fail } from "./Upkeep.js"
+import { blame, fail, prepareAgain } from "./Upkeep.js"
 
 /** How a lane's worker brings what it has chosen into a transaction: tried, signed, recorded, and given to the monitor. */
 
@@ -36,9 +37,7 @@ const send = (
   work: Work,
   context: Context,
   ops: ReadonlyArray<Bundle.Held>,
-  payload: Omit<Record.Payload, "access" | "direct" | "drainedTo" | "ops" | "signer"> & {
-    readonly signed: ReadonlyArray<SignedOp>
-  }
+  payload: Omit<Record.Payload, "access" | "drainedTo" | "signer">
 ): Effect.Effect<Next, JournalError> =>
   Effect.gen(function* (): Effect.fn.Return<Next, JournalError> {
     const { state } = work
@@ -51,27 +50,23 @@ const send = (
       yield* pause(state, [whole], resolved.failure.message)
       return "again"
     }
-    const hashes = new Map(payload.signed.map(({ opId, userOpHash }) => [opId, userOpHash]))
-    const isDirect = first.route === "direct"
-    const carried = ops.flatMap(({ index, key, opId, requestId, sequence, wallet }) => {
-      const userOpHash = hashes.get(opId)
-      return userOpHash === undefined
-        ? []
-        : [{ opId, requestId, index, userOpHash, entryPoint: context.entryPoint, wallet, key, sequence }]
-    })
     const answer = yield* Effect.result(
       Record.record(work.transactionJournal, lane.chainId, {
         ...payload,
         access,
         signer: resolved.success,
-        ops: carried,
-        direct: isDirect ? { opId: first.opId, requestId: first.requestId } : null,
         drainedTo: 0n
       })
     )
     if (Result.isFailure(answer)) {
-      if (answer.failure._tag === "JournalError") return yield* answer.failure
-      yield* pause(state, [whole], answer.failure.message)
+      const { failure } = answer
+      if (failure._tag === "JournalError") return yield* failure
+      if (payload.direct !== null && failure.reason === "refused")
+        yield* fail(
+          work,
+          new Map([[first.opId, elementFailure("signer_unavailable", Keys.unavailable(failure))]])
+        )
+      else yield* pause(state, [whole], failure.message)
       return "again"
     }
     const recorded = answer.success
@@ -83,7 +78,8 @@ const send = (
         state.most = Queue.bundle
         state.turns += 1
         state.servedAt.set(first.accountId, state.turns)
-        for (const op of ops) state.sequences.set(Choose.keyOf(op), op.sequence + 1n)
+        for (const op of payload.ops.length > 0 ? ops : [])
+          state.sequences.set(Choose.keyOf(op), op.sequence + 1n)
         if (ops.every(({ calls, creates }) => creates && !calls)) work.inFlight.noteCreation(recorded.record)
         forget(state, all)
         yield* work.monitor.watch({
@@ -111,16 +107,22 @@ const send = (
     }
   })
 
-/** A transaction of the signer's own. */
-export const sendDirect = (work: Work, op: Bundle.Held, context: Context) =>
+/** A transaction of the signer's own, tried on the latest block: one that would revert by now is prepared again. */
+export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) =>
   Effect.gen(function* () {
     const { state } = work
-    const { prepared } = op
+    const { opId, prepared, requestId } = op
     if (prepared?.kind !== "direct") return "again" as const
     const { data, gasLimit, to, value } = prepared.unsigned
     if (to === null) return yield* Effect.die(new Error("a direct transaction that creates a contract"))
-    const seen = yield* Effect.result(
-      Simulate.look(context.connection.chain, readNonces, state.lane.signer, [])
+    const { chain } = context.connection
+    const { signer } = state.lane
+    const [seen, tried] = yield* Effect.all(
+      [
+        Effect.result(Simulate.look(chain, readNonces, signer, [])),
+        Effect.result(chain.call({ from: signer, to, data, value, gas: gasLimit }))
+      ],
+      { concurrency: "unbounded" }
     )
     if (Result.isFailure(seen)) {
       yield* pause(state, [whole], seen.failure.message)
@@ -128,12 +130,24 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: Context) =>
     }
     const { balance, fees, nonces } = seen.success
     if (!(yield* isReconciled(work, context, nonces)) && !op.exposed) return "again" as const
+    if (Result.isFailure(tried)) {
+      yield* pause(state, [opId], tried.failure.message)
+      return "again" as const
+    }
+    if (!tried.success.success) {
+      // Or it is made again and again, where the node says the one thing to one question and another to the other.
+      yield* pause(state, [opId], "it would revert now")
+      yield* prepareAgain(work, [op])
+      return "again" as const
+    }
     const prices = Bundle.prices(context, fees, [])
     if (prices === null) {
-      yield* pause(state, [op.opId], "the chain asks for more than the operator's cap")
+      yield* pause(state, [opId], "the chain asks for more than the operator's cap")
       return "again" as const
     }
     return yield* send(work, context, [op], {
+      ops: [],
+      direct: { opId, requestId },
       to,
       data,
       value,
@@ -141,8 +155,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: Context) =>
       prices,
       l1Fee: prepared.l1Fee,
       chainNonce: nonces.next,
-      balance,
-      signed: []
+      balance
     })
   })
 
@@ -179,7 +192,7 @@ const leaveUnpaid = (
 /** Tries the signed bundle on the latest block, the suspects beside it, and sends it where it passes. */
 export const sendBundle = (
   work: Work,
-  context: Context,
+  context: OpContext,
   ops: ReadonlyArray<Bundle.Held>,
   signed: ReadonlyArray<Sealed>,
   suspects: ReadonlyArray<{
@@ -294,7 +307,15 @@ export const sendBundle = (
     for (const component of components) stepOf(state, component, { _tag: "recorded" })
     const [trial] = trials
     if (trial === undefined) return "again" as const
+    const hashes = new Map(signed.map(({ opId, userOpHash }) => [opId, userOpHash]))
     return yield* send(work, context, ops, {
+      ops: ops.flatMap(({ index, key, opId, requestId, sequence, wallet }) => {
+        const userOpHash = hashes.get(opId)
+        return userOpHash === undefined
+          ? []
+          : [{ opId, requestId, index, userOpHash, entryPoint, wallet, key, sequence }]
+      }),
+      direct: null,
       to: entryPoint,
       data: Simulate.callOf(state.lane.signer, trial).data,
       value: 0n,
@@ -302,7 +323,6 @@ export const sendBundle = (
       prices,
       l1Fee,
       chainNonce: nonces.next,
-      balance,
-      signed
+      balance
     })
   })

@@ -17,13 +17,13 @@ import * as Delays from "../../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Wait from "../../runtime/Wait.js"
-import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
+import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
 /** An op that is chosen, and the settings that it was accepted with. */
 export interface Chosen {
   readonly opId: OpId
   readonly prepared: Exclude<PreparedOp, { readonly kind: "direct" }>
-  readonly context: Context
+  readonly context: OpContext
 }
 
 /** An op with its own signature and, behind it, what its payer adds. */
@@ -87,7 +87,7 @@ const isMade = (proof: Proof): proof is Extract<Proof, { readonly made: Hex.Hex 
 
 /** The proof of its wallet's consent, over the op's hash and its conditions. */
 const proofOf = (
-  context: Context,
+  context: OpContext,
   proof: Exclude<Proof, { readonly made: Hex.Hex }>,
   signingHash: Hex.Bytes32
 ): Effect.Effect<Hex.Hex, SignerError | Obstacle> =>

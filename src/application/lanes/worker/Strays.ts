@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
+import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
@@ -8,6 +9,7 @@ import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as EoaTransactions from "../../chain/EoaTransactions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { KnownTransaction } from "../../ports/chain/ChainRpc.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
@@ -35,6 +37,8 @@ export interface Journals {
 type Unopened = ReadonlyArray<OpCall>
 
 export interface Dependencies extends Journals {
+  /** The lane's transactions that are not settled are followed to their ends. */
+  readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
   /** What of these requests has no ops yet, whenever it is due. */
   readonly unopened: (
     requestIds: ReadonlyArray<string>,
@@ -56,6 +60,12 @@ const readyOf = ({ opJournal }: Journals, lane: Lane) =>
     }
     return all
   })
+
+/** The ops that a transaction carries. */
+const bundledIn = ({ data, to }: KnownTransaction): ReadonlyArray<UserOperation> => {
+  const version = to === null ? undefined : EntryPoint.versionOf(to)
+  return version === undefined ? [] : BundledOps.read(version, data)
+}
 
 /** An element, and the wallet that may have made its call already, under a nonce that is not its own. */
 interface Doubtful {
@@ -123,7 +133,7 @@ const transactionsOf = (
     )
   })
 
-export const make = ({ unopened, ...journals }: Dependencies): Known => {
+export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
   const { opJournal, recoveryJournal, requestJournal, transactionJournal } = journals
   return {
     from: (lane, { connection: { chain } }) =>
@@ -161,7 +171,7 @@ export const make = ({ unopened, ...journals }: Dependencies): Known => {
           const { nonce, txHash } = transaction
           const at = ready.findIndex((op) => isDirect(op, transaction))
           const [direct] = at < 0 ? [] : ready.splice(at, 1)
-          if (direct !== undefined)
+          if (direct !== undefined) {
             yield* transactionJournal.adopt({
               ...lane,
               nonce,
@@ -169,7 +179,9 @@ export const make = ({ unopened, ...journals }: Dependencies): Known => {
               access: context.access,
               transaction
             })
-          const bundled = BundledOps.read(context.version, transaction.data)
+            yield* watch(lane)
+          }
+          const bundled = bundledIn(transaction)
           const doubtful = [
             ...doneElsewhere(ready, bundled, context),
             ...openedElsewhere(later, bundled, context)

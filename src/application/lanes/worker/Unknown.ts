@@ -15,6 +15,8 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
   Effect.gen(function* () {
     const { known, state, transactionJournal } = work
     const { lane } = state
+    // Of a key that has sent nothing there is nothing to be known.
+    if (next === 0n) state.knownTo ??= 0n
     if (state.knownTo !== null && next <= state.knownTo && Reconcile.maySign(state.reconcile)) return true
     const asked = yield* Effect.result(
       state.knownTo === null ? known.from(lane, context) : Effect.succeed(state.knownTo)

@@ -112,7 +112,9 @@ export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
     const chosen = ops.flatMap(({ context, opId, prepared }) =>
-      prepared === null || prepared.kind === "direct" || context === null ? [] : [{ opId, prepared, context }]
+      prepared === null || prepared.kind === "direct" || context?.kind !== "ops"
+        ? []
+        : [{ opId, prepared, context }]
     )
     const signed = new Map<OpId, Sealed>()
     const refused = new Map<OpId, ElementFailure>()
@@ -153,7 +155,12 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
         const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
         if (made._tag === "prepared") renewed.push([op, made.prepared])
         else if (made._tag === "done") done.push(op)
-        else if (made._tag === "failed" && !op.exposed && mayGiveUp(state, op, now))
+        // What was signed of a transaction of the EOA itself is dead when that is ready again.
+        else if (
+          made._tag === "failed" &&
+          (!op.exposed || op.route === "direct") &&
+          mayGiveUp(state, op, now)
+        )
           failed.set(op.opId, made.failure)
         else yield* pause(state, [op.opId], made._tag === "failed" ? made.failure.message : made.why)
       }
@@ -265,7 +272,7 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     const stale: Array<Bundle.Held> = []
     const dead: Array<Bundle.Held> = []
     for (const op of ops) {
-      if (op.context === null) continue
+      if (op.context?.kind !== "ops") continue
       const found = yield* Effect.result(work.lookUp(op, op.context))
       if (Result.isFailure(found)) {
         yield* pause(state, [op.opId], found.failure.why)

@@ -61,7 +61,7 @@ const takeOver = (work: Work) =>
     const { lane } = state
     const epoch = work.claims.holding(lane)?.epoch ?? null
     if (epoch === state.epoch) return
-    yield* work.laneJournal.takeOver(lane)
+    yield* work.exclusive(lane, work.laneJournal.takeOver(lane))
     state.epoch = epoch
     state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
     state.queue = Queue.empty
@@ -136,8 +136,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     if (known !== null) yield* expire(work, known.connection.profile)
     if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
     const all = Queue.inTurn(state.queue.ops, state.servedAt)
-    const isRemote = ({ context, route }: Bundle.Held) =>
-      route !== "direct" && context !== null && Context.isRemote(context)
+    const isRemote = ({ context }: Bundle.Held) => context !== null && Context.isRemote(context)
     if (yield* Open.open(work, due, now)) return "again"
     const remote = all.filter(isRemote)
     if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
@@ -205,13 +204,15 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const chosen = choice.ops.length > 0 ? choice.ops : suspected
     const context = chosen[0]?.context ?? null
     if (context === null) return waiting()
-    const trials = suspected.filter((op) => op.context === context && op.route !== "direct")
+    const trials = suspected.filter((op) => op.context === context)
     const stale = yield* Effect.filter([...choice.ops, ...trials], (op) => isStale(work, op))
     if (stale.length > 0) {
       yield* prepareAgain(work, stale)
       return "again"
     }
-    if (choice.ops[0]?.route === "direct") return yield* sendDirect(work, choice.ops[0], context)
+    const [head] = choice.ops
+    if (context.kind === "direct")
+      return head === undefined ? waiting() : yield* work.exclusive(lane, sendDirect(work, head, context))
     const tried = [...choice.ops, ...trials]
     const signed = yield* sign(work, tried)
     const isMissing = new Set(tried.filter(({ opId }) => !signed.has(opId)).map(componentOf))

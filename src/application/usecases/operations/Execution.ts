@@ -40,6 +40,7 @@ import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
 import type * as Offers from "./Offers.js"
 import { Submissions } from "./Submissions.js"
+import * as TransactSigner from "./TransactSigner.js"
 
 /**
  * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
@@ -54,6 +55,9 @@ const most = 8_192
 
 /** A receipt that takes longer is asked for again later, milliseconds. */
 const receiptMillis = 3_000
+
+/** Whose open requests of earlier versions are taken over: they have ops as soon as their lane is claimed. */
+const isDirect = (endpoint: string): boolean => endpoint === TransactSigner.kind.endpoint
 
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
 
@@ -83,8 +87,8 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       Effect.gen(function* () {
         const unknown = requestIds.filter((requestId) => taken.get(requestId) === undefined)
         if (unknown.length > 0)
-          for (const { contextDigest, requestId } of yield* requestJournal.bodies(unknown))
-            taken.set(requestId, contextDigest !== null)
+          for (const { contextDigest, endpoint, requestId } of yield* requestJournal.bodies(unknown))
+            taken.set(requestId, contextDigest !== null || isDirect(endpoint))
         return new Set(requestIds.filter((requestId) => taken.get(requestId) === true))
       })
 
@@ -105,7 +109,8 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
           receiptMillis
         )
         if (Option.isNone(receipts)) return null
-        const own = new Set([...ended.landed.values()].map(({ userOpHash }) => userOpHash))
+        if (context.kind === "direct") return receipts.value
+        const own = new Set([...ended.landed.values()].flatMap(({ userOpHash }) => userOpHash ?? []))
         const all = Records.receiptsOf(context.entryPoint, receipts.value, own)
         // Of a large request they are too many.
         return calls.length > Slices.size ? all.map((receipt) => ({ ...receipt, logs: [] })) : all
@@ -163,11 +168,9 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         ...opJournal,
         ready: (lane, limit, which) =>
           Effect.map(opJournal.ready(lane, limit, which), (ops) =>
-            ops.filter(({ contextDigest }) => contextDigest !== null)
+            ops.filter(({ contextDigest, endpoint }) => contextDigest !== null || isDirect(endpoint))
           )
       }),
-      // Of direct transactions the worker knows nothing: they have no rows of ops here.
-      Effect.provideService(LaneJournal, { ...laneJournal, takeOver: () => Effect.void }),
       Effect.provideService(RequestJournal, {
         ...requestJournal,
         unopened: (lane, limit, accountId) =>

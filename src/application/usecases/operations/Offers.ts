@@ -1,6 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import * as Transaction from "../../../domain/evm/Transaction.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Results from "../../answers/Results.js"
 import type { Final } from "../../answers/Waiters.js"
 import * as Connection from "../../chain/Connection.js"
@@ -13,6 +16,7 @@ import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import * as Call from "../../prepare/Call.js"
+import * as Direct from "../../prepare/Direct.js"
 import * as EncodeCall from "../../prepare/EncodeCall.js"
 import * as GivenLinks from "../../prepare/given/GivenLinks.js"
 import type * as GivenOps from "../../prepare/given/GivenOps.js"
@@ -26,9 +30,9 @@ import * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
-import type { ElementList } from "../../request/Elements.js"
+import { type ElementList, elementFailure } from "../../request/Elements.js"
 import { type Failure, invalid, type Unprocessable } from "../../request/Failure.js"
-import type { ForOps, ForSubmission } from "../../request/Settings.js"
+import type { ForOps, ForSigner, ForSubmission } from "../../request/Settings.js"
 import { Created, Executed } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
@@ -264,5 +268,86 @@ export const create = (
       Created,
       "accounts",
       (outcomes) => Results.created(made, outcomes, decoding)
+    )
+  })
+
+/** What a transaction of the signer's own calls; 400 for what nobody could send. */
+const calldataOf = (
+  funcSignature: string | undefined,
+  funcParams: ReadonlyArray<unknown>
+): Effect.Effect<EncodeCall.Encoded | null, Failure> =>
+  Effect.gen(function* () {
+    const wrong = (message: string) =>
+      Effect.fail(invalid("invalid_request", [{ path: "funcParams", message }]))
+    if (funcSignature === undefined)
+      return funcParams.length === 0 ? null : yield* wrong("expected none without funcSignature")
+    const call = yield* Effect.fromResult(EncodeCall.encodeCall(funcSignature, funcParams, ""))
+    const bytes = Hex.size(call.data)
+    return bytes <= Transaction.maxDataBytes
+      ? call
+      : yield* wrong(
+          `the call has ${bytes} bytes; nodes take at most ${Transaction.maxDataBytes} in a transaction`
+        )
+  })
+
+/** A transaction of the signer's own. */
+export const transact = (
+  caller: Caller,
+  request: {
+    readonly to: Address
+    readonly funcSignature?: string | undefined
+    readonly funcParams?: ReadonlyArray<unknown>
+    readonly value?: bigint
+    readonly settings: ForSigner
+  },
+  body: string
+): Effect.Effect<Offered<Executed>, Failure, AbiStore | ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const { funcParams = [], funcSignature, settings, to, value = 0n } = request
+    const encoded = yield* calldataOf(funcSignature, funcParams)
+    const data = encoded?.data ?? Hex.empty
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const context = yield* OpContext.direct(caller, settings)
+    const { requestId } = caller
+    const calls = [Call.ofTransaction(requestId, context.submitter, { to, value, data })]
+    const { chain } = context.connection
+    const { revert } = decoding
+    return offered(
+      { requestId, caller, endpoint: "/transactSigner", context, calls, body, revert, mayWait: false },
+      Executed,
+      "operations",
+      ({ failed, landed, receipts }) =>
+        Effect.gen(function* () {
+          const receipt = receipts.at(-1)
+          if (receipt === undefined)
+            return yield* Effect.fail(Direct.failureOf(failed.get(0) ?? elementFailure("execution_failed")))
+          const error = receipt.success
+            ? null
+            : yield* chain
+                .call({ from: context.submitter, to, data, value }, undefined, receipt.blockNumber - 1n)
+                .pipe(
+                  Effect.map((again) =>
+                    again.success ? "out of gas, or a state that has passed" : revert(again.data)
+                  ),
+                  Effect.orElseSucceed(() => "the transaction reverted")
+                )
+          const returned = landed.get(0)?.returned ?? null
+          const result =
+            returned === null || encoded === null
+              ? returned
+              : EncodeCall.decodeReturned(encoded.signature, returned)
+          const element = {
+            userOpHash: null,
+            success: receipt.success,
+            error,
+            result: receipt.success ? result : null,
+            txHash: receipt.txHash
+          }
+          return {
+            status: receipt.success ? 1 : 0,
+            returnData: [{ "0": element }],
+            ...(yield* Results.transactionFields([receipt], decoding))
+          }
+        })
     )
   })

@@ -7,17 +7,21 @@ import * as Results from "../../answers/Results.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
 import * as Keys from "../../keys/Keys.js"
+import type { Engine } from "../../lanes/Engine.js"
 import * as NonceManager from "../../lanes/NonceManager.js"
 import * as Acceptance from "../../lanes/requests/Acceptance.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import * as WakeUps from "../../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import * as Span from "../../observe/Span.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { Signer, SignerError } from "../../ports/Signers.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Signer, SignerError, Signers } from "../../ports/Signers.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
@@ -28,7 +32,6 @@ import { optional } from "../../request/Fields.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
-import type * as TransactSigner from "./TransactSigner.js"
 
 /** Prices waiting transactions anew. */
 
@@ -66,7 +69,14 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
-export type Requirements = TransactSigner.Requirements
+export type Requirements =
+  | AbiStore
+  | ChainRpc
+  | Engine
+  | RequestJournal
+  | TransactionJournal
+  | Networks
+  | Signers
 
 export const kind = { endpoint: "/unstuck", Request, Response }
 

@@ -4,7 +4,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as LookUp from "../../../../src/application/lanes/worker/LookUp.js"
 import * as Bundle from "../../../../src/application/lanes/worker/rules/Bundle.js"
-import type { Context } from "../../../../src/application/lanes/worker/rules/Context.js"
+import type { OpContext } from "../../../../src/application/lanes/worker/rules/Context.js"
 import * as Payer from "../../../../src/application/pay/Payer.js"
 import type { Op } from "../../../../src/application/ports/journal/Records.js"
 import type { FoundInclusion } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
@@ -42,7 +42,8 @@ const world = (rest: Partial<Op> = {}) => {
   const recorded: Array<FoundInclusion> = []
   const versions: Array<Hex.Bytes32> = []
   const unsigned = userOp()
-  const context: Context = {
+  const context: OpContext = {
+    kind: "ops",
     connection: {
       chain: chain.client,
       profile: NetworkProfile.make({ chainId: Make.chainId, settledDepth: 3 }),

@@ -14,6 +14,7 @@ import {
   Signers,
   SystemSigners
 } from "../../../../src/application/ports/Signers.js"
+import * as Execution from "../../../../src/application/usecases/operations/Execution.js"
 import * as GetRequest from "../../../../src/application/usecases/operations/GetRequest.js"
 import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../../src/application/usecases/operations/Unstuck.js"
@@ -73,7 +74,8 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
         })
     }
     const context = yield* Layer.build(
-      Engine.layer.pipe(
+      Execution.layer.pipe(
+        Layer.provideMerge(Engine.layer),
         Layer.provideMerge(
           Layer.mergeAll(
             InMemory.abiStore,
@@ -120,6 +122,20 @@ it.live("a transaction of the signer has no more gas than a block, whatever buff
     expect(yield* pay(caller(), { percentTxGasOvershoot })).toMatchObject({ success: { status: 1 } })
     expect((yield* node.mined).map(({ transaction }) => transaction.gasLimit)).toEqual([gasOfBlock])
   })
+)
+
+it.live(
+  "a transaction of the signer that the key provider refuses to sign ends with that refusal, for good",
+  () =>
+    Effect.gen(function* () {
+      const { pay, provider, stateOf } = yield* world()
+      provider.left = 0
+      const by = caller()
+      expect(yield* pay(by)).toMatchObject({
+        failure: { code: "signer_unavailable", details: [{ path: "settings.signer" }] }
+      })
+      expect(yield* stateOf(by.requestId)).toEqual({ state: "final", httpStatus: 422 })
+    })
 )
 
 describe("the replacement of waiting transactions", () => {

@@ -12,7 +12,7 @@ import * as Prices from "../../../chain/Prices.js"
 import type { ChainClient, NetworkFees } from "../../../ports/chain/ChainRpc.js"
 import type { Op, PreparedOp } from "../../../ports/journal/Records.js"
 import type * as Choose from "./Choose.js"
-import type { Context } from "./Context.js"
+import type { Context, OpContext } from "./Context.js"
 import type { Candidate } from "./Queue.js"
 
 /** What ops of one transaction share: who may go with whom, how much fits, and what the transaction costs. Pure. */
@@ -47,19 +47,19 @@ const nameOf = (chain: ChainClient): string => {
 }
 
 /** Who may share a transaction: accounts that share an EOA do not, since each is to bear what its own ops do. */
-const companyOf = ({ accountId, opId, requestId, space }: Op, context: Context | null): string => {
-  if (context === null || space.entryPoint === "direct") return `op ${opId}`
+const companyOf = ({ accountId, opId, requestId }: Op, context: Context | null): string => {
+  if (context?.kind !== "ops") return `op ${opId}`
   const together = `${accountId} ${nameOf(context.connection.chain)} ${context.entryPoint}`
   // One signature is that of the ops of one request.
   return context.aggregator === null ? together : `${together} ${context.aggregator} ${requestId}`
 }
 
 /** Of the transaction without any op. */
-const frameOf = (context: Context): bigint => gasOf(context, [])
+const frameOf = (context: OpContext): bigint => gasOf(context, [])
 
 const enough = 2n ** 64n
 
-const gasOf = ({ connection: { profile }, version }: Context, ops: ReadonlyArray<UserOperation>): bigint =>
+const gasOf = ({ connection: { profile }, version }: OpContext, ops: ReadonlyArray<UserOperation>): bigint =>
   Result.getOrElse(
     Gas.transactionGasLimit(version, ops, {
       bound: enough,
@@ -71,7 +71,7 @@ const gasOf = ({ connection: { profile }, version }: Context, ops: ReadonlyArray
 
 /** Sums of these are never less than what ops need together: what they share is counted for each. */
 const weightOf = (context: Context | null, prepared: PreparedOp | null): Weight | null => {
-  if (context === null || prepared === null || prepared.kind === "direct") return null
+  if (context?.kind !== "ops" || prepared === null || prepared.kind === "direct") return null
   const { unsigned } = prepared
   return {
     gas: gasOf(context, [unsigned]) - frameOf(context),
@@ -111,7 +111,7 @@ const frameBytes = 1_024n
 export const capacity = (bound: bigint): Choose.Capacity<Held, Weight> => ({
   start: { gas: 0n, bytes: frameBytes },
   add: (total, { context, weight }) => {
-    if (context === null || weight === null) return total
+    if (context?.kind !== "ops" || weight === null) return total
     const sum = { gas: total.gas + weight.gas, bytes: total.bytes + weight.bytes }
     const fits = sum.gas + frameOf(context) <= bound && sum.bytes <= BigInt(Transaction.maxDataBytes)
     return fits ? sum : null
@@ -120,7 +120,7 @@ export const capacity = (bound: bigint): Choose.Capacity<Held, Weight> => ({
 
 /** The ops' gas, and the caller's buffer on what the transaction needs beside. */
 export const gasLimit = (
-  { buffers, connection: { profile }, version }: Context,
+  { buffers, connection: { profile }, version }: OpContext,
   ops: ReadonlyArray<UserOperation>,
   bound: bigint,
   aggregatorGas: bigint

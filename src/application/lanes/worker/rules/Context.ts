@@ -11,14 +11,23 @@ import type { LaneAccess } from "../../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../../ports/Signers.js"
 import type { ElementFailure } from "../../../request/Elements.js"
 
-/** What a worker needs of the settings that ops were accepted with. */
-export interface Context {
+interface Submission {
   readonly connection: Connection
   readonly access: LaneAccess
-  readonly version: Version
-  readonly entryPoint: Address
   /** The caller's buffers of what a transaction needs, and of its price. */
   readonly buffers: { readonly transaction: Percent; readonly price: Percent }
+}
+
+/** What a worker needs of the settings that transactions of the EOA itself were accepted with. */
+export interface DirectContext extends Submission {
+  readonly kind: "direct"
+}
+
+/** The same of ops. */
+export interface OpContext extends Submission {
+  readonly kind: "ops"
+  readonly version: Version
+  readonly entryPoint: Address
   readonly payer: Payer
   /** Whose signature over all ops of a transaction stands for their own; null: each has its own. */
   readonly aggregator: Address | null
@@ -29,9 +38,11 @@ export interface Context {
   readonly secure: (op: PreparedOp) => Effect.Effect<void, SignerError>
 }
 
+export type Context = OpContext | DirectContext
+
 /** Ops of these settings go to somebody else's bundler. */
-export const isRemote = ({ connection }: Pick<Context, "connection">): boolean =>
-  connection.profile.remoteBundler !== null
+export const isRemote = ({ connection, kind }: Pick<Context, "connection" | "kind">): boolean =>
+  kind === "ops" && connection.profile.remoteBundler !== null
 
 /** Why an op can not go now, and may later. */
 export interface Obstacle {
