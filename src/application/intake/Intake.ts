@@ -9,7 +9,6 @@ import * as Schedule from "effect/Schedule"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Troubles from "../observe/Troubles.js"
-import type { Payers } from "../pay/Payers.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
@@ -19,10 +18,12 @@ import type { AccountId } from "../ports/Tenants.js"
 import * as OpContext from "../prepare/OpContext.js"
 import * as NotBegun from "../prepare/ops/NotBegun.js"
 import type * as Preparing from "../prepare/Preparing.js"
+import * as Reservations from "../prepare/Reservations.js"
 import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure, noteOf } from "../request/Elements.js"
 import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
 import * as Keys from "./Keys.js"
+import * as Money from "./Money.js"
 import * as Room from "./Room.js"
 import * as Run from "./Run.js"
 
@@ -138,10 +139,10 @@ export const make = (options: {
   }) => Effect.Effect<void, Failure>
   /** Rings the bell of a lane: it has accepted ops, or requests of which something is to be opened. */
   readonly ring: (lane: Lane, hasUnopened: boolean) => Effect.Effect<void>
-}): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts | Payers> =>
+}): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { enterWaiting, requestJournal, ring } = options
-    const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts | Payers>()
+    const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
     const keys = Keys.make()
     /** Idempotency keys of requests that are being prepared here: another one of the same key waits for the first. */
@@ -180,6 +181,12 @@ export const make = (options: {
         ? Exit.succeed({ _tag: "accepted", requestId, isKnown: requestId !== caller.requestId })
         : reused()
 
+    /** These are not accepted. */
+    const giveBack = (lost: ReadonlyArray<Waiting>): Effect.Effect<void> =>
+      Effect.forEach(lost, ({ offer: { calls, context } }) => Reservations.giveBack(context, calls), {
+        discard: true
+      }).pipe(Effect.provideContext(services))
+
     /** A commit whose answer was lost may have taken effect: the journal decides about each of its requests. */
     const resolveDoubt = (one: Waiting): Effect.Effect<void> => {
       const { requestId } = one.offer
@@ -191,6 +198,9 @@ export const make = (options: {
           onFailure: (): Option.Option<Lane | null> => Option.none(),
           onSuccess: (decided) => decided
         }),
+        Effect.tap((decided) =>
+          Option.isSome(decided) && decided.value === null ? giveBack([one]) : Effect.void
+        ),
         Effect.map(
           Option.match({
             onNone: () =>
@@ -233,18 +243,20 @@ export const make = (options: {
                   })
                 ),
               onSuccess: (results) =>
-                Effect.andThen(
-                  ring(
+                Effect.gen(function* () {
+                  yield* ring(
                     lane,
                     ready.some(({ acceptance }) => acceptance.unopened > 0)
-                  ),
-                  Effect.sync(() => {
-                    for (const [place, { one }] of ready.entries()) {
-                      const result = results[place]
-                      if (result !== undefined) judge(one, result, now)
-                    }
-                  })
-                )
+                  )
+                  // Before they enter again: then money is held for them anew.
+                  yield* giveBack(
+                    ready.flatMap(({ one }, place) => (results[place]?._tag === "accepted" ? [] : [one]))
+                  )
+                  for (const [place, { one }] of ready.entries()) {
+                    const result = results[place]
+                    if (result !== undefined) judge(one, result, now)
+                  }
+                })
             }
           )
 
@@ -270,6 +282,7 @@ export const make = (options: {
         const { accountId } = one.offer.context
         const entered = yield* Effect.exit(enterWaiting({ accountId, elements: one.offer.calls.length }))
         if (Exit.isSuccess(entered)) return acceptance
+        yield* giveBack([one])
         one.resume(Exit.failCause(entered.cause))
         return null
       })
@@ -277,7 +290,7 @@ export const make = (options: {
     /** From the look at the journal to acceptance, for requests that differ in nothing but what they ask for. */
     const run = (
       members: ReadonlyArray<Waiting>
-    ): Effect.Effect<void, Failure, Budgets | BundlerRpc | ChainFacts | Payers> =>
+    ): Effect.Effect<void, Failure, Budgets | BundlerRpc | ChainFacts> =>
       Effect.gen(function* () {
         const [first] = members
         if (first === undefined) return
@@ -312,17 +325,22 @@ export const make = (options: {
             }
           })
           yield* OpContext.unpaused(context)
+          const offers = fresh.map(({ offer }) => ({ ...offer, isAccepted: false }))
+          const batches = yield* Money.hold(context, offers, made)
+          const timestamp = made.snapshot?.block.timestamp ?? 0
           const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
           for (const [place, one] of fresh.entries()) {
-            const own = made.batches[place]
+            const own = batches[place]
             if (own === "busy") room.wait(one)
             else if (own !== undefined) {
-              const acceptance = yield* readyOf(one, own, made.timestamp, now)
+              const acceptance = yield* readyOf(one, own, timestamp, now)
               if (acceptance !== null) ready.push({ one, acceptance })
             }
           }
-          if (isStopped) for (const { one } of ready) one.resume(Exit.fail(unavailable()))
-          else yield* offerAll(ready, laneOf(first.offer), now)
+          if (isStopped) {
+            yield* giveBack(ready.map(({ one }) => one))
+            for (const { one } of ready) one.resume(Exit.fail(unavailable()))
+          } else yield* offerAll(ready, laneOf(first.offer), now)
         }).pipe(
           Effect.ensuring(
             Effect.sync(() => {

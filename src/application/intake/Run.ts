@@ -71,8 +71,8 @@ export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["kn
 /** What became of each request, in their order; `busy`: a wallet of it has no nonce key left. */
 export interface Made {
   readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure> | "busy">
-  /** The chain's clock, Unix seconds. */
-  readonly timestamp: number
+  /** Null: of a transaction of the signer's own. */
+  readonly snapshot: Snapshot.Snapshot | null
 }
 
 export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = OfRequest> {
@@ -96,7 +96,8 @@ const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.
     walletsOf(offers),
     offers.flatMap(({ calls }) => calls.map(({ data, to, value }) => ({ target: to, value, data }))),
     offers.every(({ calls }) => calls.every(Sift.isTimeless)) ? "recent" : "now",
-    offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody)))
+    offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody))),
+    payingOf(context)
   )
 
 const busy: ElementFailure = elementFailure("wallet_busy")
@@ -146,7 +147,7 @@ const unopened = ({
     const byIndex = new Map(calls.map((call) => [call.index, call]))
     const failed = new Map<number, ElementFailure>()
     const waiting = new Map<number, number>()
-    let timestamp = 0
+    let last: Snapshot.Snapshot | null = null
     for (const slice of Slices.of(
       dependencies,
       [...byIndex.keys()],
@@ -154,7 +155,7 @@ const unopened = ({
     )) {
       const batch = { ...offer, calls: slice.flatMap((index) => byIndex.get(index) ?? []) }
       const snapshot = yield* snapshotOf(context, [batch])
-      timestamp = snapshot.block.timestamp
+      last = snapshot
       const [checked] = yield* Prepare.check({ context, snapshot, batches: [batch], nonceOf: Again.ownNonce })
       if (checked === undefined) continue
       const found = yield* Effect.fromResult(checked)
@@ -163,8 +164,13 @@ const unopened = ({
     }
     const named = [...failed].sort(([one], [other]) => one - other).slice(0, mostNamed)
     if (named.length > 0) return yield* Effect.fail(refuseAll("operations", new Map(named), {}))
-    return { timestamp, batches: [Result.succeed({ ...Preparing.nothing, waiting })] }
+    if (last === null) return yield* Effect.die(new Error("a request without calls"))
+    return { snapshot: last, batches: [Result.succeed({ ...Preparing.nothing, waiting })] }
   })
+
+/** The EOA whose money pays for transactions; null: somebody else's bundler has its own. */
+const payingOf = ({ connection: { profile }, submitter }: OfRequest): Address | null =>
+  profile.remoteBundler === null ? submitter : null
 
 /** Calls that the service makes ops of, under nonce keys that are free. */
 const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
@@ -220,7 +226,7 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
     })
     const byPlace = new Map(todo.map((place, position) => [place, made[position]]))
     return {
-      timestamp: snapshot.block.timestamp,
+      snapshot,
       batches: offers.map((offer, place) => {
         const own = byPlace.get(place)
         if (own === undefined) return "busy"
@@ -246,5 +252,5 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Servic
         context,
         offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) }))
       })
-    : Again.prepare({ context, batches: offers, nonceOf: Again.ownNonce })
+    : Again.prepare({ context, batches: offers, nonceOf: Again.ownNonce, submitter: payingOf(context) })
 }

@@ -190,9 +190,20 @@ export const sign = (
           named.map(({ index, userOpHash }) => ({ index, userOpHash }))
         )
       )
-    const lacking = yield* Effect.mapError(payer.reserve(completed), unkept)
-    const release = (ops: ReadonlyArray<{ readonly index: number; readonly op: UserOperation }>) =>
-      payer.release(ops)
+    const parts = completed.map(({ index, op, userOpHash }) => ({
+      requestId,
+      index,
+      op,
+      given: payer.paymaster === null ? userOpHash : null
+    }))
+    const lacking = new Map(
+      (yield* Effect.mapError(payer.reserve(parts), unkept)).flatMap((failure, place) =>
+        failure === null ? [] : [[parts[place]?.index ?? -1, failure] as const]
+      )
+    )
+    const partOf = (index: number) => parts.filter((part) => part.index === index)
+    const release = (ops: ReadonlyArray<{ readonly index: number }>) =>
+      payer.release(ops.flatMap(({ index }) => partOf(index)))
     return yield* Effect.gen(function* () {
       if (lacking.size > 0) return yield* Effect.fail<Obstacle>({ _tag: "elements", failed: lacking })
       const own = yield* forEach(completed, ({ index, op, sign, userOpHash }) =>
@@ -200,11 +211,14 @@ export const sign = (
       )
       const { aggregate, ops } = yield* aggregated(context, own, revert)
       const sealed = yield* forEach(ops, ({ index, op, userOpHash }) =>
-        Effect.map(payer.seal(op, userOpHash), (seal) => ({
-          index,
-          op: { ...op, signature: Hex.concat(op.signature, seal) },
-          userOpHash
-        }))
+        Effect.map(
+          Effect.forEach(partOf(index), (part) => payer.seal(part, userOpHash)),
+          (seals) => ({
+            index,
+            op: { ...op, signature: Hex.concat(op.signature, ...seals) },
+            userOpHash
+          })
+        )
       )
       return { ops: sealed, aggregate, release }
     }).pipe(Effect.tapError(() => release(completed.filter(({ index }) => !lacking.has(index)))))

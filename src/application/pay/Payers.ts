@@ -8,6 +8,7 @@ import * as Keys from "../keys/Keys.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
 import * as EncodedPayer from "./EncodedPayer.js"
 import type { Payer } from "./Payer.js"
 import type { Site } from "./Paymaster.js"
@@ -18,18 +19,18 @@ import * as Submitter from "./Submitter.js"
 
 export interface Payers {
   /**
-   * Who pays for the ops of a request: of one that names no paymaster its wallets, or whom ops that come as they are name; else
-   * the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's own
-   * one the connection is that to the operator's node.
+   * Who pays for the ops of an account: where no paymaster is named its wallets, and whom ops name that come as they are;
+   * else the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's
+   * own one the connection is that to the operator's node.
    */
   readonly of: (
-    caller: Site["caller"],
+    accountId: AccountId,
     connection: Connection,
     terms: {
       readonly entryPoint: Address
       readonly version: Version
       readonly paymaster: Address | undefined
-      /** The EOA that submits the request's transactions. */
+      /** The EOA that submits the transactions. */
       readonly submitter: Address
     }
   ) => Effect.Effect<Payer>
@@ -44,34 +45,43 @@ export const make = (options: {
   readonly sponsorships: Sponsorships
 }): Payers => {
   const { budgets, services, sponsorships, system } = options
-  const of: Payers["of"] = (caller, connection, { entryPoint, paymaster, submitter, version }) => {
-    if (paymaster === undefined) {
-      const terms = { entryPoint, submitter, version }
-      return Effect.succeed(
-        EncodedPayer.make(version, (named) => of(caller, connection, { ...terms, paymaster: named }))
-      )
-    }
-    const { paymasterServices, sponsor } = connection.profile
-    const bundler = Submitter.boundTo(connection.profile, submitter)
-    const site = { caller, connection, entryPoint, version, paymaster, bundler }
-    if (paymaster === sponsor?.paymaster)
-      return connection.trust === "operator"
-        ? Sponsor.make(
-            {
-              budgets,
-              sponsorships,
-              signer: Effect.map(system.sponsor, Keys.bounded),
-              dailyBudget: sponsor.dailyBudget
-            },
-            site
+  return {
+    of: (accountId, connection, { entryPoint, paymaster, submitter, version }) =>
+      Effect.gen(function* () {
+        const { profile, trust } = connection
+        const { chainId, paymasterServices, sponsor } = profile
+        const bundler = Submitter.boundTo(profile, submitter)
+        const siteOf = (of: Address): Site => ({
+          accountId,
+          connection,
+          entryPoint,
+          version,
+          paymaster: of,
+          bundler
+        })
+        const sponsorOf = ({ dailyBudget, paymaster: own }: NonNullable<typeof sponsor>) =>
+          Sponsor.make(
+            { budgets, sponsorships, signer: Effect.map(system.sponsor, Keys.bounded), dailyBudget },
+            siteOf(own)
           )
-        : Effect.die(new Error("the sponsor signs by what the operator's own node says alone"))
-    const named = paymasterServices.find((service) => service.paymaster === paymaster)
-    return Effect.succeed(
-      named === undefined
-        ? Paymaster.plain(budgets, site)
-        : Paymaster.service(budgets, services.connect(Redacted.value(named.url)), site)
-    )
+        if (paymaster === undefined) {
+          // The sponsor signs by what the operator's own node says alone.
+          const own = sponsor === null || trust !== "operator" ? null : yield* sponsorOf(sponsor)
+          return EncodedPayer.make(
+            version,
+            (named) => (own?.paymaster === named ? own : Paymaster.plain(budgets, siteOf(named))),
+            Paymaster.release(budgets, chainId)
+          )
+        }
+        if (sponsor !== null && paymaster === sponsor.paymaster)
+          return trust === "operator"
+            ? yield* sponsorOf(sponsor)
+            : yield* Effect.die(new Error("the sponsor signs by what the operator's own node says alone"))
+        const named = paymasterServices.find((service) => service.paymaster === paymaster)
+        const site = siteOf(paymaster)
+        return named === undefined
+          ? Paymaster.plain(budgets, site)
+          : Paymaster.service(budgets, services.connect(Redacted.value(named.url)), site)
+      })
   }
-  return { of }
 }

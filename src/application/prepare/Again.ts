@@ -6,7 +6,6 @@ import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Failure } from "../request/Failure.js"
 import {
@@ -33,14 +32,16 @@ export interface Input<K extends OfRequest = OfRequest> {
   readonly context: K
   readonly batches: ReadonlyArray<Preparing.Batch>
   readonly nonceOf: (call: Call) => Preparing.Nonce
+  /** See `Snapshot.read`. */
+  readonly submitter?: Address | null
 }
 
-export type Services = Budgets | BundlerRpc | ChainFacts
+export type Services = BundlerRpc | ChainFacts
 
-/** What became of each batch, and the chain's clock, Unix seconds; 0: nothing of it waits for a time. */
+/** What became of each batch, and the chain as it was looked at; null: of a transaction of the signer's own. */
 export interface Made {
   readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>
-  readonly timestamp: number
+  readonly snapshot: Snapshot.Snapshot | null
 }
 
 const walletCallsOf = (call: Call): ReadonlyArray<WalletCalls.Call> => {
@@ -69,14 +70,15 @@ const isGiven = (call: Call): call is GivenCall => call.kind === "given"
 const isCreation = (call: Call): call is CreationCall => call.kind === "creation"
 const isDirect = (call: Call): call is DirectCall => call.kind === "direct"
 
-const read = ({ batches, context }: Pick<Input<Shared>, "batches" | "context">) => {
+const read = ({ batches, context, submitter }: Pick<Input<Shared>, "batches" | "context" | "submitter">) => {
   const calls = batches.flatMap((batch) => batch.calls)
   return Snapshot.read(
     context,
     Preparing.walletsOf(batches),
     calls.flatMap(walletCallsOf),
     "now",
-    calls.some(isByPasskeys)
+    calls.some(isByPasskeys),
+    submitter
   )
 }
 
@@ -120,12 +122,9 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
     const { batches, context } = input
     if (context.kind === "direct")
-      return { batches: yield* Direct.prepare(context, only(batches, isDirect)), timestamp: 0 }
-    const snapshot = yield* read({ batches, context })
-    return {
-      batches: yield* prepareOn(snapshot, { ...input, context }),
-      timestamp: snapshot.block.timestamp
-    }
+      return { batches: yield* Direct.prepare(context, only(batches, isDirect)), snapshot: null }
+    const snapshot = yield* read({ ...input, context })
+    return { batches: yield* prepareOn(snapshot, { ...input, context }), snapshot }
   })
 
 /**

@@ -139,7 +139,12 @@ export const contextOf = (
       formula,
       buffers: buffers(settings),
       spaceOf,
-      payer: yield* payers.of(caller, connection, { entryPoint, version, paymaster, submitter: authority }),
+      payer: yield* payers.of(caller.principal.accountId, connection, {
+        entryPoint,
+        version,
+        paymaster,
+        submitter: authority
+      }),
       aggregator: settings.aggregator ?? null
     }
   })

@@ -6,6 +6,7 @@ import * as Result from "effect/Result"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
@@ -14,10 +15,10 @@ import * as Connection from "../chain/Connection.js"
 import * as Capabilities from "../inspect/Capabilities.js"
 import * as Keys from "../keys/Keys.js"
 import { budget } from "../pay/Losses.js"
+import * as Payer from "../pay/Payer.js"
 import { Budgets, type BudgetsError, type Reservation } from "../ports/Budgets.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
-import type { OpRef } from "../ports/journal/OpRef.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Networks } from "../ports/Networks.js"
@@ -138,26 +139,23 @@ export const objection = (
 }
 
 /** One op that the EOA is to submit. */
-export interface Risk {
-  readonly index: number
-  readonly op: UserOperation
+export interface Risk extends Pick<Payer.Part, "requestId" | "index" | "op"> {
   /** Wei that layer 1 may ask for it. */
   readonly l1Fee: bigint
 }
 
-/** For whose request money is set aside. */
-export interface Owner {
-  readonly requestId: string
+/** Whose op the EOA submits, and where. */
+export interface Site {
   readonly accountId: AccountId
+  readonly connection: Pick<Connection.Connection, "profile">
+  readonly version: Version
 }
 
-const idOf = ({ requestId }: Pick<Owner, "requestId">, index: number): string =>
-  `${budget}:${requestId}:${index}`
+type Element = Pick<Risk, "requestId" | "index">
+
+const idOf = ({ index, requestId }: Element): string => `${budget}:${requestId}:${index}`
 
 const idShape = new RegExp(`^${budget}:(.+):[0-9]+$`)
-
-/** The request for which something is set aside; null: for what a transaction has cost. */
-const requestOf = (id: string): string | null => idShape.exec(id)?.[1] ?? null
 
 /** More than any op can declare. */
 const mostGas = 2n ** 160n
@@ -177,9 +175,6 @@ const atRisk = (
   return Result.getOrElse(gas, () => mostGas) * prices.maxFeePerGas + l1Fee
 }
 
-/** How long a reservation lasts for an op that is not signed, milliseconds. */
-const reservedMillis = 600_000
-
 const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): ElementFailure =>
   elementFailure(
     "submission_limit",
@@ -188,51 +183,60 @@ const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): El
       : Reasons.text("dailyLoss", { wei: serviceSubmission.dailyLoss })
   )
 
-/** Sets aside what each op may cost the EOA; those for which there is no room, and why. */
+/** Sets aside what each op may cost the EOA, in one call: null, or why there is no room for it. */
 export const reserve = (
-  owner: Owner,
-  profile: NetworkProfile,
-  version: Version,
+  { accountId, connection: { profile }, version }: Site,
   risks: ReadonlyArray<Risk>,
   prices: FeePrices
-): Effect.Effect<ReadonlyMap<number, ElementFailure>, never, Budgets> =>
+): Effect.Effect<ReadonlyArray<ElementFailure | null>, never, Budgets> =>
   Effect.gen(function* () {
     const budgets = yield* Budgets
     const { dailyLoss, maxInFlight } = profile.serviceSubmission
-    const expiresAt = (yield* Clock.currentTimeMillis) + reservedMillis
-    const failed = new Map<number, ElementFailure>()
-    for (const risk of risks) {
-      const entry: Reservation = {
-        accountId: owner.accountId,
-        chainId: profile.chainId,
-        name: budget,
-        id: idOf(owner, risk.index),
-        wei: atRisk(profile, version, risk, prices),
-        limit: dailyLoss,
-        maxOpen: maxInFlight,
-        daily: true,
-        expiresAt,
-        note: ""
-      }
-      const lack = yield* Effect.orDie(budgets.reserve([entry]))
-      if (lack !== null) failed.set(risk.index, limitReached(profile, lack.reason))
-    }
-    return failed
+    const expiresAt = (yield* Clock.currentTimeMillis) + Payer.heldMillis
+    const groups = risks.map((risk): ReadonlyArray<Reservation> => {
+      const least = SubmitterReimbursement.prices(prices, [risk.op])
+      return [
+        {
+          accountId,
+          chainId: profile.chainId,
+          name: budget,
+          id: idOf(risk),
+          wei: atRisk(profile, version, risk, least),
+          limit: dailyLoss,
+          maxOpen: maxInFlight,
+          daily: true,
+          expiresAt
+        }
+      ]
+    })
+    const lacks = yield* Effect.orDie(budgets.reserve(groups))
+    return lacks.map((lack) => (lack === null ? null : limitReached(profile, lack.reason)))
   })
 
 /** From the moment at which it is signed, what an op may cost is set aside until the request is through. */
-export const bind = (
-  op: OpRef,
-  { chainId }: Pick<NetworkProfile, "chainId">
-): Effect.Effect<void, SignerError, Budgets> =>
+export const bind = (site: Site, risk: Risk): Effect.Effect<void, SignerError, Budgets> =>
   Effect.gen(function* () {
     const budgets = yield* Budgets
-    if (yield* Effect.orDie(budgets.bind(chainId, idOf(op, op.index)))) return
-    return yield* new SignerError({
-      reason: "unavailable",
-      message: "what was set aside for it has expired: it is set aside again"
-    })
+    const { chainId } = site.connection.profile
+    const bound = Effect.orDie(budgets.bind({ chainId, id: idOf(risk), wei: 0n }, ""))
+    if (yield* bound) return
+    // Too long ago: it is set aside again.
+    const [lack] = yield* reserve(site, [risk], { ...risk.op, legacy: false })
+    if (lack === null && (yield* bound)) return
+    return yield* new SignerError({ reason: "unavailable", message: lack?.message ?? "nothing is set aside" })
   })
+
+/** Nothing is set aside for these elements any more: what their transactions have cost is booked by transaction. */
+export const giveBack = (
+  { connection: { profile } }: Pick<Site, "connection">,
+  elements: ReadonlyArray<Element>
+): Effect.Effect<void, never, Budgets> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const ids = elements.map(idOf)
+    yield* budgets.release(profile.chainId, ids)
+    for (const id of ids) yield* budgets.settle(profile.chainId, id, 0n)
+  }).pipe(Effect.ignoreCause({ log: "Debug" }))
 
 /**
  * Runs the work of a request. When it is through, nothing is set aside for it any more: what its transactions have cost
@@ -244,7 +248,7 @@ export const settling =
     Effect.onExit(work, (exit) =>
       Effect.gen(function* () {
         const budgets = yield* Budgets
-        const ids = elements.map((index) => idOf(caller, index))
+        const ids = elements.map((index) => idOf({ requestId: caller.requestId, index }))
         yield* budgets.release(chainId, ids)
         // A part of it that failed while it was interrupted says nothing of the others.
         if (Exit.isFailure(exit) && (!Cause.hasFails(exit.cause) || Cause.hasInterrupts(exit.cause))) return
@@ -252,9 +256,17 @@ export const settling =
       }).pipe(Effect.ignoreCause({ log: "Debug" }))
     )
 
+/** The request for which something is held, and whether it is set aside for the EOA; null: it is held for something else. */
+const holderOf = (id: string): { readonly requestId: string; readonly isOwn: boolean } | null => {
+  const own = idShape.exec(id)?.[1]
+  if (own !== undefined) return { requestId: own, isOwn: true }
+  const requestId = Payer.requestOf(id)
+  return requestId === null ? null : { requestId, isOwn: false }
+}
+
 /**
- * Gives back what is set aside for requests that have come to their end elsewhere: cancelled, expired or answered while
- * the work that had set it aside was interrupted, or its process was gone.
+ * Gives back what is held for requests that have come to their end elsewhere: cancelled, expired or answered while the
+ * work that had held it was interrupted, or its process was gone. The chain decides about what a sponsor has signed.
  */
 export const giveBackEnded = (
   chainId: bigint
@@ -262,13 +274,18 @@ export const giveBackEnded = (
   Effect.gen(function* () {
     const budgets = yield* Budgets
     const requestJournal = yield* RequestJournal
-    const held = (yield* budgets.open(chainId)).flatMap(({ bound, id, name }) => {
-      const requestId = bound && name === budget ? requestOf(id) : null
-      return requestId === null ? [] : [{ id, requestId }]
+    const held = (yield* budgets.open(chainId)).flatMap(({ bound, id }) => {
+      const holder = holderOf(id)
+      return holder === null || (bound && !holder.isOwn) ? [] : [{ ...holder, bound, id }]
     })
     if (held.length === 0) return
     const ended = new Set(
       yield* requestJournal.finalAmong([...new Set(held.map(({ requestId }) => requestId))])
     )
-    for (const { id, requestId } of held) if (ended.has(requestId)) yield* budgets.settle(chainId, id, 0n)
+    const over = held.filter(({ requestId }) => ended.has(requestId))
+    yield* budgets.release(
+      chainId,
+      over.flatMap(({ bound, id }) => (bound ? [] : [id]))
+    )
+    for (const { bound, id } of over) if (bound) yield* budgets.settle(chainId, id, 0n)
   })

@@ -30,6 +30,8 @@ export interface Snapshot {
   readonly forgeable: boolean
   /** Gas that one transaction may have: the block's bound or the operator's. */
   readonly gasBound: bigint
+  /** Of the EOA that submits, wei; null: it was not asked for. */
+  readonly balance: bigint | null
 }
 
 const noBlock = () =>
@@ -40,14 +42,15 @@ const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
 
 /**
  * Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do.
- * `passkeys`: as far as the request says, one of the wallets has them, or will.
+ * `passkeys`: as far as the request says, one of the wallets has them, or will. `submitter`: the EOA that is to pay.
  */
 export const read = (
   { buffers, connection, entryPoint, formula }: OpContext,
   addresses: ReadonlyArray<Address.Address>,
   calls: ReadonlyArray<WalletCalls.Call>,
   when: "now" | "recent" = "now",
-  passkeys = false
+  passkeys = false,
+  submitter: Address.Address | null = null
 ): Effect.Effect<Snapshot, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
@@ -59,11 +62,12 @@ export const read = (
     const early =
       passkeys ||
       addresses.some((address) => Wallets.hasPasskeys(facts.wallet(chain, address, formula.initCode)))
-    const [block, fees, entryPointCode, wallets, codes, forged] = yield* Effect.mapError(
+    const [block, fees, balance, entryPointCode, wallets, codes, forged] = yield* Effect.mapError(
       Effect.all(
         [
           facts.block(chain, when),
           facts.fees(chain),
+          submitter === null ? Effect.succeed(null) : chain.balance(submitter),
           facts.code(chain, entryPoint),
           Wallets.read(facts, chain, formula.initCode, addresses),
           Effect.forEach(called, (target) => facts.code(chain, target, "recent"), {
@@ -89,7 +93,7 @@ export const read = (
     )
     const forgeable = forged ?? (some && (yield* Effect.mapError(believes, refusal(trust))))
     const gasBound = gasBoundOf(block, connection)
-    return { block, prices, entryPointCode, wallets, codeless, forgeable, gasBound }
+    return { block, prices, entryPointCode, wallets, codeless, forgeable, gasBound, balance }
   })
 
 /** The same as it was told last; null: some of it was not, or the node asks for more than it may. */
@@ -116,7 +120,8 @@ export const lastSeen = (
           codeless: new Set(),
           // The present look tells.
           forgeable: false,
-          gasBound: gasBoundOf(block, connection)
+          gasBound: gasBoundOf(block, connection),
+          balance: null
         }
   })
 

@@ -12,7 +12,7 @@ import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
 import * as Site from "./Site.js"
 
-const { codes, cost, entryPoint, hashOf, op, part, version } = Site
+const { codes, cost, entryPoint, givenPart, hashOf, op, part, version } = Site
 const [sponsor, named, other] = [Make.address(0x5a), Make.address(0x5b), Make.address(0x5c)]
 const submitter = Make.address(0xe0)
 const url = "http://service/secret"
@@ -50,7 +50,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
     })
     const held = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id, name }) => [id, name]))
     const of = (paymaster: Address.Address | undefined, trust: "caller" | "operator" = "operator") =>
-      payers.of(site.caller, { ...connection, trust }, { entryPoint, version, paymaster, submitter })
+      payers.of(site.accountId, { ...connection, trust }, { entryPoint, version, paymaster, submitter })
     return { asked, budgets, held, of, signed }
   })
 
@@ -59,19 +59,23 @@ const drafted = (paymaster: Address.Address) =>
 
 describe("who pays for the ops of a request", () => {
   test("is each wallet when it names no paymaster", function* () {
-    const { of } = yield* world()
+    const { held, of } = yield* world()
     const payer = yield* of(undefined)
-    expect(payer).toMatchObject({ paymaster: null, tail: 0 })
+    expect(payer.paymaster).toBeNull()
     expect(yield* payer.draft(op)).toBe(op)
+    expect(codes(yield* payer.reserve([part(op)]))).toEqual([])
+    expect(yield* held).toEqual([])
   })
 
   test("is the operator's own paymaster, within its budget, for the EOA that submits", function* () {
     const { of, signed } = yield* world()
     const payer = yield* of(sponsor)
     const first = yield* Effect.flatMap(payer.draft(op), payer.complete)
-    const ops = [first, { ...first, nonce: 2n }, { ...first, nonce: 3n }].map(part)
+    const ops = [first, { ...first, nonce: 2n }, { ...first, nonce: 3n }].map((each, index) =>
+      part(each, index)
+    )
     expect(codes(yield* payer.reserve(ops))).toEqual([[2, "sponsorship_exhausted"]])
-    yield* payer.seal(first, hashOf(first))
+    yield* payer.seal(part(first), hashOf(first))
     expect(signed).toEqual([
       Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(first), submitter)
     ])
@@ -82,7 +86,7 @@ describe("who pays for the ops of a request", () => {
     const payer = yield* of(sponsor)
     const completed = yield* Effect.flatMap(payer.draft(op), payer.complete)
     yield* payer.reserve([part(completed)])
-    yield* payer.seal(completed, hashOf(completed))
+    yield* payer.seal(part(completed), hashOf(completed))
     expect(signed).toEqual([
       Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(completed), Address.zero)
     ])
@@ -132,8 +136,10 @@ describe("ops that come as they are", () => {
   })
 
   test("are paid by whom each of them names, and fail by their own place", function* () {
-    const { held, of } = yield* world(2n * cost)
+    const { budgets, held, of } = yield* world(2n * cost)
     const sponsored = yield* drafted(sponsor)
+    for (const nonce of [sponsored.nonce, 2n, 3n])
+      yield* budgets.handOut(Make.alice, Make.chainId, hashOf({ ...sponsored, nonce }), Site.now + 600)
     const ops = [
       own,
       plain,
@@ -144,7 +150,7 @@ describe("ops that come as they are", () => {
       { ...sponsored, nonce: 3n }
     ]
     const payer = yield* of(undefined)
-    const failed = yield* payer.reserve(ops.map(part))
+    const failed = yield* payer.reserve(ops.map((each, index) => givenPart(each, index)))
     expect(codes(failed).sort()).toEqual([
       [4, "insufficient_funds"],
       [6, "sponsorship_exhausted"]
@@ -158,9 +164,9 @@ describe("ops that come as they are", () => {
       "sponsor",
       deposit(sponsor)
     ])
-    yield* payer.release([{ op: own }, { op: plain }, { op: sponsored }])
+    yield* payer.release([own, plain, sponsored].map((each) => givenPart(each)))
     expect((yield* held).map(([, name]) => name)).toEqual([deposit(other), "sponsor", deposit(sponsor)])
-    yield* payer.end
+    yield* payer.release(ops.map((each) => givenPart(each)))
     expect(yield* held).toEqual([])
   })
 
@@ -169,11 +175,11 @@ describe("ops that come as they are", () => {
     const sponsored = yield* drafted(sponsor)
     yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)
     const payer = yield* of(undefined)
-    yield* payer.reserve([part(sponsored), part(plain, 1), part(own, 2)])
-    expect(yield* payer.seal(own, hashOf(own))).toBe("0x")
-    expect(yield* payer.seal(plain, hashOf(plain))).toBe("0x")
+    yield* payer.reserve([sponsored, plain, own].map((each, index) => givenPart(each, index)))
+    expect(yield* payer.seal(givenPart(own), hashOf(own))).toBe("0x")
+    expect(yield* payer.seal(givenPart(plain), hashOf(plain))).toBe("0x")
     expect(signed).toEqual([])
-    expect(Hex.size(yield* payer.seal(sponsored, hashOf(sponsored)))).toBe(65)
+    expect(Hex.size(yield* payer.seal(givenPart(sponsored), hashOf(sponsored)))).toBe(65)
     expect(signed).toHaveLength(1)
   })
 })

@@ -5,6 +5,7 @@ import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as ServiceSubmission from "../../../src/application/prepare/ServiceEoa.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
 import type { ForOps } from "../../../src/application/request/Settings.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
@@ -93,7 +94,18 @@ describe("an op that the service's EOA submits", () => {
 describe("what an op may cost the service's EOA", () => {
   const prices = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false }
   /** An op that costs a million wei beside its gas. */
-  const risk = (index: number) => ({ index, op: Ops.plain, l1Fee: 1_000_000n })
+  const risk = (index: number, { requestId }: Pick<Caller, "requestId"> = Parties.caller()) => ({
+    requestId,
+    index,
+    op: Ops.plain,
+    l1Fee: 1_000_000n
+  })
+  const siteOf = (of: NetworkProfile.NetworkProfile, account = Make.alice) => ({
+    accountId: account,
+    connection: { profile: of },
+    version: "v0.7" as const
+  })
+  const site = siteOf(profile)
   const limited = (limits: { readonly dailyLoss?: bigint; readonly maxInFlight?: number }) => ({
     ...profile,
     serviceSubmission: { ...profile.serviceSubmission, ...limits }
@@ -105,13 +117,11 @@ describe("what an op may cost the service's EOA", () => {
   ) =>
     Effect.map(
       ServiceSubmission.reserve(
-        { requestId: caller.requestId, accountId: caller.principal.accountId },
-        of,
-        version,
-        indexes.map(risk),
+        siteOf(of, caller.principal.accountId),
+        indexes.map((index) => risk(index, caller)),
         prices
       ),
-      (failed) => [...failed.keys()]
+      (failed) => indexes.filter((_, place) => failed[place] !== null)
     )
   const held = (account = Make.alice) =>
     Effect.flatMap(Budgets, (budgets) =>
@@ -131,14 +141,15 @@ describe("what an op may cost the service's EOA", () => {
     ])
   })
 
-  test("is set aside before it is signed: what has expired is not signed for", function* () {
+  test("is set aside before it is signed: where there is no room any more it waits", function* () {
     yield* reserved(profile, [0, 1])
-    yield* ServiceSubmission.bind({ ...Parties.caller(), index: 0 }, profile)
+    yield* ServiceSubmission.bind(site, risk(0))
     yield* Time.adjust("10 minutes")
-    expect(
-      Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind({ ...Parties.caller(), index: 0 }, profile)))
-    ).toBe(true)
-    const late = yield* Effect.flip(ServiceSubmission.bind({ ...Parties.caller(), index: 1 }, profile))
+    expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(site, risk(0))))).toBe(true)
+    // What has expired is set aside again, where there is room for it.
+    yield* ServiceSubmission.bind(site, risk(1))
+    const full = siteOf(limited({ maxInFlight: 2 }))
+    const late = yield* Effect.flip(ServiceSubmission.bind(full, risk(2)))
     expect(late.reason).toBe("unavailable")
   })
 
@@ -146,7 +157,7 @@ describe("what an op may cost the service's EOA", () => {
     const work = <A, E>(body: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
         yield* reserved(profile, [0, 1])
-        yield* ServiceSubmission.bind({ ...Parties.caller(), index: 0 }, profile)
+        yield* ServiceSubmission.bind(site, risk(0))
         return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
       })
     const interrupted = yield* Effect.forkChild(work(Effect.never))

@@ -182,16 +182,12 @@ describe("what is set aside for an op that the service's EOA submits", () => {
   const setAside = (requestId: string) =>
     Effect.gen(function* () {
       const caller = Parties.caller(requestId)
-      const risk = { index: 0, op: Ops.plain, l1Fee: 1_000_000n }
-      const refused = yield* ServiceSubmission.reserve(
-        { requestId, accountId: caller.principal.accountId },
-        limited,
-        "v0.7",
-        [risk],
-        prices
-      )
-      if (refused.size === 0) yield* ServiceSubmission.bind({ requestId, index: 0 }, profile)
-      return refused.size === 0
+      const risk = { requestId, index: 0, op: Ops.plain, l1Fee: 1_000_000n }
+      const { accountId } = caller.principal
+      const site = { accountId, connection: { profile: limited }, version: "v0.7" as const }
+      const [refused] = yield* ServiceSubmission.reserve(site, [risk], prices)
+      if (refused === null) yield* ServiceSubmission.bind(site, risk)
+      return refused === null
     })
   /** The journal has the answer of those that begin with "ended". */
   const journal = {
@@ -228,10 +224,10 @@ describe("what is set aside for an op that the service's EOA submits", () => {
   it.effect("and what a transaction of it has cost is not", () =>
     Effect.gen(function* () {
       const budgets = yield* Budgets
-      const entry = { accountId: Make.alice, chainId: Make.chainId, name: Losses.budget, wei: 7n, note: "" }
+      const entry = { accountId: Make.alice, chainId: Make.chainId, name: Losses.budget, wei: 7n }
       const id = `${Losses.budget}:${Make.lane.signer}:3:${Make.alice}`
-      yield* budgets.reserve([{ ...entry, id, limit: null, maxOpen: null, daily: true, expiresAt: 1_000 }])
-      yield* budgets.bind(Make.chainId, id)
+      yield* budgets.reserve([[{ ...entry, id, limit: null, maxOpen: null, daily: true, expiresAt: 1_000 }]])
+      yield* budgets.bind({ ...entry, id }, "")
       yield* ServiceSubmission.giveBackEnded(Make.chainId)
       expect(yield* budgets.open(Make.chainId)).toHaveLength(1)
     }).pipe(

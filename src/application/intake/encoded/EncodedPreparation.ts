@@ -166,14 +166,14 @@ const consentsOf = (
 
 /** An op as it is accepted and then signed. */
 const readyOf = (
-  { budgets, caller, connection: { profile }, context: { spaceOf, version }, guarded }: Submitting,
+  { budgets, caller, context, guarded }: Submitting,
   { op, userOpHash }: EncodedOps.Given,
   { conditions, prove }: ExternalProofs.Consented,
   each: Estimation.Estimated
 ): Transfers.Ready => {
-  const set = guarded
-    ? ServiceSubmission.bind({ requestId: caller.requestId, index: each.index }, profile)
-    : Effect.void
+  const { spaceOf, version } = context
+  const { requestId } = caller
+  const set = guarded ? ServiceSubmission.bind(context, { ...each, requestId }) : Effect.void
   return {
     index: each.index,
     op: each.op,
@@ -277,14 +277,11 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
     if (guarded) {
       const estimated = estimate.estimated.filter(({ index }) => !failed.has(index))
-      const unreserved = yield* ServiceSubmission.reserve(
-        { requestId: caller.requestId, accountId: caller.principal.accountId },
-        profile,
-        version,
-        estimated,
-        prices
-      )
-      for (const [index, failure] of unreserved) failed.set(index, failure)
+      const { requestId } = caller
+      const risks = estimated.map((each) => ({ ...each, requestId }))
+      const unreserved = yield* ServiceSubmission.reserve(context, risks, prices)
+      for (const [place, failure] of unreserved.entries())
+        if (failure !== null) failed.set(estimated[place]?.index ?? -1, failure)
     }
     const ready = estimate.estimated.flatMap((each): ReadonlyArray<Transfers.Ready> => {
       const own = given[each.index]

@@ -131,11 +131,10 @@ const submit = (
     const { connection, key, settings, submitter } = route
     const { profile } = connection
     const { paymaster, ...others } = settings
-    const bare = yield* OpContext.contextOf(connection, others, submitter.address, caller)
-    const { version } = bare
-    const given = yield* read(bare)
+    const context = yield* OpContext.contextOf(connection, others, submitter.address, caller)
+    const { version } = context
+    const given = yield* read(context)
     yield* agree(version, paymaster, given)
-    const context = bare
     const dependencies = yield* Effect.fromResult(EncodedLinks.dependencies(given, context))
     const submitting: EncodedPreparation.Submitting = {
       ...route,

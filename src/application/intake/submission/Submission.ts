@@ -86,6 +86,7 @@ export const run = <R>(
     const current = yield* CurrentRequest
     const wakeUps = yield* WakeUps
     const { profile } = plan.context.connection
+    const { requestId } = plan.caller
     const dependencies = plan.dependencies ?? []
     const components = Dependencies.components(dependencies)
     const terms = {
@@ -130,14 +131,16 @@ export const run = <R>(
             }
       }).pipe(
         Effect.ensuring(
-          plan.context.payer.end.pipe(
-            Effect.andThen(
-              Effect.suspend(() =>
-                run.holdsLeases ? Effect.ignoreCause(giveBack(run), { log: "Debug" }) : Effect.void
-              )
-            ),
-            Effect.andThen(wakeUps.signal(run.lane))
-          )
+          plan.context.payer
+            .release(plan.elements.map((index) => ({ requestId, index, given: null })))
+            .pipe(
+              Effect.andThen(
+                Effect.suspend(() =>
+                  run.holdsLeases ? Effect.ignoreCause(giveBack(run), { log: "Debug" }) : Effect.void
+                )
+              ),
+              Effect.andThen(wakeUps.signal(run.lane))
+            )
         )
       )
     }

@@ -7,7 +7,8 @@ import * as Address from "../../../domain/primitives/Address.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
-import type { Body, Op, Opening, OpId, Unopened } from "../../ports/journal/Records.js"
+import type { Budgets } from "../../ports/Budgets.js"
+import type { Body, Op, Opening, OpId, PreparedOp, Unopened } from "../../ports/journal/Records.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Signer } from "../../ports/Signers.js"
 import * as Again from "../../prepare/Again.js"
@@ -17,6 +18,7 @@ import * as NotBegun from "../../prepare/ops/NotBegun.js"
 import * as Sift from "../../prepare/ops/Sift.js"
 import * as Slices from "../../prepare/ops/Slices.js"
 import { type Batch, type Prepared as Made, type Nonce, nothing } from "../../prepare/Preparing.js"
+import * as Reservations from "../../prepare/Reservations.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import * as Delays from "../../request/Delays.js"
 import type { ElementFailure } from "../../request/Elements.js"
@@ -54,6 +56,22 @@ const ofRequest = (failure: Failure): Prepared =>
   Delays.ofFailure(failure) === null
     ? { _tag: "failed", failure: Delays.asElement(failure) }
     : ofFailure(failure)
+
+/** What an element has become; null: nothing that is known. `lacks`: of what there is no money for. */
+const becomeOf = (
+  index: number,
+  { existing, failed, ops, waiting }: Made,
+  lacks: ReadonlyMap<PreparedOp, ElementFailure>
+): Prepared | null => {
+  const next = ops.find((each) => each.index === index)
+  const lack = next === undefined ? undefined : lacks.get(next)
+  const failure = failed.get(index)
+  if (lack !== undefined) return obstacle(lack.message)
+  if (next !== undefined) return { _tag: "prepared", prepared: next }
+  if (failure !== undefined) return ofElement(failure)
+  if (existing.includes(index)) return { _tag: "done" }
+  return waiting.has(index) ? obstacle("its window has not begun") : null
+}
 
 /** Contexts are remembered by their digest: a restart reads one body for each, and no more. */
 const most = 1_024
@@ -146,10 +164,10 @@ export const make = ({
     ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<Call.OpCall>>, Obstacle>
   },
   never,
-  Again.Services
+  Again.Services | Budgets
 > =>
   Effect.gen(function* () {
-    const services = yield* Effect.context<Again.Services>()
+    const services = yield* Effect.context<Again.Services | Budgets>()
     const contexts = new Lru<string, Known>(most)
     const known = new Lru<string, Source>(mostElements, ({ calls }) => calls.length)
 
@@ -206,7 +224,10 @@ export const make = ({
                 deployer,
                 secure: (prepared) =>
                   prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
-                    ? Effect.provideContext(ServiceEoa.bind(prepared, shared.connection.profile), services)
+                    ? Effect.provideContext(
+                        ServiceEoa.bind(shared, { ...Reservations.partOf(prepared), l1Fee: prepared.l1Fee }),
+                        services
+                      )
                     : Effect.void
               }
         contexts.set(name, made)
@@ -244,6 +265,12 @@ export const make = ({
             return op === undefined ? { key: 0n, sequence: null } : nonceOf(op)
           }
         })
+        const all = made.batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
+        // At a higher price more is held; where there is too little, the op waits.
+        const lacks =
+          shared.kind === "direct" || made.snapshot === null
+            ? new Map<PreparedOp, ElementFailure>()
+            : yield* Effect.mapError(Reservations.reserve(shared, all, made.snapshot.prices), ofFailure)
         for (const [place, { requestId }] of batches.entries()) {
           const result = made.batches[place]
           const own = ops.filter((op) => op.requestId === requestId)
@@ -252,14 +279,9 @@ export const make = ({
             for (const { opId } of own) prepared.set(opId, ofRequest(result.failure))
             continue
           }
-          const { existing, failed, ops: renewed, waiting } = result.success
           for (const { index, opId } of own) {
-            const next = renewed.find((each) => each.index === index)
-            const failure: ElementFailure | undefined = failed.get(index)
-            if (next !== undefined) prepared.set(opId, { _tag: "prepared", prepared: next })
-            else if (failure !== undefined) prepared.set(opId, ofElement(failure))
-            else if (existing.includes(index)) prepared.set(opId, { _tag: "done" })
-            else if (waiting.has(index)) prepared.set(opId, obstacle("its window has not begun"))
+            const become = becomeOf(index, result.success, lacks)
+            if (become !== null) prepared.set(opId, become)
           }
         }
         return prepared

@@ -13,9 +13,11 @@ import * as Submitter from "../../pay/Submitter.js"
 import { withheld } from "../../ports/AuditLog.js"
 import type { OpId, PreparedOp, Proof, SignedOp } from "../../ports/journal/Records.js"
 import type { SignerError } from "../../ports/Signers.js"
+import * as Reservations from "../../prepare/Reservations.js"
 import * as Delays from "../../request/Delays.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as StoreFailure from "../../request/StoreFailure.js"
 import * as Wait from "../../runtime/Wait.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
@@ -58,7 +60,7 @@ const ofError = (error: SignerError | PayerRefusal | Failure | Obstacle): Signat
     case "SignerError":
       return ofSigner(error)
     case "PayerRefusal":
-      return refusedFor(error.failure)
+      return error.passes === true ? obstacle(error.failure.message) : refusedFor(error.failure)
     default:
       return obstacle(error.message)
   }
@@ -130,21 +132,22 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
 /** Signs one op: its own signature, then what its payer adds. */
 const sign = (chosen: Chosen, submitter: Address): Effect.Effect<Signature> =>
   Effect.gen(function* () {
-    const { payer, secure } = chosen.context
-    const { index, unsigned } = chosen.prepared
-    yield* secure(chosen.prepared)
+    const { context, prepared } = chosen
+    const { payer, secure } = context
+    yield* secure(prepared)
     const signed = yield* ownSignature(chosen, submitter)
-    if (payer.paymaster === null && unsigned.paymasterAndData === Hex.empty)
+    if (payer.paymaster === null && prepared.unsigned.paymasterAndData === Hex.empty)
       return { _tag: "signed", op: { ...signed, seal: Hex.empty } } satisfies Signature
-    const lack = (yield* payer.reserve([{ ...signed, index }])).get(index)
-    if (lack !== undefined) return refusedFor(lack)
-    const seal = yield* Effect.tapError(payer.seal(signed.op, signed.userOpHash), () =>
-      payer.release([signed])
-    )
+    const part = { ...Reservations.partOf(prepared), op: signed.op }
+    const seal = yield* payer.seal(part, signed.userOpHash)
     const op = { ...signed.op, signature: Hex.concat(signed.op.signature, seal) }
     return { _tag: "signed", op: { ...signed, op, seal } } satisfies Signature
   }).pipe(
     Effect.catch((error) => Effect.succeed(ofError(error))),
+    Effect.catchDefect((defect) =>
+      // The op is tried again: nothing of it has left the process.
+      StoreFailure.is(defect) ? Effect.succeed(obstacle(String(defect))) : Effect.die(defect)
+    ),
     Effect.provideService(withheld, true)
   )
 

@@ -7,6 +7,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
 import type { FailedElement } from "../../ports/journal/Requests.js"
+import * as Reservations from "../../prepare/Reservations.js"
 import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -62,6 +63,8 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
     for (const op of concerned) {
       const failure = all.get(op.opId)
       if (failure === undefined) continue
+      if (op.prepared !== null && op.prepared.kind !== "direct" && op.context?.kind === "ops")
+        yield* op.context.payer.release([Reservations.partOf(op.prepared)])
       failed.set(op.requestId, [...(failed.get(op.requestId) ?? []), asFailed(op.index, failure)])
       if (sent.includes(op)) continue
       // What is behind it in its nonce key moves up.

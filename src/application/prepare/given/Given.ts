@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
-import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as Percent from "../../../domain/erc4337/Percent.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
@@ -18,7 +17,6 @@ import * as Prices from "../../chain/Prices.js"
 import * as Funding from "../../pay/Funding.js"
 import * as Payer from "../../pay/Payer.js"
 import * as Submitter from "../../pay/Submitter.js"
-import type { Budgets } from "../../ports/Budgets.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import type { PreparedOp, Proof as PreparedProof } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
@@ -231,7 +229,7 @@ export const prepare = (
 ): Effect.Effect<
   ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>,
   Failure,
-  Budgets | BundlerRpc | ChainFacts
+  BundlerRpc | ChainFacts
 > =>
   Effect.gen(function* () {
     const { context, snapshot } = input
@@ -268,18 +266,6 @@ export const prepare = (
         const lost = yield* CreatedContracts.missing(view, view.drafts, snapshot.codeless)
         for (const [index, failure] of lost) failed.set(index, failure)
         Links.failDependants(dependencies, failed)
-        if (ServiceEoa.isAtRisk(context)) {
-          const left = estimate.estimated.filter(({ index }) => !failed.has(index))
-          const { accountId } = context
-          const owner = { requestId: own.batch.requestId, accountId }
-          const prices = SubmitterReimbursement.prices(
-            snapshot.prices,
-            left.map(({ op }) => op)
-          )
-          const unreserved = yield* ServiceEoa.reserve(owner, connection.profile, version, left, prices)
-          for (const [index, failure] of unreserved) failed.set(index, failure)
-          Links.failDependants(dependencies, failed)
-        }
         const ops = estimate.estimated.flatMap((each): ReadonlyArray<PreparedOp> => {
           const consent = consents.get(each.index)
           if (consent === undefined || failed.has(each.index)) return []

@@ -23,6 +23,7 @@ import * as Lanes from "../../lanes/worker/Lanes.js"
 import * as PrepareAgain from "../../lanes/worker/PrepareAgain.js"
 import { obstacle } from "../../lanes/worker/rules/Context.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
+import { Budgets } from "../../ports/Budgets.js"
 import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Journals } from "../../ports/journal/Journals.js"
@@ -36,6 +37,7 @@ import { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import * as Slices from "../../prepare/ops/Slices.js"
+import * as Reservations from "../../prepare/Reservations.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
 import type * as Offers from "./Offers.js"
@@ -64,6 +66,7 @@ type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replica
 /** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
 export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = Layer.effectContext(
   Effect.gen(function* () {
+    const budgets = yield* Budgets
     const requestJournal = yield* RequestJournal
     const opJournal = yield* OpJournal
     const laneJournal = yield* LaneJournal
@@ -123,7 +126,9 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         const offer = yield* offerOf(record)
         const ended = Ended.of(record)
         const receipts = yield* receiptsOf(offer, requestId, ended)
-        return receipts === null ? null : yield* offer.final({ ...ended, receipts })
+        if (receipts === null) return null
+        yield* Effect.provideService(Reservations.giveBack(offer.context, offer.calls), Budgets, budgets)
+        return yield* offer.final({ ...ended, receipts })
       }).pipe(
         Effect.catchCause((cause) =>
           Effect.as(Effect.logDebug("a request at its end can not be answered now", cause), null)

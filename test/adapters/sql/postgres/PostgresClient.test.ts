@@ -45,8 +45,8 @@ describe("what is read in PostgreSQL is of one moment", () => {
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
       const budgets = yield* Effect.provideService(Budgets.make, SqlClient.SqlClient, sql)
       const budget = { accountId: null, chainId: 1n, name: "pot" }
-      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, daily: true, note: "" }
-      expect(yield* budgets.reserve([{ ...reservation, expiresAt: 60_000 }])).toBeNull()
+      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, daily: true }
+      expect(yield* budgets.reserve([[{ ...reservation, expiresAt: 60_000 }]])).toEqual([null])
       const figures = budgets.figures(budget, 0)
       const seen = yield* Meanwhile.changed(other, sql, {
         lock: other`lock table budget_days in access exclusive mode`,
