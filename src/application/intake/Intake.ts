@@ -11,11 +11,14 @@ import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Lane } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
+import * as Call from "../prepare/Call.js"
 import * as OpContext from "../prepare/OpContext.js"
+import * as Links from "../prepare/ops/Links.js"
 import * as NotBegun from "../prepare/ops/NotBegun.js"
 import type * as Preparing from "../prepare/Preparing.js"
 import * as Reservations from "../prepare/Reservations.js"
@@ -78,6 +81,8 @@ interface Waiting extends Room.Member {
   /** Until then it waits for a nonce key, Unix milliseconds. */
   readonly deadline: number
   tries: number
+  /** Elements that others keep from being accepted. */
+  readonly lost: Map<number, ElementFailure>
 }
 
 /** A journal that does not say whether it has accepted a request is asked again this often, for so long, milliseconds. */
@@ -132,6 +137,7 @@ const acceptanceOf = (
 
 export const make = (options: {
   readonly requestJournal: RequestJournal["Service"]
+  readonly opJournal: Pick<OpJournal["Service"], "findOp">
   /** Fails where the account has too much that waits for its windows. */
   readonly enterWaiting: (entry: {
     readonly accountId: AccountId
@@ -141,7 +147,7 @@ export const make = (options: {
   readonly ring: (lane: Lane, hasUnopened: boolean) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const { enterWaiting, requestJournal, ring } = options
+    const { enterWaiting, opJournal, requestJournal, ring } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
     const keys = Keys.make()
@@ -149,27 +155,31 @@ export const make = (options: {
     const preparing = new Map<string, Deferred.Deferred<void>>()
     let isStopped = false
 
-    const goAgain = (one: Waiting): void => {
-      one.tries += 1
-      if (one.tries < mostTries) room.enter(one)
-      else
-        one.resume(
-          Exit.succeed({
-            _tag: "refused",
-            failed: new Map(one.offer.calls.map(({ index }) => [index, busy])),
-            existing: []
-          })
-        )
+    /** The others go on without the element. */
+    const lose = (one: Waiting, index: number, failure: ElementFailure): void => {
+      one.lost.set(index, failure)
+      Links.failDependants(Call.dependencies(one.offer.calls), one.lost)
+      one.tries = 0
+      room.enter(one)
     }
 
-    const judge = (one: Waiting, result: AcceptanceResult, now: number): void => {
-      const { _tag } = result
-      if (_tag === "accepted")
+    const goAgain = (one: Waiting, index: number): void => {
+      one.tries += 1
+      if (one.tries < mostTries) room.enter(one)
+      else lose(one, index, busy)
+    }
+
+    const judge = (one: Waiting, { ops }: Acceptance, result: AcceptanceResult, now: number): void => {
+      if (result._tag === "accepted")
         one.resume(Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false }))
-      else if (_tag === "known") one.resume(knownExit(one, result))
-      else if (_tag === "over") one.resume(Exit.fail(unavailable()))
+      else if (result._tag === "known") one.resume(knownExit(one, result))
+      else if (result._tag === "over") one.resume(Exit.fail(unavailable()))
+      else if (result._tag === "otherConfiguration")
+        // Each creation has one deployment.
+        lose(one, ops[result.deployment]?.index ?? 0, elementFailure("deployment_pending"))
       // Under another nonce; what has no other one waits for the op that has it.
-      else if (now >= one.deadline || (_tag === "nonceTaken" && Run.kindOf(one.offer) === "op")) goAgain(one)
+      else if (now >= one.deadline || (result._tag === "nonceTaken" && Run.kindOf(one.offer) === "op"))
+        goAgain(one, result.index)
       else room.wait(one)
     }
 
@@ -252,9 +262,9 @@ export const make = (options: {
                   yield* giveBack(
                     ready.flatMap(({ one }, place) => (results[place]?._tag === "accepted" ? [] : [one]))
                   )
-                  for (const [place, { one }] of ready.entries()) {
+                  for (const [place, { acceptance, one }] of ready.entries()) {
                     const result = results[place]
-                    if (result !== undefined) judge(one, result, now)
+                    if (result !== undefined) judge(one, acceptance, result, now)
                   }
                 })
             }
@@ -272,8 +282,9 @@ export const make = (options: {
           one.resume(Exit.fail(made.failure))
           return null
         }
-        const { existing, failed, ops, waiting } = made.success
-        const acceptance = acceptanceOf(one, made.success, timestamp, now)
+        const { existing, ops, waiting } = made.success
+        const failed = new Map([...made.success.failed, ...one.lost])
+        const acceptance = acceptanceOf(one, { ...made.success, failed }, timestamp, now)
         if (ops.length === 0 && acceptance.unopened === 0) {
           one.resume(Exit.succeed({ _tag: "refused", failed, existing }))
           return null
@@ -313,11 +324,14 @@ export const make = (options: {
           )
           const made = yield* Run.prepare({
             context,
-            offers: fresh.map(({ deadline, offer }) => ({
+            offers: fresh.map(({ deadline, lost, offer }) => ({
               ...offer,
+              calls: lost.size === 0 ? offer.calls : offer.calls.filter(({ index }) => !lost.has(index)),
               isAccepted: false,
               isPatient: now < deadline
             })),
+            posted: ({ principal: { accountId } }, { userOpHash }) =>
+              Effect.orDie(opJournal.findOp(accountId, context.chainId, userOpHash)),
             take: (space, epoch) => {
               const key = keys.take(space, epoch, used.get(space.wallet)?.keys ?? noKeys, look)
               if (key !== null) taken.push({ space, key })
@@ -371,6 +385,7 @@ export const make = (options: {
             bytes: offer.body.length,
             deadline: now + patience,
             tries: 0,
+            lost: new Map(),
             resume: (exit) => {
               if (isOver) return
               isOver = true

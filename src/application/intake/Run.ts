@@ -7,7 +7,7 @@ import * as Custody from "../../domain/wallet/Custody.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Look, Seen } from "../ports/journal/Records.js"
-import type { NonceSpace } from "../ports/journal/Requests.js"
+import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
 import * as Again from "../prepare/Again.js"
 import * as Call from "../prepare/Call.js"
 import type { OfRequest, Shared } from "../prepare/OpContext.js"
@@ -20,7 +20,7 @@ import * as Snapshot from "../prepare/Snapshot.js"
 import * as Wallets from "../prepare/wallets/Wallets.js"
 import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure, refuseAll } from "../request/Elements.js"
-import type { Failure } from "../request/Failure.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
 
 /** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
 
@@ -68,7 +68,7 @@ export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["kn
   })
 }
 
-/** What became of each request, in their order; `busy`: a wallet of it has no nonce key left. */
+/** What became of each request, in their order; `busy`: it waits for ops under way to come to their ends. */
 export interface Made {
   readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure> | "busy">
   /** Null: of a transaction of the signer's own. */
@@ -81,6 +81,8 @@ export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = Of
   readonly offers: ReadonlyArray<Offer<C> & { readonly isPatient: boolean }>
   /** See `Keys.take`. */
   readonly take: (space: NonceSpace, epoch: bigint) => bigint | null
+  /** The op of that hash which the caller's account has posted; null: none. */
+  readonly posted: (caller: Caller, call: Call.GivenCall) => Effect.Effect<OpRecord | null>
 }
 
 /** Most elements that a refusal names. */
@@ -243,6 +245,71 @@ export const kindOf = ({ calls: [first] }: Pick<Offer, "calls">): Call.Call["kin
 
 const isOp = (call: Call.Call): call is Call.OpCall => call.kind === "op"
 
+/**
+ * What of a request that brings its ops is to be prepared, and what is found done: ops that its account has posted before, which
+ * are followed to their ends. `busy`: one of those is under way.
+ */
+const unposted = (
+  { posted }: Input,
+  offer: Input["offers"][number]
+): Effect.Effect<Result.Result<Rest, Failure> | "busy"> =>
+  Effect.gen(function* () {
+    const existing: Array<number> = []
+    const calls: Array<Call.Call> = []
+    for (const call of offer.calls) {
+      const before = call.kind === "given" ? yield* posted(offer.caller, call) : null
+      if (before === null || before.state === "abandoned") calls.push(call)
+      else if (before.state === "settled") existing.push(call.index)
+      else if (offer.isPatient) return "busy"
+      else {
+        const extra = { txHash: before.txHash ?? "", requestId: before.requestId }
+        return Result.fail(unprocessable("outcome_unknown", [], { extra }))
+      }
+    }
+    return Result.succeed({ calls, existing })
+  })
+
+interface Rest {
+  readonly calls: ReadonlyArray<Call.Call>
+  readonly existing: ReadonlyArray<number>
+}
+
+/** Calls whose nonces are known. */
+const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
+  Effect.gen(function* () {
+    const { context, offers } = input
+    const rests = yield* Effect.forEach(offers, (offer) => unposted(input, offer))
+    const todo = rests.flatMap((rest, place) => {
+      const offer = offers[place]
+      if (rest === "busy" || Result.isFailure(rest) || offer === undefined) return []
+      const { calls } = rest.success
+      return calls.length === 0 ? [] : [{ place, batch: { ...offer, calls } }]
+    })
+    const batches = todo.map(({ batch }) => batch)
+    const made =
+      batches.length === 0
+        ? { batches: [], snapshot: null }
+        : yield* Again.prepare({
+            context,
+            batches,
+            nonceOf: Again.ownNonce,
+            submitter: payingOf(context)
+          })
+    const byPlace = new Map(todo.map(({ place }, position) => [place, made.batches[position]]))
+    return {
+      snapshot: made.snapshot,
+      batches: rests.map((rest, place) => {
+        if (rest === "busy") return rest
+        return Result.flatMap(rest, ({ existing }) =>
+          Result.map(byPlace.get(place) ?? Result.succeed(Preparing.nothing), (prepared) => ({
+            ...prepared,
+            existing: [...existing, ...prepared.existing]
+          }))
+        )
+      })
+    }
+  })
+
 /** Prepares requests of one kind, in the order in which they are given. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
   const { context, offers } = input
@@ -252,5 +319,5 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Servic
         context,
         offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) }))
       })
-    : Again.prepare({ context, batches: offers, nonceOf: Again.ownNonce, submitter: payingOf(context) })
+    : ofOthers(input)
 }

@@ -11,6 +11,7 @@ import type { Payers } from "../../../src/application/pay/Payers.js"
 import type { AbiStore } from "../../../src/application/ports/AbiStore.js"
 import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
+import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
@@ -86,6 +87,7 @@ export const begin = async (
       })
       const intake = yield* Intake.make({
         requestJournal,
+        opJournal: yield* OpJournal,
         enterWaiting: () => Effect.void,
         ring: lanes.wake
       })

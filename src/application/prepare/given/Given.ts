@@ -261,7 +261,7 @@ export const prepare = (
     const finish = (own: Sifted, estimate: Estimation.Estimate) =>
       Effect.gen(function* () {
         const { consents, dependencies, failed } = own
-        for (const [index, failure] of estimate.failed) failed.set(index, failure)
+        Links.fail(dependencies, Dependencies.order(dependencies, consents.keys()), estimate.failed, failed)
         const view = measured(input, own)
         const lost = yield* CreatedContracts.missing(view, view.drafts, snapshot.codeless)
         for (const [index, failure] of lost) failed.set(index, failure)

@@ -105,6 +105,20 @@ export const callData = (
 ): Hex.Hex =>
   ledger === null ? Ledger.callData(call.target, call, Ledger.unlinked) : Ledger.callData(ledger, call, links)
 
+/** Adds why elements have failed. Behind one that has failed an element reverts, for no reason of its own. */
+export const fail = (
+  on: Dependencies.Dependencies,
+  order: ReadonlyArray<number>,
+  own: ReadonlyMap<number, ElementFailure>,
+  failed: Map<number, ElementFailure>
+): void => {
+  for (const index of order) {
+    const before = on[index] ?? null
+    const failure = before !== null && failed.has(before) ? dependencyFailed(before) : own.get(index)
+    if (failure !== undefined) failed.set(index, failure)
+  }
+}
+
 /** What depends on elements that have failed, by however many steps, has failed too. */
 export const failDependants = (on: Dependencies.Dependencies, failed: Map<number, ElementFailure>): void => {
   if (failed.size === 0 || !Dependencies.any(on)) return

@@ -4,7 +4,7 @@ import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
-import { dependencyFailed, elementFailure } from "../../request/Elements.js"
+import { elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Estimation from "../estimate/Estimation.js"
@@ -71,12 +71,7 @@ const measure = (
       return [
         Result.map(estimated, (estimate): Measured => {
           const failed = new Map(own.sifted.failed)
-          for (const index of own.order) {
-            const on = own.sifted.dependencies[index] ?? null
-            // Behind one that fails it reverts, for no reason of its own.
-            const failure = on !== null && failed.has(on) ? dependencyFailed(on) : estimate.failed.get(index)
-            if (failure !== undefined) failed.set(index, failure)
-          }
+          Links.fail(own.sifted.dependencies, own.order, estimate.failed, failed)
           return { ...own.sifted, failed, order: own.order, estimate }
         })
       ]

@@ -8,6 +8,8 @@ import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import * as Offers from "./Offers.js"
+import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(EncodedOps.EncodedOperation),
@@ -19,7 +21,7 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = EncodedSubmission.Requirements
+export type Requirements = EncodedSubmission.Requirements | Submissions.Submissions
 
 export const kind = {
   endpoint: "/executeEncoded",
@@ -61,10 +63,11 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       read: (context: EncodedOps.Where) => EncodedOps.encoded(operations, context)
     }
     const by = settings.signer === undefined ? "service" : "signer"
-    return yield* requests.run(
-      kind,
+    return yield* Submissions.submit(
       caller,
+      Request,
       request,
-      Span.named("ExecuteEncoded")(EncodedSubmission.work(caller, posted, by))
+      (body) => Offers.given(caller, posted, by, body),
+      requests.run(kind, caller, request, EncodedSubmission.work(caller, posted, by))
     )
-  })
+  }).pipe(Span.named("ExecuteEncoded"))

@@ -8,6 +8,8 @@ import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import * as Offers from "./Offers.js"
+import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(EncodedOps.PasskeyOperation),
@@ -19,7 +21,7 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = EncodedSubmission.Requirements
+export type Requirements = EncodedSubmission.Requirements | Submissions.Submissions
 
 export const kind = {
   endpoint: "/executePasskey",
@@ -40,10 +42,11 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       settings,
       read: (context: EncodedOps.Where) => EncodedOps.asserted(operations, context)
     }
-    return requests.run(
-      kind,
+    return Submissions.submit(
       caller,
+      Request,
       request,
-      Span.named("ExecutePasskey")(EncodedSubmission.work(caller, posted, "service"))
+      (body) => Offers.given(caller, posted, "service", body),
+      requests.run(kind, caller, request, EncodedSubmission.work(caller, posted, "service"))
     )
-  })
+  }).pipe(Span.named("ExecutePasskey"))

@@ -4,8 +4,10 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Lru } from "../../../domain/primitives/Lru.js"
+import * as Earlier from "../../answers/Earlier.js"
 import * as Ended from "../../answers/Ended.js"
 import * as Waiters from "../../answers/Waiters.js"
+import * as Connection from "../../chain/Connection.js"
 import * as Intake from "../../intake/Intake.js"
 import * as Records from "../../intake/submission/SubmissionRecords.js"
 import * as Keys from "../../keys/Keys.js"
@@ -25,7 +27,7 @@ import { obstacle } from "../../lanes/worker/rules/Context.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import { Budgets } from "../../ports/Budgets.js"
 import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
-import { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { ChainRpc, type Receipt } from "../../ports/chain/ChainRpc.js"
 import type { Journals } from "../../ports/journal/Journals.js"
 import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
@@ -62,6 +64,17 @@ const receiptMillis = 3_000
 const isDirect = (endpoint: string): boolean => endpoint === TransactSigner.kind.endpoint
 
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
+
+/** Of a transaction's logs those of the request's own ops. */
+const ownReceipts = (
+  { context }: Intake.Offer,
+  { landed }: Ended.Ended,
+  receipts: ReadonlyArray<Receipt>
+): ReadonlyArray<Receipt> => {
+  if (context.kind === "direct") return receipts
+  const own = new Set([...landed.values()].flatMap(({ userOpHash }) => userOpHash ?? []))
+  return Records.receiptsOf(context.entryPoint, receipts, own)
+}
 
 /** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
 export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = Layer.effectContext(
@@ -101,9 +114,18 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return known === undefined ? Bodies.offerOf(record, record.lane.chainId) : Effect.succeed(known)
       }).pipe(Effect.provideContext(services))
 
+    const withEarlier = ({ calls, context }: Intake.Offer, ended: Ended.Ended) => {
+      const given = calls.flatMap((call) => (call.kind === "given" ? [call] : []))
+      if (context.kind === "direct" || given.length === 0 || ended.existing.size === 0)
+        return Effect.succeed(ended)
+      const { accountId, chainId, connection, entryPoint } = context
+      return Earlier.add(opJournal, { accountId, chainId, chain: connection.chain, entryPoint }, given, ended)
+    }
+
     /** Null: a transaction of it waits for a block, or its receipt is not to be had now. */
-    const receiptsOf = ({ calls, context }: Intake.Offer, requestId: string, ended: Ended.Ended) =>
+    const receiptsOf = (offer: Intake.Offer, requestId: string, ended: Ended.Ended) =>
       Effect.gen(function* () {
+        const { context } = offer
         if (Ended.mayBeUnmined(ended) && (yield* opJournal.ofRequest(requestId)).hasUnmined) return null
         const receipts = yield* Effect.timeoutOption(
           Effect.forEach(ended.txHashes, (txHash) => monitor.receiptOf(context.connection.chain, txHash), {
@@ -112,11 +134,9 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
           receiptMillis
         )
         if (Option.isNone(receipts)) return null
-        if (context.kind === "direct") return receipts.value
-        const own = new Set([...ended.landed.values()].flatMap(({ userOpHash }) => userOpHash ?? []))
-        const all = Records.receiptsOf(context.entryPoint, receipts.value, own)
+        const all = ownReceipts(offer, ended, receipts.value)
         // Of a large request they are too many.
-        return calls.length > Slices.size ? all.map((receipt) => ({ ...receipt, logs: [] })) : all
+        return offer.calls.length > Slices.size ? all.map((receipt) => ({ ...receipt, logs: [] })) : all
       })
 
     const finalOf = (record: RequestRecord): Effect.Effect<Waiters.Final | null> =>
@@ -124,7 +144,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         const { body, requestId } = record
         if (body === null || !(yield* among([requestId])).has(requestId)) return null
         const offer = yield* offerOf(record)
-        const ended = Ended.of(record)
+        const ended = yield* withEarlier(offer, Ended.of(record))
         const receipts = yield* receiptsOf(offer, requestId, ended)
         if (receipts === null) return null
         yield* Effect.provideService(Reservations.giveBack(offer.context, offer.calls), Budgets, budgets)
@@ -191,6 +211,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     const intake = yield* Intake.make({
       requestJournal,
+      opJournal,
       enterWaiting: (entry) => Effect.catchTag(scheduled.enter(entry), "JournalError", Effect.die),
       ring: (lane, hasUnopened) =>
         Effect.andThen(
@@ -219,6 +240,18 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return yield* Effect.fail(RequestWork.outcomeUnknown(requestId, record, [], list))
       })
 
+    /** Of a request of which nothing was accepted. */
+    const doneBefore = (offer: Intake.Offer, nothing: Ended.Ended) =>
+      Effect.gen(function* () {
+        const { chain } = offer.context.connection
+        const ended = yield* Effect.catchTag(withEarlier(offer, nothing), "JournalError", Effect.die)
+        const receipts = yield* Effect.forEach(ended.txHashes, (txHash) => chain.receipt(txHash), {
+          concurrency: "unbounded"
+        })
+        const mined = receipts.flatMap((receipt) => receipt ?? [])
+        return { ...ended, receipts: ownReceipts(offer, ended, mined) }
+      }).pipe(Effect.mapError(Connection.refusal(offer.context.connection.trust)))
+
     const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
         const { requestId } = caller
@@ -242,12 +275,8 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         )
         if (answer._tag === "refused") {
           const { existing, failed } = answer
-          return yield* offer.answer({
-            landed: new Map(),
-            failed,
-            existing: new Set(existing),
-            receipts: []
-          })
+          const nothing = { landed: new Map(), failed, existing: new Set(existing), txHashes: [] }
+          return yield* offer.answer(yield* doneBefore(offer, nothing))
         }
         const known = answer.isKnown
           ? yield* Effect.orElseSucceed(requestJournal.request(answer.requestId), () => null)

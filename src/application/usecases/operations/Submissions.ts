@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
@@ -17,5 +18,21 @@ export interface Submissions {
 
 export const Submissions: Context.Key<Submissions, Submissions> = Context.Service("castellan/Submissions")
 
-/** Whether plain requests are taken in so. */
+/** Whether requests are taken in so. */
 export const IsOn = Context.Reference<boolean>("castellan/Submissions/IsOn", { defaultValue: () => false })
+
+/** Takes in the request whose body that is; `alone` works on one that was accepted by an earlier version. */
+export const submit = <Q, I, A, R, O>(
+  caller: Caller,
+  Request: Schema.Codec<Q, I>,
+  request: Q,
+  offerOf: (body: string) => Effect.Effect<Offered<A>, Failure, O>,
+  alone: Effect.Effect<A, Failure, R>
+): Effect.Effect<A, Failure, O | R | Submissions> =>
+  Effect.gen(function* () {
+    if (!(yield* IsOn) || caller.resumed === true) return yield* alone
+    const encoded = yield* Effect.orDie(Schema.encodeEffect(Request)(request))
+    const offer = yield* offerOf(JSON.stringify(encoded))
+    const { run } = yield* Submissions
+    return yield* run(caller, offer)
+  })
