@@ -68,7 +68,8 @@ export const make = () => {
         for (const { each, op } of moved) {
           const { index, requestId } = each
           if (op === undefined) return { _tag: "notReady", requestId, index }
-          const next: Op = { ...op, sequence: each.sequence, prepared: each, userOpHash: each.userOpHash }
+          const { nonceKey, sequence, userOpHash } = each
+          const next: Op = { ...op, nonceKey, sequence, prepared: each, userOpHash }
           if (taken.has(nonceOf(next))) return { _tag: "nonceTaken", requestId, index }
           put(next)
         }

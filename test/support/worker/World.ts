@@ -19,7 +19,7 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
-import type { Address } from "../../../src/domain/primitives/Address.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
@@ -37,23 +37,33 @@ const failedOp = (index: number, reason: string): Hex.Hex =>
     Words.bytes(Hex.unsafe(`0x${Buffer.from(reason).toString("hex")}`))
   ])
 
+const getNonce = Keccak.selector("getNonce(address,uint192)")
+
 const nobody = Effect.die(new Error("nothing goes to somebody else's bundler"))
 
 /** A chain that knows nonces of wallets, a journal of rows, and a worker between them. */
-export const make = (options: { readonly profile?: NetworkProfile.Fields; readonly remote?: Remote } = {}) =>
+export const make = (
+  options: {
+    readonly profile?: NetworkProfile.Fields
+    readonly aggregator?: Address.Address
+    readonly remote?: (rows: Rows.Rows) => Remote
+  } = {}
+) =>
   Effect.gen(function* () {
     const rows = Rows.make()
     const scope = yield* Effect.scope
     const inFlight = InFlight.make()
     const profile = NetworkProfile.make({ chainId: Make.chainId, ...options.profile })
     const sequences = new Map<string, bigint>()
-    const blames = new Map<Address, string>()
-    const poison = new Set<Address>()
+    const blames = new Map<Address.Address, string>()
+    const poison = new Set<Address.Address>()
     const silent = new Set<OpId>()
-    const node: { error: ChainRpcError | null; balance: bigint; asked: number } = {
+    const node: { error: ChainRpcError | null; balance: bigint; asked: number; offered: bigint } = {
       error: null,
       balance: Make.plenty,
-      asked: 0
+      asked: 0,
+      /** Wei a gas unit that ops are prepared with. */
+      offered: 3n * gwei
     }
     const expiry = { isOn: false, isTrusted: true }
     const pool: Array<TransactionRecord> = []
@@ -66,7 +76,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
     let height = 1n
     let latest = 0n
 
-    const placeOf = (wallet: Address, nonce: bigint) => `${wallet} ${Nonce.keyOf(nonce)}`
+    const placeOf = (wallet: Address.Address, nonce: bigint) => `${wallet} ${Nonce.keyOf(nonce)}`
     /** What `handleOps` would do now: which op is blamed, or null. */
     const judge = ({ data }: Call): Hex.Hex | null => {
       const next = new Map(sequences)
@@ -98,7 +108,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
         })),
       fees: answer(() => ({ nextBaseFee: gwei, tip: gwei })),
       balance: () => answer(() => node.balance),
-      transactionCount: (_: Address, tag: unknown) =>
+      transactionCount: (_: Address.Address, tag: unknown) =>
         answer(() => (tag === "latest" ? latest : latest + BigInt(pool.length + foreign.size))),
       simulate: () =>
         Effect.fail(
@@ -106,6 +116,12 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
         ),
       call: (call: Call) =>
         answer(() => {
+          if (call.data.startsWith(getNonce)) {
+            const wallet = Address.fromWord(Hex.unsafe(`0x${call.data.slice(10, 74)}`))
+            const asked = Nonce.make(BigInt(`0x${call.data.slice(74)}`), 0n)
+            const nonce = asked + (sequences.get(placeOf(wallet, asked)) ?? 0n)
+            return { success: true, data: Words.call(Hex.empty, [Words.uint(nonce)]) }
+          }
           const data = judge(call)
           return { success: data === null, data: data ?? Hex.empty }
         })
@@ -132,7 +148,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
         price: Result.getOrThrow(Percent.from(20))
       },
       payer: Payer.wallet,
-      aggregator: null,
+      aggregator: options.aggregator ?? null,
       // Each op is signed by a key of its own, told apart by the place that its wallet has.
       keyOf: (address) => ({
         ...key,
@@ -145,19 +161,19 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
 
     const prepared = (
       opId: OpId,
-      wallet: Address,
+      wallet: Address.Address,
       sequence: bigint,
       rest: Partial<PreparedOp> = {}
     ): PreparedOp => {
       const unsigned: UserOperation.UserOperation = {
         sender: wallet,
-        nonce: Nonce.make(0n, sequence),
+        nonce: Nonce.make(rest.nonceKey ?? 0n, sequence),
         initCode: Hex.empty,
         callData: Hex.unsafe("0x1234"),
         callGasLimit: 50_000n,
         verificationGasLimit: 50_000n,
         preVerificationGas: 40_000n,
-        maxFeePerGas: 3n * gwei,
+        maxFeePerGas: node.offered,
         maxPriorityFeePerGas: gwei,
         paymasterAndData: Hex.empty,
         signature: Hex.empty
@@ -184,7 +200,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
     const accept = (
       opId: OpId,
       over: {
-        readonly wallet?: Address
+        readonly wallet?: Address.Address
         readonly sequence?: bigint
         readonly prepared?: Partial<PreparedOp>
       } = {}
@@ -229,7 +245,17 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
 
     const preparing: Preparing = {
       contextOf: () => Effect.succeed(context),
-      anew: () => Effect.die(new Error("no op needs another key")),
+      anew: (_, ops) =>
+        Effect.sync(
+          () =>
+            new Map(
+              ops.map((op) => {
+                const { index, nonceKey, opId, requestId, space } = op
+                const key = { requestId, index, nonceKey: nonceKey + BigInt(opId) }
+                return [opId, { _tag: "prepared" as const, prepared: prepared(opId, space.wallet, 0n, key) }]
+              })
+            )
+        ),
       open: (_, requests) =>
         Effect.suspend(() =>
           node.error === null
@@ -265,6 +291,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
                   prepared: prepared(op.opId, op.space.wallet, op.sequence, {
                     requestId: op.requestId,
                     index: op.index,
+                    nonceKey: op.nonceKey,
                     dependsOn: op.prepared?.dependsOn ?? []
                   })
                 }
@@ -346,7 +373,7 @@ export const make = (options: { readonly profile?: NetworkProfile.Fields; readon
       },
       signerOf: () => Effect.succeed(key),
       preparing,
-      remote: options.remote ?? {
+      remote: options.remote?.(rows) ?? {
         ops: { forget: () => nobody, give: () => nobody },
         journal: { handOver: () => nobody, takeBack: () => nobody },
         bundlers: { connect: () => nobody },

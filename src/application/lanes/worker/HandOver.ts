@@ -4,7 +4,6 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
-import type { Address } from "../../../domain/primitives/Address.js"
 import type { BundlerClient, BundlerRpcError } from "../../ports/chain/BundlerRpc.js"
 import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { OpId, SignedOp } from "../../ports/journal/Records.js"
@@ -47,12 +46,14 @@ const elementOf = ({ index, requestId }: Bundle.Held): string => `${requestId} $
 export const hear = (work: Work) =>
   Effect.gen(function* () {
     const { remote, state } = work
-    for (const { entry, error, op } of state.handed.refusals.splice(0)) {
-      const { closed, repriced } = state.handed
+    const { closed, refusals, repriced } = state.handed
+    // Each stays until the journal has it.
+    for (let next = refusals[0]; next !== undefined; refusals.shift(), next = refusals[0]) {
+      const { entry, error, op } = next
       if (isPrice(error) && !repriced.has(elementOf(op))) {
-        repriced.add(elementOf(op))
         yield* remote.journal.takeBack(state.lane, [op], false)
         yield* remote.ops.forget(entry)
+        repriced.add(elementOf(op))
         closed.delete(Choose.keyOf(op))
         state.sequences.set(Choose.keyOf(op), op.sequence)
         state.queue = { ...state.queue, hasMore: true }
@@ -127,8 +128,8 @@ const lines = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) => {
   return { behind, next, renumbered, stuck, used }
 }
 
-/** Bundlers that have said what they serve. */
-const serving = new WeakMap<BundlerClient, { readonly chainId: bigint; readonly entryPoints: Set<Address> }>()
+/** By bundler, the chains and EntryPoints that it has said to serve. */
+const serving = new WeakMap<BundlerClient, Set<string>>()
 
 /** The bundler, once it has said that it serves the chain and the EntryPoint. */
 const clientOf = (
@@ -139,18 +140,15 @@ const clientOf = (
     const { chainId, remoteBundler } = profile
     if (remoteBundler === null) return yield* Effect.fail(obstacle("the profile names no bundler"))
     const client = yield* remote.bundlers.connect(Redacted.value(remoteBundler))
-    let served = serving.get(client)
-    if (served?.entryPoints.has(entryPoint) !== true) {
-      const [chain, entryPoints] = yield* Effect.all([client.chainId, client.entryPoints], {
-        concurrency: "unbounded"
-      })
-      served = { chainId: chain, entryPoints: new Set(entryPoints) }
-      serving.set(client, served)
-    }
-    if (served.chainId !== chainId)
-      return yield* Effect.fail(obstacle(`the bundler serves chain ${served.chainId}`))
-    if (!served.entryPoints.has(entryPoint))
+    const served = serving.get(client) ?? new Set()
+    if (served.has(`${chainId} ${entryPoint}`)) return client
+    const [chain, entryPoints] = yield* Effect.all([client.chainId, client.entryPoints], {
+      concurrency: "unbounded"
+    })
+    if (chain !== chainId) return yield* Effect.fail(obstacle(`the bundler serves chain ${chain}`))
+    if (!entryPoints.includes(entryPoint))
       return yield* Effect.fail(obstacle(`the bundler does not serve EntryPoint ${entryPoint}`))
+    serving.set(client, served.add(`${chainId} ${entryPoint}`))
     return client
   }).pipe(
     Effect.mapError((error) =>
