@@ -143,8 +143,8 @@ export const make = (options: {
     readonly accountId: AccountId
     readonly elements: number
   }) => Effect.Effect<void, Failure>
-  /** Rings the bell of a lane: it has accepted ops, or requests of which something is to be opened. */
-  readonly ring: (lane: Lane, hasUnopened: boolean) => Effect.Effect<void>
+  /** Rings the bell of a lane: it has accepted ops, and perhaps requests of which something is to be opened. */
+  readonly ring: (lane: Lane, unopened: ReadonlyArray<string>) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { enterWaiting, opJournal, requestJournal, ring } = options
@@ -256,7 +256,9 @@ export const make = (options: {
                 Effect.gen(function* () {
                   yield* ring(
                     lane,
-                    ready.some(({ acceptance }) => acceptance.unopened > 0)
+                    ready.flatMap(({ acceptance: { requestId, unopened } }) =>
+                      unopened > 0 ? requestId : []
+                    )
                   )
                   // Before they enter again: then money is held for them anew.
                   yield* giveBack(

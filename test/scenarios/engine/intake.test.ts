@@ -524,7 +524,8 @@ it("a large request is accepted as a whole, before anything of it is measured", 
   const intake = await begin(journal)
   const [salt = ""] = salts
   const many = Array.from({ length: 257 }, (_, at) => stack.hit(salt, idOf(1_000 + at)))
-  const exits = await takeAll(intake, [many, [...many.slice(1), stack.hit("nobody's", idOf(172))]])
+  const unheeded = () => ({ ...stack.caller(), isAsynchronous: true })
+  const exits = await takeAll(intake, [many, [...many.slice(1), stack.hit("nobody's", idOf(172))]], unheeded)
   expect(exits.map(tagOf)).toEqual(["accepted", "failed"])
   expect(codeOf(exits[1])).toBe("wallet_not_deployed")
   expect(

@@ -89,7 +89,7 @@ export const begin = async (
         requestJournal,
         opJournal: yield* OpJournal,
         enterWaiting: () => Effect.void,
-        ring: lanes.wake
+        ring: lanes.accepted
       })
       return { intake, lanes }
     }).pipe(Effect.provide(ports), Scope.provide(scope))

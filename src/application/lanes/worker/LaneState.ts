@@ -155,6 +155,8 @@ export interface State {
   expiresAt: number
   /** When the journal is asked for elements that are to be opened, by `MonotonicTime`; null: when it is said that there are some. */
   opensAt: number | null
+  /** Requests that were accepted here while it had the lane: whatever the journal has lost, it is nothing of theirs. */
+  readonly fresh: Set<string>
   /** All nonces below are known; null: that was not asked yet. */
   knownTo: bigint | null
   /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */

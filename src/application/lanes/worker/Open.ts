@@ -81,6 +81,7 @@ export const due = (work: Work, now: number) =>
       const left = next === null ? null : next - (yield* Clock.currentTimeMillis)
       state.opensAt = left === null ? null : now + Math.min(Math.max(left, 1), longestMillis)
       state.pauses = Pauses.ended(state.pauses, requestKeys(state))
+      state.fresh.clear()
       return null
     }
     const going = rows.filter((row) => !isPaused(state, row, now))
@@ -105,9 +106,12 @@ export const nextAt = (state: State, due: Due | null, now: number): number | nul
   return end === null || next === null ? (end ?? next) : Math.min(end, next)
 }
 
-/** What the journal does not know of the EOA's nonces may have done it. */
-const mayOpen = ({ knownTo, reconcile }: State, { context }: Due, now: number): boolean =>
-  isRemote(context) || (knownTo !== null && Reconcile.mayGiveUp(reconcile, now))
+/** What the journal has lost may have done it. */
+const mayOpen = ({ fresh, knownTo, reconcile }: State, { context, requests }: Due, now: number): boolean =>
+  isRemote(context) ||
+  (knownTo !== null &&
+    Reconcile.maySign(reconcile) &&
+    (Reconcile.mayGiveUp(reconcile, now) || requests.every(({ requestId }) => fresh.has(requestId))))
 
 /**
  * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what

@@ -115,35 +115,37 @@ const isDirect = ({ prepared }: Op, { data, to, value }: KnownTransaction): bool
   prepared.unsigned.value === value &&
   prepared.unsigned.data === data
 
-/** The EOA's transactions of these nonces; of a node that keeps no past states those since the first of the ops was accepted. */
-const transactionsOf = (
-  { signer }: Lane,
-  { connection: { chain } }: Context,
-  nonces: ReadonlyArray<bigint>,
-  ready: ReadonlyArray<Op>
-) =>
-  Effect.catch(EoaTransactions.read(chain, signer, nonces), (error) => {
-    if (ready.length === 0) return Effect.fail(error)
-    const since = ready.reduce(
-      (first, { acceptedAt }) => Math.min(first, acceptedAt),
-      Number.MAX_SAFE_INTEGER
-    )
-    return Effect.map(EoaTransactions.since(chain, signer, since - Inclusions.skewMillis), (all) =>
-      all.filter(({ nonce }) => nonces.includes(nonce))
-    )
+/** When the oldest open request of the lane was accepted, Unix milliseconds. */
+const acceptedSince = ({ recoveryJournal, requestJournal }: Journals, lane: Lane) =>
+  Effect.gen(function* () {
+    const [oldest] = yield* recoveryJournal.openIn(lane)
+    const request = oldest === undefined ? null : yield* requestJournal.request(oldest.requestId)
+    return request?.acceptedAt ?? (yield* Clock.currentTimeMillis)
   })
 
+/** The EOA's transactions of these nonces; of a node that keeps no past states those since the first request was accepted. */
+const transactionsOf = (
+  journals: Journals,
+  lane: Lane,
+  { connection: { chain } }: Context,
+  nonces: ReadonlyArray<bigint>
+) =>
+  Effect.catch(EoaTransactions.read(chain, lane.signer, nonces), () =>
+    Effect.flatMap(acceptedSince(journals, lane), (since) =>
+      Effect.map(EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis), (all) =>
+        all.filter(({ nonce }) => nonces.includes(nonce))
+      )
+    )
+  )
+
 export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
-  const { opJournal, recoveryJournal, requestJournal, transactionJournal } = journals
+  const { opJournal, recoveryJournal, transactionJournal } = journals
   return {
     from: (lane, { connection: { chain } }) =>
       Effect.gen(function* () {
         const known = yield* recoveryJournal.knownTo(lane)
         if (known !== null) return known
-        const [oldest] = yield* recoveryJournal.openIn(lane)
-        const since =
-          (oldest === undefined ? null : yield* requestJournal.request(oldest.requestId))?.acceptedAt ??
-          (yield* Clock.currentTimeMillis)
+        const since = yield* acceptedSince(journals, lane)
         const head = yield* chain.block("latest")
         const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
         // A node that keeps no past states has the blocks, perhaps.
@@ -160,7 +162,7 @@ export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
     read: (lane, context, nonces) =>
       Effect.gen(function* () {
         const ready = yield* readyOf(journals, lane)
-        const transactions = yield* transactionsOf(lane, context, nonces, ready)
+        const transactions = yield* transactionsOf(journals, lane, context, nonces)
         const open = yield* recoveryJournal.openIn(lane)
         const later = yield* unopened(
           open.map(({ requestId }) => requestId),

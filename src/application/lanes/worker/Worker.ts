@@ -47,6 +47,8 @@ import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from 
 export interface Worker {
   /** Ready ops may be there, or room for them; `hasUnopened`: also requests of which something is to be opened. */
   readonly wake: (lane: Lane, hasUnopened?: boolean) => Effect.Effect<void>
+  /** Requests were accepted here just now; of these something is to be opened. */
+  readonly accepted: (lane: Lane, unopened: ReadonlyArray<string>) => Effect.Effect<void>
   /** A transaction of the lane was mined for good: ops that it carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord) => Effect.Effect<void>
 }
@@ -62,6 +64,7 @@ const takeOver = (work: Work) =>
     const epoch = work.claims.holding(lane)?.epoch ?? null
     if (epoch === state.epoch) return
     yield* work.exclusive(lane, work.laneJournal.takeOver(lane))
+    if (state.epoch !== null) state.fresh.clear()
     state.epoch = epoch
     state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
     state.queue = Queue.empty
@@ -258,6 +261,7 @@ export const make = (dependencies: Dependencies): Worker => {
                   Effect.suspend(() => {
                     // What it holds may be out of date, and the journal may have a transaction that nobody follows.
                     state.epoch = null
+                    state.fresh.clear()
                     return pause(state, [whole], "the worker failed")
                   }),
                   Effect.map(MonotonicTime.millis, (now): Next => ({ at: Pauses.nextEnd(state.pauses, now) }))
@@ -299,6 +303,7 @@ export const make = (dependencies: Dependencies): Worker => {
     reconcile: Reconcile.clear,
     expiresAt: 0,
     opensAt: null,
+    fresh: new Set(),
     knownTo: null,
     claimed: { at: 0, since: 0 },
     handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
@@ -327,6 +332,13 @@ export const make = (dependencies: Dependencies): Worker => {
 
   return {
     wake,
+    accepted: (lane, unopened) =>
+      Effect.suspend(() => {
+        const state = workers.get(nameOf(lane)) ?? stateOf(lane)
+        for (const requestId of unopened) state.fresh.add(requestId)
+        workers.set(nameOf(lane), state)
+        return wake(lane, unopened.length > 0)
+      }),
     mined: (record) =>
       Effect.suspend(() => {
         const state = workers.get(nameOf(record))

@@ -213,12 +213,12 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       requestJournal,
       opJournal,
       enterWaiting: (entry) => Effect.catchTag(scheduled.enter(entry), "JournalError", Effect.die),
-      ring: (lane, hasUnopened) =>
+      ring: (lane, unopened) =>
         Effect.andThen(
           wakeUps.tell,
           replicas.owns(lane)
-            ? lanes.wake(lane, hasUnopened)
-            : replicas.tell({ _tag: "accepted", lane, hasUnopened })
+            ? lanes.accepted(lane, unopened)
+            : replicas.tell({ _tag: "accepted", lane, hasUnopened: unopened.length > 0 })
         )
     })
     following.listen({
