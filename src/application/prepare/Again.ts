@@ -151,17 +151,18 @@ export const open = ({
   take
 }: Pick<Input<Shared>, "batches" | "context"> & {
   readonly take: (wallet: Address, epoch: bigint) => bigint | null
-}): Effect.Effect<Made["batches"], Failure, Services> =>
+}): Effect.Effect<Made & { readonly snapshot: Snapshot.Snapshot }, Failure, Services> =>
   Effect.gen(function* () {
     const snapshot = yield* read({ batches, context })
     const keys = new Map<Address, bigint | null>()
     for (const call of batches.flatMap(({ calls }) => calls))
       if (call.kind === "op" && !keys.has(call.wallet))
         keys.set(call.wallet, take(call.wallet, Wallets.epochOf(snapshot.wallets.get(call.wallet))))
-    return yield* prepareOn(snapshot, {
+    const made = yield* prepareOn(snapshot, {
       context,
       batches: batches.map((batch) => without(batch, (wallet) => keys.get(wallet) === null)),
       nonceOf: (call) =>
         call.kind === "op" ? { key: keys.get(call.wallet) ?? 0n, sequence: null } : ownNonce(call)
     })
+    return { batches: made, snapshot }
   })

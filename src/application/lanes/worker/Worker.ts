@@ -18,7 +18,7 @@ import {
   type Work,
   whole
 } from "./LaneState.js"
-import * as Open from "./Open.js"
+import * as Open from "./prepare/Open.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import * as Context from "./rules/Context.js"

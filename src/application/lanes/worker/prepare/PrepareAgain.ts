@@ -1,31 +1,30 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Trees from "../../../domain/erc4337/Dependencies.js"
-import * as Nonces from "../../../domain/erc4337/Nonce.js"
-import * as Address from "../../../domain/primitives/Address.js"
-import type { Hex } from "../../../domain/primitives/Hex.js"
-import { Lru } from "../../../domain/primitives/Lru.js"
-import * as WalletEpochs from "../../chain/WalletEpochs.js"
-import type { Budgets } from "../../ports/Budgets.js"
-import type { Body, Op, Opening, OpId, PreparedOp, Unopened } from "../../ports/journal/Records.js"
-import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { Signer } from "../../ports/Signers.js"
-import * as Again from "../../prepare/Again.js"
-import * as Call from "../../prepare/Call.js"
-import type * as OpContext from "../../prepare/OpContext.js"
-import * as NotBegun from "../../prepare/ops/NotBegun.js"
-import * as Sift from "../../prepare/ops/Sift.js"
-import * as Slices from "../../prepare/ops/Slices.js"
-import { type Batch, type Prepared as Made, type Nonce, nothing } from "../../prepare/Preparing.js"
-import * as Reservations from "../../prepare/Reservations.js"
-import * as ServiceEoa from "../../prepare/ServiceEoa.js"
-import * as Delays from "../../request/Delays.js"
-import type { ElementFailure } from "../../request/Elements.js"
-import type { Failure } from "../../request/Failure.js"
-import type * as Contexts from "./rules/Context.js"
-import type { Context, Obstacle, Prepared, Preparing } from "./rules/Context.js"
-import { obstacle } from "./rules/Context.js"
+import * as Nonces from "../../../../domain/erc4337/Nonce.js"
+import type * as Address from "../../../../domain/primitives/Address.js"
+import type { Hex } from "../../../../domain/primitives/Hex.js"
+import { Lru } from "../../../../domain/primitives/Lru.js"
+import * as WalletEpochs from "../../../chain/WalletEpochs.js"
+import type { Budgets } from "../../../ports/Budgets.js"
+import type { Body, Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
+import type { RequestJournal } from "../../../ports/journal/RequestJournal.js"
+import type { Signer } from "../../../ports/Signers.js"
+import * as Again from "../../../prepare/Again.js"
+import type * as Call from "../../../prepare/Call.js"
+import type * as OpContext from "../../../prepare/OpContext.js"
+import * as Sift from "../../../prepare/ops/Sift.js"
+import * as Slices from "../../../prepare/ops/Slices.js"
+import type { Prepared as Made, Nonce } from "../../../prepare/Preparing.js"
+import * as Reservations from "../../../prepare/Reservations.js"
+import * as ServiceEoa from "../../../prepare/ServiceEoa.js"
+import * as Delays from "../../../request/Delays.js"
+import type { ElementFailure } from "../../../request/Elements.js"
+import type { Failure } from "../../../request/Failure.js"
+import type * as Contexts from "../rules/Context.js"
+import type { Context, Obstacle, Prepared, Preparing } from "../rules/Context.js"
+import { obstacle } from "../rules/Context.js"
+import * as Openings from "../rules/Opening.js"
 
 /** Prepares what was accepted, out of the bodies of its requests, by the functions that prepare what is not. */
 
@@ -44,8 +43,6 @@ export interface Dependencies {
   readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
   readonly deployer: Contexts.OpContext["deployer"]
 }
-
-const busy = obstacle("a wallet has no free nonce key")
 
 const ofFailure = (failure: Failure): Obstacle => obstacle(failure.message)
 
@@ -80,75 +77,6 @@ const most = 1_024
 const mostElements = 16_384
 
 type Known = Context & { readonly shared: OpContext.OfRequest }
-
-/** What of a request is prepared next, of what is not opened. */
-interface Todo {
-  readonly left: ReadonlyArray<Call.Call>
-  /** See `Preparing.Prepared`. */
-  readonly waiting: ReadonlyMap<number, number>
-  readonly batch: Batch
-}
-
-/** Those of the calls that have neither come to something nor to nothing. */
-const unopenedOf = (
-  { failed, opened }: Pick<Body, "failed" | "opened">,
-  calls: ReadonlyArray<Call.Call>
-): ReadonlyArray<Call.Call> => {
-  const gone = new Set([...opened, ...failed.map(({ index }) => index)])
-  return calls.filter(({ index }) => !gone.has(index))
-}
-
-/** As many of these calls as are prepared at once. */
-const firstOf = (calls: ReadonlyArray<Call.Call>): ReadonlyArray<Call.Call> => {
-  if (calls.length <= Slices.size) return calls
-  const byIndex = new Map(calls.map((call) => [call.index, call]))
-  const [first = []] = Slices.of(
-    Call.dependencies(calls),
-    [...byIndex.keys()],
-    (index) => byIndex.get(index)?.wallet ?? Address.zero
-  )
-  return first.flatMap((index) => byIndex.get(index) ?? [])
-}
-
-/** What is wrong with a request as a whole is wrong with each of its elements, unless it passes. */
-const whole = (
-  { batch: { calls } }: Todo,
-  result: Result.Result<Made, Failure>
-): Result.Result<Made, Obstacle> => {
-  if (Result.isSuccess(result)) return Result.succeed(result.success)
-  const { failure } = result
-  if (Delays.ofFailure(failure) !== null) return Result.fail(ofFailure(failure))
-  const own = Delays.asElement(failure)
-  return Result.succeed({ ...nothing, failed: new Map(calls.map(({ index }) => [index, own])) })
-}
-
-/** What has become of prepared elements. What only delays one leaves it unopened, with what hangs together with it. */
-const opening = (
-  { batch: { calls, requestId }, left, waiting }: Todo,
-  { deployments, failed, funds, ops, waiting: early }: Made,
-  { now, timestamp }: { readonly now: number; readonly timestamp: number }
-): Result.Result<Opening, Obstacle> => {
-  const delays = [...failed].filter(([, failure]) => Delays.isPassing(failure))
-  const components = delays.length === 0 ? [] : Trees.components(Call.dependencies(calls))
-  const away = new Set(delays.map(([index]) => components[index]))
-  const goes = (index: number) => delays.length === 0 || !away.has(components[index])
-  const own = {
-    requestId,
-    ops: ops.filter(({ index }) => goes(index)),
-    failed: [...failed].flatMap(([index, failure]) => (goes(index) ? [{ index, ...failure }] : [])),
-    funds,
-    deployments
-  }
-  const done = new Set([...own.ops, ...own.failed].map(({ index }) => index))
-  const rest = left.filter(({ index }) => !done.has(index))
-  const times = new Map([...waiting, ...early])
-  if (rest.length > 0 && rest.every(({ index }) => times.has(index)))
-    return Result.succeed({ ...own, schedule: NotBegun.schedule(times, { timestamp }, now) })
-  const [why] = delays
-  return done.size > 0
-    ? Result.succeed({ ...own, schedule: null })
-    : Result.fail(why === undefined ? busy : obstacle(why[1].message))
-}
 
 export const make = ({
   deployer,
@@ -338,7 +266,7 @@ export const make = ({
             ({ message }) => obstacle(message)
           )
           const key = take(space.wallet, epoch ?? Nonces.epochOf(Nonces.make(nonceKey, 0n)))
-          if (key === null) return yield* Effect.fail(busy)
+          if (key === null) return yield* Effect.fail(Openings.busy)
           free.set(opId, key)
         }
         return free
@@ -351,16 +279,16 @@ export const make = ({
         // What they ask for is opened as it is accepted.
         if (shared.kind === "direct") return made
         const { timestamp } = yield* headOf(context)
-        const todo: Array<Todo> = []
+        const todo: Array<Openings.Todo> = []
         let room = Slices.size
         for (const body of yield* bodiesOf(requests.map(({ requestId }) => requestId))) {
           const source = yield* Effect.result(sourceIn(body, shared.chainId))
           if (Result.isFailure(source)) made.set(body.requestId, Result.fail(source.failure))
           else if (room > 0) {
-            const left = unopenedOf(body, source.success.calls)
+            const left = Openings.unopenedOf(body, source.success.calls)
             const waiting = Sift.waitingOf(shared, left, timestamp)
             const batch = { ...source.success, requestId: body.requestId, isAccepted: true, mayWait: true }
-            const calls = firstOf(left.filter(({ index }) => !waiting.has(index)))
+            const calls = Openings.firstOf(left.filter(({ index }) => !waiting.has(index)))
             todo.push({ left, waiting, batch: { ...batch, calls } })
             room -= calls.length
           }
@@ -369,19 +297,26 @@ export const make = ({
           shared,
           todo.flatMap(({ batch }) => batch.calls.map(({ wallet }) => wallet))
         )
-        const prepared = yield* Effect.mapError(
+        const { batches, snapshot } = yield* Effect.mapError(
           Again.open({ context: shared, batches: todo.map(({ batch }) => batch), take }),
           ofFailure
         )
+        const all = batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
+        const lacks = yield* Effect.mapError(Reservations.reserve(shared, all, snapshot.prices), ofFailure)
         const now = yield* Clock.currentTimeMillis
+        const opened = new Set<PreparedOp>()
         for (const [place, one] of todo.entries()) {
-          const result = prepared[place]
-          if (result !== undefined)
-            made.set(
-              one.batch.requestId,
-              Result.flatMap(whole(one, result), (own) => opening(one, own, { now, timestamp }))
-            )
+          const result = batches[place]
+          if (result === undefined) continue
+          const opening = Openings.of(one, result, lacks, { now, timestamp })
+          made.set(one.batch.requestId, opening)
+          for (const op of Result.isSuccess(opening) ? opening.success.ops : []) opened.add(op)
         }
+        // Money is held for what hangs together with what has to wait.
+        yield* Reservations.release(
+          shared,
+          all.filter((op) => !opened.has(op) && !lacks.has(op))
+        )
         return made
       })
 
@@ -390,11 +325,11 @@ export const make = ({
         const calls = new Map<string, ReadonlyArray<Call.OpCall>>()
         for (const requestId of requestIds)
           for (const body of yield* bodiesOf([requestId])) {
-            if (body.opened.length + body.failed.length >= body.elements) continue
+            if (body.cancelled !== null || body.opened.length >= body.elements) continue
             const source = yield* sourceIn(body, chainId)
             calls.set(
               requestId,
-              unopenedOf(body, source.calls).flatMap((call) => (call.kind === "op" ? call : []))
+              Openings.unopenedOf(body, source.calls).flatMap((call) => (call.kind === "op" ? call : []))
             )
           }
         return calls

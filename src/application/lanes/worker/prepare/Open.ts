@@ -1,13 +1,13 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Unopened } from "../../ports/journal/Records.js"
-import * as Slices from "../../prepare/ops/Slices.js"
-import { pause, requestKey, requestKeys, type State, type Work, whole } from "./LaneState.js"
-import { type Context, isRemote } from "./rules/Context.js"
-import * as Pauses from "./rules/Pauses.js"
-import * as Queue from "./rules/Queue.js"
-import * as Reconcile from "./rules/Reconcile.js"
+import type { Unopened } from "../../../ports/journal/Records.js"
+import * as Slices from "../../../prepare/ops/Slices.js"
+import { pause, requestKey, requestKeys, type State, type Work, whole } from "../LaneState.js"
+import { type Context, isRemote } from "../rules/Context.js"
+import * as Pauses from "../rules/Pauses.js"
+import * as Queue from "../rules/Queue.js"
+import * as Reconcile from "../rules/Reconcile.js"
 
 /**
  * Elements of accepted requests that have no ops yet: slices of large requests, and those whose windows have begun. A lane's
