@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
+import { OpenRequests } from "../../application/lanes/requests/OpenRequests.js"
 import { Requests } from "../../application/lanes/requests/Requests.js"
 import { TransactionMonitor } from "../../application/lanes/TransactionMonitor.js"
 import * as Observed from "../../application/observe/Observed.js"
@@ -38,11 +39,11 @@ const isTraced: Effect.Effect<boolean> = Effect.map(Effect.tracer, (tracer) => t
 /** What a stop finds open: the last thing that a log says of it before the next start. */
 const tellStop = (
   front: HttpService.HttpService,
-  ports: Context.Context<Requests | TransactionMonitor>
+  ports: Context.Context<OpenRequests | TransactionMonitor>
 ): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logInfo("stopping"), {
     requests: front.underWay(),
-    acceptedRequests: Context.get(ports, Requests).underWay().length,
+    acceptedRequests: Context.get(ports, OpenRequests).accepted(),
     transactions: Context.get(ports, TransactionMonitor).underWay()
   })
 

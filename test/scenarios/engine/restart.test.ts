@@ -192,7 +192,7 @@ const ofWorkers: ReadonlyArray<readonly [string, Power.Spot]> = [
 ]
 
 const spotsOf = (endpoint: string): ReadonlyArray<readonly [string, Power.Spot]> => {
-  if (endpoint.includes("worker")) return ofWorkers
+  if (endpoint.includes("worker") || endpoint === "/transactSigner") return ofWorkers
   return endpoint.startsWith("/execute in") ? [...essential, ...further] : essential
 }
 

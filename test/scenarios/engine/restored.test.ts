@@ -90,10 +90,10 @@ const stoppedAt = async (
 }
 /** Accepts this work and signs nothing of it. */
 const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
-  stoppedAt({ step: "allocate", moment: "before" }, database, all)
+  stoppedAt({ step: ["allocate", "record"], moment: "before" }, database, all)
 const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
 /** Signs its transaction too, which no node gets. */
-const signed = (work: Work) => stoppedAt({ step: "recordSigned", moment: "after" }, stack.database(), [work])
+const signed = (work: Work) => stoppedAt({ step: ["recordSigned", "record"], moment: "after" }, stack.database(), [work])
 
 const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
   const answers = []

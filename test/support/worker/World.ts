@@ -6,7 +6,11 @@ import * as Semaphore from "effect/Semaphore"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import type { Found, Remote } from "../../../src/application/lanes/worker/LaneState.js"
 import type * as Bundle from "../../../src/application/lanes/worker/rules/Bundle.js"
-import type { OpContext, Preparing } from "../../../src/application/lanes/worker/rules/Context.js"
+import type {
+  DirectContext,
+  OpContext,
+  Preparing
+} from "../../../src/application/lanes/worker/rules/Context.js"
 import * as Worker from "../../../src/application/lanes/worker/Worker.js"
 import * as Payer from "../../../src/application/pay/Payer.js"
 import { type Call, type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -14,6 +18,8 @@ import type { Op, OpId, PreparedOp } from "../../../src/application/ports/journa
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../../../src/application/ports/Signers.js"
+import { elementFailure } from "../../../src/application/request/Elements.js"
+import * as Reasons from "../../../src/application/request/Reasons.js"
 import * as BundledOps from "../../../src/domain/erc4337/BundledOps.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
@@ -77,6 +83,8 @@ export const make = (
     let latest = 0n
 
     const placeOf = (wallet: Address.Address, nonce: bigint) => `${wallet} ${Nonce.keyOf(nonce)}`
+    /** Why transactions of the EOA itself would revert now; null: they pass. */
+    const reverting: { reason: string | null } = { reason: null }
     /** What `handleOps` would do now: which op is blamed, or null. */
     const judge = ({ data }: Call): Hex.Hex | null => {
       const next = new Map(sequences)
@@ -122,31 +130,38 @@ export const make = (
             const nonce = asked + (sequences.get(placeOf(wallet, asked)) ?? 0n)
             return { success: true, data: Words.call(Hex.empty, [Words.uint(nonce)]) }
           }
+          if (call.to !== entryPoint) return { success: reverting.reason === null, data: Hex.empty }
           const data = judge(call)
           return { success: data === null, data: data ?? Hex.empty }
         })
     } as unknown as ChainClient
 
+    /** What the key of the lane refuses to sign, or does not answer for; null: it signs. */
+    const eoa: { error: SignerError | null } = { error: null }
     const key: Signer = {
       address: Make.lane.signer,
       publicKey: "",
       type: "PRIVATE_KEY",
-      sign: () => Effect.succeed(signature)
+      sign: () => Effect.suspend(() => (eoa.error === null ? Effect.succeed(signature) : eoa.error))
     }
     const signer: { sign: (opId: OpId) => Effect.Effect<Hex.Hex, SignerError> } = {
       sign: (opId) => (silent.has(opId) ? Effect.never : Effect.succeed(signature))
     }
     const access = Make.access({ rpc: Redacted.make("http://node") })
-    const context: OpContext = {
-      kind: "ops",
+    const direct: DirectContext = {
+      kind: "direct",
       connection: { chain, profile, trust: "caller", rpc: Redacted.make("http://node") },
       access,
-      version,
-      entryPoint,
       buffers: {
         transaction: Result.getOrThrow(Percent.from(50)),
         price: Result.getOrThrow(Percent.from(20))
-      },
+      }
+    }
+    const context: OpContext = {
+      ...direct,
+      kind: "ops",
+      version,
+      entryPoint,
       payer: Payer.wallet,
       aggregator: options.aggregator ?? null,
       // Each op is signed by a key of its own, told apart by the place that its wallet has.
@@ -232,6 +247,29 @@ export const make = (
       return op
     }
 
+    /** A transaction of the EOA itself. */
+    const acceptDirect = (opId: OpId, over: Partial<Op> = {}): Op => {
+      const { signer: wallet } = Make.lane
+      const own: PreparedOp = {
+        ...prepared(opId, wallet, 0n, { nonceKey: BigInt(opId), userOpHash: null, proof: null }),
+        kind: "direct",
+        unsigned: { to: Make.address(7), data: Hex.unsafe("0x5678"), value: 5n, gasLimit: 50_000n },
+        space: { authority: wallet, chainId: Make.chainId, entryPoint: "direct", wallet }
+      }
+      const { nonceKey, space } = own
+      const op: Op = {
+        ...accept(opId),
+        contextDigest: "direct",
+        space,
+        nonceKey,
+        userOpHash: null,
+        prepared: own,
+        ...over
+      }
+      rows.put(op)
+      return op
+    }
+
     /** By request, its elements that have no ops, and when they are due, Unix milliseconds; null: at once. */
     const unopened = new Map<string, { left: ReadonlyArray<number>; dueAt: number | null }>()
     const isDue = ({
@@ -244,7 +282,7 @@ export const make = (
     let asked = 0
 
     const preparing: Preparing = {
-      contextOf: () => Effect.succeed(context),
+      contextOf: ({ contextDigest }) => Effect.succeed(contextDigest === "direct" ? direct : context),
       anew: (_, ops) =>
         Effect.sync(
           () =>
@@ -280,22 +318,37 @@ export const make = (
               )
             : Effect.fail({ _tag: "Obstacle" as const, why: node.error.message })
         ),
-      again: (_, ops) =>
+      again: ({ kind }, ops) =>
         Effect.sync(
           () =>
             new Map(
-              ops.map((op) => [
-                op.opId,
-                {
-                  _tag: "prepared" as const,
-                  prepared: prepared(op.opId, op.space.wallet, op.sequence, {
-                    requestId: op.requestId,
-                    index: op.index,
-                    nonceKey: op.nonceKey,
-                    dependsOn: op.prepared?.dependsOn ?? []
-                  })
-                }
-              ])
+              ops.map((op) => {
+                if (kind === "direct" && op.prepared !== null)
+                  return [
+                    op.opId,
+                    reverting.reason === null
+                      ? { _tag: "prepared" as const, prepared: op.prepared }
+                      : {
+                          _tag: "failed" as const,
+                          failure: elementFailure(
+                            "execution_failed",
+                            Reasons.text("reverted", { reason: reverting.reason })
+                          )
+                        }
+                  ]
+                return [
+                  op.opId,
+                  {
+                    _tag: "prepared" as const,
+                    prepared: prepared(op.opId, op.space.wallet, op.sequence, {
+                      requestId: op.requestId,
+                      index: op.index,
+                      nonceKey: op.nonceKey,
+                      dependsOn: op.prepared?.dependsOn ?? []
+                    })
+                  }
+                ]
+              })
             )
         )
     }
@@ -399,6 +452,9 @@ export const make = (
       rows,
       worker,
       accept,
+      acceptDirect,
+      reverting,
+      eoa,
       prepared,
       sequences,
       blames,
@@ -429,6 +485,10 @@ export const make = (
           for (const { opId } of rows.transactions.get(record.nonce)?.ops ?? []) {
             const op = rows.ops.get(opId)
             if (op === undefined) continue
+            if (op.space.entryPoint === "direct") {
+              landed.add(opId)
+              continue
+            }
             const place = placeOf(op.space.wallet, Nonce.make(op.nonceKey, 0n))
             if ((sequences.get(place) ?? 0n) !== op.sequence || lacked.has(opId)) continue
             sequences.set(place, op.sequence + 1n)

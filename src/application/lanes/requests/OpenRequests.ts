@@ -44,6 +44,8 @@ export interface OpenRequests {
   readonly end: (requestId: string, isOpen: boolean) => void
   /** The request has its final answer. */
   readonly close: (requestId: string) => void
+  /** How many are accepted and have no answer, as far as is known here. */
+  readonly accepted: () => number
   /** What the journal has open; what is begun here and not accepted counts as well. */
   readonly read: (open: ReadonlyArray<Tally>) => void
 }
@@ -112,6 +114,7 @@ export const make = (bounds: Bounds): OpenRequests => {
       else close(requestId)
     },
     close,
+    accepted: () => whole.requests - [...own.values()].filter(({ isAccepted }) => !isAccepted).length,
     read: (open) => {
       ofAccount = new Map()
       whole = { requests: 0, elements: 0 }

@@ -129,7 +129,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
       return "again" as const
     }
     const { balance, fees, nonces } = seen.success
-    if (!(yield* isReconciled(work, context, nonces)) && !op.exposed) return "again" as const
+    if (!(yield* isReconciled(work, context, nonces))) return "again" as const
     if (Result.isFailure(tried)) {
       yield* pause(state, [opId], tried.failure.message)
       return "again" as const

@@ -158,12 +158,7 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
         const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
         if (made._tag === "prepared") renewed.push([op, made.prepared])
         else if (made._tag === "done") done.push(op)
-        // What was signed of a transaction of the EOA itself is dead when that is ready again.
-        else if (
-          made._tag === "failed" &&
-          (!op.exposed || op.route === "direct") &&
-          mayGiveUp(state, op, now)
-        )
+        else if (made._tag === "failed" && !op.exposed && mayGiveUp(state, op, now))
           failed.set(op.opId, made.failure)
         else yield* pause(state, [op.opId], made._tag === "failed" ? made.failure.message : made.why)
       }

@@ -401,3 +401,92 @@ describe("a lane's worker", () => {
     }
   })
 })
+
+describe("a transaction of the EOA itself", () => {
+  const carried = ({ rows }: World.World) =>
+    [...rows.transactions].map(([nonce, { ops }]) => [nonce, ...ops.map(({ opId }) => opId)])
+
+  test("goes alone, and ops that were accepted after it once it is mined", function* () {
+    const world = yield* World.make()
+    for (const opId of [1, 2]) world.acceptDirect(opId)
+    world.accept(3)
+    yield* world.wake
+    yield* Time.settle
+    expect(carried(world)).toEqual([
+      [0n, 1],
+      [1n, 2]
+    ])
+    expect(world.pool.map(({ direct, ops }) => [direct, ops])).toEqual([
+      ["r1", []],
+      ["r2", []]
+    ])
+    yield* world.mine
+    yield* Time.settle
+    expect(carried(world).at(-1)).toEqual([2n, 3])
+    expect(world.rows.all("settled").map(({ opId }) => opId)).toEqual([1, 2])
+  })
+
+  test("that would revert by now is not signed, and fails with the reason", function* () {
+    const world = yield* World.make()
+    world.acceptDirect(1)
+    world.reverting.reason = "not today"
+    yield* world.wake
+    yield* Time.settle
+    expect(codes(world)).toEqual(["r1 execution_failed: not today"])
+    expect([world.pool.length, carried(world)]).toEqual([0, []])
+    expect(world.told).toContain("r1")
+  })
+
+  test("ends when its key refuses to sign, and waits for a key that is away", function* () {
+    for (const [reason, failed] of [
+      ["refused", ["r1 signer_unavailable: the key provider refused to sign"]],
+      ["unavailable", []]
+    ] as const) {
+      const world = yield* World.make()
+      world.acceptDirect(1)
+      world.eoa.error = new SignerError({ reason, message: "no" })
+      yield* world.wake
+      yield* Time.adjust(5_000)
+      expect([reason, codes(world)]).toEqual([reason, failed])
+      world.eoa.error = null
+      yield* Time.adjust(30_000)
+      expect(carried(world)).toEqual(failed.length === 0 ? [[0n, 1]] : [])
+    }
+  })
+
+  test("waits for money", function* () {
+    const world = yield* World.make()
+    world.acceptDirect(1)
+    world.node.balance = 0n
+    yield* world.wake
+    yield* Time.adjust(60_000)
+    expect([codes(world), carried(world)]).toEqual([[], []])
+    world.node.balance = Make.plenty
+    yield* Time.adjust(30_000)
+    expect(carried(world)).toEqual([[0n, 1]])
+  })
+
+  test("that has lost its nonce goes under the next one, and fails like any other", function* () {
+    for (const reason of [null, "not twice"]) {
+      const world = yield* World.make()
+      world.acceptDirect(1, { exposed: true })
+      world.reverting.reason = reason
+      yield* world.wake
+      yield* Time.settle
+      expect(codes(world)).toEqual(reason === null ? [] : ["r1 execution_failed: not twice"])
+      expect(carried(world)).toEqual(reason === null ? [[0n, 1]] : [])
+    }
+  })
+
+  test("is not signed while a nonce of the EOA is unknown, whatever was signed of it", function* () {
+    const world = yield* World.make()
+    world.acceptDirect(1, { exposed: true })
+    world.foreign.add(0n)
+    yield* world.wake
+    yield* Time.adjust(60_000)
+    expect(carried(world)).toEqual([])
+    yield* world.mine
+    yield* Time.adjust(30_000)
+    expect(carried(world)).toEqual([[1n, 1]])
+  })
+})

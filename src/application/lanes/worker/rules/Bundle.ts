@@ -10,7 +10,7 @@ import * as Transaction from "../../../../domain/evm/Transaction.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
 import * as Prices from "../../../chain/Prices.js"
 import type { ChainClient, NetworkFees } from "../../../ports/chain/ChainRpc.js"
-import type { Op, PreparedOp } from "../../../ports/journal/Records.js"
+import { direct, type Op, type PreparedOp } from "../../../ports/journal/Records.js"
 import type * as Choose from "./Choose.js"
 import type { Context, OpContext } from "./Context.js"
 import type { Candidate } from "./Queue.js"
@@ -97,7 +97,8 @@ export const held = (op: Op, context: Context | null): Held => {
     wallet: op.space.wallet,
     key: op.nonceKey,
     sequence: op.sequence,
-    exposed: op.exposed,
+    // What was signed of a transaction of the EOA itself is dead when that is ready, and the same under another nonce is done twice.
+    exposed: op.exposed && op.space.entryPoint !== direct,
     given: prepared?.kind === "given",
     creates: prepared !== null && prepared.kind !== "direct" && prepared.unsigned.initCode !== Hex.empty,
     calls: prepared === null || prepared.kind === "direct" || prepared.unsigned.callData !== Hex.empty,
