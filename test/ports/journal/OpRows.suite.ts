@@ -316,6 +316,20 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.requests(["d1"])).toMatchObject([{ ops: [{ state: "sent" }] }])
         yield* journal.recordExternalUse(lane, 0n, [])
         expect(yield* journal.ready(lane, 9)).toMatchObject([{ exposed: true }, { exposed: false }])
+        const found = { txHash: Make.word(0xf0), maxFeePerGas: 7n, maxPriorityFeePerGas: 3n }
+        yield* journal.adopt({
+          ...lane,
+          nonce: 3n,
+          requestId: "d2",
+          access: Make.access(),
+          transaction: found
+        })
+        expect(yield* journal.ready(lane, 9)).toMatchObject([{ requestId: "d1" }])
+        expect(yield* journal.inFlight(lane)).toMatchObject([{ nonce: 3n, ops: [{ requestId: "d2" }] }])
+        yield* journal.settle(Make.mined(3n, { txHash: found.txHash }), [], true)
+        expect(yield* journal.requests(["d2"])).toMatchObject([
+          { ops: [{ state: "settled", success: true, txHash: found.txHash }] }
+        ])
       })
     )
 
@@ -460,16 +474,19 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.allocate(Make.allocation("old", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
         yield* journal.recordExternalUse(lane, 0n, [])
-        for (const id of ["waits", "signed", "mined"])
-          yield* journal.acceptOps(Make.acceptance(id, [], { endpoint: "/transactSigner" }))
+        for (const id of ["waits", "signed", "mined", "answered"])
+          yield* journal.acceptOps(Make.acceptance(id, [], { endpoint: "/transactSigner", note: "0xabcd" }))
         for (const [id, nonce] of [
           ["mined", 1n],
-          ["signed", 2n]
+          ["signed", 2n],
+          ["answered", 3n]
         ] as const) {
           yield* journal.allocate(Make.allocation(id, { direct: id }))
           yield* journal.recordSigned(Make.signed(nonce))
         }
         yield* journal.settle(Make.mined(1n), [], false)
+        yield* journal.settle(Make.mined(3n), [], false)
+        yield* journal.finish("answered", '"done"', {})
         yield* journal.allocate(Make.allocation("waits", { direct: "waits" }))
         yield* journal.takeOver(lane)
         yield* journal.takeOver(lane)
@@ -480,11 +497,19 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.unopened(lane, 9)).toMatchObject([{ requestId: "old", unopened: 1 }])
         expect(yield* journal.inFlight(lane)).toMatchObject([
           { nonce: 1n, ops: [{ requestId: "mined" }] },
-          { nonce: 2n, ops: [{ requestId: "signed" }] }
+          { nonce: 2n, ops: [{ requestId: "signed" }] },
+          { nonce: 3n, ops: [] }
         ])
         expect(yield* journal.ended(["mined", "signed", "waits"])).toEqual(["mined"])
         expect(yield* journal.unanswered(lane, 9)).toEqual(["mined"])
-        expect(yield* journal.nextNonce(lane, 3n)).toMatchObject({ nonce: 3n })
+        expect((yield* journal.request("mined"))?.ops).toMatchObject([
+          { state: "settled", returned: "0xabcd" }
+        ])
+        expect(yield* journal.nextNonce(lane, 4n)).toMatchObject({ nonce: 4n })
+        yield* journal.unsettle(lane, 3n)
+        expect(yield* journal.request("answered")).toMatchObject({ outcome: null, ops: [{ state: "sent" }] })
+        yield* journal.settle(Make.mined(3n), [], false)
+        expect(yield* journal.ended(["answered"])).toEqual(["answered"])
       })
     )
   })

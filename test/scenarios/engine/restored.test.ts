@@ -93,7 +93,8 @@ const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
   stoppedAt({ step: ["allocate", "record"], moment: "before" }, database, all)
 const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
 /** Signs its transaction too, which no node gets. */
-const signed = (work: Work) => stoppedAt({ step: ["recordSigned", "record"], moment: "after" }, stack.database(), [work])
+const signed = (work: Work) =>
+  stoppedAt({ step: ["recordSigned", "record"], moment: "after" }, stack.database(), [work])
 
 const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
   const answers = []

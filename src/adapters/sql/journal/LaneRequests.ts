@@ -192,7 +192,7 @@ interface DirectTransaction {
 const directEndpoint = "/transactSigner"
 
 /** Each open request for a transaction of the signer's own has an op, which its transaction carries. */
-const writeDirect = (store: Store.Store, lane: Lane) =>
+export const writeDirect = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const { sql } = store
     const requests = yield* sql<DirectRow>`

@@ -4,6 +4,7 @@ import type { TransactionJournal } from "../../../application/ports/journal/Tran
 import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
+import * as LaneRequests from "./LaneRequests.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
 import * as Requests from "./tables/Requests.js"
@@ -51,6 +52,8 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
     yield* Requests.reopen(store, found.concerned)
+    // Those that an earlier version has answered have none.
+    yield* LaneRequests.writeDirect(store, lane)
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
   })
 

@@ -200,7 +200,8 @@ export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) 
     requestIds,
     (requestId) =>
       sql`
-        update requests set state = 'open', outcome = null, due_at = null
+        update requests set state = 'open', outcome = null, due_at = null,
+          unopened = case when state = 'final' then coalesce(unopened, 0) else unopened end
         where request_id = ${requestId} and (state = 'final' or due_at is not null)`,
     { discard: true }
   )
