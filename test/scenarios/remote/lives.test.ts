@@ -155,6 +155,39 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
       await allSettled(life)
     }))
 
+  it("whose call its wallet has made under another nonce, of which a restored journal does not know, is held", async () => {
+    const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
+    const power = Power.make({ step: "handOver", moment: "before" })
+    const first = stack.begin({ database, ...power.life })
+    first.runFork(execute(caller, "8", to))
+    await power.failed
+    await first.dispose()
+    await stack.living({}, async (elsewhere) => {
+      await elsewhere.runPromise(execute(stack.caller(), "1", nobody()))
+      await elsewhere.runPromise(execute(stack.caller(), "8", to))
+    })
+    await stack.living({ database }, async (second) => {
+      const held = async () => (await stack.requestOf(second, caller.requestId))?.held ?? null
+      await expect.poll(held, { timeout: 20_000 }).toContain("has made the same call")
+      await stack.provider.send("anvil_mine", ["0x8"])
+      expect([await stack.balanceOf(to), different()]).toEqual([8n, 2])
+    })
+  })
+
+  it("that was executed under its nonce, of which a restored journal does not know, is not sent again", async () => {
+    const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
+    const power = Power.make({ step: "handOver", moment: "before" })
+    const first = stack.begin({ database, ...power.life })
+    first.runFork(execute(caller, "7", to))
+    await power.failed
+    await first.dispose()
+    await stack.living({}, (elsewhere) => elsewhere.runPromise(execute(stack.caller(), "7", to)))
+    await stack.living({ database }, async (second) => {
+      expect((await stack.answerOf(second, caller.requestId)).answer).toMatchObject({ status: 1 })
+      expect([await stack.balanceOf(to), sent().length]).toEqual([7n, 1])
+    })
+  })
+
   it("waits, unsent, for a bundler that does not say what it serves", async () => {
     const profile = { remoteBundler: Redacted.make("http://127.0.0.1:1/a-key-of-the-operator") }
     await stack.living({ profile: { ...profile, receiptTimeoutMillis: 2_000 } }, async (life) => {

@@ -8,6 +8,7 @@ import type { Found, Remote } from "../../../src/application/lanes/worker/LaneSt
 import type * as Bundle from "../../../src/application/lanes/worker/rules/Bundle.js"
 import type {
   DirectContext,
+  Obstacle,
   OpContext,
   Preparing
 } from "../../../src/application/lanes/worker/rules/Context.js"
@@ -72,6 +73,8 @@ export const make = (
       offered: 3n * gwei
     }
     const expiry = { isOn: false, isTrusted: true }
+    /** What wallets of a remote lane have done on the chain is held against work from before the claim. */
+    const past: { look: Effect.Effect<void, Obstacle> } = { look: Effect.void }
     const pool: Array<TransactionRecord> = []
     const owners = new Set(["me"])
     /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
@@ -377,6 +380,7 @@ export const make = (
       },
       known: {
         from: () => Effect.succeed(0n),
+        holdDone: () => past.look,
         read: (_, __, nonces) => Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) })))
       },
       laneJournal: { takeOver: () => Effect.void },
@@ -463,6 +467,7 @@ export const make = (
       signer,
       node,
       expiry,
+      past,
       owners,
       pool,
       inFlight,

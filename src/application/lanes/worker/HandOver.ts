@@ -17,6 +17,7 @@ import * as Choose from "./rules/Choose.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
+import { examine, isExamined } from "./Unknown.js"
 import { fail, isStale, lookUp, prepareAgain, renumber, revive, sign } from "./Upkeep.js"
 
 /**
@@ -279,6 +280,19 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
     }
     const isHeld = ({ opId }: Bundle.Held): boolean =>
       Pauses.isPaused(state.pauses, opId, now) || state.signatures.isPending(opId)
+    const old = ops.filter(
+      (op) => op.op.acceptedAt < state.claimed.at && !isHeld(op) && !isExamined(state, op.context)
+    )
+    const past = old[0]?.context ?? null
+    if (past !== null) {
+      const answer = yield* Effect.result(examine(work, past))
+      if (Result.isSuccess(answer)) return true
+      yield* pause(
+        state,
+        old.map(({ opId }) => opId),
+        answer.failure.why
+      )
+    }
     const { behind, next, renumbered, stuck, used } = lines(work, ops, now)
     const moving = behind.filter((op) => !isHeld(op))
     if (moving.length > 0) {

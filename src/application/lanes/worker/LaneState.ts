@@ -57,6 +57,8 @@ export interface Known {
     context: Context,
     nonces: ReadonlyArray<bigint>
   ) => Effect.Effect<ReadonlyArray<{ readonly nonce: bigint; readonly isOurs: boolean }>, Obstacle>
+  /** Holds requests whose wallets have ops on the chain that the journal does not know of and that may have done what they ask for. */
+  readonly holdDone: (lane: Lane, context: OpContext) => Effect.Effect<void, Obstacle>
 }
 
 /** What of the journal and the clock decides that the time of a request is over. */
@@ -162,6 +164,8 @@ export interface State {
   /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */
   claimed: { readonly at: number; readonly since: number }
   readonly handed: Handed
+  /** Accounts and EntryPoints of remote lanes whose work from before the claim was held against the chain, see `pastOf`. */
+  readonly examined: Set<string>
   /** Another turn is due. */
   readonly rouse: Effect.Effect<void>
   isRunning: boolean

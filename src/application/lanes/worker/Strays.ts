@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
-import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as EoaTransactions from "../../chain/EoaTransactions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
@@ -19,7 +20,7 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 import type { OpCall } from "../../prepare/Call.js"
 import type { Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
-import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
+import { type Context, type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
 /**
  * Transactions of a lane's key that the journal does not know: after a backup was restored, or a standby was promoted that
@@ -29,7 +30,10 @@ import { type Context, type Obstacle, obstacle } from "./rules/Context.js"
 
 export interface Journals {
   readonly opJournal: Pick<OpJournal["Service"], "publish" | "ready">
-  readonly recoveryJournal: Pick<RecoveryJournal["Service"], "explain" | "hold" | "knownTo" | "openIn">
+  readonly recoveryJournal: Pick<
+    RecoveryJournal["Service"],
+    "explain" | "hold" | "known" | "knownTo" | "openIn"
+  >
   readonly requestJournal: Pick<RequestJournal["Service"], "request">
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
 }
@@ -62,7 +66,7 @@ const readyOf = ({ opJournal }: Journals, lane: Lane) =>
   })
 
 /** The ops that a transaction carries. */
-const bundledIn = ({ data, to }: KnownTransaction): ReadonlyArray<UserOperation> => {
+const bundledIn = ({ data, to }: KnownTransaction): ReadonlyArray<UserOperation.UserOperation> => {
   const version = to === null ? undefined : EntryPoint.versionOf(to)
   return version === undefined ? [] : BundledOps.read(version, data)
 }
@@ -77,7 +81,7 @@ interface Doubtful {
 /** Ready ops that the transaction may have done under other nonces: whoever goes on might do them twice. */
 const doneElsewhere = (
   ready: ReadonlyArray<Op>,
-  bundled: ReadonlyArray<UserOperation>,
+  bundled: ReadonlyArray<UserOperation.UserOperation>,
   { connection: { profile } }: Context
 ): ReadonlyArray<Doubtful> =>
   ready.flatMap(({ index, nonceKey, prepared, requestId, sequence, space: { wallet } }) =>
@@ -96,7 +100,7 @@ const doneElsewhere = (
 /** The same of elements that have no ops, and no nonces: of each request the first is enough. */
 const openedElsewhere = (
   unopened: ReadonlyMap<string, Unopened>,
-  bundled: ReadonlyArray<UserOperation>,
+  bundled: ReadonlyArray<UserOperation.UserOperation>,
   { connection: { profile } }: Context
 ): ReadonlyArray<Doubtful> =>
   [...unopened].flatMap(([requestId, calls]) => {
@@ -137,6 +141,64 @@ const transactionsOf = (
       )
     )
   )
+
+/** Wallets that one question for logs names. */
+const walletsAtOnce = 200
+
+/** Holds the requests; names them in the log. */
+const hold = (
+  { recoveryJournal }: Journals,
+  lane: Lane,
+  txHash: Hex.Bytes32,
+  doubtful: ReadonlyArray<Doubtful>,
+  what: string
+) =>
+  Effect.forEach(
+    doubtful,
+    ({ index, requestId, wallet }) =>
+      Effect.flatMap(
+        recoveryJournal.hold(
+          lane,
+          requestId,
+          `element ${index}: wallet ${wallet} has ${what} in transaction ${txHash}, and the journal does not know of it`
+        ),
+        (isHeld) =>
+          isHeld
+            ? Effect.annotateLogs(
+                Effect.logError(
+                  "request held: it may be done already; run castellan requests release or drop"
+                ),
+                { requestId, txHash }
+              )
+            : Effect.void
+      ),
+    { discard: true }
+  )
+
+const sameCall = "made the same call, under a nonce that is not the element's,"
+
+/** Ops of these wallets on the chain that the journal does not know, by their transactions. */
+const unknownOf = (
+  { recoveryJournal }: Journals,
+  lane: Lane,
+  { connection: { chain }, entryPoint }: OpContext,
+  wallets: ReadonlyArray<Address>,
+  since: number
+) =>
+  Effect.gen(function* () {
+    const head = yield* chain.block("latest")
+    const seen = new Map<Hex.Bytes32, Inclusions.Seen>()
+    for (let from = 0; from < wallets.length; from += walletsAtOnce) {
+      const some = wallets.slice(from, from + walletsAtOnce)
+      const own = yield* Inclusions.ofWallets(chain, entryPoint, some, head?.number ?? 0n, since)
+      for (const [userOpHash, each] of own) seen.set(userOpHash, each)
+    }
+    const known = yield* recoveryJournal.known(lane.chainId, entryPoint, [...seen.keys()])
+    return Map.groupBy(
+      [...seen].filter(([userOpHash]) => !known.has(userOpHash)),
+      ([, { txHash }]) => txHash
+    )
+  })
 
 export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
   const { opJournal, recoveryJournal, transactionJournal } = journals
@@ -188,20 +250,7 @@ export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
             ...doneElsewhere(ready, bundled, context),
             ...openedElsewhere(later, bundled, context)
           ]
-          for (const { index, requestId, wallet } of doubtful)
-            if (
-              yield* recoveryJournal.hold(
-                lane,
-                requestId,
-                `element ${index}: wallet ${wallet} has made the same call in transaction ${txHash}, under a nonce that is not the element's, and the journal does not know of it`
-              )
-            )
-              yield* Effect.annotateLogs(
-                Effect.logError(
-                  "request held: it may be done already; run castellan requests release or drop"
-                ),
-                { requestId, txHash }
-              )
+          yield* hold(journals, lane, txHash, doubtful, sameCall)
           const isOurs = direct !== undefined || bundled.length > 0
           read.push({ nonce, isOurs })
         }
@@ -214,6 +263,49 @@ export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
         const below = read.reduce((most, { nonce }) => (nonce >= most ? nonce + 1n : most), 0n)
         if (read.length === nonces.length) yield* recoveryJournal.explain(lane, below)
         return read
+      }).pipe(Effect.mapError((error) => (error._tag === "Obstacle" ? error : obstacle(error.message)))),
+    holdDone: (lane, context) =>
+      Effect.gen(function* () {
+        const { access, connection, entryPoint, version } = context
+        const ready = (yield* readyOf(journals, lane)).filter(
+          ({ accountId, space }) => accountId === access.accountId && space.entryPoint === entryPoint
+        )
+        const open = yield* recoveryJournal.openIn(lane)
+        const later = yield* unopened(
+          open.map(({ requestId }) => requestId),
+          lane.chainId
+        )
+        const calls = [...later].flatMap(([requestId, own]) =>
+          own.map(({ index, wallet }): Doubtful => ({ requestId, index, wallet }))
+        )
+        const waiting = ready.map(
+          ({ index, requestId, space: { wallet } }): Doubtful => ({ requestId, index, wallet })
+        )
+        const wallets = new Set([...waiting, ...calls].map(({ wallet }) => wallet))
+        if (wallets.size === 0) return
+        const since = yield* acceptedSince(journals, lane)
+        const unknown = yield* unknownOf(journals, lane, context, [...wallets], since)
+        for (const [txHash, seen] of unknown) {
+          const transaction = yield* connection.chain.transaction(txHash)
+          const byHash = new Map(
+            BundledOps.read(version, transaction?.data ?? Hex.empty).map((op) => [
+              UserOperation.hash(version, entryPoint, lane.chainId, op),
+              op
+            ])
+          )
+          const bundled = seen.flatMap(([userOpHash]) => byHash.get(userOpHash) ?? [])
+          const done = [
+            ...doneElsewhere(ready, bundled, context),
+            ...openedElsewhere(later, bundled, context)
+          ]
+          yield* hold(journals, lane, txHash, done, sameCall)
+          // Whatever their calls were: the calldata of the transaction does not show them.
+          const hidden = new Set(
+            seen.flatMap(([userOpHash, { sender }]) => (byHash.has(userOpHash) ? [] : [sender]))
+          )
+          const doubtful = [...waiting, ...calls].filter(({ wallet }) => hidden.has(wallet))
+          yield* hold(journals, lane, txHash, doubtful, "an op that the node does not show")
+        }
       }).pipe(Effect.mapError((error) => (error._tag === "Obstacle" ? error : obstacle(error.message))))
   }
 }

@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as EoaNonces from "../../chain/EoaNonces.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import { pause, type Work, whole } from "./LaneState.js"
-import type { Context } from "./rules/Context.js"
+import { pause, type State, type Work, whole } from "./LaneState.js"
+import type { Context, Obstacle, OpContext } from "./rules/Context.js"
+import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
 /**
@@ -79,3 +80,22 @@ export const look = (work: Work, context: Context) =>
     yield* pause(state, [whole], "the node gives a nonce of the EOA that cannot be")
     return false
   })
+
+const nameOf = ({ access, entryPoint }: OpContext): string => `${access.accountId} ${entryPoint}`
+
+/** See `examine`. */
+export const isExamined = ({ examined }: State, context: Context | null): boolean =>
+  context === null || context.kind === "direct" || examined.has(nameOf(context))
+
+/**
+ * Of ops at somebody else's bundler no nonce of the EOA tells what a restored journal has lost: what an account has from before
+ * the claim is held against what its wallets have done on the chain, once.
+ */
+export const examine = ({ known, state }: Work, context: Context): Effect.Effect<void, Obstacle> =>
+  context.kind === "direct"
+    ? Effect.void
+    : Effect.map(known.holdDone(state.lane, context), () => {
+        state.examined.add(nameOf(context))
+        // What is held is not ready any more.
+        state.queue = Queue.empty
+      })

@@ -69,6 +69,7 @@ const takeOver = (work: Work) =>
     state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
     state.queue = Queue.empty
     state.sequences.clear()
+    state.examined.clear()
     state.knownTo = null
     state.opensAt = 0
   })
@@ -307,6 +308,7 @@ export const make = (dependencies: Dependencies): Worker => {
     knownTo: null,
     claimed: { at: 0, since: 0 },
     handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
+    examined: new Set(),
     rouse: Effect.suspend(() => rouse(workers.get(nameOf(lane)) ?? stateOf(lane))),
     isRunning: false,
     isAskedAgain: false

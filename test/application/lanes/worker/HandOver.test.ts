@@ -324,6 +324,20 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.gave()).toEqual([["r1", 0n]])
   })
 
+  test("gives no op from before it had the lane until the chain was held against the journal", function* () {
+    const world = yield* make()
+    yield* Time.setTime(1_000_000)
+    world.accept(1)
+    world.rows.put({ ...world.accept(2), acceptedAt: 1_000_000 })
+    world.past.look = Effect.fail({ _tag: "Obstacle" as const, why: "the node does not tell" })
+    yield* world.begin
+    yield* Time.adjust("10 minutes")
+    expect(world.log).toEqual(["recorded r2", "given r2"])
+    world.past.look = Effect.sync(() => void world.log.push("looked"))
+    yield* Time.adjust("1 minute")
+    expect(world.log.slice(2)).toEqual(["looked", "recorded r1", "given r1"])
+  })
+
   test("moves younger ops up to what the chain says at once", function* () {
     const world = yield* make()
     world.accept(1, { wallet, sequence: 3n })

@@ -8,6 +8,7 @@ import { type Context, isRemote } from "../rules/Context.js"
 import * as Pauses from "../rules/Pauses.js"
 import * as Queue from "../rules/Queue.js"
 import * as Reconcile from "../rules/Reconcile.js"
+import { examine, isExamined } from "../Unknown.js"
 
 /**
  * Elements of accepted requests that have no ops yet: slices of large requests, and those whose windows have begun. A lane's
@@ -122,12 +123,17 @@ export const open = (work: Work, due: Due | null, now: number) =>
     const { preparing, requestJournal, state } = work
     if (due === null || !mayOpen(state, due, now)) return false
     const { context, requests } = due
-    const answer = yield* Effect.result(preparing.open(context, requests))
+    const isOld = isRemote(context) && requests.some(({ acceptedAt }) => acceptedAt < state.claimed.at)
+    const mustExamine = isOld && !isExamined(state, context)
+    const answer = yield* Effect.result(
+      mustExamine ? Effect.as(examine(work, context), null) : preparing.open(context, requests)
+    )
     if (Result.isFailure(answer)) {
       const names = requests.map(({ requestId }) => requestKey(requestId))
       yield* pause(state, names, answer.failure.why)
       return true
     }
+    if (answer.success === null) return true
     const told: Array<string> = []
     for (const [requestId, made] of answer.success) {
       const name = requestKey(requestId)
