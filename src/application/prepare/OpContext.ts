@@ -183,20 +183,27 @@ export interface Route {
   readonly key: LaneAccess["key"]
   readonly signers: ReadonlyArray<Signer>
   readonly settings: Omit<ForOps, "useABI">
-  /** What else of it the operator may pause. */
-  readonly relied?: ReadonlyArray<KillSwitch.Relied>
+  /** What else of it the operator may pause: the same for all requests with these settings that rely on more. */
+  readonly relied?: Effect.Effect<ReadonlyArray<KillSwitch.Relied>, Failure>
 }
 
 /** The context of a request that goes this way: what follows from its settings alone is made once. */
 export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure, Payers> =>
   Effect.gen(function* () {
-    const { connection, key, relied = [], settings, signers, submitter } = route
+    const { connection, key, relied, settings, signers, submitter } = route
     const { accountId } = caller.principal
     const known = knownOf(connection.profile)
     const { chainId } = connection.profile
     // The chain: where the settings name no node, the caller may.
     const name = JSON.stringify(
-      [accountId, chainId.toString(), submitter, connection.trust, settings],
+      [
+        accountId,
+        chainId.toString(),
+        submitter,
+        connection.trust,
+        settings,
+        ...(relied === undefined ? [] : ["relied"])
+      ],
       bigints
     )
     const before = known.get(name)
@@ -224,7 +231,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
         ...(key === "serviceEoa"
           ? [{ what: { kind: "signer" as const, address: submitter }, path: "settings.signer" }]
           : []),
-        ...relied
+        ...(relied === undefined ? [] : yield* relied)
       ]
     }
     yield* check(shared)

@@ -240,16 +240,19 @@ export const create = (
     const resolved = yield* WantedWallets.resolve(caller, parsed)
     const connection = yield* Connection.openOperator(caller, settings)
     const { deployer } = yield* SystemSigners
-    const { address } = yield* Effect.mapError(deployer, Keys.refusal("settings.factory"))
     const context = yield* OpContext.of(caller, {
       connection,
       submitter: signer.address,
       key: settings.signer,
       signers: [signer],
       settings,
-      relied: [{ what: { kind: "signer", address }, path: "settings.factory" }]
+      // No system key is asked for before the factory is known to be the account's own.
+      relied: Effect.gen(function* () {
+        yield* Effect.fromResult(WantedWallets.checkFactory(connection.profile, settings))
+        const { address } = yield* Effect.mapError(deployer, Keys.refusal("settings.factory"))
+        return [{ what: { kind: "signer", address }, path: "settings.factory" }] as const
+      })
     })
-    yield* Effect.fromResult(WantedWallets.checkFactory(connection.profile, settings))
     const wanted = yield* WantedWallets.read(resolved, signer.address, context)
     const { requestId } = caller
     const calls = Call.ofWanted(requestId, wanted)

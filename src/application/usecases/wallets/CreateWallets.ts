@@ -42,6 +42,8 @@ import { Created } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 import type * as ExecuteOperations from "../operations/ExecuteOperations.js"
+import * as Offers from "../operations/Offers.js"
+import * as Submissions from "../operations/Submissions.js"
 
 /** Deploys wallets. */
 
@@ -55,7 +57,7 @@ export const Response = Created
 export type Response = Created
 
 /** What its requests need beside the caller. */
-export type Requirements = ExecuteOperations.Requirements | SystemSigners
+export type Requirements = ExecuteOperations.Requirements | SystemSigners | Submissions.Submissions
 
 /** A wallet that does not stand yet. */
 interface Missing {
@@ -87,7 +89,15 @@ export const kind = {
  * transaction, and each wallet pays for its op out of what stands at its predicted address.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
-  Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
+  Effect.flatMap(Requests, (requests) =>
+    Submissions.submit(
+      caller,
+      Request,
+      request,
+      (body) => Offers.create(caller, request, body),
+      requests.run(kind, caller, request, work(caller, request))
+    )
+  ).pipe(Span.named("CreateWallets"))
 
 const work = (
   caller: Caller,
@@ -317,4 +327,4 @@ const work = (
       { ...outcomes, existing },
       decoding
     )
-  }).pipe(Span.named("CreateWallets"))
+  })
