@@ -16,6 +16,9 @@ export interface Supervisor {
   readonly onSend: (moment: "before" | "after") => void
   /** Ends this life, as an operator does who has changed the configuration. */
   readonly bounce: () => void
+  /** Stops this life's process, which does nothing until it goes on. */
+  readonly freeze: () => void
+  readonly thaw: () => void
   readonly restarts: () => number
   /** Where it was killed so far. */
   readonly deaths: () => ReadonlyArray<string>
@@ -177,6 +180,8 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
       bounced = true
       end()
     },
+    freeze: () => void current.child.kill("SIGSTOP"),
+    thaw: () => void current.child.kill("SIGCONT"),
     restarts: () => programs.length - 1,
     deaths: () => deaths,
     complaints: () => [
@@ -208,6 +213,8 @@ export const fleet = (members: readonly [Supervisor, ...Array<Supervisor>], rand
     disarm: each((member) => member.disarm()),
     onSend: (moment) => members.forEach((member) => void member.onSend(moment)),
     bounce: each((member) => member.bounce()),
+    freeze: each((member) => member.freeze()),
+    thaw: each((member) => member.thaw()),
     restarts: () => members.reduce((sum, member) => sum + member.restarts(), 0),
     deaths: () => members.flatMap((member) => member.deaths()),
     complaints: () => members.flatMap((member) => member.complaints()),
