@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
@@ -347,7 +348,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { opId: one.opId, userOpHash: Make.word(11), prepared: anew },
           { opId: two.opId, sequence: 0n }
         ])
+        expect(yield* journal.provenAt(lane)).toBeNull()
         yield* journal.publish(lane, [two.opId])
+        expect(yield* journal.provenAt(lane)).toBe(yield* Clock.currentTimeMillis)
         const next = { ...two.prepared, userOpHash: Make.word(12) }
         const [id] = yield* journal.renew(lane, [next])
         expect(id).toBeGreaterThan(two.opId)

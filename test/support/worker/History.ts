@@ -174,7 +174,8 @@ export const run = (seed: number, options: Options): Ending => {
     })
   }
   const maySign = () => options.ignoresUnknown === true || Reconcile.maySign(reconcile)
-  const mayGiveUp = () => options.ignoresUnknown === true || Reconcile.mayGiveUp(reconcile, 0)
+  /** Time is told by what was accepted. */
+  const mayGiveUp = (id: number) => options.ignoresUnknown === true || Reconcile.mayGiveUp(reconcile, 0, id)
 
   /** Reads what has used unknown nonces: the journal's own are adopted, what makes the same call otherwise is held. */
   const explain = (): void => {
@@ -206,7 +207,7 @@ export const run = (seed: number, options: Options): Ending => {
           if (element !== undefined) Object.assign(element, { state: "sent", exposed: true })
         }
       } else journal.seen.add(`${nonce} ${block.version}`)
-      reconcile = Reconcile.step(reconcile, { _tag: "read", nonce, isOurs, now: 0 })
+      reconcile = Reconcile.step(reconcile, { _tag: "read", nonce, isOurs, at: lastId, now: 0 })
     }
     look()
   }
@@ -290,7 +291,7 @@ export const run = (seed: number, options: Options): Ending => {
         ])
       ),
       onlyExposed: !maySign(),
-      mayRenumber: mayGiveUp(),
+      mayRenumber: maySign(),
       isHeld: () => false,
       leads: () => false,
       isAlone: () => false,
@@ -315,7 +316,7 @@ export const run = (seed: number, options: Options): Ending => {
       const fate = Reconcile.fateOf(
         isForGood ? "otherForGood" : "other",
         { given: false, isElsewhere },
-        mayGiveUp()
+        mayGiveUp(element.id)
       )
       if (fate === "hold") held.add(element.id)
       if (fate === "renew") Object.assign(element, { key: null, state: "waiting", exposed: false })
@@ -408,9 +409,9 @@ export const run = (seed: number, options: Options): Ending => {
   const giveUp = (): void => {
     explain()
     const some = [...journal.elements.values()].filter(
-      ({ exposed, kind, state }) => kind === "op" && state === "ready" && !exposed
+      ({ exposed, id, kind, state }) => kind === "op" && state === "ready" && !exposed && mayGiveUp(id)
     )
-    if (some.length === 0 || !mayGiveUp()) return
+    if (some.length === 0) return
     const element = random.pick(some)
     // Looked up on the chain first.
     element.state = landed(element) === undefined ? "failed" : "included"

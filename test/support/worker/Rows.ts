@@ -12,6 +12,9 @@ export const make = () => {
   const transactions = new Map<bigint, Recording>()
   const closed = new Set<bigint>()
   const reads: Array<number> = []
+  const renewed: Array<OpId> = []
+  /** Of requests that the operator has to decide about. */
+  const held = new Set<OpId>()
   /** What the next calls of `record` come to, before they do anything, or after. */
   const faults: { before: JournalError | null; after: JournalError | null } = { before: null, after: null }
   let lastId = 0
@@ -30,6 +33,7 @@ export const make = () => {
       Effect.sync(() => {
         reads.push(limit)
         return all("accepted")
+          .filter(({ opId }) => !held.has(opId))
           .toSorted((one, other) => one.opId - other.opId)
           .slice(0, limit)
       }),
@@ -48,6 +52,7 @@ export const make = () => {
         prepared.map((each) => {
           const op = find(each.requestId, each.index)
           if (op === undefined) return null
+          renewed.push(op.opId)
           const next: Op = { ...op, prepared: each, userOpHash: each.userOpHash }
           if (!op.exposed) {
             put(next)
@@ -146,6 +151,8 @@ export const make = () => {
     failed,
     transactions,
     reads,
+    renewed,
+    held,
     faults,
     all,
     /** The transaction of the nonce is mined: these of its ops have landed, the others are ready again. */

@@ -74,7 +74,10 @@ export const make = (
     }
     const expiry = { isOn: false, isTrusted: true }
     /** What wallets of a remote lane have done on the chain is held against work from before the claim. */
-    const past: { look: Effect.Effect<void, Obstacle> } = { look: Effect.void }
+    const past: { look: Effect.Effect<void, Obstacle>; readonly done: Set<OpId> } = {
+      look: Effect.void,
+      done: new Set()
+    }
     const pool: Array<TransactionRecord> = []
     const owners = new Set(["me"])
     /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
@@ -140,15 +143,18 @@ export const make = (
     } as unknown as ChainClient
 
     /** What the key of the lane refuses to sign, or does not answer for; null: it signs. */
-    const eoa: { error: SignerError | null } = { error: null }
     const key: Signer = {
       address: Make.lane.signer,
       publicKey: "",
       type: "PRIVATE_KEY",
-      sign: () => Effect.suspend(() => (eoa.error === null ? Effect.succeed(signature) : eoa.error))
+      sign: () => Effect.suspend(() => signer.signTransaction)
     }
-    const signer: { sign: (opId: OpId) => Effect.Effect<Hex.Hex, SignerError> } = {
-      sign: (opId) => (silent.has(opId) ? Effect.never : Effect.succeed(signature))
+    const signer: {
+      sign: (opId: OpId) => Effect.Effect<Hex.Hex, SignerError>
+      signTransaction: Effect.Effect<Hex.Hex, SignerError>
+    } = {
+      sign: (opId) => (silent.has(opId) ? Effect.never : Effect.succeed(signature)),
+      signTransaction: Effect.succeed(signature)
     }
     const access = Make.access({ rpc: Redacted.make("http://node") })
     const direct: DirectContext = {
@@ -379,9 +385,14 @@ export const make = (
           })
       },
       known: {
+        provenAt: () => Effect.succeed(null),
         from: () => Effect.succeed(0n),
         holdDone: () => past.look,
-        read: (_, __, nonces) => Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) })))
+        read: (_, __, nonces) =>
+          Effect.sync(() => {
+            for (const opId of past.done) rows.held.add(opId)
+            return nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) }))
+          })
       },
       laneJournal: { takeOver: () => Effect.void },
       requestJournal: {
@@ -438,12 +449,10 @@ export const make = (
         refused: () => nobody
       },
       lookUp: (op: Bundle.Held) =>
-        answer(
-          (): Found => ({
-            _tag: "sequence",
-            sequence: sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
-          })
-        ).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
+        answer((): Found => {
+          const sequence = sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
+          return sequence === op.sequence ? { _tag: "nothing" } : { _tag: "sequence", sequence }
+        }).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
       revertOf: (_, data) =>
         Effect.succeed(data.includes(Buffer.from("AA23").toString("hex")) ? "AA23 reverted" : data),
       foundDone: (op) => Effect.sync(() => rows.put({ ...op, state: "abandoned" })),
@@ -458,7 +467,6 @@ export const make = (
       accept,
       acceptDirect,
       reverting,
-      eoa,
       prepared,
       sequences,
       blames,

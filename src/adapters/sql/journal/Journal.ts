@@ -130,6 +130,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         knownTo: early(Recovery.knownTo(store)),
         keepUnread: early(Recovery.keepUnread(store)),
         explain: early(Recovery.explain(store)),
+        provenAt: early(Recovery.provenAt(store)),
         openIn: early(Recovery.openIn(store)),
         known: early(Recovery.known(store)),
         identifyAnew: early(Recovery.identifyAnew(store)),

@@ -417,6 +417,9 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
 export const publish: Method<"publish"> = (store) => (lane, opIds) =>
   Effect.gen(function* () {
     yield* Claims.fence(store, lane)
+    yield* store.sql`
+      update lanes set proven_at = ${yield* Clock.currentTimeMillis}
+      where chain_id = ${lane.chainId.toString()} and signer = ${lane.signer}`
     yield* Store.forChunks(
       opIds,
       (chunk) => store.sql`

@@ -35,6 +35,17 @@ export const explain: Method<"explain"> = (store) => (lane, below) =>
       where chain_id = ${chainId.toString()} and signer = ${signer}`
   }).pipe(Claims.inLane(store, lane))
 
+export const provenAt: Method<"provenAt"> =
+  ({ reading, sql }) =>
+  ({ chainId, signer }) =>
+    reading(
+      Effect.map(
+        sql<{ readonly proven_at: number | null }>`
+          select proven_at from lanes where chain_id = ${chainId.toString()} and signer = ${signer}`,
+        ([row]) => row?.proven_at ?? null
+      )
+    )
+
 export const openIn: Method<"openIn"> =
   ({ reading, sql }) =>
   ({ chainId, signer }) =>

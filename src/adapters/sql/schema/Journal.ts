@@ -334,6 +334,7 @@ export const shorterIndexes = step((sql) => [
  * Not sealed, as the bytes of transactions are not. `good_until`: Unix milliseconds. `context` names what a request shares with
  * others; `unopened`: its elements without an op that have not failed, null where an earlier version accepted it.
  * An op of the EntryPoint `direct` is a transaction of the signer's own. `was_public` of an op says that it is exposed.
+ * `proven_at`: when a transaction of the lane was read last that the journal had lost, Unix milliseconds.
  */
 export const opRows = step((sql) => [
   sql.onDialectOrElse({
@@ -344,6 +345,7 @@ export const opRows = step((sql) => [
   sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`,
   sql`alter table requests add column context text`,
   sql`alter table requests add column unopened integer`,
+  sql`alter table lanes add column proven_at bigint`,
   sql`create index requests_lane on requests (chain_id, signer, request_no) where state = 'open'`,
   sql`
     create index requests_unopened on requests (chain_id, signer, request_no)

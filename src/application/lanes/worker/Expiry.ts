@@ -25,9 +25,9 @@ export const expire = (
     // What a restored journal has lost of ops at somebody else's bundler no nonce of the EOA tells.
     const isKnown =
       remoteBundler === null ? state.knownTo !== null : now >= state.claimed.since + Reconcile.lostMillis
-    if (!isKnown || !Reconcile.mayGiveUp(state.reconcile, now)) return
-    if (!(yield* expiry.mayExpire)) return
     const before = (yield* Clock.currentTimeMillis) - requestExpiryMillis
+    if (!isKnown || !Reconcile.mayGiveUp(state.reconcile, now, before)) return
+    if (!(yield* expiry.mayExpire)) return
     const expired: Array<string> = []
     for (const { isExposed, requestId } of yield* expiry.overdue(state.lane, before, most))
       if (!isExposed && (yield* expiry.cancel(requestId)) === "final") expired.push(requestId)

@@ -8,6 +8,7 @@ import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op, OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
@@ -46,6 +47,8 @@ export type Found =
 
 /** What the journal and the chain know of nonces that have no transaction here. */
 export interface Known {
+  /** When a transaction of ours was read last that the journal had lost, Unix milliseconds; null: never. */
+  readonly provenAt: RecoveryJournal["Service"]["provenAt"]
   /** All nonces of the lane below this one are known, or were used before its oldest open request was accepted. */
   readonly from: (lane: Lane, context: Context) => Effect.Effect<bigint, Obstacle>
   /**
@@ -159,6 +162,8 @@ export interface State {
   opensAt: number | null
   /** Requests that were accepted here while it had the lane: whatever the journal has lost, it is nothing of theirs. */
   readonly fresh: Set<string>
+  /** The EOA's nonce at the latest block, as far as it was told. */
+  latest: bigint
   /** All nonces below are known; null: that was not asked yet. */
   knownTo: bigint | null
   /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */
@@ -199,7 +204,7 @@ export const mayGiveUp = (
 ): boolean =>
   context !== null && isRemote(context)
     ? op.acceptedAt >= claimed.at || now >= claimed.since + Reconcile.lostMillis
-    : Reconcile.mayGiveUp(reconcile, now)
+    : Reconcile.mayGiveUp(reconcile, now, op.acceptedAt)
 
 export const forget = (state: State, opIds: ReadonlySet<OpId>): void => {
   state.queue = Queue.without(state.queue, opIds)

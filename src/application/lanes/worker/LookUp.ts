@@ -14,7 +14,7 @@ import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { Found } from "./LaneState.js"
-import type { Held } from "./rules/Bundle.js"
+import * as Bundle from "./rules/Bundle.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
 /**
@@ -46,7 +46,7 @@ type Inclusion = Inclusions.Found & { readonly landedAs: Hex.Bytes32 }
 
 /** Another version of the op that has used its nonce; null: what did makes another call. */
 const versionOf = (
-  op: Held,
+  op: Bundle.Held,
   { connection: { chain, profile }, entryPoint, version }: OpContext,
   at: bigint
 ) =>
@@ -76,7 +76,7 @@ const versionOf = (
 
 const ofUsedNonce = (
   { opJournal, remoteOpJournal }: Journals,
-  op: Held,
+  op: Bundle.Held,
   context: OpContext,
   next: bigint
 ): Effect.Effect<Found, ChainRpcError | JournalError> =>
@@ -120,9 +120,19 @@ const ofUsedNonce = (
     return settled !== null && settled > op.sequence ? { _tag: "dead" } : { _tag: "sequence", sequence: next }
   })
 
+/** At settled depth the time is over in which a version of the op might have landed. */
+const isOverForGood = ({ prepared }: Bundle.Held, { connection: { chain, profile } }: OpContext) =>
+  Effect.gen(function* () {
+    const validUntil = prepared?.window?.validUntil ?? 0
+    if (validUntil === 0) return false
+    const head = (yield* chain.block("latest"))?.number ?? 0n
+    const settled = yield* chain.block(BigInts.max(head - BigInt(profile.settledDepth) + 1n, 0n))
+    return settled !== null && settled.timestamp > validUntil
+  })
+
 /** The wallet has another configuration than the one that the op's nonce names. */
 const ofConfiguration = (
-  op: Held,
+  op: Bundle.Held,
   { connection: { chain, profile } }: OpContext
 ): Effect.Effect<Found, ChainRpcError> =>
   Effect.gen(function* () {
@@ -142,7 +152,7 @@ const ofConfiguration = (
 
 export const make =
   (journals: Journals) =>
-  (op: Held, context: OpContext): Effect.Effect<Found, Obstacle> =>
+  (op: Bundle.Held, context: OpContext): Effect.Effect<Found, Obstacle> =>
     Effect.gen(function* (): Effect.fn.Return<Found, ChainRpcError | JournalError> {
       const { connection, entryPoint } = context
       const { chain } = connection
@@ -161,6 +171,7 @@ export const make =
         })
       if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next)
       if (next < op.sequence) return { _tag: "sequence", sequence: next }
+      if (Bundle.mayLand(op) && (yield* isOverForGood(op, context))) return { _tag: "dead" }
       if (op.creates) return code === Hex.empty ? { _tag: "nothing" } : { _tag: "stale" }
       return yield* ofConfiguration(op, context)
     }).pipe(Effect.mapError(chainFailure))

@@ -7,6 +7,7 @@ import * as EoaNonces from "../../chain/EoaNonces.js"
 import * as Keys from "../../keys/Keys.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId } from "../../ports/journal/Records.js"
+import type { SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import { aggregate } from "./Aggregate.js"
@@ -31,6 +32,22 @@ export const boundOf = (state: State, { connection: { profile } }: Context): big
   state.newest === null
     ? profile.caps.transactionGas
     : BigInts.min(state.newest.gasLimit, profile.caps.transactionGas)
+
+/** What was read of the lane's past may have taken ops out of the worker's hands. */
+const isHeld = (state: State, ops: ReadonlyArray<Bundle.Held>): boolean =>
+  ops.every((op) => state.queue.ops.includes(op))
+
+/** A signer that refuses the transaction may sign smaller ones: what it refuses alone fails for it. */
+const unsigned = (work: Work, ops: ReadonlyArray<Bundle.Held>, error: SignerError) =>
+  Effect.suspend(() => {
+    const { state } = work
+    if (error.reason !== "refused") return pause(state, [whole], error.message)
+    const components = new Set(Queue.componentsOf(ops).values()).size
+    const failure = elementFailure("signer_unavailable", Keys.unavailable(error))
+    if (components === 1) return fail(work, new Map(ops.map(({ opId }) => [opId, failure])))
+    state.most = Rejection.halved(components)
+    return Effect.void
+  })
 
 /** Signs, records and sends; whatever keeps the transaction from being recorded leaves nothing behind. */
 const send = (
@@ -59,14 +76,8 @@ const send = (
       })
     )
     if (Result.isFailure(answer)) {
-      const { failure } = answer
-      if (failure._tag === "JournalError") return yield* failure
-      if (payload.direct !== null && failure.reason === "refused")
-        yield* fail(
-          work,
-          new Map([[first.opId, elementFailure("signer_unavailable", Keys.unavailable(failure))]])
-        )
-      else yield* pause(state, [whole], failure.message)
+      if (answer.failure._tag === "JournalError") return yield* answer.failure
+      yield* unsigned(work, ops, answer.failure)
       return "again"
     }
     const recorded = answer.success
@@ -129,7 +140,8 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
       return "again" as const
     }
     const { balance, fees, nonces } = seen.success
-    if (!(yield* isReconciled(work, context, nonces))) return "again" as const
+    const isKnown = yield* isReconciled(work, context, nonces)
+    if (!isKnown || !isHeld(state, [op])) return "again" as const
     if (Result.isFailure(tried)) {
       yield* pause(state, [opId], tried.failure.message)
       return "again" as const
@@ -175,10 +187,8 @@ const leaveUnpaid = (
     const components = new Set(ops.map(componentOf))
     const isAlone = components.size === 1
     const failed = new Map<OpId, ElementFailure>()
-    // What was exposed may land until it is dead.
-    const isEqual = ops.every(({ exposed }) => !exposed)
     for (const component of components)
-      if (stepOf(state, component, { _tag: "unpaid", isAlone, isEqual }) === "reject")
+      if (stepOf(state, component, { _tag: "unpaid", isAlone, isEqual: gas !== null }) === "reject")
         for (const op of ops) if (componentOf(op) === component) failed.set(op.opId, failure)
     if (failed.size > 0) return yield* fail(work, failed)
     if (isAlone)
@@ -245,7 +255,7 @@ export const sendBundle = (
     const isNewest = block !== null && (state.newest === null || block.number >= state.newest.number)
     const isKnown = yield* isReconciled(work, context, nonces)
     // Nothing is said of what may have landed as something that the journal does not know.
-    if (!isKnown && tried.some(({ exposed }) => !exposed)) return "again" as const
+    if (!isHeld(state, tried) || (!isKnown && tried.some(({ exposed }) => !exposed))) return "again" as const
     if (block !== null && isNewest) state.newest = block
     else yield* pause(state, [whole], "the node is behind")
     const own = signed.length === 0 ? undefined : results[0]

@@ -32,7 +32,7 @@ export interface Journals {
   readonly opJournal: Pick<OpJournal["Service"], "publish" | "ready">
   readonly recoveryJournal: Pick<
     RecoveryJournal["Service"],
-    "explain" | "hold" | "known" | "knownTo" | "openIn"
+    "explain" | "hold" | "known" | "knownTo" | "openIn" | "provenAt"
   >
   readonly requestJournal: Pick<RequestJournal["Service"], "request">
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
@@ -203,6 +203,7 @@ const unknownOf = (
 export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
   const { opJournal, recoveryJournal, transactionJournal } = journals
   return {
+    provenAt: recoveryJournal.provenAt,
     from: (lane, { connection: { chain } }) =>
       Effect.gen(function* () {
         const known = yield* recoveryJournal.knownTo(lane)

@@ -1,4 +1,5 @@
 import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as EoaNonces from "../../chain/EoaNonces.js"
@@ -18,6 +19,10 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
     const { lane } = state
     // Of a key that has sent nothing there is nothing to be known.
     if (next === 0n) state.knownTo ??= 0n
+    // Blocks were taken back: what uses their nonces next may be unknown.
+    const isBack = next < state.latest
+    if (isBack && state.knownTo !== null) state.knownTo = BigInts.min(state.knownTo, next)
+    state.latest = isBack ? next : BigInts.max(state.latest, latest)
     if (state.knownTo !== null && next <= state.knownTo && Reconcile.maySign(state.reconcile)) return true
     const asked = yield* Effect.result(
       state.knownTo === null ? known.from(lane, context) : Effect.succeed(state.knownTo)
@@ -43,8 +48,12 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
     if (readable.length > 0) {
       const read = yield* Effect.result(known.read(lane, context, readable))
       const now = yield* MonotonicTime.millis
-      for (const each of Result.isSuccess(read) ? read.success : [])
-        state.reconcile = Reconcile.step(state.reconcile, { _tag: "read", ...each, now })
+      const at = yield* Clock.currentTimeMillis
+      const done = Result.isSuccess(read) ? read.success : []
+      for (const each of done)
+        state.reconcile = Reconcile.step(state.reconcile, { _tag: "read", ...each, at, now })
+      // Ready ops count as exposed from here on: they are read anew.
+      if (done.some(({ isOurs }) => isOurs)) state.queue = Queue.empty
     }
     const isClear = Reconcile.maySign(state.reconcile)
     state.knownTo = isClear && (state.knownTo === null || next > state.knownTo) ? next : state.knownTo

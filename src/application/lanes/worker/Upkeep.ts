@@ -12,7 +12,7 @@ import { dependencyFailed, type ElementFailure, elementFailure } from "../../req
 import * as Reasons from "../../request/Reasons.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import { forget, mayGiveUp, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
-import type * as Bundle from "./rules/Bundle.js"
+import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import { isPricedOut, type Obstacle, obstacle, type Prepared } from "./rules/Context.js"
 import * as Queue from "./rules/Queue.js"
@@ -36,10 +36,10 @@ const lowestOf = (state: State, key: string): bigint =>
     .reduce((least, { sequence }) => BigInts.min(least, sequence), 2n ** 64n)
 
 /**
- * These elements, and what depends on them, come to nothing. `sent`: ops among them that somebody else's bundler has, of which
- * the reason is noted alone.
+ * These elements, and what depends on them, come to nothing; what anybody may land of the latter waits until it is dead. `sent`:
+ * ops among them that somebody else's bundler has, of which the reason is noted alone.
  */
-export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = []) =>
+const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
     if (failures.size === 0) return
@@ -49,7 +49,7 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
     for (let isGrown = true; isGrown; ) {
       isGrown = false
       for (const op of state.queue.ops) {
-        if (all.has(op.opId)) continue
+        if (all.has(op.opId) || Bundle.mayLand(op)) continue
         const on = op.dependsOn.find((index) =>
           concerned.some(
             (other) => other.requestId === op.requestId && other.index === index && all.has(other.opId)
@@ -79,6 +79,22 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
     )
     forget(state, gone)
     yield* work.affected([...failed.keys()])
+  })
+
+/** The same of elements of which nothing can land any more; the others wait. */
+export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = []) =>
+  Effect.gen(function* () {
+    const { state } = work
+    if (failures.size === 0) return
+    const now = yield* MonotonicTime.millis
+    const over = new Map(failures)
+    for (const op of state.queue.ops) {
+      const failure = failures.get(op.opId)
+      if (failure === undefined || (mayGiveUp(state, op, now) && !Bundle.mayLand(op))) continue
+      over.delete(op.opId)
+      yield* pause(state, [op.opId], `what was signed of it may land: ${failure.message}`)
+    }
+    yield* end(work, over, sent)
   })
 
 /** Ops that somebody else has done: what has landed is looked up, and a wallet that stands needs no op any more. */
@@ -134,7 +150,6 @@ export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
 export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
-    const now = yield* MonotonicTime.millis
     for (const [context, own] of Map.groupBy(ops, (op) => op.context)) {
       if (context === null) continue
       const answer = yield* Effect.result(
@@ -158,9 +173,8 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
         const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
         if (made._tag === "prepared") renewed.push([op, made.prepared])
         else if (made._tag === "done") done.push(op)
-        else if (made._tag === "failed" && !op.exposed && mayGiveUp(state, op, now))
-          failed.set(op.opId, made.failure)
-        else yield* pause(state, [op.opId], made._tag === "failed" ? made.failure.message : made.why)
+        else if (made._tag === "failed") failed.set(op.opId, made.failure)
+        else yield* pause(state, [op.opId], made.why)
       }
       if (renewed.length > 0) {
         const rows = yield* work.opJournal.renew(
@@ -248,7 +262,12 @@ export const revive = (work: Work, dead: ReadonlyArray<Bundle.Held>) =>
         dead.map(({ opId }) => opId),
         "its nonce is used, and what the journal has lost may land"
       )
-    yield* fail(work, new Map(dead.filter(({ given }) => given).map(({ opId }) => [opId, nonceLost])))
+    const time = state.newest?.timestamp ?? 0
+    const lossOf = ({ prepared }: Bundle.Held): ElementFailure => {
+      const validUntil = prepared?.window?.validUntil ?? 0
+      return validUntil !== 0 && validUntil < time ? elementFailure("window_passed") : nonceLost
+    }
+    yield* end(work, new Map(dead.flatMap((op) => (op.given ? [[op.opId, lossOf(op)]] : []))), [])
     const own = dead.filter(({ given }) => !given)
     for (const [context, ops] of Map.groupBy(own, (op) => op.context))
       if (context !== null)
@@ -291,10 +310,12 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
           explained.push(op)
           break
         case "stale":
+          state.sequences.set(Choose.keyOf(op), op.sequence)
           stale.push(op)
           explained.push(op)
           break
         case "waits":
+          state.sequences.set(Choose.keyOf(op), op.sequence)
           yield* pause(state, [op.opId], "what was signed of it may land")
           explained.push(op)
           break
@@ -327,10 +348,7 @@ export const noteLacked = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     const own = Map.groupBy(ops, ({ opId }) => components.get(opId) ?? "")
     for (const [component, some] of own)
       if (stepOf(state, component, { _tag: "lacked" }) === "reject")
-        // Bytes that anybody may submit may land as long as they are good; those that are bound are dead with their nonces.
-        for (const op of some)
-          if (!op.given && op.context?.connection.profile.remoteBundler === null)
-            failed.set(op.opId, notIncluded)
+        for (const { opId } of some) failed.set(opId, notIncluded)
     yield* fail(work, failed)
   })
 
@@ -347,15 +365,23 @@ export const blame = (
 ) =>
   Effect.gen(function* () {
     const { state } = work
-    const now = yield* MonotonicTime.millis
     const own = ops.filter(({ opId }) => refused.has(opId))
     const dataOf = ({ opId }: Bundle.Held): Hex.Hex => refused.get(opId) ?? Hex.empty
+    const isLate = (op: Bundle.Held) => FailedOp.isOutOfTime(dataOf(op))
     const isDoubtful = (op: Bundle.Held) =>
-      FailedOp.isOutdated(dataOf(op)) || FailedOp.isSignature(dataOf(op))
+      FailedOp.isOutdated(dataOf(op)) || FailedOp.isSignature(dataOf(op)) || isLate(op)
     const explained = yield* lookUp(work, own.filter(isDoubtful))
+    const late = own.filter((op) => !explained.has(op.opId) && isLate(op))
+    yield* prepareAgain(work, late)
+    // By the chain's clock, which may stand still where the service's goes on.
+    yield* pause(
+      state,
+      late.map(({ opId }) => opId),
+      "its time was over, or had not come"
+    )
     const failed = new Map<OpId, ElementFailure>()
     for (const op of own) {
-      if (explained.has(op.opId)) continue
+      if (explained.has(op.opId) || isLate(op)) continue
       const { componentOf, isAlone, isNewest } = how
       const verdict = stepOf(state, componentOf(op), {
         _tag: "refused",
@@ -364,11 +390,6 @@ export const blame = (
         isDoubtful: false
       })
       if (verdict !== "reject") continue
-      if (op.exposed || !mayGiveUp(state, op, now)) {
-        // A version of it may land as long as it is good.
-        yield* pause(state, [op.opId], "it would fail, and what was signed of it may land")
-        continue
-      }
       const reason = yield* work.revertOf(op, dataOf(op))
       failed.set(op.opId, elementFailure("execution_failed", Reasons.text("reverted", { reason })))
     }

@@ -66,7 +66,14 @@ const takeOver = (work: Work) =>
     yield* work.exclusive(lane, work.laneJournal.takeOver(lane))
     if (state.epoch !== null) state.fresh.clear()
     state.epoch = epoch
-    state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
+    const claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
+    state.claimed = claimed
+    state.reconcile = Reconcile.step(state.reconcile, {
+      _tag: "resumed",
+      provenAt: yield* work.known.provenAt(lane),
+      at: claimed.at,
+      now: claimed.since
+    })
     state.queue = Queue.empty
     state.sequences.clear()
     state.examined.clear()
@@ -173,7 +180,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
       isCalling: inFlight.isCalling(lane),
       sequences: state.sequences,
       onlyExposed: !Reconcile.maySign(state.reconcile),
-      mayRenumber: Reconcile.mayGiveUp(state.reconcile, now),
+      mayRenumber: Reconcile.maySign(state.reconcile),
       isHeld,
       leads: (component) => standingOf(component) === "leading",
       isAlone: (component) => standingOf(component) === "apart",
@@ -305,6 +312,7 @@ export const make = (dependencies: Dependencies): Worker => {
     expiresAt: 0,
     opensAt: null,
     fresh: new Set(),
+    latest: 0n,
     knownTo: null,
     claimed: { at: 0, since: 0 },
     handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },

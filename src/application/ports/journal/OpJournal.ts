@@ -88,7 +88,10 @@ export class OpJournal extends Context.Service<
         readonly done?: ReadonlyArray<number>
       }>
     ) => Effect.Effect<void, JournalError>
-    /** Bytes of these ready ops may be known to others, whatever the journal knows: they keep their nonces. */
+    /**
+     * The journal has lost transactions of the lane: bytes of these ready ops may be known to others, whatever it knows, and they
+     * keep their nonces. See `RecoveryJournal.provenAt`.
+     */
     readonly publish: (lane: Lane, opIds: ReadonlyArray<OpId>) => Effect.Effect<void, JournalError>
     /** The ops of an accepted request, or of those of its elements alone; empty where it is unknown, or forgotten. */
     readonly ofRequest: (

@@ -28,6 +28,8 @@ export class RecoveryJournal extends Context.Service<
     readonly keepUnread: (lane: Lane) => Effect.Effect<void, JournalError>
     /** All nonces of the lane below this one were read on the chain, and what follows from them is recorded. */
     readonly explain: (lane: Lane, below: bigint) => Effect.Effect<void, JournalError>
+    /** When `OpJournal.publish` was told last that the journal has lost transactions of the lane, Unix milliseconds; null: never. */
+    readonly provenAt: (lane: Lane) => Effect.Effect<number | null, JournalError>
     /** The lane's open requests that are not held, in the order of acceptance. */
     readonly openIn: (lane: Lane) => Effect.Effect<ReadonlyArray<OpenRequest>, JournalError>
     /** Those of the hashes that are of ops here, of whichever request. */

@@ -352,6 +352,40 @@ describe("a lane's worker", () => {
     expect(codes(world)).toEqual(["r1 execution_failed: AA23 reverted"])
   })
 
+  test("sends nothing that it held when it read of a lost past: the journal may hold it back", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    yield* world.wake
+    yield* Time.settle
+    world.accept(3)
+    world.accept(4)
+    world.foreign.add(1n)
+    world.ours.add(1n)
+    yield* world.mine
+    world.past.done.add(3)
+    yield* world.wake
+    yield* Time.adjust(60_000)
+    expect([...world.rows.transactions.values()].map(({ ops }) => ops.map(({ opId }) => opId))).toEqual([
+      [1, 2],
+      [4]
+    ])
+  })
+
+  test("rejects what was accepted after it had read of a lost past", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    world.foreign.add(0n)
+    world.ours.add(0n)
+    yield* world.mine
+    yield* world.wake
+    yield* Time.adjust(10_000)
+    world.rows.put({ ...world.accept(2), acceptedAt: 10_000 })
+    world.blames.set(walletOf(world, 2), "AA23 reverted")
+    yield* world.wake
+    yield* Time.settle
+    expect(codes(world)).toEqual(["r2 execution_failed: AA23 reverted"])
+  })
+
   test("brings what a mined transaction lacked alone, and gives it up after three of them", function* () {
     const world = yield* World.make()
     accept(world, 3)
@@ -400,6 +434,68 @@ describe("a lane's worker", () => {
       expect([cause, world.rows.all("accepted").length]).toEqual([cause, 1])
     }
   })
+
+  const refused = new SignerError({ reason: "refused", message: "policy" })
+
+  test("fails what its signer signs no transaction for, and goes on with the others", function* () {
+    const world = yield* World.make()
+    accept(world, 5)
+    const { signTransaction } = world.signer
+    let tries = 0
+    world.signer.signTransaction = Effect.suspend(() => {
+      tries += 1
+      // Whatever carries the first op: bundles of five and of two, and the op alone.
+      return tries <= 3 ? Effect.fail(refused) : signTransaction
+    })
+    yield* world.wake
+    yield* Time.settle
+    yield* world.mine
+    yield* Time.settle
+    yield* world.mine
+    expect(codes(world)).toEqual([expect.stringContaining("r1 signer_unavailable")])
+    expect(landed(world)).toBe(4)
+  })
+
+  test("fails what was signed once a mined transaction lacked it and nobody else can land it", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.lacked.add(2)
+    yield* world.wake
+    yield* Time.settle
+    world.blames.set(walletOf(world, 2), "AA23 reverted")
+    yield* world.mine
+    yield* Time.settle
+    expect(codes(world)).toEqual(["r2 execution_failed: AA23 reverted"])
+  })
+
+  test("fails nothing that anybody may land, nor what depends on it", function* () {
+    const world = yield* World.make()
+    const request = { requestId: "given", kind: "given" as const }
+    world.rows.put({ ...world.accept(1, { prepared: { ...request, index: 0 } }), exposed: true })
+    world.accept(2, { prepared: { ...request, index: 1 } })
+    world.rows.put({
+      ...world.accept(3, { prepared: { ...request, index: 2, dependsOn: [1] } }),
+      exposed: true
+    })
+    world.blames.set(walletOf(world, 1), "AA23 reverted")
+    world.blames.set(walletOf(world, 2), "AA23 reverted")
+    yield* world.wake
+    for (let second = 0; second < 60; second += 10) yield* Time.adjust(10_000)
+    expect(world.rows.failed.get("given")?.map(({ index }) => index)).toEqual([1])
+    expect(world.rows.ops.get(1)?.state).toBe("accepted")
+  })
+
+  test("prepares again what was too late for the block on which it was tried", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    world.blames.set(walletOf(world, 1), "AA22 expired or not due")
+    yield* world.wake
+    yield* Time.settle
+    expect([world.rows.renewed, world.bundles()]).toEqual([[1], []])
+    world.blames.clear()
+    yield* Time.adjust(200)
+    expect([world.bundles(), codes(world)]).toEqual([[1], []])
+  })
 })
 
 describe("a transaction of the EOA itself", () => {
@@ -444,11 +540,12 @@ describe("a transaction of the EOA itself", () => {
     ] as const) {
       const world = yield* World.make()
       world.acceptDirect(1)
-      world.eoa.error = new SignerError({ reason, message: "no" })
+      const { signTransaction } = world.signer
+      world.signer.signTransaction = Effect.fail(new SignerError({ reason, message: "no" }))
       yield* world.wake
       yield* Time.adjust(5_000)
       expect([reason, codes(world)]).toEqual([reason, failed])
-      world.eoa.error = null
+      world.signer.signTransaction = signTransaction
       yield* Time.adjust(30_000)
       expect(carried(world)).toEqual(failed.length === 0 ? [[0n, 1]] : [])
     }

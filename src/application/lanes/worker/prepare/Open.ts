@@ -112,7 +112,7 @@ const mayOpen = ({ fresh, knownTo, reconcile }: State, { context, requests }: Du
   isRemote(context) ||
   (knownTo !== null &&
     Reconcile.maySign(reconcile) &&
-    (Reconcile.mayGiveUp(reconcile, now) || requests.every(({ requestId }) => fresh.has(requestId))))
+    (Reconcile.mayGiveUp(reconcile, now, 0) || requests.every(({ requestId }) => fresh.has(requestId))))
 
 /**
  * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what

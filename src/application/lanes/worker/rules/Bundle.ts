@@ -106,6 +106,13 @@ export const held = (op: Op, context: Context | null): Held => {
   }
 }
 
+/**
+ * Whether somebody else may land what was signed of it: what is bound to the lane's EOA has no version left once it is ready
+ * again, and may come to nothing.
+ */
+export const mayLand = ({ context, exposed, given }: Pick<Held, "context" | "exposed" | "given">): boolean =>
+  exposed && (given || context === null || context.connection.profile.remoteBundler !== null)
+
 const frameBytes = 1_024n
 
 /** What one transaction takes: the chain's bound of gas, and the bytes that nodes take into their pools. */

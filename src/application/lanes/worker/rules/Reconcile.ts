@@ -8,7 +8,12 @@
 export interface State {
   /** Seen below the chain's pending nonce: each stays until a block has used it and its transaction is known or was read. */
   readonly unknown: ReadonlySet<bigint>
-  /** One of them was ours: until then bytes that the journal has lost may land, by `MonotonicTime`, milliseconds. */
+  /**
+   * When one of them was read last that was ours: what was accepted by then may be among bytes that the journal has lost. Unix
+   * milliseconds.
+   */
+  readonly provenAt: number
+  /** Until then these may land, by `MonotonicTime`, milliseconds. */
   readonly provenUntil: number
 }
 
@@ -22,13 +27,24 @@ export type Event =
       readonly from: bigint
       readonly isKnown: (nonce: bigint) => boolean
     }
-  /** The transaction that has used the nonce was read. `isOurs`: it carries what a lane of castellan carries. */
-  | { readonly _tag: "read"; readonly nonce: bigint; readonly isOurs: boolean; readonly now: number }
+  /**
+   * The transaction that has used the nonce was read, at that time: `at` in Unix milliseconds, `now` by `MonotonicTime`.
+   * `isOurs`: it carries what a lane of castellan carries.
+   */
+  | {
+      readonly _tag: "read"
+      readonly nonce: bigint
+      readonly isOurs: boolean
+      readonly at: number
+      readonly now: number
+    }
+  /** What the journal tells of that time in a life before; null: none was ours. */
+  | { readonly _tag: "resumed"; readonly provenAt: number | null; readonly at: number; readonly now: number }
 
 /** As long as ops that the service signs are good: what the journal has lost of them lands until then, or never. */
 export const lostMillis = 600_000
 
-export const clear: State = { unknown: new Set(), provenUntil: 0 }
+export const clear: State = { unknown: new Set(), provenAt: 0, provenUntil: 0 }
 
 export const step = (state: State, event: Event): State => {
   const unknown = new Set(state.unknown)
@@ -42,10 +58,15 @@ export const step = (state: State, event: Event): State => {
     }
     case "read":
       unknown.delete(event.nonce)
-      return {
-        unknown,
-        provenUntil: event.isOurs ? Math.max(state.provenUntil, event.now + lostMillis) : state.provenUntil
-      }
+      return event.isOurs
+        ? { unknown, provenAt: event.at, provenUntil: event.now + lostMillis }
+        : { ...state, unknown }
+    case "resumed": {
+      const { at, now, provenAt } = event
+      if (provenAt === null) return state
+      const left = Math.min(Math.max(provenAt + lostMillis - at, 0), lostMillis)
+      return { unknown, provenAt, provenUntil: now + left }
+    }
   }
 }
 
@@ -56,9 +77,12 @@ export const readable = ({ unknown }: State, latest: bigint): ReadonlyArray<bigi
 /** What was never exposed may be signed. */
 export const maySign = ({ unknown }: State): boolean => unknown.size === 0
 
-/** What was never exposed may fail, expire, or change its nonce. */
-export const mayGiveUp = ({ provenUntil, unknown }: State, now: number): boolean =>
-  unknown.size === 0 && now >= provenUntil
+/** What was accepted then, Unix milliseconds, and never exposed, may fail or expire. */
+export const mayGiveUp = (
+  { provenAt, provenUntil, unknown }: State,
+  now: number,
+  acceptedAt: number
+): boolean => unknown.size === 0 && (now >= provenUntil || acceptedAt > provenAt)
 
 /** What became of an op's nonce on the chain. */
 export type Used =

@@ -22,14 +22,14 @@ describe("nonces that the journal does not know", () => {
   it("hold up nothing where there are none", () => {
     const state = through(looked(1n, 2n, [0n, 1n]))
     expect(Reconcile.maySign(state)).toBe(true)
-    expect(Reconcile.mayGiveUp(state, 0)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 0, 50)).toBe(true)
   })
 
   it("hold everything up that was never exposed, from the pool on", () => {
     const state = through(looked(0n, 1n, []))
     expect([...state.unknown]).toEqual([0n])
     expect(Reconcile.maySign(state)).toBe(false)
-    expect(Reconcile.mayGiveUp(state, 0)).toBe(false)
+    expect(Reconcile.mayGiveUp(state, 0, 50)).toBe(false)
     expect(Reconcile.readable(state, 0n)).toEqual([])
   })
 
@@ -48,18 +48,32 @@ describe("nonces that the journal does not know", () => {
   })
 
   it("are known once they were read", () => {
-    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: false, now: 5 })
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: false, at: 50, now: 5 })
     expect(Reconcile.maySign(state)).toBe(true)
-    expect(Reconcile.mayGiveUp(state, 5)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 5, 50)).toBe(true)
   })
 
   it("expose all open ops for their window where one of them was ours", () => {
-    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, now: 5 })
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, at: 50, now: 5 })
     expect(Reconcile.maySign(state)).toBe(true)
-    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis - 1)).toBe(false)
-    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis)).toBe(true)
-    const later = Reconcile.step(state, { _tag: "read", nonce: 1n, isOurs: false, now: 6 })
+    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis - 1, 50)).toBe(false)
+    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis, 50)).toBe(true)
+    const later = Reconcile.step(state, { _tag: "read", nonce: 1n, isOurs: false, at: 60, now: 6 })
     expect(later.provenUntil).toBe(state.provenUntil)
+  })
+
+  it("expose nothing that was accepted later", () => {
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, at: 50, now: 5 })
+    expect(Reconcile.mayGiveUp(state, 5, 51)).toBe(true)
+  })
+
+  it("expose in the next life what they have exposed, for what is left of the time", () => {
+    const left = (at: number) => through({ _tag: "resumed", provenAt: 50, at, now: 7 }).provenUntil - 7
+    expect(left(60)).toBe(Reconcile.lostMillis - 10)
+    expect(left(50 + 2 * Reconcile.lostMillis)).toBe(0)
+    // By a clock that was set back.
+    expect(left(40)).toBe(Reconcile.lostMillis)
+    expect(through({ _tag: "resumed", provenAt: null, at: 60, now: 7 })).toEqual(Reconcile.clear)
   })
 
   it("are all that is below the pending nonce and neither read nor known below the latest", () => {
