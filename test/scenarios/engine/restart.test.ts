@@ -8,7 +8,6 @@ import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
-import { IsOn } from "../../../src/application/usecases/operations/Submissions.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
@@ -50,11 +49,6 @@ const execute = (name: string, count: number, transactions: number, apart = coun
     transactions
   }
 }
-/** The same by the worker of the lane. */
-const submitted = (task: Task): Task => ({
-  ...task,
-  run: (caller) => Effect.provideService(task.run(caller), IsOn, true)
-})
 const encoded = async (name: string, settings: object, more: Pick<Task, "sender">): Promise<Task> => {
   const id = hashOf(name)
   const { userOps } = await stack.estimate([stack.hit("two", id)], settings)
@@ -70,7 +64,6 @@ const tasks: Readonly<Record<string, (name: string) => Promise<Task>>> = {
   "/execute in several transactions": async (name) => execute(name, 14, 2),
   // Three trees, each of which is to land in one transaction.
   "/execute with dependencies": async (name) => execute(name, 9, 2, 3),
-  "/execute by a worker": async (name) => submitted(execute(name, 3, 1)),
   "/create": async (name) => {
     const salts = [`${name} x`, `${name} y`]
     for (const salt of salts) await stack.fund(stack.predict(salt), 10n ** 18n)
@@ -174,14 +167,7 @@ const essential: ReadonlyArray<readonly [string, Power.Spot]> = [
   ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
   ["is answered", { step: "finish", moment: "after" }]
 ]
-const further: ReadonlyArray<readonly [string, Power.Spot]> = [
-  ["has its nonce", { step: "allocate", moment: "after" }],
-  ["is settled", { step: "settle", moment: "after" }],
-  ["is settled and about to be answered", { step: "finish", moment: "before" }]
-]
-
-/** Where it may fail for what the workers of lanes do. */
-const ofWorkers: ReadonlyArray<readonly [string, Power.Spot]> = [
+const spots: ReadonlyArray<readonly [string, Power.Spot]> = [
   ["is accepted", { step: "accept", moment: "after" }],
   ["is about to have its transaction stored", { step: "record", moment: "before" }],
   ["has its transaction stored and not sent", { step: "record", moment: "after" }],
@@ -190,11 +176,6 @@ const ofWorkers: ReadonlyArray<readonly [string, Power.Spot]> = [
   ["is settled and about to be answered", { step: "answer", moment: "before" }],
   ["is answered", { step: "answer", moment: "after" }]
 ]
-
-const spotsOf = (endpoint: string): ReadonlyArray<readonly [string, Power.Spot]> => {
-  if (endpoint.includes("worker") || endpoint === "/transactSigner") return ofWorkers
-  return endpoint.startsWith("/execute in") ? [...essential, ...further] : essential
-}
 
 describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
   /** What a life that nothing interrupts answers. */
@@ -205,7 +186,7 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
     uninterrupted = await contentOf(JSON.parse(JSON.stringify(answer)))
   })
 
-  it.each(spotsOf(endpoint))(
+  it.each(endpoint === "/create" ? essential : spots)(
     "goes on to its answer, done once, when the power fails once it %s",
     async (_, spot) => {
       const caller = stack.caller()
@@ -281,12 +262,12 @@ it("a power cut during the recovery is no more than another one", async () => {
   const before = await stack.nonce()
   const database = stack.database()
   const cuts: ReadonlyArray<Power.Spot> = [
-    { step: "acceptOps", moment: "after" },
-    { step: "abandonUnsigned", moment: "after" },
-    { step: "recordSigned", moment: "before" },
-    { step: "recordSigned", moment: "after" },
+    { step: "accept", moment: "after" },
+    { step: "ready", moment: "after" },
+    { step: "record", moment: "before" },
+    { step: "record", moment: "after" },
     { step: "settle", moment: "before" },
-    { step: "finish", moment: "before" }
+    { step: "answer", moment: "before" }
   ]
   for (const [life, spot] of cuts.entries()) {
     const power = Power.make(spot)

@@ -19,7 +19,7 @@ export interface Submissions {
 export const Submissions: Context.Key<Submissions, Submissions> = Context.Service("castellan/Submissions")
 
 /** Whether requests are taken in so. */
-export const IsOn = Context.Reference<boolean>("castellan/Submissions/IsOn", { defaultValue: () => false })
+export const IsOn = Context.Reference<boolean>("castellan/Submissions/IsOn", { defaultValue: () => true })
 
 /** Takes in the request whose body that is; `alone` works on one that was accepted by an earlier version. */
 export const submit = <Q, I, A, R, O>(
