@@ -24,6 +24,9 @@ const forPostgres = (text: string): string => {
 export const statement = <Row extends object>({ sql }: Sql, text: string, values: ReadonlyArray<unknown>) =>
   sql.unsafe<Row>(Store.isSqlite(sql) ? text : forPostgres(text), values)
 
+/** The number of a `limit`, in the text: SQLite compiles a statement anew for each one that is a parameter. */
+export const bound = (rows: number): string => String(Math.trunc(rows))
+
 /** The values of a list as a condition: the column is one of them. The text of the list's parameter is `listOf` of it. */
 export const among = ({ sql }: Sql, column: string): string =>
   Store.isSqlite(sql) ? `${column} in (select value from json_each(?))` : `${column} = any(?)`

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, randomFillSync } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
@@ -29,12 +29,30 @@ const algorithm = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
 
+/** Random nonces, each once: the system is asked for many at a time. */
+const nonces = (): (() => Uint8Array) => {
+  const pool = new Uint8Array(1_024 * nonceBytes)
+  let used = pool.length
+  return () => {
+    if (used === pool.length) {
+      randomFillSync(pool)
+      used = 0
+    }
+    used += nonceBytes
+    return pool.slice(used - nonceBytes, used)
+  }
+}
+
 /** AES-256-GCM under a key of its own; the row's name is authenticated, so that no text moves to another row. */
 export const make = (secret: Redacted.Redacted<string>): Seal => {
-  const key = new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
+  // A key that is bytes would be read anew each time.
+  const key = createSecretKey(
+    new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
+  )
+  const nextNonce = nonces()
   return {
     close: (row, text) => {
-      const nonce = randomBytes(nonceBytes)
+      const nonce = nextNonce()
       const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(row))
       const body = cipher.update(text, "utf8")
       return plain + Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()]).toString("base64")

@@ -73,7 +73,7 @@ export const reading = (sql: SqlClient.SqlClient): Run => {
 
 const query = (sql: SqlClient.SqlClient): Run =>
   // Spans of statements carry their text.
-  isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
+  isSqlite(sql) ? sql.query : Effect.withTracerEnabled(false)
 
 /** PostgreSQL answers no commit before that. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>

@@ -77,8 +77,8 @@ export const unanswered: Method<"unanswered"> =
         Rows.statement<{ readonly request_id: string }>(
           store,
           `select request_id from requests
-           where chain_id = ? and signer = ? and state = 'open' and not ${underWay} order by request_no limit ?`,
-          [chainId.toString(), signer, limit]
+           where chain_id = ? and signer = ? and state = 'open' and not ${underWay} order by request_no limit ${Rows.bound(limit)}`,
+          [chainId.toString(), signer]
         ),
         (rows) => rows.map((row) => row.request_id)
       )

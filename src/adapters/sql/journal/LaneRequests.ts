@@ -42,7 +42,7 @@ export const unopened: Method<"unopened"> = (store) => (lane, limit, accountId) 
         from requests
         where ${ofLane(store, lane)} and state = 'open' and (unopened is null or unopened > 0)
           and (due_at is null or due_at <= ${now}) and held is null and cancelled is null ${own}
-        order by request_no limit ${limit}`
+        order by request_no limit ${sql.literal(Rows.bound(limit))}`
       return rows.map((row) => ({
         requestId: row.request_id,
         accountId: row.account_id,
@@ -78,7 +78,7 @@ export const overdue: Method<"overdue"> = (store) => (lane, before, limit, after
           and (due_at is null or due_at < ${before})
           and request_no > coalesce((
             select behind.request_no from requests as behind where behind.request_id = ${after ?? null}), 0)
-        order by request_no limit ${limit}`,
+        order by request_no limit ${store.sql.literal(Rows.bound(limit))}`,
       (rows) => rows.map((row) => ({ requestId: row.request_id, isExposed: Boolean(row.is_exposed) }))
     )
   )

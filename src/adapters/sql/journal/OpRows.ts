@@ -119,21 +119,22 @@ export const ready: Method<"ready"> =
     const lane = [signer, chainId.toString(), after]
     const rows =
       perAccount === undefined
-        ? Rows.statement<ReadyRow>(store, `select ${columns} ${inLane} order by ops.op_id limit ?`, [
-            ...lane,
-            limit
-          ])
+        ? Rows.statement<ReadyRow>(
+            store,
+            `select ${columns} ${inLane} order by ops.op_id limit ${Rows.bound(limit)}`,
+            lane
+          )
         : Rows.statement<ReadyRow>(
             store,
             `select ${columns} from (
                select op_id, place from (
                  select ops.op_id, row_number() over (partition by requests.account_id order by ops.op_id) as place
                  ${inLane}) as placed
-               where place <= ? order by place, op_id limit ?) as chosen
+               where place <= ? order by place, op_id limit ${Rows.bound(limit)}) as chosen
              cross join ops cross join requests
              where ops.op_id = chosen.op_id and requests.request_id = ops.request_id
              order by ops.op_id`,
-            [...lane, perAccount, limit]
+            [...lane, perAccount]
           )
     return store.query(Effect.map(rows, toOps))
   }

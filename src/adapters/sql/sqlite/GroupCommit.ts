@@ -29,6 +29,8 @@ export interface GroupCommit {
   readonly withTransaction: SqlClient.SqlClient["withTransaction"]
   /** The same of one that only reads: it waits for no others to be committed with. */
   readonly read: SqlClient.SqlClient["withTransaction"]
+  /** The same of statements each of which is of a moment of its own. */
+  readonly query: SqlClient.SqlClient["withTransaction"]
   /** Waits until all that is committed is on the disk. */
   readonly durable: Effect.Effect<void, SqlError>
 }
@@ -116,10 +118,10 @@ const steady = Context.make(PreventSchedulerYield, true).pipe(
 )
 
 /** A client whose transactions need not wait for anything but the thread. */
-export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "read"> {}
+export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "query" | "read"> {}
 
 export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, Reactivity.Reactivity> => {
-  const { durable, outside, read, transactions, withTransaction } = group
+  const { durable, outside, query, read, transactions, withTransaction } = group
   const made = SqlClient.make({
     acquirer: Effect.succeed(outside),
     borrower: (use) => use(outside),
@@ -128,7 +130,7 @@ export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, R
     transactionService: transactions,
     spanAttributes: [["db.system.name", "sqlite"]]
   })
-  return Effect.map(made, (client) => Object.assign(client, { withTransaction, durable, read }))
+  return Effect.map(made, (client) => Object.assign(client, { withTransaction, durable, query, read }))
 }
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
@@ -223,6 +225,18 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       )
     })
 
+  /** The same of one that nobody shares the transaction with: what failed takes all of it along. */
+  const turnAlone = ({ state, turn: own, when }: Member) =>
+    Effect.gen(function* () {
+      const exit = yield* own
+      state.isOver = true
+      yield* Effect.mapError(
+        run(Exit.isFailure(exit) ? "rollback" : "commit"),
+        (lost) => state.failed ?? lost
+      )
+      if (Exit.isSuccess(exit) && state.changes) committed(when !== "committed")
+    })
+
   /** Commits those that are next. Whatever comes of it, each of them is ended, or waits again. */
   const commitNext = Effect.suspend(() => {
     const members = waiting.splice(0, largest)
@@ -230,6 +244,11 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     /** So many have had their turn. */
     let begun = 0
     const turns = Effect.gen(function* () {
+      const [only] = members
+      if (only !== undefined && members.length === 1) {
+        begun = 1
+        return yield* turnAlone(only)
+      }
       for (const member of members) {
         begun += 1
         yield* turnOf(member)
@@ -327,6 +346,27 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       })
     })
 
+  const looking =
+    (
+      bracket: <A, E, R>(effect: Effect.Effect<A, E, R>, end: () => void) => Effect.Effect<A, E | SqlError, R>
+    ): GroupCommit["read"] =>
+    <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.withFiber((fiber) => {
+        if (Context.getOrUndefined(fiber.context, transactions) !== undefined) return effect
+        const state: State = { changes: false, failed: null, isOver: false }
+        const looked = bracket(effect, () => {
+          state.isOver = true
+        })
+        return looked.pipe(
+          turn.withPermit,
+          Effect.updateContext((context: Context.Context<R>) => within(context, state)),
+          Effect.exit,
+          Effect.flatMap((exit) =>
+            Exit.hasInterrupts(exit) ? exit : Effect.andThen(onDisk(false, fiber.getRef(answered)), exit)
+          )
+        )
+      })
+
   return {
     transactions,
     outside,
@@ -336,27 +376,17 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         return own === undefined ? entered(effect, fiber) : inPart(effect, own)
       }),
     // One look at the database: a tool may write to it between two statements.
-    read: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      Effect.withFiber((fiber) => {
-        if (Context.getOrUndefined(fiber.context, transactions) !== undefined) return effect
-        const state: State = { changes: false, failed: null, isOver: false }
-        const looked = Effect.acquireUseRelease(
-          run("begin"),
-          () => effect,
-          () => {
-            state.isOver = true
-            return Effect.tapError(run("commit"), () => Effect.ignore(run("rollback")))
-          }
-        )
-        return looked.pipe(
-          turn.withPermit,
-          Effect.updateContext((context: Context.Context<R>) => within(context, state)),
-          Effect.exit,
-          Effect.flatMap((exit) =>
-            Exit.hasInterrupts(exit) ? exit : Effect.andThen(onDisk(false, fiber.getRef(answered)), exit)
-          )
-        )
-      }),
+    read: looking((effect, end) =>
+      Effect.acquireUseRelease(
+        run("begin"),
+        () => effect,
+        () => {
+          end()
+          return Effect.tapError(run("commit"), () => Effect.ignore(run("rollback")))
+        }
+      )
+    ),
+    query: looking((effect, end) => Effect.ensuring(effect, Effect.sync(end))),
     durable
   }
 }
