@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
@@ -7,6 +8,7 @@ import type { Custody } from "../../domain/wallet/Custody.js"
 import type { OpRef } from "../ports/journal/OpRef.js"
 import type { Window } from "../ports/journal/Records.js"
 import type { Failure } from "../request/Failure.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 import type { EncodedCall } from "./EncodeCall.js"
 import type * as GivenOps from "./given/GivenOps.js"
 import type { OpContext } from "./OpContext.js"
@@ -77,26 +79,38 @@ export const ofOperations = (
   calls: ReadonlyArray<EncodedCall>,
   dependencies: Dependencies.Dependencies,
   { connection: { profile }, formula }: Pick<OpContext, "connection" | "formula">
-): Result.Result<ReadonlyArray<OpCall>, Failure> =>
-  Result.all(
-    calls.map(({ call, index, selector, window }) =>
-      Result.map(
-        Wallets.select(selector, formula, profile, `operations[${index}]`),
-        (wallet): OpCall => ({
-          requestId,
-          index,
-          kind: "op",
-          wallet,
-          custody: selector.walletCustody,
-          to: call.target,
-          value: call.value,
-          data: call.data,
-          window: windowOf(window),
-          dependsOn: dependencies[index] ?? null
-        })
-      )
+): Effect.Effect<ReadonlyArray<OpCall>, Failure> => {
+  // A payout is made by few wallets, whose addresses take hashes.
+  const wallets = new Map<string, Address>()
+  const walletOf = ({ index, selector }: EncodedCall): Result.Result<Address, Failure> => {
+    const { legacyWallet = false, salt = "", wallet = "", walletCustody } = selector
+    const name = JSON.stringify([legacyWallet, salt, wallet, walletCustody])
+    const known = wallets.get(name)
+    if (known !== undefined) return Result.succeed(known)
+    return Result.map(Wallets.select(selector, formula, profile, `operations[${index}]`), (address) => {
+      wallets.set(name, address)
+      return address
+    })
+  }
+  const made = EventLoop.map(calls, (each) =>
+    Result.map(
+      walletOf(each),
+      (wallet): OpCall => ({
+        requestId,
+        index: each.index,
+        kind: "op",
+        wallet,
+        custody: each.selector.walletCustody,
+        to: each.call.target,
+        value: each.call.value,
+        data: each.call.data,
+        window: windowOf(each.window),
+        dependsOn: dependencies[each.index] ?? null
+      })
     )
   )
+  return Effect.flatMap(made, (all) => Effect.fromResult(Result.all(all)))
+}
 
 /** Of `/executeEncoded` and `/executePasskey`. */
 export const ofGiven = (

@@ -88,7 +88,7 @@ export const execute = (
     const context = yield* OpContext.load(caller, settings)
     yield* Effect.fromResult(Links.ledger(dependencies, context.connection))
     const { requestId } = caller
-    const calls = yield* Effect.fromResult(Call.ofOperations(requestId, encoded, dependencies, context))
+    const calls = yield* Call.ofOperations(requestId, encoded, dependencies, context)
     const mayWait = caller.isAsynchronous === true
     const elements = calls.map(({ index }) => index)
     return offered(

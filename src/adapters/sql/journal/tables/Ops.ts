@@ -4,6 +4,7 @@ import type { JournalError } from "../../../../application/ports/journal/Journal
 import type { OpJournal } from "../../../../application/ports/journal/OpJournal.js"
 import type { NonceSpace, OpRecord, OpSettlement } from "../../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../../application/ports/Tenants.js"
+import * as EventLoop from "../../../../application/runtime/EventLoop.js"
 import * as Address from "../../../../domain/primitives/Address.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
 import * as Compact from "../../Compact.js"
@@ -271,39 +272,56 @@ const rowsOf = ({ sql }: Store.Store, where: Fragment) => sql<ReadRow>`
 
 const toProgress = (rows: ReadonlyArray<ReadRow>) => {
   // `tx_hash` of the transaction stands under another name: that of the op is its own.
-  const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
-  const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
+  const records = new Map<string, OpRecord>()
+  const latest = new Map<number, OpRecord>()
+  for (const row of rows) {
+    const id = String(row.op_id)
+    const record = records.get(id) ?? toRecord(row)
+    records.set(id, record)
+    latest.set(row.op_index, record)
+  }
+  const signed = new Set(rows.filter(wasSigned).map((row) => Number(row.op_id)))
   return {
     ops: [...latest.values()],
-    signed: [...signed.values()]
-      .sort((one, other) => Number(one.op_id) - Number(other.op_id))
-      .map((row) => toRecord(row)),
+    signed: [...signed].sort((one, other) => one - other).flatMap((id) => records.get(String(id)) ?? []),
     nonces: rows
   }
 }
 
+/** Elements whose ops one statement reads: all of a large request would hold the event loop. */
+const page = 1_024
+
+/** Of requests with at most so many elements each. */
+const pagesOf = (store: Store.Store, where: Fragment, elements: number) => {
+  if (elements <= page) return rowsOf(store, where)
+  const { sql } = store
+  const starts = Array.from({ length: Math.ceil(elements / page) }, (_, at) => at * page)
+  return Effect.map(
+    EventLoop.each(starts, (from) =>
+      rowsOf(store, sql`${where} and ops.op_index >= ${from} and ops.op_index < ${from + page}`)
+    ),
+    (pages) => pages.flat()
+  )
+}
+
 /**
- * The latest op of each element of the request (or of these elements of it), by index; every op of it that was ever in a
+ * The latest op of each element of the request, which has so many, or of these elements of it, by index; every op of it that was ever in a
  * signed transaction, in the order of acceptance; and the nonces of all of them.
  */
-export const read = (
-  store: Store.Store,
-  requestId: string,
-  elements: ReadonlyArray<number> | null = null
-) => {
+export const read = (store: Store.Store, requestId: string, elements: number | ReadonlyArray<number> = 0) => {
   const { sql } = store
   const ofRequest = sql`ops.request_id = ${requestId}`
   const rows =
-    elements === null
-      ? rowsOf(store, ofRequest)
+    typeof elements === "number"
+      ? pagesOf(store, ofRequest, elements)
       : Store.inChunks(elements, (some) => rowsOf(store, sql`${ofRequest} and ${sql.in("op_index", some)}`))
   return Effect.map(rows, toProgress)
 }
 
-/** The same of several requests, by their ids. */
-export const readAll = (store: Store.Store, requestIds: ReadonlyArray<string>) =>
+/** The same of several requests with at most so many elements each, by their ids. */
+export const readAll = (store: Store.Store, requestIds: ReadonlyArray<string>, elements: number) =>
   Effect.map(
-    Store.inChunks(requestIds, (ids) => rowsOf(store, store.sql.in("ops.request_id", ids))),
+    Store.inChunks(requestIds, (ids) => pagesOf(store, store.sql.in("ops.request_id", ids), elements)),
     (rows) => {
       const own = Map.groupBy(rows, (row) => row.request_id)
       return (requestId: string) => toProgress(own.get(requestId) ?? [])
@@ -328,7 +346,7 @@ export const ofRequest =
   (store: Store.Store): OpJournal["Service"]["ofRequest"] =>
   (requestId, elements) =>
     store.query(
-      Effect.map(read(store, requestId, elements ?? null), ({ nonces, ops, signed }) => ({
+      Effect.map(read(store, requestId, elements), ({ nonces, ops, signed }) => ({
         ops,
         signed,
         txHashes: hashes(nonces),

@@ -275,7 +275,9 @@ export const request =
     store.reading(
       Effect.gen(function* () {
         const [row] = yield* found(store, [requestId])
-        return row === undefined ? null : yield* toRecord(store, row, yield* Ops.read(store, requestId))
+        return row === undefined
+          ? null
+          : yield* toRecord(store, row, yield* Ops.read(store, requestId, row.elements))
       })
     )
 
@@ -285,7 +287,8 @@ export const requests =
     store.reading(
       Effect.gen(function* () {
         const rows = new Map((yield* found(store, requestIds)).map((row) => [row.request_id, row]))
-        const progressOf = yield* Ops.readAll(store, [...rows.keys()])
+        const largest = [...rows.values()].reduce((most, { elements }) => Math.max(most, elements), 0)
+        const progressOf = yield* Ops.readAll(store, [...rows.keys()], largest)
         return yield* Effect.forEach(
           requestIds.flatMap((requestId) => rows.get(requestId) ?? []),
           (row) => toRecord(store, row, progressOf(row.request_id))

@@ -82,7 +82,7 @@ export const due = (work: Work, now: number) =>
       const left = next === null ? null : next - (yield* Clock.currentTimeMillis)
       state.opensAt = left === null ? null : now + Math.min(Math.max(left, 1), longestMillis)
       state.pauses = Pauses.ended(state.pauses, requestKeys(state))
-      state.fresh.clear()
+      if (next === null) state.fresh.clear()
       return null
     }
     const going = rows.filter((row) => !isPaused(state, row, now))
@@ -107,12 +107,24 @@ export const nextAt = (state: State, due: Due | null, now: number): number | nul
   return end === null || next === null ? (end ?? next) : Math.min(end, next)
 }
 
-/** What the journal has lost may have done it. */
-const mayOpen = ({ fresh, knownTo, reconcile }: State, { context, requests }: Due, now: number): boolean =>
-  isRemote(context) ||
-  (knownTo !== null &&
-    Reconcile.maySign(reconcile) &&
-    (Reconcile.mayGiveUp(reconcile, now, 0) || requests.every(({ requestId }) => fresh.has(requestId))))
+/** Nothing of it can be done already, or land, that a restored journal has lost; see `mayGiveUp`. */
+const mayOpen = (
+  { claimed, fresh, knownTo, reconcile }: State,
+  { context, requests }: Due,
+  now: number
+): boolean => {
+  const isTold = ({ requestId }: Unopened) => fresh.has(requestId)
+  if (!isRemote(context))
+    return (
+      knownTo !== null &&
+      Reconcile.maySign(reconcile) &&
+      requests.every((it) => isTold(it) || Reconcile.mayGiveUp(reconcile, now, it.acceptedAt))
+    )
+  return (
+    now >= claimed.since + Reconcile.lostMillis ||
+    requests.every((it) => isTold(it) || it.acceptedAt >= claimed.at)
+  )
+}
 
 /**
  * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what
