@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
 import type * as Records from "../../../src/application/ports/journal/Records.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -25,6 +26,12 @@ interface Element {
   readonly before: Array<{ readonly sequence: number; readonly hash: number }>
   /** The nonce of the transaction that carries it. */
   carrier: number | null
+  /** A transaction of ours has carried it: a lane gives its ops to one bundler, its own or another one. */
+  wasCarried: boolean
+  /** It is watched without a transaction of ours: a bundler has it, or it was found on the chain. */
+  watched: "handed" | "found" | null
+  /** A failure was noted while it was sent. */
+  noted: boolean
 }
 
 interface Carrier {
@@ -66,6 +73,16 @@ class Table {
         )
       ) + 1
     )
+  }
+
+  /** Those of the state that are watched without a transaction of ours. */
+  watched(state: Element["state"]): ReadonlyArray<string> {
+    return this.in(state).filter((name) => this.named(name).watched !== null)
+  }
+
+  /** Ops that there are not. */
+  strays(count: number) {
+    return [{ opId: 1_000_000 + count, userOpHash: Make.word(1), signed: Hex.unsafe("0x00") }]
   }
 
   /** What the chain took back or never had is ready again, exposed. */
@@ -110,6 +127,12 @@ const kinds = [
   "fail",
   "publish",
   "cancel",
+  "handOver",
+  "handOver",
+  "takeBack",
+  "land",
+  "deepen",
+  "vanish",
   "replace",
   "answer"
 ] as const
@@ -146,7 +169,10 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
             sequence: first + index,
             hash: ++table.hashes,
             before: [],
-            carrier: null
+            carrier: null,
+            wasCarried: false,
+            watched: null,
+            noted: false
           }
         }))
         const taken = wanted.find(({ element }) => table.owner(element.key, element.sequence) !== null)
@@ -180,7 +206,12 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
         expect(yield* journal.record(MakeOps.recording(BigInt(nonce), ops))).toEqual({ _tag: "recorded" })
         table.carriers.push({ state: "signed", elements: names })
         for (const name of names)
-          Object.assign(table.named(name), { state: "sent", exposed: true, carrier: nonce })
+          Object.assign(table.named(name), {
+            state: "sent",
+            exposed: true,
+            carrier: nonce,
+            wasCarried: true
+          })
         return
       }
       case "settle": {
@@ -285,9 +316,12 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
             return { requestId, failed: [Make.failed(Number(index))] }
           })
         )
-        for (const name of names)
-          if (table.named(name).state === "ready" && !table.answered.has(name.split("/")[0] ?? ""))
-            table.named(name).state = "failed"
+        for (const name of names) {
+          const element = table.named(name)
+          if (table.answered.has(name.split("/")[0] ?? "")) continue
+          if (element.state === "ready") element.state = "failed"
+          if (element.state === "sent") element.noted = true
+        }
         return
       }
       case "publish": {
@@ -307,7 +341,9 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
         const isFinal = table.answered.has(requestId)
         const hasLeft = yield* Effect.map(
           journal.requests([requestId]),
-          ([record]) => (record?.signed.length ?? 0) > 0
+          ([record]) =>
+            (record?.signed.length ?? 0) > 0 ||
+            own.some(([, { state }]) => state !== "ready" && state !== "failed")
         )
         const result = yield* journal.cancel(requestId, {
           code: "request_cancelled",
@@ -320,6 +356,77 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
         for (const [, element] of own)
           if (element.state === "ready" && !element.exposed && versionsOf(element).length === 0)
             element.state = "failed"
+        return
+      }
+      case "handOver": {
+        const own = table.in("ready").filter((name) => !table.named(name).wasCarried)
+        const names = pick(own, rank, count)
+        const handed = names.map((name) => ({
+          opId: ids.get(name)?.opId ?? 0,
+          userOpHash: Make.word(table.named(name).hash),
+          signed: Hex.unsafe("0x5160")
+        }))
+        const handover = { node: Make.node(), since: 1n, ops: [...handed, ...table.strays(count)] }
+        const given = new Set(handed.map(({ opId }) => opId))
+        expect(new Set(yield* journal.handOver(lane, handover))).toEqual(given)
+        for (const name of names)
+          Object.assign(table.named(name), { state: "sent", exposed: true, watched: "handed", noted: false })
+        return
+      }
+      case "takeBack": {
+        const isDead = rank % 2 === 0
+        const names = pick([...table.elements.keys()], rank, count)
+        const elements = names.map((name) => {
+          const [requestId = "", index] = name.split("/")
+          return { requestId, index: Number(index) }
+        })
+        yield* journal.takeBack(lane, elements, isDead)
+        for (const name of names) {
+          const element = table.named(name)
+          if (element.state !== "sent" || element.watched !== "handed") continue
+          const state = isDead && element.noted ? "failed" : "ready"
+          Object.assign(element, { state, exposed: !isDead, watched: null })
+        }
+        return
+      }
+      case "land": {
+        const open = table.in("ready", "sent").filter((name) => table.named(name).carrier === null)
+        const names = pick(open, rank, count)
+        yield* journal.recordInclusions(
+          lane.signer,
+          lane.chainId,
+          names.map((name) => Make.landed(Make.word(table.named(name).hash), 1n)),
+          Make.node()
+        )
+        for (const name of names) {
+          const element = table.named(name)
+          Object.assign(element, { state: "included", watched: element.watched ?? "found" })
+        }
+        return
+      }
+      case "deepen": {
+        const names = pick(table.watched("included"), rank, count)
+        yield* journal.finaliseInclusions(
+          lane.signer,
+          lane.chainId,
+          names.map((name) => Make.deep(Make.word(table.named(name).hash)))
+        )
+        for (const name of names) Object.assign(table.named(name), { state: "final", watched: null })
+        return
+      }
+      case "vanish": {
+        const names = pick(table.watched("included"), rank, count)
+        yield* journal.revertInclusions(
+          lane.signer,
+          lane.chainId,
+          names.map((name) => Make.word(table.named(name).hash))
+        )
+        for (const name of names) {
+          const element = table.named(name)
+          table.answered.delete(name.split("/")[0] ?? "")
+          if (element.watched === "handed") element.state = "sent"
+          else Object.assign(element, { state: "ready", exposed: true, watched: null })
+        }
         return
       }
       case "replace": {
@@ -370,6 +477,14 @@ const compare = (journal: Journals.Methods, table: Table) =>
       const op = yield* journal.findOp(Make.alice, Make.chainId, Make.word(element.hash))
       expect([name, op?.state]).toEqual([name, stored[element.state]])
     }
+    const watched = yield* journal.remoteSubmissions
+    expect(new Set(watched.map(({ userOpHash }) => userOpHash))).toEqual(
+      new Set(
+        [...table.watched("sent"), ...table.watched("included")].map((name) =>
+          Make.word(table.named(name).hash)
+        )
+      )
+    )
     const open = yield* journal.inFlight(lane)
     expect(open.map(({ nonce, state }) => [Number(nonce), state])).toEqual(
       table.carriers.flatMap(({ state }, nonce) =>

@@ -16,6 +16,7 @@ import {
 } from "../../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import * as Holding from "../../ports/journal/Holding.js"
+import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -121,6 +122,12 @@ export const make = (options: {
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
 
+    /** Another process has the lane: it watches the op from now on. Should the lane come back, the journal tells of the op. */
+    const asOwner = <E>(entry: Entry, step: Effect.Effect<void, E>): Effect.Effect<void, E> =>
+      Effect.catchCause(step, (cause) =>
+        isFenced(cause) ? Effect.sync(() => drop(entry)) : Effect.failCause(cause)
+      )
+
     /** The entry is among those of its node, which are looked after as long as there are any. */
     const attach = (entry: Entry) =>
       Effect.gen(function* () {
@@ -182,7 +189,7 @@ export const make = (options: {
         const trouble = troubleOf("an op at a remote bundler is left as it is", entry.chain, entry)
         return Effect.asVoid(
           Effect.forkIn(
-            troubles.tolerate(trouble, work).pipe(
+            troubles.tolerate(trouble, asOwner(entry, work)).pipe(
               Effect.ensuring(
                 Effect.sync(() => {
                   entry.busy = false
@@ -200,7 +207,7 @@ export const make = (options: {
       Effect.annotateLogs(
         troubles.tolerate(
           troubleOf("a look at an op at a remote bundler failed and is repeated", entry.chain, entry),
-          step
+          asOwner(entry, step)
         ),
         { userOpHash: entry.submission.userOpHash }
       )

@@ -62,7 +62,7 @@ const world = (
     const taken: Array<Hex.Bytes32> = []
     const woken: Array<string> = []
     /** The journal fails at what it is to record next, that often. */
-    const outage = { left: 0 }
+    const outage = { left: 0, isFenced: false }
     const tell = (what: string) =>
       Effect.sync((): ReadonlyArray<string> => {
         told.push(what)
@@ -71,7 +71,9 @@ const world = (
     const remoteOpJournal = {
       recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
         outage.left-- > 0
-          ? Effect.fail(new JournalError({ message: "away" }))
+          ? Effect.fail(
+              new JournalError({ message: "away", ...(outage.isFenced && { isFenced: true as const }) })
+            )
           : tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
       recordTaken: (_: unknown, __: unknown, hashes: ReadonlyArray<Hex.Bytes32>) =>
         Effect.sync(() => void taken.push(...hashes)),
@@ -216,6 +218,16 @@ describe("an op at a remote bundler", () => {
     yield* watch
     yield* mine(60)
     yield* pass(round, forGood)
+  })
+
+  test("is watched no more here once another process has its lane", function* () {
+    const { chain, mine, outage, pass, remoteOps, watch } = yield* world()
+    Object.assign(outage, { left: 1, isFenced: true })
+    const { submission } = yield* watch
+    yield* mine(5)
+    chain.land(hash, 1n)
+    yield* pass("1 minute")
+    expect(remoteOps.isWatched(submission)).toBe(false)
   })
 
   test("is not recorded before it has its confirmations", function* () {
