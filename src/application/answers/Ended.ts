@@ -22,6 +22,8 @@ export interface Ended {
   readonly existing: ReadonlySet<number>
   /** The transactions that concern it, each once. */
   readonly txHashes: ReadonlyArray<Bytes32>
+  /** What its endpoint has kept for itself. */
+  readonly note: string | null
 }
 
 const landedOf = ({ returned, revertData, state, success, txHash, userOpHash }: OpRecord): Landed | null =>
@@ -51,6 +53,7 @@ export const of = ({
     landed,
     failed,
     existing,
+    note,
     txHashes: [...new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])]
   }
 }

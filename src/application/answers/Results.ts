@@ -9,12 +9,18 @@ import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { Decoding } from "../request/Decoding.js"
 import { dependencyFailed, refuseAll, revertDataOf } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
-import type { Created, CreatedAccount, Executed, OperationResult } from "../request/TransactionResult.js"
+import type {
+  Created,
+  CreatedAccount,
+  Executed,
+  OperationResult,
+  Unstuck
+} from "../request/TransactionResult.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { Ended } from "./Ended.js"
 
 /** What has become of a request of which nothing is left to be done. */
-export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed"> {
+export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed" | "note"> {
   /** Of the transactions that concern the request, oldest first; of their logs those of its own ops. */
   readonly receipts: ReadonlyArray<Receipt>
 }
@@ -22,7 +28,7 @@ export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed"> 
 /** Of an op on the chain that returned nothing: only a trace would tell. */
 const silent = "reverted without a reason, or ran out of gas"
 
-type Executions = Omit<Outcomes, "existing">
+type Executions = Omit<Outcomes, "existing" | "note">
 
 /** The fields that every transaction result shares. All empty when nothing was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
@@ -136,3 +142,16 @@ export const created = (
       ...(yield* transactionFields(receipts, decoding))
     }
   })
+
+/** The answer of `/unstuck`: what became of the first of what was replaced. */
+export const unstuck = (
+  receipt: Receipt | null,
+  told: Pick<Unstuck, "replaced" | "unknown">,
+  decoding: Decoding
+): Effect.Effect<Unstuck> =>
+  Effect.map(transactionFields(receipt === null ? [] : [receipt], decoding), (fields) => ({
+    ...fields,
+    ...told,
+    status: receipt === null ? 2 : receipt.success ? 1 : 0,
+    returnData: []
+  }))

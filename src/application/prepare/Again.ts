@@ -94,7 +94,8 @@ const ofKind = (
     case "creation":
       return Creation.prepare({ ...input, batches: only(batches, isCreation) })
     case "direct":
-      return Effect.die(new Error("a transaction of the signer's own is in a context of ops"))
+    case "repricing":
+      return Effect.die(new Error("what the signer does by itself is in a context of ops"))
   }
 }
 

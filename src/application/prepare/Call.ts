@@ -63,7 +63,13 @@ export interface DirectCall extends Element {
   readonly data: Hex
 }
 
-export type Call = OpCall | GivenCall | CreationCall | DirectCall
+/** Transactions of the signer that wait are priced anew; `fillUnknown`: those that the service did not send give way too. */
+export interface RepricingCall extends Element {
+  readonly kind: "repricing"
+  readonly fillUnknown: boolean
+}
+
+export type Call = OpCall | GivenCall | CreationCall | DirectCall | RepricingCall
 
 const windowOf = ({
   validAfter = 0,
@@ -162,6 +168,18 @@ export const ofTransaction = (
   to,
   value,
   data,
+  window: null,
+  dependsOn: null
+})
+
+/** Of `/unstuck`: its wallet is the signer. */
+export const ofRepricing = (requestId: string, signer: Address, fillUnknown: boolean): RepricingCall => ({
+  requestId,
+  index: 0,
+  kind: "repricing",
+  wallet: signer,
+  custody: 0,
+  fillUnknown,
   window: null,
   dependsOn: null
 })

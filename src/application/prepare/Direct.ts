@@ -36,9 +36,18 @@ const pathOf = ({ code }: ElementFailure): string => {
   return code === "insufficient_funds" || code === "signer_unavailable" ? "settings.signer" : ""
 }
 
-/** 422 that says why the transaction is not sent, in its element too, as the other writes do. */
-export const failureOf = (failure: ElementFailure): Failure => {
+/** 422 that says what keeps a request of the signer's own from being done. */
+export const refusalOf = (
+  failure: ElementFailure,
+  extra: Readonly<Record<string, unknown>> = {}
+): Failure => {
   const { code, figures, message } = failure
+  return unprocessable(code, [{ path: pathOf(failure), message, ...figures }], { extra })
+}
+
+/** The same of a transaction that is not sent, in its element too, as the other writes do. */
+export const failureOf = (failure: ElementFailure): Failure => {
+  const { message } = failure
   const element = {
     userOpHash: null,
     success: false,
@@ -47,9 +56,7 @@ export const failureOf = (failure: ElementFailure): Failure => {
     txHash: null,
     ...revertDataOf(failure)
   }
-  return unprocessable(code, [{ path: pathOf(failure), message, ...figures }], {
-    extra: { returnData: [{ "0": element }] }
-  })
+  return refusalOf(failure, { returnData: [{ "0": element }] })
 }
 
 /** Fails when the signer has not so many wei, whatever else is on its way. */

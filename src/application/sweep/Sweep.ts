@@ -10,7 +10,7 @@ import { LaneClaims } from "../lanes/requests/LaneClaims.js"
 import { Requests } from "../lanes/requests/Requests.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
-import * as Lanes from "../lanes/worker/Lanes.js"
+import * as Record from "../lanes/worker/Record.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../ports/clock/ClockTrust.js"
@@ -93,7 +93,7 @@ const sweepLane = (work: LaneWork, { recovery, signed, taken, troubles }: Sweepi
     for (const transaction of work.hasTransactions ? yield* transactionJournal.inFlight(lane) : [])
       yield* taken.past(
         `transaction ${lane.chainId}:${lane.signer}:${transaction.nonce}`,
-        TakeUp.watch(Lanes.recordOf(transaction))
+        TakeUp.watch(Record.recordOf(transaction))
       )
     // Told also when it is well: what stood in the way before counts no more.
     const key = canSign ? Effect.void : Obstacles.of("its key is not configured: its requests wait for it")

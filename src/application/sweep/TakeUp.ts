@@ -19,7 +19,6 @@ import type { Failure } from "../request/Failure.js"
 import * as ExecuteEncoded from "../usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../usecases/operations/ExecuteOperations.js"
 import * as ExecutePasskey from "../usecases/operations/ExecutePasskey.js"
-import * as Unstuck from "../usecases/operations/Unstuck.js"
 import * as CreateWallets from "../usecases/wallets/CreateWallets.js"
 import * as Obstacles from "./Obstacles.js"
 
@@ -33,7 +32,6 @@ export type Requirements =
   | ExecuteEncoded.Requirements
   | ExecuteOperations.Requirements
   | ExecutePasskey.Requirements
-  | Unstuck.Requirements
 
 type Resume = (caller: Caller, body: string) => Effect.Effect<void, unknown, Requirements>
 
@@ -50,8 +48,7 @@ const endpoints: ReadonlyMap<string, Resume> = new Map([
   resumable(CreateWallets),
   resumable(ExecuteOperations),
   resumable(ExecuteEncoded),
-  resumable(ExecutePasskey),
-  resumable(Unstuck)
+  resumable(ExecutePasskey)
 ])
 
 export const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({

@@ -16,6 +16,7 @@ import * as ExecuteOperations from "./operations/ExecuteOperations.js"
 import * as ExecutePasskey from "./operations/ExecutePasskey.js"
 import * as Offers from "./operations/Offers.js"
 import * as TransactSigner from "./operations/TransactSigner.js"
+import * as Unstuck from "./operations/Unstuck.js"
 import * as CreateWallets from "./wallets/CreateWallets.js"
 
 /** Accepted requests, read again from the bodies that the journal keeps, as their endpoints read them when they came. */
@@ -67,6 +68,8 @@ const offerFrom = (
       }
       case TransactSigner.kind.endpoint:
         return yield* Offers.transact(caller, yield* decode(TransactSigner.Request, body), body)
+      case Unstuck.kind.endpoint:
+        return yield* Offers.unstuck(caller, yield* decode(Unstuck.Request, body), body)
       default:
         return yield* Effect.fail(unreadable)
     }

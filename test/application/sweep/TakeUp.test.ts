@@ -16,7 +16,7 @@ import * as ServiceSubmission from "../../../src/application/prepare/ServiceEoa.
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Obstacle } from "../../../src/application/sweep/Obstacles.js"
 import * as TakeUp from "../../../src/application/sweep/TakeUp.js"
-import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Log from "../../support/Log.js"
@@ -30,9 +30,10 @@ const accepted = {
   requestId: "r",
   accountId: Make.bob,
   lane: Make.lane,
-  endpoint: Unstuck.kind.endpoint,
+  endpoint: ExecuteOperations.kind.endpoint,
   body: JSON.stringify({
-    settings: { signer: { clientId: "key", versionId: "1" } }
+    operations: [],
+    settings: { entryPoint: Make.entryPoint, signer: { clientId: "key", versionId: "1" } }
   }),
   outcome: null
 }

@@ -173,7 +173,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.overdue(lane, 4_000, 9)).toEqual([])
         yield* TestClock.adjust("5 seconds")
         expect(yield* journal.unopened(lane, 9)).toMatchObject([{ requestId: "r1", unopened: 3 }])
-        expect(yield* journal.unopened(lane, 9, Make.bob)).toEqual([])
+        expect(yield* journal.unopened(lane, 9, "/unstuck")).toEqual([])
         const slice = MakeOps.opening("r1", [op({ index: 1, nonceKey: 1n, userOpHash: Make.word(2) })], {
           failed: [Make.failed(2)]
         })

@@ -223,36 +223,46 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
 })
 
 it.each([
+  ["has noted what it replaces", { step: "note", moment: "after" }],
+  ["is about to have its new bytes stored", { step: "replace", moment: "before" }],
   ["has its new bytes stored and not sent", { step: "replace", moment: "after" }],
-  ["has its transaction mined and not settled", { step: "settle", moment: "before" }]
+  ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
+  ["is about to be at its end", { step: "fail", moment: "before" }],
+  ["is at its end", { step: "fail", moment: "after" }]
 ] as const)("/unstuck tells of what it replaced when the power fails once it %s", async (_, spot) => {
   const { rpc, signer } = stack.settings
   const [caller, waiting] = [stack.caller(), stack.caller()]
   const database = stack.database()
   const power = Power.make(spot)
   const first = stack.begin({ database, ...power.life })
-  const newest = async () => (await stack.requestOf(first, waiting.requestId))?.txHashes[0]
+  const newest = async (life: Parameters<typeof stack.requestOf>[0] = first) =>
+    (await stack.requestOf(life, waiting.requestId))?.txHashes[0]
+  const isMined = spot.step === "settle" || spot.step === "fail"
   await stack.automine(false)
-  first.runFork(stack.execute([stack.hit("one", hashOf(`stuck ${spot.step}`))], {}, waiting))
+  const id = hashOf(`stuck ${spot.step} ${spot.moment}`)
+  first.runFork(stack.execute([stack.hit("one", id)], {}, waiting))
   await stack.pooled(1)
   const old = await newest()
   first.runFork(Unstuck.run(caller, { settings: { rpc, signer } }))
-  if (spot.step === "settle") {
-    await expect.poll(newest, { timeout: 10_000 }).not.toBe(old)
+  if (isMined) {
+    await expect.poll(() => newest(), { timeout: 10_000 }).not.toBe(old)
     await stack.mine()
   }
   await power.failed
   await first.dispose()
-  await stack.automine(true)
   await stack.living({ database }, async (runtime) => {
+    await expect.poll(() => newest(runtime), { timeout: 10_000 }).not.toBe(old)
+    await stack.automine(true)
+    await stack.mine()
     const { answer } = await stack.answerOf(runtime, caller.requestId)
     expect(answer).toMatchObject({ status: 1, unknown: [], replaced: [{ oldTxHash: old }] })
     // Bytes that were stored and not sent may come too late for those before them.
     const { newTxHash } = answer.replaced[0]
     expect(newTxHash).not.toBe(old)
-    expect(spot.step === "settle" ? [newTxHash] : [old, newTxHash]).toContain(answer.txHash)
+    expect(isMined ? [newTxHash] : [old, newTxHash]).toContain(answer.txHash)
     expect(answer.logs.length).toBeGreaterThan(0)
     expect((await stack.provider.getTransactionReceipt(answer.txHash))?.status).toBe(1)
+    expect(await stack.counts(id)).toEqual([1])
   })
 })
 

@@ -292,6 +292,7 @@ export const make = (
 
     const preparing: Preparing = {
       contextOf: ({ contextDigest }) => Effect.succeed(contextDigest === "direct" ? direct : context),
+      repricingOf: () => Effect.die(new Error("nothing is priced anew")),
       anew: (_, ops) =>
         Effect.sync(
           () =>
@@ -396,8 +397,11 @@ export const make = (
       },
       laneJournal: { takeOver: () => Effect.void },
       requestJournal: {
-        unopened: (_, limit) =>
+        requests: () => Effect.succeed([]),
+        note: () => Effect.void,
+        unopened: (_, limit, endpoint) =>
           Effect.gen(function* () {
+            if (endpoint !== undefined) return []
             asked += 1
             const due = yield* Effect.filter([...unopened], ([, request]) => isDue(request))
             return due.slice(0, limit).map(([requestId, { left }]) => ({

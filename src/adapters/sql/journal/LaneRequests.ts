@@ -31,12 +31,12 @@ interface UnopenedRow {
   readonly accepted_at: number | string
 }
 
-export const unopened: Method<"unopened"> = (store) => (lane, limit, accountId) =>
+export const unopened: Method<"unopened"> = (store) => (lane, limit, endpoint) =>
   store.query(
     Effect.gen(function* () {
       const { sql } = store
       const now = yield* Clock.currentTimeMillis
-      const own = accountId === undefined ? sql.literal("") : sql`and account_id = ${accountId}`
+      const own = endpoint === undefined ? sql.literal("") : sql`and endpoint = ${endpoint}`
       const rows = yield* sql<UnopenedRow>`
         select request_id, account_id, endpoint, context, coalesce(unopened, elements) as unopened, accepted_at
         from requests

@@ -407,9 +407,12 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
         .filter((it) => it.requestId === requestId)
         .flatMap(({ failed }) => failed)
         .filter(({ index }) => rows.get(nameOf({ requestId, index }))?.state !== "settled")
-      const opened = news.filter(({ index }) => !rows.has(nameOf({ requestId, index })) && !known.has(index))
+      const done = told.filter((it) => it.requestId === requestId).flatMap((it) => it.done ?? [])
+      const opened = [...news.map(({ index }) => index), ...done].filter(
+        (index) => !rows.has(nameOf({ requestId, index })) && !known.has(index)
+      )
       yield* Requests.writeFailed(store, requestId, Requests.merged(before, news))
-      const left = row.unopened === null ? 0 : row.unopened - new Set(opened.map(({ index }) => index)).size
+      const left = row.unopened === null ? 0 : row.unopened - new Set(opened).size
       if (row.unopened !== null && left !== row.unopened)
         yield* sql`update requests set unopened = ${Math.max(0, left)} where request_id = ${requestId}`
     }

@@ -92,7 +92,10 @@ export interface Dependencies {
   readonly known: Known
   readonly expiry: Expiry
   readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
-  readonly requestJournal: Pick<RequestJournal["Service"], "nextDue" | "openElements" | "unopened">
+  readonly requestJournal: Pick<
+    RequestJournal["Service"],
+    "nextDue" | "note" | "openElements" | "requests" | "unopened"
+  >
   readonly claims: Pick<LaneClaims, "holding" | "take">
   readonly inFlight: InFlight
   readonly monitor: Pick<TransactionMonitor, "leave" | "watch">
@@ -164,6 +167,9 @@ export interface State {
   readonly fresh: Set<string>
   /** The EOA's nonce at the latest block, as far as it was told. */
   latest: bigint
+  /** Requests that price its waiting transactions anew, and whether the journal may have others. */
+  readonly repricings: Set<string>
+  mayReprice: boolean
   /** All nonces below are known; null: that was not asked yet. */
   knownTo: bigint | null
   /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */

@@ -11,7 +11,6 @@ import { ClockTrust } from "../../ports/clock/ClockTrust.js"
 import { JournalError } from "../../ports/journal/JournalError.js"
 import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
-import type { Transaction } from "../../ports/journal/Records.js"
 import { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
@@ -76,17 +75,6 @@ export interface Options {
 
 /** Gas of a transfer to an account without code. */
 const transferGas = 21_000n
-
-/** A transaction as the monitor follows it. Its ops name their nonce keys, of which one transaction at a time is in flight. */
-export const recordOf = ({ ops, versions, ...rest }: Transaction): TransactionRecord => ({
-  ...rest,
-  versions,
-  signedAt: versions.at(-1)?.signedAt ?? 0,
-  ops: ops.flatMap(({ entryPoint, nonceKey, userOpHash, ...op }) =>
-    entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash, key: nonceKey }]
-  ),
-  direct: ops.find(({ entryPoint }) => entryPoint === "direct")?.requestId ?? null
-})
 
 /** How the monitor prices transactions anew, and fills nonces that nobody used: by the records of the worker. */
 const pricing = (transactionJournal: TransactionJournal["Service"]): NonceManager.NonceManager => ({
@@ -211,7 +199,7 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
           open,
           (transaction) =>
             Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) => {
-              const record = recordOf(transaction)
+              const record = Record.recordOf(transaction)
               return profile === null || monitor.isWatched(record)
                 ? Effect.void
                 : monitor.watch({ profile, record })

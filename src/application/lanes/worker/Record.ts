@@ -9,7 +9,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import { AuditLogError, withheld } from "../../ports/AuditLog.js"
 import { JournalError } from "../../ports/journal/JournalError.js"
-import type { OpId, RecordResult } from "../../ports/journal/Records.js"
+import type { Transaction as Carrier, OpId, RecordResult } from "../../ports/journal/Records.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type {
   Lane,
@@ -53,6 +53,17 @@ export interface Payload {
 export type Recorded =
   | { readonly _tag: "recorded"; readonly record: TransactionRecord }
   | Exclude<RecordResult, { readonly _tag: "recorded" }>
+
+/** A transaction as the monitor follows it. Its ops name their nonce keys, of which one transaction at a time is in flight. */
+export const recordOf = ({ ops, versions, ...rest }: Carrier): TransactionRecord => ({
+  ...rest,
+  versions,
+  signedAt: versions.at(-1)?.signedAt ?? 0,
+  ops: ops.flatMap(({ entryPoint, nonceKey, userOpHash, ...op }) =>
+    entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash, key: nonceKey }]
+  ),
+  direct: ops.find(({ entryPoint }) => entryPoint === "direct")?.requestId ?? null
+})
 
 type Journal = Pick<TransactionJournal["Service"], "inFlight" | "nextNonce" | "record" | "replace">
 

@@ -169,7 +169,10 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
       chainNonce: nonces.next,
       balance
     })
-  })
+  }).pipe(
+    // What the audit log keeps of it is kept for its request.
+    Effect.annotateLogs({ requestId: op.requestId, endpoint: op.op.endpoint })
+  )
 
 /** The ops do not give the service's EOA back what the transaction costs: nobody goes at the expense of others. */
 const leaveUnpaid = (

@@ -19,6 +19,7 @@ import {
   whole
 } from "./LaneState.js"
 import * as Open from "./prepare/Open.js"
+import * as Reprice from "./Reprice.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import * as Context from "./rules/Context.js"
@@ -35,7 +36,7 @@ import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from 
  *
  * 1. It holds the lane by its claim; what another process does of it meanwhile fails.
  * 2. It reads the oldest ready ops of the journal, two bundles at most.
- * 3. It opens elements of requests that are accepted unopened, of an account that has less than a bundle ready.
+ * 3. It prices waiting transactions anew, where a request asks for it, and opens elements of requests that are accepted unopened, of an account that has less than a bundle ready.
  * 4. It chooses those that go together, and prepares again what has become stale.
  * 5. It signs, and tries the transaction on the latest block.
  * 6. It signs the transaction, records it, and gives it to the monitor, which follows it to its end.
@@ -79,6 +80,7 @@ const takeOver = (work: Work) =>
     state.examined.clear()
     state.knownTo = null
     state.opensAt = 0
+    state.mayReprice = true
   })
 
 /** Of the EOA that accounts share, each has its part of what is read: none waits behind the backlog of another one. */
@@ -140,6 +142,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     yield* HandOver.hear(work)
     if (Queue.isLow(state.queue)) yield* refill(work)
     const now = yield* MonotonicTime.millis
+    yield* Reprice.turn(work, now)
     const due = yield* Open.due(work, now)
     const waiting = (): Next => ({ at: Open.nextAt(state, due, now) })
     if (state.queue.ops.length === 0 && due === null) return waiting()
@@ -311,6 +314,8 @@ export const make = (dependencies: Dependencies): Worker => {
     reconcile: Reconcile.clear,
     expiresAt: 0,
     opensAt: null,
+    repricings: new Set(),
+    mayReprice: false,
     fresh: new Set(),
     latest: 0n,
     knownTo: null,
@@ -334,7 +339,10 @@ export const make = (dependencies: Dependencies): Worker => {
   const wake = (lane: Lane, hasUnopened = false): Effect.Effect<void> =>
     Effect.suspend(() => {
       const state = workers.get(nameOf(lane)) ?? stateOf(lane)
-      if (hasUnopened) state.opensAt = 0
+      if (hasUnopened) {
+        state.opensAt = 0
+        state.mayReprice = true
+      }
       workers.set(nameOf(lane), state)
       state.queue = { ...state.queue, hasMore: true }
       return rouse(state)

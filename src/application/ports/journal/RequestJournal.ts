@@ -66,13 +66,13 @@ export class RequestJournal extends Context.Service<
       opening: Records.Opening
     ) => Effect.Effect<Records.AcceptanceResult, JournalError>
     /**
-     * The oldest requests of the lane that have unopened elements and are due, not held and not cancelled; of that account only
+     * The oldest requests of the lane that have unopened elements and are due, not held and not cancelled; of that endpoint only
      * where one is named.
      */
     readonly unopened: (
       lane: Lane,
       limit: number,
-      accountId?: AccountId
+      endpoint?: string
     ) => Effect.Effect<ReadonlyArray<Records.Unopened>, JournalError>
     /** When the first of the lane's requests that wait for a time is due, Unix milliseconds; null: none waits. */
     readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>

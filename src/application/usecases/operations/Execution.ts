@@ -45,6 +45,7 @@ import * as Bodies from "../Bodies.js"
 import type * as Offers from "./Offers.js"
 import { Submissions } from "./Submissions.js"
 import * as TransactSigner from "./TransactSigner.js"
+import * as Unstuck from "./Unstuck.js"
 
 /**
  * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
@@ -60,8 +61,9 @@ const most = 8_192
 /** A receipt that takes longer is asked for again later, milliseconds. */
 const receiptMillis = 3_000
 
-/** Whose open requests of earlier versions are taken over: they have ops as soon as their lane is claimed. */
-const isDirect = (endpoint: string): boolean => endpoint === TransactSigner.kind.endpoint
+/** Whose open requests of earlier versions the workers take over. */
+const isTakenOver = (endpoint: string): boolean =>
+  endpoint === TransactSigner.kind.endpoint || endpoint === Unstuck.kind.endpoint
 
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
 
@@ -104,7 +106,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         const unknown = requestIds.filter((requestId) => taken.get(requestId) === undefined)
         if (unknown.length > 0)
           for (const { contextDigest, endpoint, requestId } of yield* requestJournal.bodies(unknown))
-            taken.set(requestId, contextDigest !== null || isDirect(endpoint))
+            taken.set(requestId, contextDigest !== null || isTakenOver(endpoint))
         return new Set(requestIds.filter((requestId) => taken.get(requestId) === true))
       })
 
@@ -193,14 +195,14 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         ...opJournal,
         ready: (lane, limit, which) =>
           Effect.map(opJournal.ready(lane, limit, which), (ops) =>
-            ops.filter(({ contextDigest, endpoint }) => contextDigest !== null || isDirect(endpoint))
+            ops.filter(({ contextDigest, endpoint }) => contextDigest !== null || isTakenOver(endpoint))
           )
       }),
       Effect.provideService(RequestJournal, {
         ...requestJournal,
-        unopened: (lane, limit, accountId) =>
-          Effect.map(requestJournal.unopened(lane, limit, accountId), (rows) =>
-            rows.filter(({ contextDigest }) => contextDigest !== null)
+        unopened: (lane, limit, only) =>
+          Effect.map(requestJournal.unopened(lane, limit, only), (rows) =>
+            rows.filter(({ contextDigest, endpoint }) => contextDigest !== null || isTakenOver(endpoint))
           ),
         cancel: (requestId, cancellation) =>
           requestJournal.cancel(requestId, { ...cancellation, onlyUnnoted: true })
@@ -232,12 +234,14 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       )
     )
 
-    const wait = <A>({ list, read }: Offers.Offered<A>, requestId: string, millis: number) =>
+    const wait = <A>({ list, read, sent }: Offers.Offered<A>, requestId: string, millis: number) =>
       Effect.gen(function* () {
         const outcome = yield* waiters.wait(requestId, millis)
         if (outcome !== null) return yield* read(outcome)
         const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
-        return yield* Effect.fail(RequestWork.outcomeUnknown(requestId, record, [], list))
+        return yield* Effect.fail(
+          RequestWork.outcomeUnknown(requestId, record, sent(record?.note ?? null), list)
+        )
       })
 
     /** Of a request of which nothing was accepted. */
@@ -275,7 +279,13 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         )
         if (answer._tag === "refused") {
           const { existing, failed } = answer
-          const nothing = { landed: new Map(), failed, existing: new Set(existing), txHashes: [] }
+          const nothing = {
+            landed: new Map(),
+            failed,
+            existing: new Set(existing),
+            txHashes: [],
+            note: null
+          }
           return yield* offer.answer(yield* doneBefore(offer, nothing))
         }
         const known = answer.isKnown

@@ -9,6 +9,7 @@ import type { Final } from "../../answers/Waiters.js"
 import * as Connection from "../../chain/Connection.js"
 import type { Offer } from "../../intake/Intake.js"
 import * as Keys from "../../keys/Keys.js"
+import * as Reprice from "../../lanes/worker/Reprice.js"
 import * as Funding from "../../pay/Funding.js"
 import type { Payers } from "../../pay/Payers.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
@@ -33,7 +34,7 @@ import * as Decoding from "../../request/Decoding.js"
 import { type ElementList, elementFailure } from "../../request/Elements.js"
 import { type Failure, invalid, type Unprocessable } from "../../request/Failure.js"
 import type { ForOps, ForSigner, ForSubmission } from "../../request/Settings.js"
-import { Created, Executed } from "../../request/TransactionResult.js"
+import { Created, Executed, Unstuck } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
 /** What requests ask for, as intake takes it: everything that a request can be wrong about by itself ends here. */
@@ -47,6 +48,8 @@ export interface Offered<A> extends Offer {
   readonly final: (outcomes: Results.Outcomes) => Effect.Effect<Final>
   /** A stored answer of it. */
   readonly read: (outcome: string) => Effect.Effect<A, Failure>
+  /** Transactions of its that the journal does not count to it, by its note. */
+  readonly sent: (note: string | null) => ReadonlyArray<Hex.Bytes32>
 }
 
 const offered = <A, I>(
@@ -69,7 +72,8 @@ const offered = <A, I>(
       }),
     // What was just encoded need not be decoded.
     read: (outcome) =>
-      made?.outcome === outcome ? Effect.fromResult(made.result) : Answer.decode(Response, outcome)
+      made?.outcome === outcome ? Effect.fromResult(made.result) : Answer.decode(Response, outcome),
+    sent: () => []
   }
 }
 
@@ -353,4 +357,68 @@ export const transact = (
           }
         })
     )
+  })
+
+/** An offer of `/unstuck`. */
+export interface Repricing extends Offered<Unstuck> {
+  readonly context: OpContext.Direct
+  readonly decoding: Decoding.Decoding
+}
+
+/** Other prices of the signer's transactions that wait. */
+export const unstuck = (
+  caller: Caller,
+  { fillUnknown = false, settings }: { readonly fillUnknown?: boolean; readonly settings: ForSigner },
+  body: string
+): Effect.Effect<Repricing, Failure, AbiStore | ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const context = yield* OpContext.direct(caller, settings)
+    const { requestId } = caller
+    const calls = [Call.ofRepricing(requestId, context.submitter, fillUnknown)]
+    const { chain } = context.connection
+    const offer = offered(
+      {
+        requestId,
+        caller,
+        endpoint: Reprice.endpoint,
+        context,
+        calls,
+        body,
+        revert: decoding.revert,
+        mayWait: false
+      },
+      Unstuck,
+      "operations",
+      ({ failed, note }) =>
+        Effect.gen(function* () {
+          const failure = failed.get(0)
+          if (failure !== undefined) return yield* Effect.fail(Direct.refusalOf(failure))
+          const { replaced = [], txHash = null, unknown = [] } = Reprice.planOf(note) ?? {}
+          const receipt =
+            txHash === null
+              ? null
+              : // It is in a block: a node that does not show it is asked again later.
+                yield* Effect.filterOrFail(
+                  Effect.orDie(chain.receipt(Hex.unsafe32(txHash))),
+                  (found) => found !== null
+                ).pipe(Effect.orDie)
+          const told = replaced.flatMap(
+            ({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) =>
+              maxFeePerGas === undefined || maxPriorityFeePerGas === undefined || newTxHash === undefined
+                ? []
+                : [{ nonce: Number(nonce), oldTxHash, newTxHash, maxFeePerGas, maxPriorityFeePerGas }]
+          )
+          return yield* Results.unstuck(receipt, { replaced: told, unknown }, decoding)
+        })
+    )
+    return {
+      ...offer,
+      context,
+      decoding,
+      sent: (note) =>
+        (Reprice.planOf(note)?.replaced ?? []).flatMap(({ newTxHash }) =>
+          newTxHash === undefined ? [] : [Hex.unsafe32(newTxHash)]
+        )
+    }
   })

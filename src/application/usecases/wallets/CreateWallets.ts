@@ -324,7 +324,7 @@ const work = (
 
     return yield* Results.created(
       wanted.map(({ account: { salt }, index, wallet }) => ({ index, salt, wallet })),
-      { ...outcomes, existing },
+      { ...outcomes, existing, note: null },
       decoding
     )
   })

@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import type { Unopened } from "../../../ports/journal/Records.js"
 import * as Slices from "../../../prepare/ops/Slices.js"
 import { pause, requestKey, requestKeys, type State, type Work, whole } from "../LaneState.js"
+import * as Reprice from "../Reprice.js"
 import { type Context, isRemote } from "../rules/Context.js"
 import * as Pauses from "../rules/Pauses.js"
 import * as Queue from "../rules/Queue.js"
@@ -76,7 +77,10 @@ export const due = (work: Work, now: number) =>
     const { preparing, requestJournal, state } = work
     if (state.opensAt === null || now < state.opensAt || Pauses.isPaused(state.pauses, whole, now))
       return null
-    const rows = yield* requestJournal.unopened(state.lane, page)
+    const rows = (yield* requestJournal.unopened(state.lane, page)).filter(
+      // Those are the worker's by themselves.
+      (row) => row.endpoint !== Reprice.endpoint
+    )
     if (rows.length === 0) {
       const next = yield* requestJournal.nextDue(state.lane)
       const left = next === null ? null : next - (yield* Clock.currentTimeMillis)

@@ -343,6 +343,12 @@ export const make = ({
         Effect.flatMap(keysAnew(context as Known, ops), (keys) =>
           under(context, ops, ({ nonceKey, opId }) => ({ key: keys.get(opId) ?? nonceKey, sequence: null }))
         ),
+      repricingOf: (requestId, chainId) =>
+        Effect.flatMap(sourceOf(requestId, chainId), ({ calls: [call], context }) =>
+          call?.kind === "repricing" && context.kind === "direct"
+            ? Effect.succeed({ context, fillUnknown: call.fillUnknown })
+            : Effect.fail(obstacle("it asks for something else"))
+        ),
       open: (context, requests) => Effect.provideContext(open(context as Known, requests), services),
       revertOf: (op, data) =>
         Effect.match(sourceOf(op.requestId, op.space.chainId), {

@@ -76,6 +76,11 @@ export interface Preparing {
     context: Context,
     ops: ReadonlyArray<Op>
   ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
+  /** What a request that prices waiting transactions anew asks for. */
+  readonly repricingOf: (
+    requestId: string,
+    chainId: bigint
+  ) => Effect.Effect<{ readonly context: DirectContext; readonly fillUnknown: boolean }, Obstacle>
   /**
    * Elements of these requests that are due and have no ops yet, as ops under such nonces: as many as are prepared at once, and
    * none without what it depends on. By request; one that is missing has to wait for the others.
