@@ -14,6 +14,7 @@ import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
+import type { ElementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { InFlight } from "../InFlight.js"
 import type { Entry } from "../remote/RemoteInclusions.js"
@@ -38,8 +39,8 @@ export type Found =
   | { readonly _tag: "sequence"; readonly sequence: bigint }
   /** It is to be prepared again for what the chain has become. */
   | { readonly _tag: "stale" }
-  /** None of its versions can land any more, and none has: it needs another nonce. */
-  | { readonly _tag: "dead" }
+  /** None of its versions can land any more, and none has: it needs another nonce. `why`: what fails bytes that have no other. */
+  | { readonly _tag: "dead"; readonly why: ElementFailure }
   /** The same, in blocks that may be taken back. */
   | { readonly _tag: "waits" }
   /** Nothing of it explains the failure: it is the op's own. */

@@ -13,6 +13,8 @@ import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import * as Epochs from "../../prepare/wallets/Epochs.js"
+import { elementFailure } from "../../request/Elements.js"
 import type { Found } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
@@ -117,7 +119,9 @@ const ofUsedNonce = (
     const settled = Nonce.answered(
       yield* chain.call({ to: entryPoint, data: Nonce.question(op.wallet, op.key) }, undefined, settledTo)
     )
-    return settled !== null && settled > op.sequence ? { _tag: "dead" } : { _tag: "sequence", sequence: next }
+    return settled !== null && settled > op.sequence
+      ? { _tag: "dead", why: elementFailure("invalid_nonce") }
+      : { _tag: "sequence", sequence: next }
   })
 
 /** At settled depth the time is over in which a version of the op might have landed. */
@@ -141,13 +145,14 @@ const ofConfiguration = (
     const epoch = yield* WalletEpochs.at(chain, op.wallet, head)
     if (epoch === null || epoch === named) return { _tag: "nothing" }
     // What nobody has seen signed goes under the one in force at once.
-    if (!op.exposed) return { _tag: "dead" }
+    const dead: Found = { _tag: "dead", why: Epochs.changed(named, epoch) }
+    if (!op.exposed) return dead
     const settled = yield* WalletEpochs.at(
       chain,
       op.wallet,
       BigInts.max(head - BigInt(profile.settledDepth) + 1n, 0n)
     )
-    return settled !== null && settled !== named ? { _tag: "dead" } : { _tag: "waits" }
+    return settled !== null && settled !== named ? dead : { _tag: "waits" }
   })
 
 export const make =
@@ -171,7 +176,8 @@ export const make =
         })
       if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next)
       if (next < op.sequence) return { _tag: "sequence", sequence: next }
-      if (Bundle.mayLand(op) && (yield* isOverForGood(op, context))) return { _tag: "dead" }
+      if (Bundle.mayLand(op) && (yield* isOverForGood(op, context)))
+        return { _tag: "dead", why: elementFailure("window_passed") }
       if (op.creates) return code === Hex.empty ? { _tag: "nothing" } : { _tag: "stale" }
       return yield* ofConfiguration(op, context)
     }).pipe(Effect.mapError(chainFailure))

@@ -191,7 +191,7 @@ const leaveUnpaid = (
     const isAlone = components.size === 1
     const failed = new Map<OpId, ElementFailure>()
     for (const component of components)
-      if (stepOf(state, component, { _tag: "unpaid", isAlone, isEqual: gas !== null }) === "reject")
+      if (stepOf(state, component, { _tag: "unpaid", isAlone }) === "reject")
         for (const op of ops) if (componentOf(op) === component) failed.set(op.opId, failure)
     if (failed.size > 0) return yield* fail(work, failed)
     if (isAlone)

@@ -252,7 +252,11 @@ export const renumber = (work: Work, moved: Choose.Choice<Bundle.Held>["renumber
 const nonceLost = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
 
 /** Ops of which nothing can land any more get new nonces; bytes of their callers, which cannot have others, fail. */
-export const revive = (work: Work, dead: ReadonlyArray<Bundle.Held>) =>
+export const revive = (
+  work: Work,
+  dead: ReadonlyArray<Bundle.Held>,
+  whyOf: (op: Bundle.Held) => ElementFailure = () => nonceLost
+) =>
   Effect.gen(function* () {
     const { state } = work
     const now = yield* MonotonicTime.millis
@@ -262,12 +266,7 @@ export const revive = (work: Work, dead: ReadonlyArray<Bundle.Held>) =>
         dead.map(({ opId }) => opId),
         "its nonce is used, and what the journal has lost may land"
       )
-    const time = state.newest?.timestamp ?? 0
-    const lossOf = ({ prepared }: Bundle.Held): ElementFailure => {
-      const validUntil = prepared?.window?.validUntil ?? 0
-      return validUntil !== 0 && validUntil < time ? elementFailure("window_passed") : nonceLost
-    }
-    yield* end(work, new Map(dead.flatMap((op) => (op.given ? [[op.opId, lossOf(op)]] : []))), [])
+    yield* end(work, new Map(dead.flatMap((op) => (op.given ? [[op.opId, whyOf(op)]] : []))), [])
     const own = dead.filter(({ given }) => !given)
     for (const [context, ops] of Map.groupBy(own, (op) => op.context))
       if (context !== null)
@@ -287,7 +286,7 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     const { state } = work
     const explained: Array<Bundle.Held> = []
     const stale: Array<Bundle.Held> = []
-    const dead: Array<Bundle.Held> = []
+    const dead = new Map<Bundle.Held, ElementFailure>()
     for (const op of ops) {
       if (op.context?.kind !== "ops") continue
       const found = yield* Effect.result(work.lookUp(op, op.context))
@@ -320,7 +319,7 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
           explained.push(op)
           break
         case "dead":
-          dead.push(op)
+          dead.set(op, found.success.why)
           explained.push(op)
           break
         case "nothing":
@@ -330,7 +329,7 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
       }
     }
     yield* prepareAgain(work, stale)
-    yield* revive(work, dead)
+    yield* revive(work, [...dead.keys()], (op) => dead.get(op) ?? nonceLost)
     return new Set(explained.map(({ opId }) => opId))
   })
 

@@ -9,6 +9,13 @@ import * as Reasons from "../../request/Reasons.js"
 import type { OpContext } from "../OpContext.js"
 import * as Wallets from "./Wallets.js"
 
+/** Of an op that names another configuration of its wallet than the one in force. */
+export const changed = (named: bigint, current: bigint): ElementFailure =>
+  elementFailure(
+    "configuration_changed",
+    Reasons.text("configuration", { named: named + 1n, current: current + 1n })
+  )
+
 /**
  * The failure of an op whose nonce names another configuration than the one in force; null when it names that one. Its
  * wallet accepts such an op never again, whoever signs it.
@@ -18,12 +25,7 @@ export const failureOf = (
   wallet: Wallets.WalletState | undefined
 ): ElementFailure | null => {
   const [named, current] = [Nonce.epochOf(nonce), Wallets.epochOf(wallet)]
-  return named === current
-    ? null
-    : elementFailure(
-        "configuration_changed",
-        Reasons.text("configuration", { named: named + 1n, current: current + 1n })
-      )
+  return named === current ? null : changed(named, current)
 }
 
 /** The same for several ops, by their wallets as they are now; those without a failure are left out. */

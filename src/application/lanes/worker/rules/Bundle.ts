@@ -7,7 +7,9 @@ import * as SubmitterReimbursement from "../../../../domain/erc4337/gas/Submitte
 import * as Percent from "../../../../domain/erc4337/Percent.js"
 import type { UserOperation } from "../../../../domain/erc4337/UserOperation.js"
 import * as Transaction from "../../../../domain/evm/Transaction.js"
+import * as Address from "../../../../domain/primitives/Address.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../../domain/signature/Conditions.js"
 import * as Prices from "../../../chain/Prices.js"
 import type { ChainClient, NetworkFees } from "../../../ports/chain/ChainRpc.js"
 import { direct, type Op, type PreparedOp } from "../../../ports/journal/Records.js"
@@ -106,12 +108,23 @@ export const held = (op: Op, context: Context | null): Held => {
   }
 }
 
+/** Its caller may have signed it for any EOA. */
+const isForAnyone = (prepared: PreparedOp | null): boolean => {
+  if (prepared?.kind !== "given") return false
+  const signed = Conditions.decodeSignature(prepared.unsigned.signature)
+  return Result.isFailure(signed) || signed.success.conditions.bundler === Address.zero
+}
+
 /**
  * Whether somebody else may land what was signed of it: what is bound to the lane's EOA has no version left once it is ready
  * again, and may come to nothing.
  */
-export const mayLand = ({ context, exposed, given }: Pick<Held, "context" | "exposed" | "given">): boolean =>
-  exposed && (given || context === null || context.connection.profile.remoteBundler !== null)
+export const mayLand = ({
+  context,
+  exposed,
+  prepared
+}: Pick<Held, "context" | "exposed" | "prepared">): boolean =>
+  exposed && (isForAnyone(prepared) || context === null || context.connection.profile.remoteBundler !== null)
 
 const frameBytes = 1_024n
 

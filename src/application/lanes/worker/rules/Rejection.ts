@@ -29,8 +29,8 @@ export type Event =
       readonly isDoubtful: boolean
     }
   | { readonly _tag: "passed"; readonly isAlone: boolean }
-  /** The transaction would cost the service's EOA more than the ops are charged. `isEqual`: at the prices that they name. */
-  | { readonly _tag: "unpaid"; readonly isAlone: boolean; readonly isEqual: boolean }
+  /** The transaction would cost the service's EOA more than the ops are charged, at the prices that they name. */
+  | { readonly _tag: "unpaid"; readonly isAlone: boolean }
   | { readonly _tag: "recorded" }
   /** A transaction that carried it was mined without it. */
   | { readonly _tag: "lacked" }
@@ -76,7 +76,7 @@ export const step = (state: State, event: Event): Step => {
       return to(event.isAlone && standing._tag === "suspected" ? { _tag: "leading" } : standing)
     case "unpaid":
       if (!event.isAlone) return to(inCompany(standing))
-      return to(standing, event.isEqual ? "reject" : "none")
+      return to(standing, "reject")
     case "recorded":
       return to(standing._tag === "apart" ? standing : clean.standing)
     case "lacked":

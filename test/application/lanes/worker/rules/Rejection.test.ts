@@ -55,22 +55,11 @@ const table: ReadonlyArray<
   ],
   [
     "unpaid in company",
-    { _tag: "unpaid", isAlone: false, isEqual: true },
+    { _tag: "unpaid", isAlone: false },
     ["suspected", "suspected", "apart", "apart"],
     "none"
   ],
-  [
-    "unpaid alone at higher prices than its own",
-    { _tag: "unpaid", isAlone: true, isEqual: false },
-    ["clean", "suspected", "leading", "apart"],
-    "none"
-  ],
-  [
-    "unpaid alone at its own prices",
-    { _tag: "unpaid", isAlone: true, isEqual: true },
-    ["clean", "suspected", "leading", "apart"],
-    "reject"
-  ],
+  ["unpaid alone", { _tag: "unpaid", isAlone: true }, ["clean", "suspected", "leading", "apart"], "reject"],
   ["recorded", { _tag: "recorded" }, ["clean", "clean", "clean", "apart"], "none"],
   ["lacked by a transaction", { _tag: "lacked" }, ["apart", "apart", "apart", "apart"], "none"]
 ]
