@@ -1,3 +1,4 @@
+import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -232,6 +233,12 @@ export const make = (options: {
       )
     }
 
+    /** The operator hears what callers do not. */
+    const journalFailed = (cause: Cause.Cause<unknown>) =>
+      Effect.flatMap(Troubles.Shared, ({ failed }) =>
+        failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
+      )
+
     const offerAll = (
       ready: ReadonlyArray<{ readonly one: Waiting; readonly acceptance: Acceptance }>,
       lane: Lane,
@@ -244,9 +251,7 @@ export const make = (options: {
             {
               onFailure: (cause) =>
                 Effect.andThen(
-                  Effect.flatMap(Troubles.Shared, ({ failed }) =>
-                    failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
-                  ),
+                  journalFailed(cause),
                   Effect.forEach(ready, ({ one }) => resolveDoubt(one), {
                     concurrency: "unbounded",
                     discard: true
@@ -312,7 +317,11 @@ export const make = (options: {
         const taken: Array<Run.TakenKey> = []
         yield* Effect.gen(function* () {
           const asked = members.map(({ offer }) => ({ ...offer, isAccepted: false }))
-          const seen = yield* Effect.orDie(requestJournal.look(Run.question(asked)))
+          const seen = yield* requestJournal
+            .look(Run.question(asked))
+            .pipe(
+              Effect.catchCause((cause) => Effect.andThen(journalFailed(cause), Effect.fail(unavailable())))
+            )
           const now = yield* Clock.currentTimeMillis
           const known = Run.knownOf(asked, seen)
           const fresh = members.filter((one, place) => {

@@ -40,9 +40,9 @@ export const provenAt: Method<"provenAt"> =
   ({ chainId, signer }) =>
     reading(
       Effect.map(
-        sql<{ readonly proven_at: number | null }>`
+        sql<{ readonly proven_at: number | string | null }>`
           select proven_at from lanes where chain_id = ${chainId.toString()} and signer = ${signer}`,
-        ([row]) => row?.proven_at ?? null
+        ([row]) => (row?.proven_at == null ? null : Number(row.proven_at))
       )
     )
 

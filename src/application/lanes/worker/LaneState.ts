@@ -145,6 +145,8 @@ export interface Handed {
 export interface State {
   readonly lane: Lane
   epoch: number | null
+  /** A turn has failed: what is held may be out of date. */
+  isDoubtful: boolean
   queue: Queue.Queue<Bundle.Held>
   pauses: Pauses.Pauses<PauseKey>
   standings: Map<string, Rejection.State>

@@ -226,7 +226,7 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
         cancel: (requestId) =>
           Cancellations.cancel(requestJournal, requestId, "request_expired", { onlyUnsigned: true })
       },
-      lookUp: LookUp.make({ opJournal, remoteOpJournal }),
+      lookUp: LookUp.make({ opJournal, recoveryJournal, remoteOpJournal }),
       // The note first: what it names needs no row any more, whatever ends the process in between.
       foundDone: ({ index, requestId, space }) =>
         Effect.gen(function* () {

@@ -12,6 +12,7 @@ import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import * as Epochs from "../../prepare/wallets/Epochs.js"
 import { elementFailure } from "../../request/Elements.js"
@@ -27,6 +28,7 @@ import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
 export interface Journals {
   readonly opJournal: Pick<OpJournal["Service"], "versions">
+  readonly recoveryJournal: Pick<RecoveryJournal["Service"], "identifyAnew">
   readonly remoteOpJournal: Pick<RemoteOpJournal["Service"], "recordInclusions">
 }
 
@@ -77,7 +79,7 @@ const versionOf = (
   })
 
 const ofUsedNonce = (
-  { opJournal, remoteOpJournal }: Journals,
+  { opJournal, recoveryJournal, remoteOpJournal }: Journals,
   op: Bundle.Held,
   context: OpContext,
   next: bigint
@@ -96,8 +98,19 @@ const ofUsedNonce = (
       const { blockNumber, landedAs, revertData, success, txHash } = found
       const confirmations = Inclusions.confirmationsOf(blockNumber, at)
       const final = confirmations >= profile.settledDepth
+      if (known === undefined)
+        yield* Effect.annotateLogs(
+          Effect.logWarning("op adopted: it is on the chain, in a version that the journal did not know"),
+          { requestId: op.requestId, txHash }
+        )
+      const { authority } = op.op.space
+      // Its hash depends on a signature that the journal has lost.
+      if (own === null)
+        yield* recoveryJournal.identifyAnew({ chainId: profile.chainId, signer: authority }, op.requestId, [
+          { index: op.index, userOpHash: landedAs }
+        ])
       yield* remoteOpJournal.recordInclusions(
-        op.op.space.authority,
+        authority,
         profile.chainId,
         [
           {

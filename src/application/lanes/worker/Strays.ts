@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -9,7 +10,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as EoaTransactions from "../../chain/EoaTransactions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
-import type { KnownTransaction } from "../../ports/chain/ChainRpc.js"
+import { ChainRpcError, type KnownTransaction } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op } from "../../ports/journal/Records.js"
@@ -21,39 +22,44 @@ import type { OpCall } from "../../prepare/Call.js"
 import type { Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
 import { type Context, type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import * as Matching from "./rules/Matching.js"
 
 /**
  * Transactions of a lane's key that the journal does not know: after a backup was restored, or a standby was promoted that
- * lagged, the chain has some. What they did of the lane's ready ops is recorded; what they may have done is held until the
+ * lagged, the chain has some. What they did of the lane's accepted work is recorded; what they may have done is held until the
  * operator decides.
+ *
+ * Gotchas: an op that has landed under its own nonce is found when its turn comes, see `LookUp`. An element that was not opened
+ * when the backup was made has been opened since, perhaps: its request's body says what it asks for.
  */
 
-export interface Journals {
+export interface Dependencies {
   readonly opJournal: Pick<OpJournal["Service"], "publish" | "ready">
   readonly recoveryJournal: Pick<
     RecoveryJournal["Service"],
-    "explain" | "hold" | "known" | "knownTo" | "openIn" | "provenAt"
+    "explain" | "hold" | "keepUnread" | "known" | "knownTo" | "openIn" | "provenAt"
   >
   readonly requestJournal: Pick<RequestJournal["Service"], "request">
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
-}
-
-type Unopened = ReadonlyArray<OpCall>
-
-export interface Dependencies extends Journals {
   /** The lane's transactions that are not settled are followed to their ends. */
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
-  /** What of these requests has no ops yet, whenever it is due. */
+  /** What of these requests has no ops yet, whenever it is due; null: it can not be read here. */
   readonly unopened: (
     requestIds: ReadonlyArray<string>,
     chainId: bigint
-  ) => Effect.Effect<ReadonlyMap<string, Unopened>, Obstacle>
+  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<OpCall> | null>, Obstacle>
 }
 
-/** Ready ops of a lane that are held against one transaction at most. */
+/** Ready ops that one read gives. */
 const page = 1_024
 
-const readyOf = ({ opJournal }: Journals, lane: Lane) =>
+/** A node that refuses to show what there is so often has all work held that it might show. */
+const mostRefusals = 3
+
+/** Wallets that one question for logs names. */
+const walletsAtOnce = 200
+
+const readyOf = ({ opJournal }: Dependencies, lane: Lane) =>
   Effect.gen(function* () {
     const all: Array<Op> = []
     for (let last: Op | undefined, isOver = false; !isOver; ) {
@@ -65,62 +71,53 @@ const readyOf = ({ opJournal }: Journals, lane: Lane) =>
     return all
   })
 
-/** The ops that a transaction carries. */
-const bundledIn = ({ data, to }: KnownTransaction): ReadonlyArray<UserOperation.UserOperation> => {
-  const version = to === null ? undefined : EntryPoint.versionOf(to)
-  return version === undefined ? [] : BundledOps.read(version, data)
-}
-
-/** An element, and the wallet that may have made its call already, under a nonce that is not its own. */
-interface Doubtful {
-  readonly requestId: string
-  readonly index: number
-  readonly wallet: Address
-}
-
-/** Ready ops that the transaction may have done under other nonces: whoever goes on might do them twice. */
-const doneElsewhere = (
-  ready: ReadonlyArray<Op>,
-  bundled: ReadonlyArray<UserOperation.UserOperation>,
-  { connection: { profile } }: Context
-): ReadonlyArray<Doubtful> =>
-  ready.flatMap(({ index, nonceKey, prepared, requestId, sequence, space: { wallet } }) =>
-    prepared !== null &&
-    prepared.kind !== "direct" &&
-    bundled.some(
-      (op) =>
-        op.sender === wallet &&
-        op.nonce !== Nonce.make(nonceKey, sequence) &&
-        isSameCall(prepared.unsigned.callData, op.callData, profile.ledger)
+const unopenedOf = ({ recoveryJournal, unopened }: Dependencies, lane: Lane) =>
+  Effect.flatMap(recoveryJournal.openIn(lane), (open) =>
+    unopened(
+      open.map(({ requestId }) => requestId),
+      lane.chainId
     )
-      ? [{ requestId, index, wallet }]
-      : []
   )
 
-/** The same of elements that have no ops, and no nonces: of each request the first is enough. */
-const openedElsewhere = (
-  unopened: ReadonlyMap<string, Unopened>,
-  bundled: ReadonlyArray<UserOperation.UserOperation>,
-  { connection: { profile } }: Context
-): ReadonlyArray<Doubtful> =>
-  [...unopened].flatMap(([requestId, calls]) => {
-    const done = calls.find(({ data, to, value, wallet }) =>
-      bundled.some(
-        ({ callData, sender }) =>
-          sender === wallet && Ledger.makes(callData, { target: to, value, data }, profile.ledger)
-      )
-    )
-    return done === undefined ? [] : [{ requestId, index: done.index, wallet: done.wallet }]
-  })
+/** One that another version prepared may do anything. */
+const ofOp = (
+  { index, nonceKey, prepared, requestId, sequence, space }: Op,
+  ledger: Address | null
+): ReadonlyArray<Matching.Wanted> =>
+  prepared?.kind === "direct"
+    ? []
+    : [
+        {
+          requestId,
+          index,
+          wallet: space.wallet,
+          nonce: Nonce.make(nonceKey, sequence),
+          isOnce: prepared?.kind === "creation",
+          makes: (callData) => prepared === null || isSameCall(prepared.unsigned.callData, callData, ledger)
+        }
+      ]
 
-const isDirect = ({ prepared }: Op, { data, to, value }: KnownTransaction): boolean =>
-  prepared?.kind === "direct" &&
-  prepared.unsigned.to === to &&
-  prepared.unsigned.value === value &&
-  prepared.unsigned.data === data
+const ofCall = (
+  { data, index, requestId, to, value, wallet }: OpCall,
+  ledger: Address | null
+): Matching.Wanted => ({
+  requestId,
+  index,
+  wallet,
+  nonce: null,
+  isOnce: false,
+  makes: (callData) => Ledger.makes(callData, { target: to, value, data }, ledger)
+})
+
+/** The ops that a transaction carries. */
+const straysOf = ({ data, to, txHash }: KnownTransaction): ReadonlyArray<Matching.Stray> => {
+  const version = to === null ? undefined : EntryPoint.versionOf(to)
+  const ops = version === undefined ? [] : BundledOps.read(version, data)
+  return ops.map(({ callData, nonce, sender }) => ({ sender, nonce, callData, txHash }))
+}
 
 /** When the oldest open request of the lane was accepted, Unix milliseconds. */
-const acceptedSince = ({ recoveryJournal, requestJournal }: Journals, lane: Lane) =>
+const acceptedSince = ({ recoveryJournal, requestJournal }: Dependencies, lane: Lane) =>
   Effect.gen(function* () {
     const [oldest] = yield* recoveryJournal.openIn(lane)
     const request = oldest === undefined ? null : yield* requestJournal.request(oldest.requestId)
@@ -129,57 +126,22 @@ const acceptedSince = ({ recoveryJournal, requestJournal }: Journals, lane: Lane
 
 /** The EOA's transactions of these nonces; of a node that keeps no past states those since the first request was accepted. */
 const transactionsOf = (
-  journals: Journals,
+  dependencies: Dependencies,
   lane: Lane,
   { connection: { chain } }: Context,
   nonces: ReadonlyArray<bigint>
 ) =>
   Effect.catch(EoaTransactions.read(chain, lane.signer, nonces), () =>
-    Effect.flatMap(acceptedSince(journals, lane), (since) =>
+    Effect.flatMap(acceptedSince(dependencies, lane), (since) =>
       Effect.map(EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis), (all) =>
         all.filter(({ nonce }) => nonces.includes(nonce))
       )
     )
   )
 
-/** Wallets that one question for logs names. */
-const walletsAtOnce = 200
-
-/** Holds the requests; names them in the log. */
-const hold = (
-  { recoveryJournal }: Journals,
-  lane: Lane,
-  txHash: Hex.Bytes32,
-  doubtful: ReadonlyArray<Doubtful>,
-  what: string
-) =>
-  Effect.forEach(
-    doubtful,
-    ({ index, requestId, wallet }) =>
-      Effect.flatMap(
-        recoveryJournal.hold(
-          lane,
-          requestId,
-          `element ${index}: wallet ${wallet} has ${what} in transaction ${txHash}, and the journal does not know of it`
-        ),
-        (isHeld) =>
-          isHeld
-            ? Effect.annotateLogs(
-                Effect.logError(
-                  "request held: it may be done already; run castellan requests release or drop"
-                ),
-                { requestId, txHash }
-              )
-            : Effect.void
-      ),
-    { discard: true }
-  )
-
-const sameCall = "made the same call, under a nonce that is not the element's,"
-
 /** Ops of these wallets on the chain that the journal does not know, by their transactions. */
 const unknownOf = (
-  { recoveryJournal }: Journals,
+  { recoveryJournal }: Dependencies,
   lane: Lane,
   { connection: { chain }, entryPoint }: OpContext,
   wallets: ReadonlyArray<Address>,
@@ -200,92 +162,187 @@ const unknownOf = (
     )
   })
 
-export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
-  const { opJournal, recoveryJournal, transactionJournal } = journals
+const asObstacle = (error: ChainRpcError | JournalError | Obstacle): Obstacle =>
+  error._tag === "Obstacle" ? error : obstacle(error.message)
+
+export const make = (dependencies: Dependencies): Known => {
+  const { opJournal, recoveryJournal, transactionJournal, watch } = dependencies
+  /** By what is asked of which lane, how often in a row a node has refused to show what its key has done. */
+  const refusals = new Map<string, number>()
+
+  const hold = (lane: Lane, requestId: string, why: string) =>
+    Effect.flatMap(recoveryJournal.hold(lane, requestId, why), (isHeld) =>
+      isHeld
+        ? Effect.annotateLogs(
+            Effect.logError("request held: it may be done already; run castellan requests release or drop"),
+            { requestId, reason: why }
+          )
+        : Effect.void
+    )
+
+  const holdElement = (
+    lane: Lane,
+    { index, requestId, wallet }: Matching.Wanted,
+    txHash: Hex.Bytes32,
+    what: string
+  ) =>
+    hold(
+      lane,
+      requestId,
+      `element ${index}: wallet ${wallet} has ${what} in transaction ${txHash}, and the journal does not know of it`
+    )
+
+  const holdDoubts = (
+    lane: Lane,
+    wanted: ReadonlyArray<Matching.Wanted>,
+    strays: ReadonlyArray<Matching.Stray>
+  ) =>
+    Effect.forEach(
+      Matching.doubts(wanted, strays),
+      ({ stray, wanted: own }) =>
+        holdElement(lane, own, stray.txHash, "made the same call, under a nonce that is not the element's,"),
+      { discard: true }
+    )
+
+  /** What ready ops, and elements without ops, ask for. A request that can not be read is held. */
+  const wantedOf = (lane: Lane, { connection: { profile } }: Context, ready: ReadonlyArray<Op>) =>
+    Effect.gen(function* () {
+      const wanted = ready.flatMap((op) => ofOp(op, profile.ledger))
+      for (const [requestId, calls] of yield* unopenedOf(dependencies, lane)) {
+        if (calls === null) yield* hold(lane, requestId, "what it asks for cannot be read")
+        else wanted.push(...calls.map((call) => ofCall(call, profile.ledger)))
+      }
+      return wanted
+    })
+
+  /** Nobody can say what the key has done: nothing goes on that was not exposed. */
+  const holdAll = (lane: Lane, why: string) =>
+    Effect.gen(function* () {
+      const unexposed = (yield* readyOf(dependencies, lane)).filter(({ exposed }) => !exposed)
+      const later = yield* unopenedOf(dependencies, lane)
+      const told = `what its key has done since the journal's last entry cannot be read: ${why}`
+      for (const requestId of new Set([...unexposed.map((op) => op.requestId), ...later.keys()]))
+        yield* hold(lane, requestId, told)
+    })
+
+  /** What a node refuses to show for long keeps all that it might show held. */
+  const unless = <A>(
+    what: "from" | "read",
+    lane: Lane,
+    look: Effect.Effect<A, ChainRpcError | JournalError | Obstacle>,
+    unread: Effect.Effect<A, JournalError | ChainRpcError>
+  ): Effect.Effect<A, Obstacle> =>
+    Effect.gen(function* () {
+      const name = `${what} ${lane.chainId}:${lane.signer}`
+      const seen = yield* Effect.result(look)
+      if (Result.isSuccess(seen)) {
+        refusals.delete(name)
+        return seen.success
+      }
+      const error = seen.failure
+      const isRefusal =
+        error instanceof ChainRpcError && (error.reason === "rejected" || error.reason === "unsupported")
+      const count = (refusals.get(name) ?? 0) + 1
+      if (isRefusal) refusals.set(name, count)
+      if (!isRefusal || count < mostRefusals) return yield* Effect.fail(error)
+      refusals.delete(name)
+      yield* holdAll(lane, error.message)
+      return yield* unread
+    }).pipe(Effect.mapError(asObstacle))
+
+  /** Gives the hashes of transactions that are, or carry, what lanes of castellan bring onto the chain. */
+  const match = (
+    lane: Lane,
+    context: Context,
+    transactions: ReadonlyArray<KnownTransaction>,
+    ready: ReadonlyArray<Op>
+  ) =>
+    Effect.gen(function* () {
+      const direct = ready.flatMap(({ prepared, requestId }) =>
+        prepared?.kind === "direct" ? [{ ...prepared.unsigned, requestId }] : []
+      )
+      const adopted = Matching.directs(direct, transactions)
+      for (const { transaction, wanted } of adopted) {
+        const { requestId } = wanted
+        const { nonce, txHash } = transaction
+        yield* transactionJournal.adopt({ ...lane, nonce, requestId, access: context.access, transaction })
+        yield* Effect.annotateLogs(
+          Effect.logWarning("transaction adopted: it is on the chain, and the journal did not know it"),
+          { requestId, txHash }
+        )
+      }
+      if (adopted.length > 0) yield* watch(lane)
+      const strays = transactions.flatMap(straysOf)
+      if (strays.length > 0) yield* holdDoubts(lane, yield* wantedOf(lane, context, ready), strays)
+      return new Set(
+        [...adopted.map(({ transaction }) => transaction), ...strays].map(({ txHash }) => txHash)
+      )
+    })
+
   return {
     provenAt: recoveryJournal.provenAt,
     from: (lane, { connection: { chain } }) =>
-      Effect.gen(function* () {
-        const known = yield* recoveryJournal.knownTo(lane)
-        if (known !== null) return known
-        const since = yield* acceptedSince(journals, lane)
-        const head = yield* chain.block("latest")
-        const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
-        // A node that keeps no past states has the blocks, perhaps.
-        return yield* Effect.catch(chain.transactionCount(lane.signer, block), () =>
-          Effect.flatMap(
-            EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis),
-            ([first]) =>
-              first === undefined
-                ? chain.transactionCount(lane.signer, "latest")
-                : Effect.succeed(first.nonce)
+      unless(
+        "from",
+        lane,
+        Effect.gen(function* () {
+          const known = yield* recoveryJournal.knownTo(lane)
+          if (known !== null) return known
+          const since = yield* acceptedSince(dependencies, lane)
+          const head = yield* chain.block("latest")
+          const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
+          // A node that keeps no past states has the blocks, perhaps.
+          return yield* Effect.catch(chain.transactionCount(lane.signer, block), () =>
+            Effect.flatMap(
+              EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis),
+              ([first]) =>
+                first === undefined
+                  ? chain.transactionCount(lane.signer, "latest")
+                  : Effect.succeed(first.nonce)
+            )
           )
+        }),
+        Effect.tap(chain.transactionCount(lane.signer, "latest"), (latest) =>
+          recoveryJournal.explain(lane, latest)
         )
-      }).pipe(Effect.mapError(({ message }) => obstacle(message))),
+      ),
     read: (lane, context, nonces) =>
       Effect.gen(function* () {
-        const ready = yield* readyOf(journals, lane)
-        const transactions = yield* transactionsOf(journals, lane, context, nonces)
-        const open = yield* recoveryJournal.openIn(lane)
-        const later = yield* unopened(
-          open.map(({ requestId }) => requestId),
-          lane.chainId
+        // What this look adopts, and what is signed before it is over, shall not end it.
+        yield* recoveryJournal.keepUnread(lane)
+        const ready = yield* readyOf(dependencies, lane)
+        const read = yield* unless(
+          "read",
+          lane,
+          Effect.gen(function* () {
+            const transactions = yield* transactionsOf(dependencies, lane, context, nonces)
+            const ours = yield* match(lane, context, transactions, ready)
+            return transactions.map(({ nonce, txHash }) => ({ nonce, isOurs: ours.has(txHash) }))
+          }),
+          Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: true })))
         )
-        const read: Array<{ readonly nonce: bigint; readonly isOurs: boolean }> = []
-        for (const transaction of transactions) {
-          const { nonce, txHash } = transaction
-          const at = ready.findIndex((op) => isDirect(op, transaction))
-          const [direct] = at < 0 ? [] : ready.splice(at, 1)
-          if (direct !== undefined) {
-            yield* transactionJournal.adopt({
-              ...lane,
-              nonce,
-              requestId: direct.requestId,
-              access: context.access,
-              transaction
-            })
-            yield* watch(lane)
-          }
-          const bundled = bundledIn(transaction)
-          const doubtful = [
-            ...doneElsewhere(ready, bundled, context),
-            ...openedElsewhere(later, bundled, context)
-          ]
-          yield* hold(journals, lane, txHash, doubtful, sameCall)
-          const isOurs = direct !== undefined || bundled.length > 0
-          read.push({ nonce, isOurs })
-        }
-        // The journal is the older one: of the other ops, too, bytes may be on their way.
+        // The journal is the older one: of the ops that are not held, too, bytes may be on their way.
         if (read.some(({ isOurs }) => isOurs))
           yield* opJournal.publish(
             lane,
-            ready.map(({ opId }) => opId)
+            (yield* readyOf(dependencies, lane)).map(({ opId }) => opId)
           )
-        const below = read.reduce((most, { nonce }) => (nonce >= most ? nonce + 1n : most), 0n)
+        const below = nonces.reduce((most, nonce) => (nonce >= most ? nonce + 1n : most), 0n)
         if (read.length === nonces.length) yield* recoveryJournal.explain(lane, below)
         return read
-      }).pipe(Effect.mapError((error) => (error._tag === "Obstacle" ? error : obstacle(error.message)))),
+      }).pipe(Effect.mapError(asObstacle)),
     holdDone: (lane, context) =>
       Effect.gen(function* () {
         const { access, connection, entryPoint, version } = context
-        const ready = (yield* readyOf(journals, lane)).filter(
+        const ready = (yield* readyOf(dependencies, lane)).filter(
           ({ accountId, space }) => accountId === access.accountId && space.entryPoint === entryPoint
         )
-        const open = yield* recoveryJournal.openIn(lane)
-        const later = yield* unopened(
-          open.map(({ requestId }) => requestId),
-          lane.chainId
-        )
-        const calls = [...later].flatMap(([requestId, own]) =>
-          own.map(({ index, wallet }): Doubtful => ({ requestId, index, wallet }))
-        )
-        const waiting = ready.map(
-          ({ index, requestId, space: { wallet } }): Doubtful => ({ requestId, index, wallet })
-        )
-        const wallets = new Set([...waiting, ...calls].map(({ wallet }) => wallet))
+        const wanted = yield* wantedOf(lane, context, ready)
+        const wallets = new Set(wanted.map(({ wallet }) => wallet))
         if (wallets.size === 0) return
-        const since = yield* acceptedSince(journals, lane)
-        const unknown = yield* unknownOf(journals, lane, context, [...wallets], since)
+        const since = yield* acceptedSince(dependencies, lane)
+        const unknown = yield* unknownOf(dependencies, lane, context, [...wallets], since)
+        const strays: Array<Matching.Stray> = []
         for (const [txHash, seen] of unknown) {
           const transaction = yield* connection.chain.transaction(txHash)
           const byHash = new Map(
@@ -294,19 +351,16 @@ export const make = ({ unopened, watch, ...journals }: Dependencies): Known => {
               op
             ])
           )
-          const bundled = seen.flatMap(([userOpHash]) => byHash.get(userOpHash) ?? [])
-          const done = [
-            ...doneElsewhere(ready, bundled, context),
-            ...openedElsewhere(later, bundled, context)
-          ]
-          yield* hold(journals, lane, txHash, done, sameCall)
-          // Whatever their calls were: the calldata of the transaction does not show them.
-          const hidden = new Set(
-            seen.flatMap(([userOpHash, { sender }]) => (byHash.has(userOpHash) ? [] : [sender]))
-          )
-          const doubtful = [...waiting, ...calls].filter(({ wallet }) => hidden.has(wallet))
-          yield* hold(journals, lane, txHash, doubtful, "an op that the node does not show")
+          for (const [userOpHash, { sender }] of seen) {
+            const op = byHash.get(userOpHash)
+            if (op !== undefined) strays.push({ sender, nonce: op.nonce, callData: op.callData, txHash })
+            // Whatever their calls were: the calldata of the transaction does not show them.
+            else
+              for (const own of wanted.filter(({ wallet }) => wallet === sender))
+                yield* holdElement(lane, own, txHash, "an op that the node does not show")
+          }
         }
-      }).pipe(Effect.mapError((error) => (error._tag === "Obstacle" ? error : obstacle(error.message))))
+        yield* holdDoubts(lane, wanted, strays)
+      }).pipe(Effect.mapError(asObstacle))
   }
 }

@@ -3,19 +3,33 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as EoaNonces from "../../chain/EoaNonces.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import { pause, type State, type Work, whole } from "./LaneState.js"
 import type { Context, Obstacle, OpContext } from "./rules/Context.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
+/** A node that is silent keeps the ops back that named it: another one may tell. */
+const awaitNode = ({ state }: Work, { connection: { chain } }: Context, why: string) => {
+  const own = state.queue.ops.flatMap(({ context, opId }) =>
+    context?.connection.chain === chain ? [opId] : []
+  )
+  return Effect.as(pause(state, own.length === 0 ? [whole] : own, why), false)
+}
+
 /**
  * Holds the chain's nonces of the lane against the journal, before anything is signed: one that neither has a transaction here
- * nor was read keeps everything back that nobody has seen signed. What a block has used is read. False: a nonce is unknown.
+ * nor was read keeps everything back that nobody has seen signed. What a block has used is read. False: a nonce is unknown, or
+ * was read just now, and the queue is empty then.
  */
-export const isReconciled = (work: Work, context: Context, { latest, next }: EoaNonces.EoaNonces) =>
+export const isReconciled = (
+  work: Work,
+  context: Context,
+  { latest, next }: EoaNonces.EoaNonces
+): Effect.Effect<boolean, JournalError> =>
   Effect.gen(function* () {
-    const { known, state, transactionJournal } = work
+    const { inFlight, known, state, transactionJournal } = work
     const { lane } = state
     // Of a key that has sent nothing there is nothing to be known.
     if (next === 0n) state.knownTo ??= 0n
@@ -27,10 +41,7 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
     const asked = yield* Effect.result(
       state.knownTo === null ? known.from(lane, context) : Effect.succeed(state.knownTo)
     )
-    if (Result.isFailure(asked)) {
-      yield* pause(state, [whole], asked.failure.why)
-      return false
-    }
+    if (Result.isFailure(asked)) return yield* awaitNode(work, context, asked.failure.why)
     const from = [...state.reconcile.unknown].reduce(BigInts.min, asked.success)
     const own = new Set(
       (next > from ? yield* transactionJournal.transactionsBetween(lane, from, next) : []).map(
@@ -45,21 +56,26 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
       isKnown: (nonce) => own.has(nonce)
     })
     const readable = Reconcile.readable(state.reconcile, latest)
+    // What lost its nonce would go on under another one, under which it may have been done already.
+    if (readable.length > 0 && inFlight.signed(lane).some(({ nonce }) => nonce < latest)) {
+      yield* pause(state, [whole], "it is not known by what the nonces of signed transactions were used")
+      return false
+    }
     if (readable.length > 0) {
       const read = yield* Effect.result(known.read(lane, context, readable))
+      if (Result.isFailure(read)) return yield* awaitNode(work, context, read.failure.why)
       const now = yield* MonotonicTime.millis
       const at = yield* Clock.currentTimeMillis
-      const done = Result.isSuccess(read) ? read.success : []
-      for (const each of done)
+      for (const each of read.success)
         state.reconcile = Reconcile.step(state.reconcile, { _tag: "read", ...each, at, now })
-      // Ready ops count as exposed from here on: they are read anew.
-      if (done.some(({ isOurs }) => isOurs)) state.queue = Queue.empty
+      // What is held here does not show what was found.
+      state.queue = Queue.empty
     }
     const isClear = Reconcile.maySign(state.reconcile)
     state.knownTo = isClear && (state.knownTo === null || next > state.knownTo) ? next : state.knownTo
     if (!isClear)
       yield* pause(state, [whole], "the journal does not know what a nonce of the EOA is used for")
-    return isClear
+    return isClear && readable.length === 0
   })
 
 /**
@@ -68,26 +84,18 @@ export const isReconciled = (work: Work, context: Context, { latest, next }: Eoa
  */
 export const look = (work: Work, context: Context) =>
   Effect.gen(function* () {
-    const { state } = work
     const { chain } = context.connection
+    const { signer } = work.state.lane
     const told = yield* Effect.result(
-      Effect.all(
-        [
-          chain.transactionCount(state.lane.signer, "latest"),
-          chain.transactionCount(state.lane.signer, "pending")
-        ],
-        { concurrency: "unbounded" }
-      )
+      Effect.all([chain.transactionCount(signer, "latest"), chain.transactionCount(signer, "pending")], {
+        concurrency: "unbounded"
+      })
     )
-    if (Result.isFailure(told)) {
-      yield* pause(state, [whole], told.failure.message)
-      return false
-    }
+    if (Result.isFailure(told)) return yield* awaitNode(work, context, told.failure.message)
     const [latest, pending] = told.success
     const nonces = { latest, next: BigInts.max(latest, pending) }
     if (EoaNonces.canBe(nonces)) return yield* isReconciled(work, context, nonces)
-    yield* pause(state, [whole], "the node gives a nonce of the EOA that cannot be")
-    return false
+    return yield* awaitNode(work, context, "the node gives a nonce of the EOA that cannot be")
   })
 
 const nameOf = ({ access, entryPoint }: OpContext): string => `${access.accountId} ${entryPoint}`

@@ -137,17 +137,29 @@ export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     )
     const signed = new Map<OpId, Sealed>()
     const refused = new Map<OpId, ElementFailure>()
+    const away = new Map<OpId, string>()
     for (const [opId, signature] of yield* state.signatures.of(chosen, state.lane.signer)) {
       if (signature._tag === "signed") signed.set(opId, signature.op)
       else if (signature._tag === "refused") refused.set(opId, signature.failure)
-      else yield* pause(state, [opId], signature.why)
+      else away.set(opId, signature.why)
     }
+    // What has landed already, perhaps, is not tried as long as it is not signed.
+    const explained = yield* lookUp(
+      work,
+      ops.filter(({ exposed, opId }) => exposed && !signed.has(opId))
+    )
+    for (const [opId, why] of away) if (!explained.has(opId)) yield* pause(state, [opId], why)
+    for (const opId of explained) refused.delete(opId)
     yield* fail(work, refused)
     return signed
   })
 
-/** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. */
-export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
+/** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. `isLookedUp`: just now. */
+export const prepareAgain = (
+  work: Work,
+  ops: ReadonlyArray<Bundle.Held>,
+  isLookedUp = false
+): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
     const { state } = work
     for (const [context, own] of Map.groupBy(ops, (op) => op.context)) {
@@ -184,6 +196,8 @@ export const prepareAgain = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
         for (const [at, [op, prepared]] of renewed.entries())
           replaceHeld(state, op, rows[at] ?? null, prepared)
       }
+      const doubtful = isLookedUp ? [] : own.filter(({ exposed, opId }) => exposed && failed.has(opId))
+      for (const opId of yield* lookUp(work, doubtful)) failed.delete(opId)
       yield* fail(work, failed)
       yield* finish(work, done)
     }
@@ -328,7 +342,7 @@ export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
           break
       }
     }
-    yield* prepareAgain(work, stale)
+    yield* prepareAgain(work, stale, true)
     yield* revive(work, [...dead.keys()], (op) => dead.get(op) ?? nonceLost)
     return new Set(explained.map(({ opId }) => opId))
   })

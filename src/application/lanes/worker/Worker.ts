@@ -63,17 +63,18 @@ const takeOver = (work: Work) =>
     const { state } = work
     const { lane } = state
     const epoch = work.claims.holding(lane)?.epoch ?? null
-    if (epoch === state.epoch) return
+    if (epoch === state.epoch && !state.isDoubtful) return
     yield* work.exclusive(lane, work.laneJournal.takeOver(lane))
     if (state.epoch !== null) state.fresh.clear()
+    if (epoch !== state.epoch)
+      state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
     state.epoch = epoch
-    const claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
-    state.claimed = claimed
+    state.isDoubtful = false
     state.reconcile = Reconcile.step(state.reconcile, {
       _tag: "resumed",
       provenAt: yield* work.known.provenAt(lane),
-      at: claimed.at,
-      now: claimed.since
+      at: yield* Clock.currentTimeMillis,
+      now: yield* MonotonicTime.millis
     })
     state.queue = Queue.empty
     state.sequences.clear()
@@ -160,14 +161,19 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const standingOf = (component: string) => state.standings.get(component)?.standing._tag ?? "clean"
     const [oldest] = ordered
     const profile = oldest?.context?.connection.profile
-    const first = oldest?.context ?? due?.context ?? null
+    const asked =
+      ordered.find(({ context, opId }) => context !== null && !Pauses.isPaused(state.pauses, opId, now))
+        ?.context ??
+      due?.context ??
+      null
     if (
-      first !== null &&
-      !Context.isRemote(first) &&
+      asked !== null &&
+      !Context.isRemote(asked) &&
       (state.knownTo === null || !Reconcile.maySign(state.reconcile))
     ) {
-      const isKnown = yield* Unknown.look(work, first)
-      if ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed)) return "again"
+      const isKnown = yield* Unknown.look(work, asked)
+      const isRead = state.queue.ops.length === 0 && ordered.length > 0
+      if (isRead || ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed))) return "again"
     }
     if (ordered.length === 0) return waiting()
     if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
@@ -271,8 +277,8 @@ export const make = (dependencies: Dependencies): Worker => {
                 Effect.andThen(
                   Effect.suspend(() => {
                     // What it holds may be out of date, and the journal may have a transaction that nobody follows.
-                    state.epoch = null
                     state.fresh.clear()
+                    state.isDoubtful = true
                     return pause(state, [whole], "the worker failed")
                   }),
                   Effect.map(MonotonicTime.millis, (now): Next => ({ at: Pauses.nextEnd(state.pauses, now) }))
@@ -301,6 +307,7 @@ export const make = (dependencies: Dependencies): Worker => {
   const stateOf = (lane: Lane): State => ({
     lane: { chainId: lane.chainId, signer: lane.signer },
     epoch: null,
+    isDoubtful: false,
     queue: Queue.empty,
     pauses: Pauses.none(),
     standings: new Map(),

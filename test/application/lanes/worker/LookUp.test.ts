@@ -40,6 +40,7 @@ const userOp = (over: Partial<UserOperation.UserOperation> = {}): UserOperation.
 const world = (rest: Partial<Op> = {}) => {
   const chain = Landings.makeChain()
   const recorded: Array<FoundInclusion> = []
+  const identified: Array<string> = []
   const versions: Array<Hex.Bytes32> = []
   const unsigned = userOp()
   const context: OpContext = {
@@ -112,6 +113,12 @@ const world = (rest: Partial<Op> = {}) => {
     opJournal: {
       versions: () => Effect.succeed(versions.map((hash) => ({ opId: 1, userOpHash: hash })))
     },
+    recoveryJournal: {
+      identifyAnew: (_, requestId, ops) =>
+        Effect.sync(
+          () => void identified.push(...ops.map((each) => `${requestId} ${each.index} ${each.userOpHash}`))
+        )
+    },
     remoteOpJournal: {
       recordInclusions: (_, __, inclusions) =>
         Effect.sync(() => {
@@ -122,6 +129,7 @@ const world = (rest: Partial<Op> = {}) => {
   })
   return {
     chain,
+    identified,
     recorded,
     versions,
     userOpHash,
@@ -169,6 +177,16 @@ describe("an op that fails for what the chain has become", () => {
     chain.say(5n)
     expect(tagOf(yield* found)).toBe("landed")
     expect(recorded).toMatchObject([{ userOpHash, landedAs: unknown }])
+  })
+
+  test("has landed under a hash that it gets with its signature, which the journal has lost", function* () {
+    const { chain, found, identified, recorded } = world({ userOpHash: null })
+    chain.mine(1)
+    const unknown = chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId)
+    chain.say(5n)
+    expect(tagOf(yield* found)).toBe("landed")
+    expect(identified).toEqual([`r 0 ${unknown}`])
+    expect(recorded).toMatchObject([{ userOpHash: unknown, landedAs: unknown }])
   })
 
   test("is dead once another call has its nonce for good, and not before", function* () {

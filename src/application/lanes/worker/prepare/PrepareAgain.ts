@@ -85,11 +85,11 @@ export const make = ({
 }: Dependencies): Effect.Effect<
   Preparing & {
     readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string>
-    /** Calls of these requests that have no ops yet, whenever they are due. */
+    /** Calls of these requests that have no ops yet, whenever they are due; null: its body can not be read here. */
     readonly unopened: (
       requestIds: ReadonlyArray<string>,
       chainId: bigint
-    ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<Call.OpCall>>, Obstacle>
+    ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<Call.OpCall> | null>, Obstacle>
   },
   never,
   Again.Services | Budgets
@@ -322,14 +322,20 @@ export const make = ({
 
     const unopened = (requestIds: ReadonlyArray<string>, chainId: bigint) =>
       Effect.gen(function* () {
-        const calls = new Map<string, ReadonlyArray<Call.OpCall>>()
+        const calls = new Map<string, ReadonlyArray<Call.OpCall> | null>()
         for (const requestId of requestIds)
           for (const body of yield* bodiesOf([requestId])) {
             if (body.cancelled !== null || body.opened.length >= body.elements) continue
-            const source = yield* sourceIn(body, chainId)
+            const source = yield* Effect.result(read(body, chainId))
+            if (Result.isFailure(source) && source.failure._tag === "Unavailable")
+              return yield* Effect.fail(ofFailure(source.failure))
             calls.set(
               requestId,
-              Openings.unopenedOf(body, source.calls).flatMap((call) => (call.kind === "op" ? call : []))
+              Result.isFailure(source)
+                ? null
+                : Openings.unopenedOf(body, source.success.calls).flatMap((call) =>
+                    call.kind === "op" ? call : []
+                  )
             )
           }
         return calls
