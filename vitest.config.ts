@@ -20,7 +20,7 @@ const slow = [
   "test/scenarios/chain/events.test.ts",
   "test/scenarios/dev.test.ts",
   "test/scenarios/docs/*.test.ts",
-  "test/scenarios/engine/{backlog,databaseAway,foreign,foundLandings,nodes,outage,restored,schedules,senseless,silentNode,transports}.test.ts",
+  "test/scenarios/engine/{backlog,databaseAway,foreign,foundLandings,nodes,outage,payout,restored,schedules,senseless,silentNode,transports}.test.ts",
   "test/scenarios/faults.test.ts",
   "test/scenarios/http/expiry.test.ts",
   "test/scenarios/lens/{bundles,figures,measures}.test.ts",

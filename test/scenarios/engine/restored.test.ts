@@ -427,6 +427,37 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     expect(await stack.counts(id)).toEqual([2])
   })
 
+  it.each([
+    [
+      "as its window had begun",
+      1,
+      async (id: string) => {
+        const validAfter = (await stack.now()) + 2
+        return [stack.hit("two", id, { validAfter })]
+      }
+    ],
+    [
+      "as a later slice of a large request",
+      2,
+      async (id: string) =>
+        Array.from({ length: 257 }, (_, at) => stack.hit("two", at === 256 ? id : hashOf(`${id} ${at}`)))
+    ]
+  ])("is held where it got its nonce since, %s", async (name, nth, operations) => {
+    const id = hashOf(name)
+    const work = await operations(id)
+    const { backup, database, requestIds } = await stoppedAt(
+      { step: "openElements", moment: "before", nth },
+      await known(id, {}),
+      [(caller) => stack.execute(work, {}, { ...caller, isAsynchronous: true })]
+    )
+    await stack.later(10)
+    await executed(database, requestIds)
+    await once(id)
+    const life = await live(backup)
+    expect(await heldOf(life, requestIds[0] ?? "")).toContain("the same call")
+    await once(id)
+  })
+
   it("is held once what waited in the pool is mined", async () => {
     const id = hashOf("held from the pool")
     const { backup, database, requestIds } = await acceptedIn(await known(id, {}), ofOwners(id))
