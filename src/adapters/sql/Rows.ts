@@ -92,6 +92,28 @@ const run = (
     : Effect.forEach(rows, (row) => sql.unsafe(text, row), { discard: true })
 }
 
+/**
+ * Runs statements that change different tables: SQLite one after the other, PostgreSQL all as one, in which none of them sees
+ * what another one does.
+ */
+export const together = (
+  store: Sql,
+  statements: ReadonlyArray<readonly [text: string, values: Values]>
+): Effect.Effect<void, SqlError> => {
+  const [last] = statements.slice(-1)
+  if (last === undefined) return Effect.void
+  if (Store.isSqlite(store.sql))
+    return Effect.forEach(statements, ([text, values]) => statement(store, text, values), { discard: true })
+  const parts = statements.slice(0, -1).map(([text], place) => `part${place} as (${text})`)
+  return Effect.asVoid(
+    statement(
+      store,
+      `with ${parts.join(", ")} ${last[0]}`,
+      statements.flatMap(([, values]) => values)
+    )
+  )
+}
+
 /** Inserts rows of these columns; one that is there already fails the transaction. */
 export const insert = (
   store: Sql,

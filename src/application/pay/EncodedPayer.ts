@@ -27,6 +27,7 @@ export const make = (
       Effect.succeed(
         of(op).tail === 0 ? op : { ...op, signature: Sponsorship.append(op.signature, Sponsorship.dummy) }
       ),
+    objection: (part, now) => of(part.op).objection(part, now),
     reserve: (parts) =>
       Effect.gen(function* () {
         const failed = new Map<number, ElementFailure | null>()

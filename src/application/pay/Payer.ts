@@ -62,6 +62,11 @@ export interface Payer {
   /** Remembers a completed op that leaves unsigned, so that it is paid for when it comes back, the same to the last byte. */
   readonly handOut: (op: UserOperation, userOpHash: Hex.Bytes32) => Effect.Effect<void>
   /**
+   * Why it does not pay for an op that comes as it is, whatever money there is, at this time (Unix seconds); null: nothing
+   * against it.
+   */
+  readonly objection: (part: Part, now: number) => Effect.Effect<ElementFailure | null>
+  /**
    * Holds the money that the ops may cost, in one call: for each of them in turn, null, or why there is none. Of an op for
    * which some is held already it is raised.
    */
@@ -88,6 +93,7 @@ export const wallet: Payer = {
   priced: (op) => op,
   complete: Effect.succeed,
   handOut: () => Effect.void,
+  objection: () => Effect.succeed(null),
   reserve: (parts) => Effect.succeed(parts.map(() => null)),
   release: () => Effect.void,
   seal: () => Effect.succeed(Hex.empty)

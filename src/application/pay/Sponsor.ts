@@ -106,7 +106,7 @@ export const make = (
     }
 
     /** Why the sponsor does not sign this op; null: nothing against it. */
-    const objection = (part: Part, now: number) => {
+    const objection: Payer["objection"] = (part, now) => {
       const why = complaint(part, now)
       return why === null
         ? Effect.map(isOwn(part), (own) => (own ? null : elementFailure("not_sponsored")))
@@ -166,6 +166,7 @@ export const make = (
           : Effect.succeed(op),
       handOut: (op, userOpHash) =>
         Effect.orDie(budgets.handOut(accountId, chainId, userOpHash, termsOf(op).validUntil)),
+      objection,
       reserve,
       release: release(budgets, chainId),
       seal: (part, userOpHash) =>

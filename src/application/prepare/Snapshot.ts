@@ -67,7 +67,7 @@ export const read = (
         [
           facts.block(chain, when),
           facts.fees(chain),
-          submitter === null ? Effect.succeed(null) : chain.balance(submitter),
+          submitter === null ? Effect.succeed(null) : facts.balance(chain, submitter, "recent"),
           facts.code(chain, entryPoint),
           Wallets.read(facts, chain, formula.initCode, addresses),
           Effect.forEach(called, (target) => facts.code(chain, target, "recent"), {

@@ -365,6 +365,7 @@ export const make = (
     const lock = Semaphore.makeUnsafe(1)
     const told: Array<string> = []
     const worker = Worker.make({
+      facts: { balance: ({ balance }, address) => balance(address), fees: ({ fees }) => fees },
       opJournal: rows.opJournal,
       transactionJournal: rows.transactionJournal,
       expiry: {

@@ -77,51 +77,43 @@ const write = (
     )
     const now = yield* Clock.currentTimeMillis
     const at = [chainId.toString(), signer, Store.uint64(nonce)]
-    yield* Rows.insert(store, "transactions", transactionColumns, [
+    const transaction = [
+      ...at,
+      "signed",
+      epoch,
+      account_id,
+      key_client,
+      key_version,
+      key_asset,
+      rpc,
+      trust,
+      direct,
+      recording.maxCost.toString(),
+      0,
+      now
+    ]
+    const version = [...at, ...versionOf(recording), now]
+    const opIds = Rows.listOf(
+      store,
+      ops.map(({ opId }) => opId)
+    )
+    // PostgreSQL has it all in one statement: each one is a round trip.
+    yield* Rows.together(store, [
+      [insertInto("transactions", transactionColumns), transaction],
+      [insertInto("transaction_versions", versionColumns), version],
       [
-        ...at,
-        "signed",
-        epoch,
-        account_id,
-        key_client,
-        key_version,
-        key_asset,
-        rpc,
-        trust,
-        direct,
-        recording.maxCost.toString(),
-        0,
-        now
+        `insert into transaction_ops (chain_id, signer, nonce, op_id, position) ${store.sql.onDialectOrElse({
+          pg: () =>
+            "select ?, ?, ?, op_id, place - 1 from unnest(?::bigint[]) with ordinality as given(op_id, place)",
+          orElse: () => "select ?, ?, ?, value, key from json_each(?)"
+        })}`,
+        [...at, opIds]
+      ],
+      [
+        `update ops set state = 'sent', tx_hash = ?, was_public = 1 where ${Rows.among(store, "op_id")}`,
+        [recording.txHash, opIds]
       ]
     ])
-    yield* Rows.insert(store, "transaction_versions", versionColumns, [[...at, ...versionOf(recording), now]])
-    if (ops.length === 0) return
-    yield* Rows.statement(
-      store,
-      `insert into transaction_ops (chain_id, signer, nonce, op_id, position) ${store.sql.onDialectOrElse({
-        pg: () =>
-          "select ?, ?, ?, op_id, place - 1 from unnest(?::bigint[]) with ordinality as given(op_id, place)",
-        orElse: () => "select ?, ?, ?, value, key from json_each(?)"
-      })}`,
-      [
-        ...at,
-        Rows.listOf(
-          store,
-          ops.map(({ opId }) => opId)
-        )
-      ]
-    )
-    yield* Rows.statement(
-      store,
-      `update ops set state = 'sent', tx_hash = ?, was_public = 1 where ${Rows.among(store, "op_id")}`,
-      [
-        recording.txHash,
-        Rows.listOf(
-          store,
-          ops.map(({ opId }) => opId)
-        )
-      ]
-    )
     // Those whose hashes depend on a signature that was only made now.
     yield* Rows.each(
       store,
@@ -132,6 +124,11 @@ const write = (
       )
     )
   })
+
+const insertInto = (table: string, columns: Rows.Columns): string => {
+  const names = Object.keys(columns)
+  return `insert into ${table} (${names.join(", ")}) values (${names.map(() => "?").join(", ")})`
+}
 
 const transactionColumns: Rows.Columns = {
   chain_id: "text",

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Hex } from "../../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { SignerOf } from "../../keys/LaneSigners.js"
 import type { BundlerRpc, BundlerRpcError } from "../../ports/chain/BundlerRpc.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
@@ -92,6 +93,7 @@ export interface Dependencies {
   >
   readonly known: Known
   readonly expiry: Expiry
+  readonly facts: Pick<ChainFacts, "balance" | "fees">
   readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
   readonly requestJournal: Pick<
     RequestJournal["Service"],

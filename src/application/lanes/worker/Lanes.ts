@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import * as Losses from "../../pay/Losses.js"
 import { Budgets } from "../../ports/Budgets.js"
@@ -247,6 +248,7 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
       claims,
       inFlight,
       monitor,
+      facts: yield* ChainFacts,
       signerOf,
       preparing,
       revertOf,

@@ -130,7 +130,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
     const { signer } = state.lane
     const [seen, tried] = yield* Effect.all(
       [
-        Effect.result(Simulate.look(chain, readNonces, signer, [])),
+        Effect.result(Simulate.look(chain, work.facts, readNonces, signer, [])),
         Effect.result(chain.call({ from: signer, to, data, value, gas: gasLimit }))
       ],
       { concurrency: "unbounded" }
@@ -249,7 +249,9 @@ export const sendBundle = (
         )
       })
     )
-    const seen = yield* Effect.result(Simulate.look(connection.chain, readNonces, state.lane.signer, trials))
+    const seen = yield* Effect.result(
+      Simulate.look(connection.chain, work.facts, readNonces, state.lane.signer, trials)
+    )
     if (Result.isFailure(seen)) {
       yield* pause(state, [whole], seen.failure.message)
       return "again" as const

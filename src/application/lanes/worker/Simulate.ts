@@ -7,6 +7,7 @@ import type * as SubmitterReimbursement from "../../../domain/erc4337/gas/Submit
 import * as Outcome from "../../../domain/erc4337/Outcome.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as EoaNonces from "../../chain/EoaNonces.js"
 import type { Aggregate } from "../../ports/chain/Bundler.js"
 import {
@@ -96,6 +97,7 @@ const resultOf = (trial: Trial, call: Call, simulated: SimulatedCall | CallResul
 
 export const look = (
   chain: ChainClient,
+  facts: Pick<ChainFacts, "balance" | "fees">,
   readNonces: EoaNonces.ReadNonces,
   submitter: Address,
   trials: ReadonlyArray<Trial>
@@ -104,9 +106,9 @@ export const look = (
     Effect.all(
       [
         chain.block("latest"),
-        chain.fees,
+        facts.fees(chain, "recent"),
         readNonces(chain, submitter),
-        chain.balance(submitter),
+        facts.balance(chain, submitter),
         Effect.forEach(
           trials,
           (trial) => {

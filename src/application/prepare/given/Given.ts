@@ -57,7 +57,7 @@ interface Sifted {
   readonly dependencies: Dependencies.Dependencies
   readonly failed: Map<number, ElementFailure>
   readonly consents: Map<number, Consented>
-  /** Ops of another configuration than their wallet's: one may have landed before that was replaced. */
+  /** Ops that nobody would submit now, of another configuration than their wallet's say: one may have landed before. */
   readonly past: ReadonlyArray<Call.GivenCall>
   /** Those that have landed, in whatever transaction. */
   readonly landed: Set<number>
@@ -138,8 +138,15 @@ const sift = (
         const signed = { ...op, signature: consent.success.signature }
         const { profile } = context.connection
         const why = least === null ? null : ServiceEoa.objection(profile, context.version, signed, least)
-        if (why === null) consents.set(index, consent.success)
-        else failed.set(index, why)
+        const part = { ...call, given: call.userOpHash }
+        const unpaid =
+          why ?? (yield* context.payer.objection(part, lastSecond - Snapshot.signatureLifeSeconds))
+        if (unpaid === null) consents.set(index, consent.success)
+        else {
+          failed.set(index, unpaid)
+          // It may have landed while it was paid for.
+          past.push(call)
+        }
       }
       // Checking signatures takes milliseconds.
       yield* EventLoop.breathe
