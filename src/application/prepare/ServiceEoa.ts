@@ -1,7 +1,5 @@
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
@@ -237,24 +235,6 @@ export const giveBack = (
     yield* budgets.release(profile.chainId, ids)
     for (const id of ids) yield* budgets.settle(profile.chainId, id, 0n)
   }).pipe(Effect.ignoreCause({ log: "Debug" }))
-
-/**
- * Runs the work of a request. When it is through, nothing is set aside for it any more: what its transactions have cost
- * is booked by transaction. What is interrupted may have ops on their way, and stays set aside.
- */
-export const settling =
-  (caller: Caller, { chainId }: Pick<NetworkProfile, "chainId">, elements: ReadonlyArray<number>) =>
-  <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Budgets> =>
-    Effect.onExit(work, (exit) =>
-      Effect.gen(function* () {
-        const budgets = yield* Budgets
-        const ids = elements.map((index) => idOf({ requestId: caller.requestId, index }))
-        yield* budgets.release(chainId, ids)
-        // A part of it that failed while it was interrupted says nothing of the others.
-        if (Exit.isFailure(exit) && (!Cause.hasFails(exit.cause) || Cause.hasInterrupts(exit.cause))) return
-        for (const id of ids) yield* budgets.settle(chainId, id, 0n)
-      }).pipe(Effect.ignoreCause({ log: "Debug" }))
-    )
 
 /** The request for which something is held, and whether it is set aside for the EOA; null: it is held for something else. */
 const holderOf = (id: string): { readonly requestId: string; readonly isOwn: boolean } | null => {

@@ -16,10 +16,7 @@ import { Networks } from "../ports/Networks.js"
 import * as ServiceSubmission from "../prepare/ServiceEoa.js"
 import type { Caller } from "../request/Caller.js"
 import type { Failure } from "../request/Failure.js"
-import * as ExecuteEncoded from "../usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../usecases/operations/ExecuteOperations.js"
-import * as ExecutePasskey from "../usecases/operations/ExecutePasskey.js"
-import * as CreateWallets from "../usecases/wallets/CreateWallets.js"
 import * as Obstacles from "./Obstacles.js"
 
 interface UseCase<A, I, B, J, R> {
@@ -27,11 +24,7 @@ interface UseCase<A, I, B, J, R> {
   readonly run: (caller: Caller, request: A) => Effect.Effect<B, Failure, R>
 }
 
-export type Requirements =
-  | CreateWallets.Requirements
-  | ExecuteEncoded.Requirements
-  | ExecuteOperations.Requirements
-  | ExecutePasskey.Requirements
+export type Requirements = ExecuteOperations.Requirements
 
 type Resume = (caller: Caller, body: string) => Effect.Effect<void, unknown, Requirements>
 
@@ -44,12 +37,7 @@ const resumable = <A, I, B, J>({
 }
 
 /** The writing endpoints, whose accepted requests go on after a restart. */
-const endpoints: ReadonlyMap<string, Resume> = new Map([
-  resumable(CreateWallets),
-  resumable(ExecuteOperations),
-  resumable(ExecuteEncoded),
-  resumable(ExecutePasskey)
-])
+const endpoints: ReadonlyMap<string, Resume> = new Map([resumable(ExecuteOperations)])
 
 export const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({
   principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },

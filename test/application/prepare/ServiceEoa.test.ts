@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit } from "effect"
 import type { Connection } from "../../../src/application/chain/Connection.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -153,32 +153,11 @@ describe("what an op may cost the service's EOA", () => {
     expect(late.reason).toBe("unavailable")
   })
 
-  test("is given back when its request is through, and kept when that is interrupted", function* () {
-    const work = <A, E>(body: Effect.Effect<A, E>) =>
-      Effect.gen(function* () {
-        yield* reserved(profile, [0, 1])
-        yield* ServiceSubmission.bind(site, risk(0))
-        return yield* ServiceSubmission.settling(Parties.caller(), profile, [0, 1])(body)
-      })
-    const interrupted = yield* Effect.forkChild(work(Effect.never))
-    yield* Time.adjust(0)
-    const both = yield* held()
-    yield* Fiber.interrupt(interrupted)
-    // It may be on its way: what is bound stays set aside.
-    expect(yield* held()).toBe(both / 2n)
-    // One of its parts could not be interrupted, and failed: the other ones may be on their way all the same.
-    const failing = Effect.uninterruptible(
-      Effect.andThen(Effect.sleep("1 second"), Effect.fail("no signature"))
-    )
-    const parted = yield* Effect.forkChild(
-      work(Effect.all([failing, Effect.never], { concurrency: "unbounded" }))
-    )
-    yield* Time.adjust(0)
-    const stopping = yield* Effect.forkChild(Fiber.interrupt(parted))
-    yield* Time.adjust("1 second")
-    yield* Fiber.join(stopping)
-    expect(yield* held()).toBe(both / 2n)
-    yield* work(Effect.void)
-    expect(yield* held()).toBe(0n)
+  test("is given back, bound or not", function* () {
+    yield* reserved(profile, [0, 1, 2])
+    yield* ServiceSubmission.bind(site, risk(0))
+    const all = yield* held()
+    yield* ServiceSubmission.giveBack(site, [risk(0), risk(1)])
+    expect(yield* held()).toBe(all / 3n)
   })
 })

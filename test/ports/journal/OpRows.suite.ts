@@ -200,6 +200,19 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
+    fact("an element that was found done needs its op no more, and has not failed", (journal) =>
+      Effect.gen(function* () {
+        yield* journal.accept([acceptance("r1", parallel(3))])
+        const [one] = yield* journal.ready(lane, 9)
+        yield* journal.record(recording(0n, one === undefined ? [] : [one]))
+        yield* journal.fail(lane, [{ requestId: "r1", failed: [Make.failed(1)], done: [0, 2] }])
+        // What is sent stays so.
+        expect([yield* stateOf(journal, 1), yield* stateOf(journal, 3)]).toEqual(["sent", "abandoned"])
+        expect(yield* journal.request("r1")).toMatchObject({ failed: [{ index: 1 }] })
+        expect(yield* journal.ready(lane, 9)).toEqual([])
+      })
+    )
+
     fact("a transaction is recorded with its nonce, or nothing of it is", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(3))])

@@ -1,4 +1,3 @@
-import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Base64 from "../../../domain/primitives/Base64.js"
@@ -8,20 +7,15 @@ import * as Proof from "../../../domain/signature/Proof.js"
 import * as Consents from "../../../domain/signature/ProofVerification.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
-import type { Signer, SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import type * as Windows from "../ops/Windows.js"
-import * as SignerAuthorization from "../SignerAuthorization.js"
 import type { Given } from "./GivenOps.js"
 
 /** A wallet's consent to an op that was handed out. */
 export interface Consented {
   readonly conditions: Conditions.Conditions
-  /** The proof, or one of the same shape when it is made later. */
   readonly proof: Hex.Hex
-  /** The proof itself. */
-  readonly prove: Effect.Effect<Hex.Hex, SignerError>
 }
 
 /** Under what an op may have been signed. */
@@ -29,10 +23,6 @@ export interface Terms {
   readonly bounds: Windows.Bounds
   /** The EOA that will submit it; zero: anybody. */
   readonly bundler: Address
-  /** Last second at which what the service signs now is good. */
-  readonly lastSecond: number
-  /** The keys that the request names. */
-  readonly signers: ReadonlyArray<Signer>
 }
 
 const refused = (problem: string): Result.Result<never, ElementFailure> =>
@@ -58,12 +48,6 @@ const expected = (userOpHash: Hex.Bytes32, conditions: ReadonlyArray<Conditions.
     )
     .join(" or ")
 
-const proven = (conditions: Conditions.Conditions, proof: Hex.Hex): Consented => ({
-  conditions,
-  proof,
-  prove: Effect.succeed(proof)
-})
-
 const byProof = (
   given: Hex.Hex,
   userOpHash: Hex.Bytes32,
@@ -77,7 +61,7 @@ const byProof = (
   const refusals: Array<Consents.Refusal> = []
   for (const conditions of tried) {
     const verified = Consents.verify(config, Conditions.signingHash(userOpHash, conditions), proof)
-    if (Result.isSuccess(verified)) return Result.succeed(proven(conditions, proof))
+    if (Result.isSuccess(verified)) return Result.succeed({ conditions, proof })
     refusals.push(verified.failure)
   }
   // Good signatures over one of the hashes, and too few of them.
@@ -114,30 +98,20 @@ const byAssertion = (
   const index = WebAuthn.signedBy(auth, config.passkeys)
   if (index === null) return refused("signature: it is by none of the wallet's passkeys")
   if (config.threshold > 1) return tooFew(1, config)
-  return Result.succeed(proven(conditions, Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })))
+  const proof = Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })
+  return Result.succeed({ conditions, proof })
 }
+
+/** What the caller brings along to prove a wallet's consent. */
+export type Brought = Exclude<Given["evidence"], { readonly _tag: "keys" }>
 
 /** How the wallet consents to an op; `Failure` says what is wrong with the evidence, and what was expected. */
 export const consent = (
-  { evidence, userOpHash }: Pick<Given, "evidence" | "userOpHash">,
+  evidence: Brought,
+  userOpHash: Hex.Bytes32,
   config: WalletConfig,
   terms: Terms
-): Result.Result<Consented, ElementFailure> => {
-  switch (evidence._tag) {
-    case "proof":
-      return byProof(evidence.proof, userOpHash, config, terms)
-    case "assertion":
-      return byAssertion(evidence.auth, userOpHash, config, terms)
-    case "keys":
-      return Result.map(SignerAuthorization.bySigners(config, terms.signers), ({ dummy, sign }) => {
-        const { bounds, bundler, lastSecond } = terms
-        const validUntil = bounds.validUntil === 0 ? lastSecond : bounds.validUntil
-        const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
-        return {
-          conditions,
-          proof: dummy,
-          prove: sign(Conditions.signingHash(userOpHash, conditions))
-        }
-      })
-  }
-}
+): Result.Result<Consented, ElementFailure> =>
+  evidence._tag === "proof"
+    ? byProof(evidence.proof, userOpHash, config, terms)
+    : byAssertion(evidence.auth, userOpHash, config, terms)

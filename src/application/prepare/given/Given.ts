@@ -74,7 +74,8 @@ const consentOf = (
   lastSecond: number
 ): Result.Result<Consented, ElementFailure> => {
   const bundler = Submitter.boundTo(context.connection.profile, context.submitter)
-  if (call.evidence._tag === "keys")
+  const { evidence } = call
+  if (evidence._tag === "keys")
     return Result.map(SignerAuthorization.places(config, context.signers), (places) => {
       const validUntil = bounds.validUntil === 0 ? lastSecond : bounds.validUntil
       const conditions = { validUntil, validAfter: bounds.validAfter, bundler }
@@ -85,8 +86,8 @@ const consentOf = (
       const signature = Conditions.encodeSignature(conditions, Proof.dummyEcdsa(places.length))
       return { call, conditions, signature, proof: { by } }
     })
-  const terms = { bounds, bundler, lastSecond, signers: [] }
-  return Result.map(ExternalProofs.consent(call, config, terms), ({ conditions, proof }) => ({
+  const brought = ExternalProofs.consent(evidence, call.userOpHash, config, { bounds, bundler })
+  return Result.map(brought, ({ conditions, proof }) => ({
     call,
     conditions,
     signature: Conditions.encodeSignature(conditions, proof),

@@ -76,8 +76,6 @@ export interface Given {
   /** 0: whatever the wallet's is. */
   readonly walletCustody: WalletCustody.Custody
   readonly window: Windows.Window
-  /** Where the request says its window. */
-  readonly windowPath: string
   readonly evidence: Evidence
 }
 
@@ -161,7 +159,7 @@ export const encoded = (
       const evidence: Evidence =
         signature === undefined ? { _tag: "keys" } : { _tag: "proof", proof: signature }
       const op = yield* opOf(operation, path, where)
-      return { ...op, index, walletCustody, window: operation, windowPath: path, evidence }
+      return { ...op, index, walletCustody, window: operation, evidence }
     })
   )
 
@@ -184,7 +182,6 @@ export const asserted = (
         index,
         walletCustody: 0,
         window: validationData,
-        windowPath,
         evidence: { _tag: "assertion" as const, auth: auth.success }
       }
     })

@@ -1,9 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as EncodedSubmission from "../../intake/encoded/EncodedSubmission.js"
-import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
-import * as EncodedOps from "../../prepare/given/GivenOps.js"
+import * as GivenOps from "../../prepare/given/GivenOps.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
@@ -12,7 +10,7 @@ import * as Offers from "./Offers.js"
 import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
-  operations: Schema.Array(EncodedOps.EncodedOperation),
+  operations: Schema.Array(GivenOps.EncodedOperation),
   settings: Settings.ForOps
 }).annotate({ identifier: "ExecuteEncodedRequest" })
 export type Request = typeof Request.Type
@@ -21,7 +19,7 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = EncodedSubmission.Requirements | Submissions.Submissions
+export type Requirements = Offers.Surroundings | Submissions.Submissions
 
 export const kind = {
   endpoint: "/executeEncoded",
@@ -53,21 +51,12 @@ const unsigned = ({ operations, settings }: Request): Failure | null => {
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
-    const requests = yield* Requests
     const refused = unsigned(request)
     if (refused !== null) return yield* Effect.fail(refused)
     const { operations, settings } = request
-    const posted = {
-      endpoint: kind.endpoint,
-      settings,
-      read: (context: EncodedOps.Where) => EncodedOps.encoded(operations, context)
-    }
+    const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
     const by = settings.signer === undefined ? "service" : "signer"
-    return yield* Submissions.submit(
-      caller,
-      Request,
-      request,
-      (body) => Offers.given(caller, posted, by, body),
-      requests.run(kind, caller, request, EncodedSubmission.work(caller, posted, by))
+    return yield* Submissions.submit(caller, Request, request, (body) =>
+      Offers.given(caller, { endpoint: kind.endpoint, settings, read }, by, body)
     )
   }).pipe(Span.named("ExecuteEncoded"))

@@ -42,10 +42,9 @@ import * as Slices from "../../prepare/ops/Slices.js"
 import * as Reservations from "../../prepare/Reservations.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
+import * as ExecuteOperations from "./ExecuteOperations.js"
 import type * as Offers from "./Offers.js"
 import { Submissions } from "./Submissions.js"
-import * as TransactSigner from "./TransactSigner.js"
-import * as Unstuck from "./Unstuck.js"
 
 /**
  * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
@@ -62,8 +61,7 @@ const most = 8_192
 const receiptMillis = 3_000
 
 /** Whose open requests of earlier versions the workers take over. */
-const isTakenOver = (endpoint: string): boolean =>
-  endpoint === TransactSigner.kind.endpoint || endpoint === Unstuck.kind.endpoint
+const isTakenOver = (endpoint: string): boolean => endpoint !== ExecuteOperations.kind.endpoint
 
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
 

@@ -39,6 +39,9 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 
 /** What requests ask for, as intake takes it: everything that a request can be wrong about by itself ends here. */
 
+/** What is needed to make offers of requests. */
+export type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
+
 /** An offer, and how its request is answered. */
 export interface Offered<A> extends Offer {
   /** Where its elements stand in its body. */
@@ -175,11 +178,7 @@ export const given = (
   posted: Posted,
   by: "signer" | "service",
   body: string
-): Effect.Effect<
-  Offered<Executed>,
-  Failure,
-  AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
-> =>
+): Effect.Effect<Offered<Executed>, Failure, Surroundings> =>
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, posted.settings.useABI)
     const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
@@ -223,11 +222,7 @@ export const create = (
   caller: Caller,
   request: { readonly accounts: ReadonlyArray<Account.Account>; readonly settings: ForSubmission },
   body: string
-): Effect.Effect<
-  Offered<Created>,
-  Failure,
-  AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
-> =>
+): Effect.Effect<Offered<Created>, Failure, Surroundings> =>
   Effect.gen(function* () {
     const { accounts } = request
     const { useABI, ...settings } = request.settings

@@ -21,16 +21,14 @@ export const Submissions: Context.Key<Submissions, Submissions> = Context.Servic
 /** Whether requests are taken in so. */
 export const IsOn = Context.Reference<boolean>("castellan/Submissions/IsOn", { defaultValue: () => true })
 
-/** Takes in the request whose body that is; `alone` works on one that was accepted by an earlier version. */
-export const submit = <Q, I, A, R, O>(
+/** Takes in the request, whose body is the JSON that the offer is made of. */
+export const submit = <Q, I, A, R>(
   caller: Caller,
   Request: Schema.Codec<Q, I>,
   request: Q,
-  offerOf: (body: string) => Effect.Effect<Offered<A>, Failure, O>,
-  alone: Effect.Effect<A, Failure, R>
-): Effect.Effect<A, Failure, O | R | Submissions> =>
+  offerOf: (body: string) => Effect.Effect<Offered<A>, Failure, R>
+): Effect.Effect<A, Failure, R | Submissions> =>
   Effect.gen(function* () {
-    if (!(yield* IsOn) || caller.resumed === true) return yield* alone
     const encoded = yield* Effect.orDie(Schema.encodeEffect(Request)(request))
     const offer = yield* offerOf(JSON.stringify(encoded))
     const { run } = yield* Submissions
