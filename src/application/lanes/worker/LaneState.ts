@@ -62,8 +62,11 @@ export interface Known {
     context: Context,
     nonces: ReadonlyArray<bigint>
   ) => Effect.Effect<ReadonlyArray<{ readonly nonce: bigint; readonly isOurs: boolean }>, Obstacle>
-  /** Holds requests whose wallets have ops on the chain that the journal does not know of and that may have done what they ask for. */
-  readonly holdDone: (lane: Lane, context: OpContext) => Effect.Effect<void, Obstacle>
+  /**
+   * Holds requests from before that time, Unix milliseconds, whose wallets have ops on the chain that the journal does not know of
+   * and that may have done what they ask for.
+   */
+  readonly holdDone: (lane: Lane, context: OpContext, before: number) => Effect.Effect<void, Obstacle>
 }
 
 /** What of the journal and the clock decides that the time of a request is over. */

@@ -166,7 +166,7 @@ const asObstacle = (error: ChainRpcError | JournalError | Obstacle): Obstacle =>
   error._tag === "Obstacle" ? error : obstacle(error.message)
 
 export const make = (dependencies: Dependencies): Known => {
-  const { opJournal, recoveryJournal, transactionJournal, watch } = dependencies
+  const { opJournal, recoveryJournal, requestJournal, transactionJournal, watch } = dependencies
   /** By what is asked of which lane, how often in a row a node has refused to show what its key has done. */
   const refusals = new Map<string, number>()
 
@@ -227,10 +227,10 @@ export const make = (dependencies: Dependencies): Known => {
 
   /** What a node refuses to show for long keeps all that it might show held. */
   const unless = <A>(
-    what: "from" | "read",
+    what: "from" | "past" | "read",
     lane: Lane,
     look: Effect.Effect<A, ChainRpcError | JournalError | Obstacle>,
-    unread: Effect.Effect<A, JournalError | ChainRpcError>
+    unread: (why: string) => Effect.Effect<A, ChainRpcError | JournalError | Obstacle>
   ): Effect.Effect<A, Obstacle> =>
     Effect.gen(function* () {
       const name = `${what} ${lane.chainId}:${lane.signer}`
@@ -246,8 +246,7 @@ export const make = (dependencies: Dependencies): Known => {
       if (isRefusal) refusals.set(name, count)
       if (!isRefusal || count < mostRefusals) return yield* Effect.fail(error)
       refusals.delete(name)
-      yield* holdAll(lane, error.message)
-      return yield* unread
+      return yield* unread(error.message)
     }).pipe(Effect.mapError(asObstacle))
 
   /** Gives the hashes of transactions that are, or carry, what lanes of castellan bring onto the chain. */
@@ -302,9 +301,13 @@ export const make = (dependencies: Dependencies): Known => {
             )
           )
         }),
-        Effect.tap(chain.transactionCount(lane.signer, "latest"), (latest) =>
-          recoveryJournal.explain(lane, latest)
-        )
+        (why) =>
+          Effect.andThen(
+            holdAll(lane, why),
+            Effect.tap(chain.transactionCount(lane.signer, "latest"), (latest) =>
+              recoveryJournal.explain(lane, latest)
+            )
+          )
       ),
     read: (lane, context, nonces) =>
       Effect.gen(function* () {
@@ -319,7 +322,11 @@ export const make = (dependencies: Dependencies): Known => {
             const ours = yield* match(lane, context, transactions, ready)
             return transactions.map(({ nonce, txHash }) => ({ nonce, isOurs: ours.has(txHash) }))
           }),
-          Effect.succeed(nonces.map((nonce) => ({ nonce, isOurs: true })))
+          (why) =>
+            Effect.as(
+              holdAll(lane, why),
+              nonces.map((nonce) => ({ nonce, isOurs: true }))
+            )
         )
         // The journal is the older one: of the ops that are not held, too, bytes may be on their way.
         if (read.some(({ isOurs }) => isOurs))
@@ -331,17 +338,45 @@ export const make = (dependencies: Dependencies): Known => {
         if (read.length === nonces.length) yield* recoveryJournal.explain(lane, below)
         return read
       }).pipe(Effect.mapError(asObstacle)),
-    holdDone: (lane, context) =>
+    holdDone: (lane, context, before) =>
       Effect.gen(function* () {
         const { access, connection, entryPoint, version } = context
         const ready = (yield* readyOf(dependencies, lane)).filter(
-          ({ accountId, space }) => accountId === access.accountId && space.entryPoint === entryPoint
+          ({ accountId, exposed, space }) =>
+            !exposed && accountId === access.accountId && space.entryPoint === entryPoint
         )
-        const wanted = yield* wantedOf(lane, context, ready)
+        const all = yield* wantedOf(lane, context, ready)
+        const old = new Set(
+          yield* Effect.filter([...new Set(all.map(({ requestId }) => requestId))], (requestId) =>
+            Effect.map(
+              requestJournal.request(requestId),
+              (record) => record !== null && record.acceptedAt < before
+            )
+          )
+        )
+        const wanted = all.filter(({ requestId }) => old.has(requestId))
         const wallets = new Set(wanted.map(({ wallet }) => wallet))
         if (wallets.size === 0) return
         const since = yield* acceptedSince(dependencies, lane)
-        const unknown = yield* unknownOf(dependencies, lane, context, [...wallets], since)
+        const unknown = yield* unless(
+          "past",
+          lane,
+          unknownOf(dependencies, lane, context, [...wallets], since),
+          (why) =>
+            Effect.as(
+              Effect.forEach(
+                old,
+                (requestId) =>
+                  hold(
+                    lane,
+                    requestId,
+                    `what its wallets have done since it was accepted cannot be read: ${why}`
+                  ),
+                { discard: true }
+              ),
+              new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.Seen]>>()
+            )
+        )
         const strays: Array<Matching.Stray> = []
         for (const [txHash, seen] of unknown) {
           const transaction = yield* connection.chain.transaction(txHash)

@@ -111,7 +111,7 @@ export const isExamined = ({ examined }: State, context: Context | null): boolea
 export const examine = ({ known, state }: Work, context: Context): Effect.Effect<void, Obstacle> =>
   context.kind === "direct"
     ? Effect.void
-    : Effect.map(known.holdDone(state.lane, context), () => {
+    : Effect.map(known.holdDone(state.lane, context, state.claimed.at), () => {
         state.examined.add(nameOf(context))
         // What is held is not ready any more.
         state.queue = Queue.empty

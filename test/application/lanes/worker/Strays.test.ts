@@ -1,13 +1,17 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import type { Context } from "../../../../src/application/lanes/worker/rules/Context.js"
+import type { OpContext } from "../../../../src/application/lanes/worker/rules/Context.js"
 import { obstacle } from "../../../../src/application/lanes/worker/rules/Context.js"
 import * as Strays from "../../../../src/application/lanes/worker/Strays.js"
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
+import type { Op } from "../../../../src/application/ports/journal/Records.js"
+import type { RequestRecord } from "../../../../src/application/ports/journal/Requests.js"
 import type { OpCall } from "../../../../src/application/prepare/Call.js"
+import type * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Landings from "../../../support/lanes/Landings.js"
+import * as Ops from "../../../support/lanes/Ops.js"
 import { test } from "../../../support/Test.js"
 
 /** A lane of which the journal knows nonce 0 alone; its EOA has used nonce 1 since, in a block that the node shows or not. */
@@ -15,7 +19,9 @@ const world = () => {
   const state = {
     refusal: null as ChainRpcError["reason"] | null,
     unopened: new Map<string, ReadonlyArray<OpCall> | null>(),
-    isSilent: false
+    isSilent: false,
+    ready: [] as ReadonlyArray<Op>,
+    acceptedAt: 0
   }
   const told: Array<string> = []
   const tell = (text: string) => Effect.sync(() => void told.push(text))
@@ -41,13 +47,19 @@ const world = () => {
       Effect.as(refused, typeof block === "bigint" && block < 2n ? 1n : 2n),
     transactionsIn: (block: bigint) => Effect.as(refused, block === 2n ? [transaction] : [])
   }
+  /** What wallets have done on it is in its logs. */
+  const landings = Landings.makeChain()
+  landings.mine(9)
   const context = {
+    kind: "ops",
+    version: "v0.7",
+    entryPoint: Landings.entryPoint,
     access: Make.access(),
     connection: { chain, profile: { ledger: null } }
-  } as unknown as Context
+  } as unknown as OpContext
   const known = Strays.make({
     opJournal: {
-      ready: () => Effect.succeed([]),
+      ready: () => Effect.succeed(state.ready),
       publish: (_, opIds) => tell(`published: ${opIds.length}`)
     },
     recoveryJournal: {
@@ -60,13 +72,32 @@ const world = () => {
       explain: (_, below) => tell(`explained to ${below}`),
       hold: (_, requestId, why) => Effect.as(tell(`held: ${requestId}, ${why}`), true)
     },
-    requestJournal: { request: () => Effect.succeed(null) },
+    requestJournal: {
+      request: () =>
+        Effect.succeed(
+          state.ready.length + state.unopened.size === 0
+            ? null
+            : ({ acceptedAt: state.acceptedAt } as RequestRecord)
+        )
+    },
     transactionJournal: { adopt: () => tell("adopted") },
     watch: () => tell("watched"),
     unopened: () =>
       state.isSilent ? Effect.fail(obstacle("its node is silent")) : Effect.succeed(state.unopened)
   })
-  return { read: Effect.result(known.read(Make.lane, context, [1n])), state, told }
+  return {
+    read: Effect.result(known.read(Make.lane, context, [1n])),
+    holdDone: Effect.result(
+      known.holdDone(
+        Make.lane,
+        { ...context, connection: { ...context.connection, chain: landings.client } },
+        1_000
+      )
+    ),
+    landings,
+    state,
+    told
+  }
 }
 
 describe("nonces of a lane that the journal does not know", () => {
@@ -98,6 +129,67 @@ describe("nonces of a lane that the journal does not know", () => {
       "held: later, what its key has done since the journal's last entry cannot be read: pruned",
       "published: 0",
       "explained to 2"
+    ])
+  })
+})
+
+describe("what wallets have done that the journal does not know", () => {
+  const wallet = Make.address(0x77)
+  const call = Hex.unsafe("0x1234")
+  const unsigned = (nonce: bigint, callData = call): UserOperation.UserOperation => ({
+    ...Ops.plain,
+    sender: wallet,
+    nonce,
+    callData
+  })
+  const ready = (opId: number, nonce: bigint): Op =>
+    ({
+      opId,
+      requestId: `r${opId}`,
+      index: 0,
+      accountId: Make.access().accountId,
+      exposed: false,
+      nonceKey: 0n,
+      sequence: nonce,
+      space: { ...Make.space(1), wallet, entryPoint: Landings.entryPoint },
+      prepared: { kind: "op", unsigned: unsigned(nonce) }
+    }) as unknown as Op
+  test("holds whoever asks for the same call under another nonce, and nobody else", function* () {
+    for (const [op, held] of [
+      // The second one's own.
+      [unsigned(5n), []],
+      [unsigned(6n), ["held: r1", "held: r2"]],
+      [unsigned(6n, Hex.unsafe("0x99")), []]
+    ] as const) {
+      const { holdDone, landings, state, told } = world()
+      state.ready = [ready(1, 0n), ready(2, 5n)]
+      landings.landOp(op, Make.chainId)
+      expect(yield* holdDone).toEqual(Result.succeed(undefined))
+      expect(told.map((text) => text.split(",")[0])).toEqual(held)
+    }
+  })
+
+  test("holds whoever's wallet has done what the node does not show, and nothing from after the claim", function* () {
+    const { holdDone, landings, state, told } = world()
+    state.ready = [ready(1, 0n)]
+    landings.landOp(unsigned(6n), Make.chainId, 5n, false)
+    yield* holdDone
+    expect(told).toEqual([expect.stringContaining("an op that the node does not show")])
+    told.length = 0
+    state.acceptedAt = 1_000
+    yield* holdDone
+    expect(told).toEqual([])
+  })
+
+  test("holds what it might show when a node refuses to three times in a row", function* () {
+    const { holdDone, landings, state, told } = world()
+    state.ready = [ready(1, 0n)]
+    landings.refuseLogs(true)
+    for (let times = 0; times < 2; times += 1) expect(Result.isFailure(yield* holdDone)).toBe(true)
+    expect(told).toEqual([])
+    expect(yield* holdDone).toEqual(Result.succeed(undefined))
+    expect(told).toEqual([
+      "held: r1, what its wallets have done since it was accepted cannot be read: method not found"
     ])
   })
 })
