@@ -1,27 +1,17 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
-import { Address, type Runtime, useStack } from "../../support/stack/Stack.js"
+import * as Known from "../../support/stack/Known.js"
+import { type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, async (stack) => {
   await stack.create("one", "two")
   await stack.provider.send("evm_setIntervalMining", [1])
 })
-
-/** What the stack's own engine has done with the key before is known to the journal. */
-const known = (life: Runtime) =>
-  life.runPromise(
-    Effect.gen(function* () {
-      const { explain } = yield* RecoveryJournal
-      const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
-      yield* explain(lane, BigInt(yield* Effect.promise(() => stack.nonce())))
-    })
-  )
 
 /** Its caller leaves as soon as it is accepted. */
 const accepted = async (life: Runtime, ...operations: ReadonlyArray<Operation>): Promise<Caller> => {
@@ -86,7 +76,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
     const [id, database] = [hashOf("restart"), stack.database()]
     const validAfter = (await stack.now()) + 7
     const caller = await stack.living({ database }, async (life) => {
-      await known(life)
+      await Known.past(stack, life)
       const caller = await accepted(life, stack.hit("one", id, { validAfter }))
       await scheduled(life, caller, validAfter)
       return caller
@@ -114,7 +104,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
     const [time, database] = [await stack.now(), stack.database()]
     const window = { validAfter: time + 3, validUnitl: time + 5 }
     const caller = await stack.living({ database }, async (life) => {
-      await known(life)
+      await Known.past(stack, life)
       return accepted(life, stack.hit("one", hashOf("over"), window))
     })
     await expect.poll(stack.now, { timeout: 15_000 }).toBeGreaterThan(time + 5)
