@@ -145,7 +145,10 @@ export const make = (options: {
     readonly elements: number
   }) => Effect.Effect<void, Failure>
   /** Rings the bell of a lane: it has accepted ops, and perhaps requests of which something is to be opened. */
-  readonly ring: (lane: Lane, unopened: ReadonlyArray<string>) => Effect.Effect<void>
+  readonly ring: (
+    lane: Lane,
+    accepted: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
+  ) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { enterWaiting, opJournal, requestJournal, ring } = options
@@ -261,9 +264,7 @@ export const make = (options: {
                 Effect.gen(function* () {
                   yield* ring(
                     lane,
-                    ready.flatMap(({ acceptance: { requestId, unopened } }) =>
-                      unopened > 0 ? requestId : []
-                    )
+                    ready.map(({ acceptance }) => acceptance)
                   )
                   // Before they enter again: then money is held for them anew.
                   yield* giveBack(

@@ -1,4 +1,5 @@
 import { describe, expect } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
@@ -94,13 +95,14 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const workOf = Effect.map(journal.work, (lanes) =>
           lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))
         )
+        const acceptedAt = yield* Clock.currentTimeMillis
         expect(yield* journal.openIn(Make.lane)).toEqual([
-          { requestId: "r1", isReleased: false },
-          { requestId: "r2", isReleased: false }
+          { requestId: "r1", acceptedAt, isReleased: false },
+          { requestId: "r2", acceptedAt, isReleased: false }
         ])
         expect(yield* journal.hold(Make.lane, "r1", "why")).toBe(true)
         expect(yield* workOf).toEqual(["r2"])
-        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", isReleased: false }])
+        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", acceptedAt, isReleased: false }])
         expect(yield* journal.request("r1")).toMatchObject({ held: "why", outcome: null })
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(
@@ -109,7 +111,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.request("r1")).toMatchObject({ cancelled: null, outcome: null })
         expect(yield* journal.unhold("r1")).toBe(true)
         expect(yield* workOf).toEqual(["r1", "r2"])
-        expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", isReleased: true })
+        expect(yield* journal.openIn(Make.lane)).toContainEqual({
+          requestId: "r1",
+          acceptedAt,
+          isReleased: true
+        })
         expect(yield* journal.request("r1")).toMatchObject({ held: null })
         // The operator's word stays.
         expect(yield* journal.hold(Make.lane, "r1", "again")).toBe(false)

@@ -47,20 +47,24 @@ export type Found =
   /** Nothing of it explains the failure: it is the op's own. */
   | { readonly _tag: "nothing" }
 
+/** See `isFresh`. */
+export type IsFresh = (request: Pick<Op, "acceptedAt" | "requestId">) => boolean
+
 /** What the journal and the chain know of nonces that have no transaction here. */
 export interface Known {
   /** When a transaction of ours was read last that the journal had lost, Unix milliseconds; null: never. */
   readonly provenAt: RecoveryJournal["Service"]["provenAt"]
-  /** All nonces of the lane below this one are known, or were used before its oldest open request was accepted. */
-  readonly from: (lane: Lane, context: Context) => Effect.Effect<bigint, Obstacle>
+  /** All nonces of the lane below this one are known, or were used before its oldest open request that is not fresh was accepted. */
+  readonly from: (lane: Lane, context: Context, isFresh: IsFresh) => Effect.Effect<bigint, Obstacle>
   /**
-   * Reads the transactions that have used these nonces, and records what they did of accepted work. Those that are missing in the
-   * answer could not be read.
+   * Reads the transactions that have used these nonces, and records what they did of accepted work that is not fresh. Those that
+   * are missing in the answer could not be read.
    */
   readonly read: (
     lane: Lane,
     context: Context,
-    nonces: ReadonlyArray<bigint>
+    nonces: ReadonlyArray<bigint>,
+    isFresh: IsFresh
   ) => Effect.Effect<ReadonlyArray<{ readonly nonce: bigint; readonly isOurs: boolean }>, Obstacle>
   /**
    * Holds requests from before that time, Unix milliseconds, whose wallets have ops on the chain that the journal does not know of
@@ -171,7 +175,7 @@ export interface State {
   expiresAt: number
   /** When the journal is asked for elements that are to be opened, by `MonotonicTime`; null: when it is said that there are some. */
   opensAt: number | null
-  /** Requests that were accepted here while it had the lane: whatever the journal has lost, it is nothing of theirs. */
+  /** Requests that were accepted here before it had the lane, see `isFresh`. */
   readonly fresh: Set<string>
   /** The EOA's nonce at the latest block, as far as it was told. */
   latest: bigint
@@ -208,17 +212,30 @@ export const pause = (state: State, keys: Iterable<PauseKey>, why: string) =>
   })
 
 /**
+ * It was accepted here, or since this process has the lane: whatever the journal has lost before, it is nothing of it. The key
+ * may have done the same for somebody else.
+ */
+export const isFresh = (
+  { claimed, fresh }: Pick<State, "claimed" | "fresh">,
+  { acceptedAt, requestId }: Pick<Op, "acceptedAt" | "requestId">
+): boolean => fresh.has(requestId) || acceptedAt >= claimed.at
+
+/**
  * Nothing of the op can land that the journal has lost: the op may come to nothing, or have another nonce. What a restored
  * journal has lost of ops at somebody else's bundler no nonce of the EOA tells: it lands in time, or never.
  */
 export const mayGiveUp = (
-  { claimed, reconcile }: Pick<State, "claimed" | "reconcile">,
-  { context, op }: Pick<Bundle.Held, "context" | "op">,
+  state: Pick<State, "claimed" | "fresh" | "reconcile">,
+  { context, op }: { readonly context: Context | null; readonly op: Pick<Op, "acceptedAt" | "requestId"> },
   now: number
-): boolean =>
-  context !== null && isRemote(context)
-    ? op.acceptedAt >= claimed.at || now >= claimed.since + Reconcile.lostMillis
+): boolean => {
+  const { claimed, reconcile } = state
+  if (context !== null && isRemote(context))
+    return isFresh(state, op) || now >= claimed.since + Reconcile.lostMillis
+  return isFresh(state, op)
+    ? Reconcile.maySign(reconcile)
     : Reconcile.mayGiveUp(reconcile, now, op.acceptedAt)
+}
 
 export const forget = (state: State, opIds: ReadonlySet<OpId>): void => {
   state.queue = Queue.without(state.queue, opIds)

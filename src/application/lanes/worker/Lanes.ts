@@ -216,7 +216,6 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
       known: Strays.make({
         opJournal,
         recoveryJournal,
-        requestJournal,
         transactionJournal,
         unopened,
         watch

@@ -15,11 +15,10 @@ import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
-import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { OpCall } from "../../prepare/Call.js"
-import type { Known } from "./LaneState.js"
+import type { IsFresh, Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
 import { type Context, type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 import * as Matching from "./rules/Matching.js"
@@ -39,7 +38,6 @@ export interface Dependencies {
     RecoveryJournal["Service"],
     "explain" | "hold" | "keepUnread" | "known" | "knownTo" | "openIn" | "provenAt"
   >
-  readonly requestJournal: Pick<RequestJournal["Service"], "request">
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
   /** The lane's transactions that are not settled are followed to their ends. */
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
@@ -59,7 +57,7 @@ const mostRefusals = 3
 /** Wallets that one question for logs names. */
 const walletsAtOnce = 200
 
-const readyOf = ({ opJournal }: Dependencies, lane: Lane) =>
+const readyOf = ({ opJournal }: Dependencies, lane: Lane, isFresh: IsFresh) =>
   Effect.gen(function* () {
     const all: Array<Op> = []
     for (let last: Op | undefined, isOver = false; !isOver; ) {
@@ -68,13 +66,13 @@ const readyOf = ({ opJournal }: Dependencies, lane: Lane) =>
       last = some.at(-1)
       isOver = some.length < page
     }
-    return all
+    return all.filter((op) => !isFresh(op))
   })
 
-const unopenedOf = ({ recoveryJournal, unopened }: Dependencies, lane: Lane) =>
+const unopenedOf = ({ recoveryJournal, unopened }: Dependencies, lane: Lane, isFresh: IsFresh) =>
   Effect.flatMap(recoveryJournal.openIn(lane), (open) =>
     unopened(
-      open.map(({ requestId }) => requestId),
+      open.flatMap((request) => (isFresh(request) ? [] : [request.requestId])),
       lane.chainId
     )
   )
@@ -117,11 +115,10 @@ const straysOf = ({ data, to, txHash }: KnownTransaction): ReadonlyArray<Matchin
 }
 
 /** When the oldest open request of the lane was accepted, Unix milliseconds. */
-const acceptedSince = ({ recoveryJournal, requestJournal }: Dependencies, lane: Lane) =>
+const acceptedSince = ({ recoveryJournal }: Dependencies, lane: Lane) =>
   Effect.gen(function* () {
     const [oldest] = yield* recoveryJournal.openIn(lane)
-    const request = oldest === undefined ? null : yield* requestJournal.request(oldest.requestId)
-    return request?.acceptedAt ?? (yield* Clock.currentTimeMillis)
+    return oldest?.acceptedAt ?? (yield* Clock.currentTimeMillis)
   })
 
 /** The EOA's transactions of these nonces; of a node that keeps no past states those since the first request was accepted. */
@@ -166,7 +163,7 @@ const asObstacle = (error: ChainRpcError | JournalError | Obstacle): Obstacle =>
   error._tag === "Obstacle" ? error : obstacle(error.message)
 
 export const make = (dependencies: Dependencies): Known => {
-  const { opJournal, recoveryJournal, requestJournal, transactionJournal, watch } = dependencies
+  const { opJournal, recoveryJournal, transactionJournal, watch } = dependencies
   /** By what is asked of which lane, how often in a row a node has refused to show what its key has done. */
   const refusals = new Map<string, number>()
 
@@ -205,10 +202,15 @@ export const make = (dependencies: Dependencies): Known => {
     )
 
   /** What ready ops, and elements without ops, ask for. A request that can not be read is held. */
-  const wantedOf = (lane: Lane, { connection: { profile } }: Context, ready: ReadonlyArray<Op>) =>
+  const wantedOf = (
+    lane: Lane,
+    { connection: { profile } }: Context,
+    ready: ReadonlyArray<Op>,
+    isFresh: IsFresh
+  ) =>
     Effect.gen(function* () {
       const wanted = ready.flatMap((op) => ofOp(op, profile.ledger))
-      for (const [requestId, calls] of yield* unopenedOf(dependencies, lane)) {
+      for (const [requestId, calls] of yield* unopenedOf(dependencies, lane, isFresh)) {
         if (calls === null) yield* hold(lane, requestId, "what it asks for cannot be read")
         else wanted.push(...calls.map((call) => ofCall(call, profile.ledger)))
       }
@@ -216,10 +218,10 @@ export const make = (dependencies: Dependencies): Known => {
     })
 
   /** Nobody can say what the key has done: nothing goes on that was not exposed. */
-  const holdAll = (lane: Lane, why: string) =>
+  const holdAll = (lane: Lane, why: string, isFresh: IsFresh) =>
     Effect.gen(function* () {
-      const unexposed = (yield* readyOf(dependencies, lane)).filter(({ exposed }) => !exposed)
-      const later = yield* unopenedOf(dependencies, lane)
+      const unexposed = (yield* readyOf(dependencies, lane, isFresh)).filter(({ exposed }) => !exposed)
+      const later = yield* unopenedOf(dependencies, lane, isFresh)
       const told = `what its key has done since the journal's last entry cannot be read: ${why}`
       for (const requestId of new Set([...unexposed.map((op) => op.requestId), ...later.keys()]))
         yield* hold(lane, requestId, told)
@@ -254,7 +256,8 @@ export const make = (dependencies: Dependencies): Known => {
     lane: Lane,
     context: Context,
     transactions: ReadonlyArray<KnownTransaction>,
-    ready: ReadonlyArray<Op>
+    ready: ReadonlyArray<Op>,
+    isFresh: IsFresh
   ) =>
     Effect.gen(function* () {
       const direct = ready.flatMap(({ prepared, requestId }) =>
@@ -272,7 +275,7 @@ export const make = (dependencies: Dependencies): Known => {
       }
       if (adopted.length > 0) yield* watch(lane)
       const strays = transactions.flatMap(straysOf)
-      if (strays.length > 0) yield* holdDoubts(lane, yield* wantedOf(lane, context, ready), strays)
+      if (strays.length > 0) yield* holdDoubts(lane, yield* wantedOf(lane, context, ready, isFresh), strays)
       return new Set(
         [...adopted.map(({ transaction }) => transaction), ...strays].map(({ txHash }) => txHash)
       )
@@ -280,14 +283,16 @@ export const make = (dependencies: Dependencies): Known => {
 
   return {
     provenAt: recoveryJournal.provenAt,
-    from: (lane, { connection: { chain } }) =>
+    from: (lane, { connection: { chain } }, isFresh) =>
       unless(
         "from",
         lane,
         Effect.gen(function* () {
           const known = yield* recoveryJournal.knownTo(lane)
           if (known !== null) return known
-          const since = yield* acceptedSince(dependencies, lane)
+          const [oldest] = (yield* recoveryJournal.openIn(lane)).filter((request) => !isFresh(request))
+          if (oldest === undefined) return yield* chain.transactionCount(lane.signer, "latest")
+          const since = oldest.acceptedAt
           const head = yield* chain.block("latest")
           const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
           // A node that keeps no past states has the blocks, perhaps.
@@ -303,28 +308,28 @@ export const make = (dependencies: Dependencies): Known => {
         }),
         (why) =>
           Effect.andThen(
-            holdAll(lane, why),
+            holdAll(lane, why, isFresh),
             Effect.tap(chain.transactionCount(lane.signer, "latest"), (latest) =>
               recoveryJournal.explain(lane, latest)
             )
           )
       ),
-    read: (lane, context, nonces) =>
+    read: (lane, context, nonces, isFresh) =>
       Effect.gen(function* () {
         // What this look adopts, and what is signed before it is over, shall not end it.
         yield* recoveryJournal.keepUnread(lane)
-        const ready = yield* readyOf(dependencies, lane)
+        const ready = yield* readyOf(dependencies, lane, isFresh)
         const read = yield* unless(
           "read",
           lane,
           Effect.gen(function* () {
             const transactions = yield* transactionsOf(dependencies, lane, context, nonces)
-            const ours = yield* match(lane, context, transactions, ready)
+            const ours = yield* match(lane, context, transactions, ready, isFresh)
             return transactions.map(({ nonce, txHash }) => ({ nonce, isOurs: ours.has(txHash) }))
           }),
           (why) =>
             Effect.as(
-              holdAll(lane, why),
+              holdAll(lane, why, isFresh),
               nonces.map((nonce) => ({ nonce, isOurs: true }))
             )
         )
@@ -332,7 +337,7 @@ export const make = (dependencies: Dependencies): Known => {
         if (read.some(({ isOurs }) => isOurs))
           yield* opJournal.publish(
             lane,
-            (yield* readyOf(dependencies, lane)).map(({ opId }) => opId)
+            (yield* readyOf(dependencies, lane, isFresh)).map(({ opId }) => opId)
           )
         const below = nonces.reduce((most, nonce) => (nonce >= most ? nonce + 1n : most), 0n)
         if (read.length === nonces.length) yield* recoveryJournal.explain(lane, below)
@@ -340,21 +345,13 @@ export const make = (dependencies: Dependencies): Known => {
       }).pipe(Effect.mapError(asObstacle)),
     holdDone: (lane, context, before) =>
       Effect.gen(function* () {
+        const isFresh: IsFresh = ({ acceptedAt }) => acceptedAt >= before
         const { access, connection, entryPoint, version } = context
-        const ready = (yield* readyOf(dependencies, lane)).filter(
+        const ready = (yield* readyOf(dependencies, lane, isFresh)).filter(
           ({ accountId, exposed, space }) =>
             !exposed && accountId === access.accountId && space.entryPoint === entryPoint
         )
-        const all = yield* wantedOf(lane, context, ready)
-        const old = new Set(
-          yield* Effect.filter([...new Set(all.map(({ requestId }) => requestId))], (requestId) =>
-            Effect.map(
-              requestJournal.request(requestId),
-              (record) => record !== null && record.acceptedAt < before
-            )
-          )
-        )
-        const wanted = all.filter(({ requestId }) => old.has(requestId))
+        const wanted = yield* wantedOf(lane, context, ready, isFresh)
         const wallets = new Set(wanted.map(({ wallet }) => wallet))
         if (wallets.size === 0) return
         const since = yield* acceptedSince(dependencies, lane)
@@ -365,7 +362,7 @@ export const make = (dependencies: Dependencies): Known => {
           (why) =>
             Effect.as(
               Effect.forEach(
-                old,
+                new Set(wanted.map(({ requestId }) => requestId)),
                 (requestId) =>
                   hold(
                     lane,

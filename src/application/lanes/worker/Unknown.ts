@@ -5,10 +5,15 @@ import * as Result from "effect/Result"
 import * as EoaNonces from "../../chain/EoaNonces.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import { pause, type State, type Work, whole } from "./LaneState.js"
+import { type IsFresh, isFresh, pause, type State, type Work, whole } from "./LaneState.js"
 import type { Context, Obstacle, OpContext } from "./rules/Context.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
+
+const isFreshIn =
+  (state: State): IsFresh =>
+  (request) =>
+    isFresh(state, request)
 
 /** A node that is silent keeps the ops back that named it: another one may tell. */
 const awaitNode = ({ state }: Work, { connection: { chain } }: Context, why: string) => {
@@ -31,6 +36,7 @@ export const isReconciled = (
   Effect.gen(function* () {
     const { inFlight, known, state, transactionJournal } = work
     const { lane } = state
+    const isNew = isFreshIn(state)
     // Of a key that has sent nothing there is nothing to be known.
     if (next === 0n) state.knownTo ??= 0n
     // Blocks were taken back: what uses their nonces next may be unknown.
@@ -39,7 +45,7 @@ export const isReconciled = (
     state.latest = isBack ? next : BigInts.max(state.latest, latest)
     if (state.knownTo !== null && next <= state.knownTo && Reconcile.maySign(state.reconcile)) return true
     const asked = yield* Effect.result(
-      state.knownTo === null ? known.from(lane, context) : Effect.succeed(state.knownTo)
+      state.knownTo === null ? known.from(lane, context, isNew) : Effect.succeed(state.knownTo)
     )
     if (Result.isFailure(asked)) return yield* awaitNode(work, context, asked.failure.why)
     const from = [...state.reconcile.unknown].reduce(BigInts.min, asked.success)
@@ -62,7 +68,7 @@ export const isReconciled = (
       return false
     }
     if (readable.length > 0) {
-      const read = yield* Effect.result(known.read(lane, context, readable))
+      const read = yield* Effect.result(known.read(lane, context, readable, isNew))
       if (Result.isFailure(read)) return yield* awaitNode(work, context, read.failure.why)
       const now = yield* MonotonicTime.millis
       const at = yield* Clock.currentTimeMillis

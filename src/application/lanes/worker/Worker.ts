@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
+import type { Acceptance } from "../../ports/journal/Records.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { elementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -48,8 +49,11 @@ import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from 
 export interface Worker {
   /** Ready ops may be there, or room for them; `hasUnopened`: also requests of which something is to be opened. */
   readonly wake: (lane: Lane, hasUnopened?: boolean) => Effect.Effect<void>
-  /** Requests were accepted here just now; of these something is to be opened. */
-  readonly accepted: (lane: Lane, unopened: ReadonlyArray<string>) => Effect.Effect<void>
+  /** These requests were accepted here just now. */
+  readonly accepted: (
+    lane: Lane,
+    requests: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
+  ) => Effect.Effect<void>
   /** A transaction of the lane was mined for good: ops that it carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord) => Effect.Effect<void>
 }
@@ -357,12 +361,15 @@ export const make = (dependencies: Dependencies): Worker => {
 
   return {
     wake,
-    accepted: (lane, unopened) =>
+    accepted: (lane, requests) =>
       Effect.suspend(() => {
         const state = workers.get(nameOf(lane)) ?? stateOf(lane)
-        for (const requestId of unopened) state.fresh.add(requestId)
+        if (state.epoch === null) for (const { requestId } of requests) state.fresh.add(requestId)
         workers.set(nameOf(lane), state)
-        return wake(lane, unopened.length > 0)
+        return wake(
+          lane,
+          requests.some(({ unopened }) => unopened > 0)
+        )
       }),
     mined: (record) =>
       Effect.suspend(() => {

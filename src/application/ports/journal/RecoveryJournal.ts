@@ -8,6 +8,8 @@ import type { Lane } from "./Transactions.js"
 /** An accepted request that is not final, whenever it is due. */
 export interface OpenRequest {
   readonly requestId: string
+  /** Unix milliseconds. */
+  readonly acceptedAt: number
   /** The operator has said that it may go on, whatever was found: it is not held any more. */
   readonly isReleased: boolean
 }

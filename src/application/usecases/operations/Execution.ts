@@ -213,12 +213,16 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       requestJournal,
       opJournal,
       enterWaiting: (entry) => Effect.catchTag(scheduled.enter(entry), "JournalError", Effect.die),
-      ring: (lane, unopened) =>
+      ring: (lane, accepted) =>
         Effect.andThen(
           wakeUps.tell,
           replicas.owns(lane)
-            ? lanes.accepted(lane, unopened)
-            : replicas.tell({ _tag: "accepted", lane, hasUnopened: unopened.length > 0 })
+            ? lanes.accepted(lane, accepted)
+            : replicas.tell({
+                _tag: "accepted",
+                lane,
+                hasUnopened: accepted.some(({ unopened }) => unopened > 0)
+              })
         )
     })
     following.listen({

@@ -5,7 +5,6 @@ import { obstacle } from "../../../../src/application/lanes/worker/rules/Context
 import * as Strays from "../../../../src/application/lanes/worker/Strays.js"
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { Op } from "../../../../src/application/ports/journal/Records.js"
-import type { RequestRecord } from "../../../../src/application/ports/journal/Requests.js"
 import type { OpCall } from "../../../../src/application/prepare/Call.js"
 import type * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
@@ -19,6 +18,8 @@ const world = () => {
   const state = {
     refusal: null as ChainRpcError["reason"] | null,
     unopened: new Map<string, ReadonlyArray<OpCall> | null>(),
+    fresh: new Set<string>(),
+    knownTo: 1n as bigint | null,
     isSilent: false,
     ready: [] as ReadonlyArray<Op>,
     acceptedAt: 0
@@ -59,34 +60,36 @@ const world = () => {
   } as unknown as OpContext
   const known = Strays.make({
     opJournal: {
-      ready: () => Effect.succeed(state.ready),
+      ready: () => Effect.succeed(state.ready.map((op) => ({ ...op, acceptedAt: state.acceptedAt }))),
       publish: (_, opIds) => tell(`published: ${opIds.length}`)
     },
     recoveryJournal: {
-      knownTo: () => Effect.succeed(1n),
+      knownTo: () => Effect.succeed(state.knownTo),
       provenAt: () => Effect.succeed(null),
       known: () => Effect.succeed(new Set()),
       openIn: () =>
-        Effect.succeed([...state.unopened.keys()].map((requestId) => ({ requestId, isReleased: false }))),
+        Effect.succeed(
+          [...state.unopened.keys()].map((requestId) => ({
+            requestId,
+            acceptedAt: state.acceptedAt,
+            isReleased: false
+          }))
+        ),
       keepUnread: () => tell("kept unread"),
       explain: (_, below) => tell(`explained to ${below}`),
       hold: (_, requestId, why) => Effect.as(tell(`held: ${requestId}, ${why}`), true)
     },
-    requestJournal: {
-      request: () =>
-        Effect.succeed(
-          state.ready.length + state.unopened.size === 0
-            ? null
-            : ({ acceptedAt: state.acceptedAt } as RequestRecord)
-        )
-    },
     transactionJournal: { adopt: () => tell("adopted") },
     watch: () => tell("watched"),
-    unopened: () =>
-      state.isSilent ? Effect.fail(obstacle("its node is silent")) : Effect.succeed(state.unopened)
+    unopened: (requestIds) =>
+      state.isSilent
+        ? Effect.fail(obstacle("its node is silent"))
+        : Effect.succeed(new Map([...state.unopened].filter(([requestId]) => requestIds.includes(requestId))))
   })
+  const isFresh = ({ requestId }: { readonly requestId: string }) => state.fresh.has(requestId)
   return {
-    read: Effect.result(known.read(Make.lane, context, [1n])),
+    from: Effect.result(known.from(Make.lane, context, isFresh)),
+    read: Effect.result(known.read(Make.lane, context, [1n], isFresh)),
     holdDone: Effect.result(
       known.holdDone(
         Make.lane,
@@ -130,6 +133,18 @@ describe("nonces of a lane that the journal does not know", () => {
       "published: 0",
       "explained to 2"
     ])
+  })
+
+  test("of a key that others have used are of no account where all work was accepted since", function* () {
+    const { from, read, state, told } = world()
+    state.knownTo = null
+    state.unopened.set("fresh", [])
+    expect(yield* from).toEqual(Result.succeed(1n))
+    state.fresh.add("fresh")
+    expect(yield* from).toEqual(Result.succeed(2n))
+    state.refusal = "rejected"
+    for (let times = 0; times < 3; times += 1) yield* read
+    expect(told.filter((text) => text.startsWith("held"))).toEqual([])
   })
 })
 

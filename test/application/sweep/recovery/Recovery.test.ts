@@ -100,7 +100,8 @@ const world = () => {
       Effect.provide(
         Context.add(context, RecoveryJournal, {
           knownTo: () => Effect.sync(() => state.known),
-          openIn: () => Effect.succeed(requestIds.map((requestId) => ({ requestId, isReleased: false }))),
+          openIn: () =>
+            Effect.succeed(requestIds.map((requestId) => ({ requestId, acceptedAt: 0, isReleased: false }))),
           keepUnread: () => Effect.void,
           explain: () => Effect.sync(() => Object.assign(state, { isExplained: true })),
           hold: (_: unknown, requestId: string) => Effect.sync(() => held.push(requestId) > 0)

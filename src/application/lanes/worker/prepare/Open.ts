@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Unopened } from "../../../ports/journal/Records.js"
 import * as Slices from "../../../prepare/ops/Slices.js"
-import { pause, requestKey, requestKeys, type State, type Work, whole } from "../LaneState.js"
+import { mayGiveUp, pause, requestKey, requestKeys, type State, type Work, whole } from "../LaneState.js"
 import * as Reprice from "../Reprice.js"
 import { type Context, isRemote } from "../rules/Context.js"
 import * as Pauses from "../rules/Pauses.js"
@@ -86,7 +86,6 @@ export const due = (work: Work, now: number) =>
       const left = next === null ? null : next - (yield* Clock.currentTimeMillis)
       state.opensAt = left === null ? null : now + Math.min(Math.max(left, 1), longestMillis)
       state.pauses = Pauses.ended(state.pauses, requestKeys(state))
-      if (next === null) state.fresh.clear()
       return null
     }
     const going = rows.filter((row) => !isPaused(state, row, now))
@@ -111,24 +110,10 @@ export const nextAt = (state: State, due: Due | null, now: number): number | nul
   return end === null || next === null ? (end ?? next) : Math.min(end, next)
 }
 
-/** Nothing of it can be done already, or land, that a restored journal has lost; see `mayGiveUp`. */
-const mayOpen = (
-  { claimed, fresh, knownTo, reconcile }: State,
-  { context, requests }: Due,
-  now: number
-): boolean => {
-  const isTold = ({ requestId }: Unopened) => fresh.has(requestId)
-  if (!isRemote(context))
-    return (
-      knownTo !== null &&
-      Reconcile.maySign(reconcile) &&
-      requests.every((it) => isTold(it) || Reconcile.mayGiveUp(reconcile, now, it.acceptedAt))
-    )
-  return (
-    now >= claimed.since + Reconcile.lostMillis ||
-    requests.every((it) => isTold(it) || it.acceptedAt >= claimed.at)
-  )
-}
+/** Nothing of it can be done already, or land, that a restored journal has lost. */
+const mayOpen = (state: State, { context, requests }: Due, now: number): boolean =>
+  (isRemote(context) || (state.knownTo !== null && Reconcile.maySign(state.reconcile))) &&
+  requests.every((op) => mayGiveUp(state, { context, op }, now))
 
 /**
  * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what

@@ -75,8 +75,7 @@ export const step = (state: State, event: Event): Step => {
     case "passed":
       return to(event.isAlone && standing._tag === "suspected" ? { _tag: "leading" } : standing)
     case "unpaid":
-      if (!event.isAlone) return to(inCompany(standing))
-      return to(standing, "reject")
+      return event.isAlone ? to(standing, "reject") : to(inCompany(standing))
     case "recorded":
       return to(standing._tag === "apart" ? standing : clean.standing)
     case "lacked":
