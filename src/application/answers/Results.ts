@@ -155,3 +155,13 @@ export const unstuck = (
     status: receipt === null ? 2 : receipt.success ? 1 : 0,
     returnData: []
   }))
+
+/** The receipts in the order of their blocks, with the logs of these ops alone. */
+export const receiptsOf = (
+  entryPoint: Address,
+  receipts: ReadonlyArray<Receipt>,
+  own: ReadonlySet<Hex.Bytes32>
+): ReadonlyArray<Receipt> =>
+  [...receipts]
+    .sort((a, b) => (a.blockNumber < b.blockNumber ? -1 : a.blockNumber > b.blockNumber ? 1 : 0))
+    .map((receipt) => ({ ...receipt, logs: Outcome.logsOf(entryPoint, receipt.logs, own) }))

@@ -1,12 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Offer } from "../intake/Intake.js"
-import type { Payers } from "../pay/Payers.js"
-import type { AbiStore } from "../ports/AbiStore.js"
-import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { Body } from "../ports/journal/Records.js"
-import type { Networks } from "../ports/Networks.js"
-import type { Signer, Signers, SystemSigners } from "../ports/Signers.js"
+import type { Signer } from "../ports/Signers.js"
 import * as GivenOps from "../prepare/given/GivenOps.js"
 import * as SignerAuthorization from "../prepare/SignerAuthorization.js"
 import type { Caller } from "../request/Caller.js"
@@ -20,8 +16,6 @@ import * as Unstuck from "./operations/Unstuck.js"
 import * as CreateWallets from "./wallets/CreateWallets.js"
 
 /** Accepted requests, read again from the bodies that the journal keeps, as their endpoints read them when they came. */
-
-export type Services = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
 
 /** A request as it was offered, and the keys that its settings name. */
 export interface Reopened extends Offer {
@@ -48,7 +42,7 @@ const offerFrom = (
   caller: Caller,
   endpoint: string,
   body: string
-): Effect.Effect<Offers.Offered<unknown>, Failure, Services> =>
+): Effect.Effect<Offers.Offered<unknown>, Failure, Offers.Surroundings> =>
   Effect.gen(function* () {
     switch (endpoint) {
       case ExecuteOperations.kind.endpoint:
@@ -79,13 +73,13 @@ const offerFrom = (
 export const offerOf = (
   record: Pick<Body, "accountId" | "body" | "endpoint" | "requestId">,
   chainId: bigint
-): Effect.Effect<Offers.Offered<unknown>, Failure, Services> =>
+): Effect.Effect<Offers.Offered<unknown>, Failure, Offers.Surroundings> =>
   record.body === null
     ? Effect.fail(unreadable)
     : offerFrom(callerOf(record, chainId), record.endpoint, record.body)
 
 /** See `offerOf`. */
-export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Failure, Services> =>
+export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Failure, Offers.Surroundings> =>
   Effect.gen(function* () {
     const offer = yield* offerOf(record, chainId)
     const { caller, context } = offer

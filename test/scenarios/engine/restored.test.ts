@@ -13,7 +13,6 @@ import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
-import { IsOn } from "../../../src/application/usecases/operations/Submissions.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { startStandIn } from "../../support/bundler/StandIn.js"
@@ -133,12 +132,10 @@ const heldOf = async (life: Runtime, requestId: string) => {
   return held()
 }
 
-const submitted = <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.provideService(work, IsOn, true)
-
 const hit =
   (salt: string, id: string, settings: object = {}): Work =>
   (caller) =>
-    submitted(stack.execute([stack.hit(salt, id)], settings, caller))
+    stack.execute([stack.hit(salt, id)], settings, caller)
 const directly =
   (id: string, settings: object = {}): Work =>
   (caller) => {
@@ -207,7 +204,7 @@ const cases: Readonly<Record<string, Case>> = {
     work: async (id) => {
       const time = await stack.now()
       const window = { validAfter: time - 5, validUnitl: time + 300 }
-      return [(caller) => submitted(stack.execute([stack.hit("one", id, window)], {}, caller))]
+      return [(caller) => stack.execute([stack.hit("one", id, window)], {}, caller)]
     },
     behind: () => stack.later(301)
   },
@@ -247,12 +244,10 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     }
     const stopped = await accepted(
       (caller) =>
-        submitted(
-          stack.execute(
-            [operation(a), operation(b, { dependsOn: 0 }), operation(c, { dependsOn: 1 })],
-            { cosigners: [Journey.second] },
-            caller
-          )
+        stack.execute(
+          [operation(a), operation(b, { dependsOn: 0 }), operation(c, { dependsOn: 1 })],
+          { cosigners: [Journey.second] },
+          caller
         ),
       hit("two", other)
     )
@@ -386,9 +381,7 @@ const ofOwners =
     const { salt: _, ...rest } = stack.hit("", id)
     const [first, second] = [stack.settings.signer, Journey.second]
     const settings = isSecond ? { signer: second, cosigners: [first] } : { cosigners: [second] }
-    return submitted(
-      stack.execute([{ ...rest, wallet: multisig, walletCustody: 0 as const }], settings, caller)
-    )
+    return stack.execute([{ ...rest, wallet: multisig, walletCustody: 0 as const }], settings, caller)
   }
 
 /** The second owner uses the next nonce of that wallet. */

@@ -1,8 +1,6 @@
-import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeEach, expect } from "vitest"
 import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
-import { IsOn } from "../../../src/application/usecases/operations/Submissions.js"
 import { type StandIn, startStandIn } from "../../support/bundler/StandIn.js"
 import { keyOf, type Stack, useStack } from "../../support/stack/Stack.js"
 
@@ -18,11 +16,6 @@ export const useRemote = (profile: Fields, prepare: (stack: Stack) => Promise<un
     },
     async (stack) => {
       bundler.attach(stack.provider, keyOf(7))
-      const { execute } = stack
-      Object.assign(stack, {
-        execute: (...request: Parameters<Stack["execute"]>) =>
-          Effect.provideService(execute(...request), IsOn, true)
-      })
       await prepare(stack)
     }
   )

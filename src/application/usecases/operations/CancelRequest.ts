@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as HeldNonces from "../../intake/submission/HeldNonces.js"
 import * as Cancellations from "../../lanes/requests/Cancellations.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
@@ -50,6 +49,24 @@ const sizeOf = (body: string | null): number | null => {
   return (operations ?? accounts)?.length ?? null
 }
 
+/** Elements whose op is on no way, under a nonce for which something was signed that left the process. */
+const heldOf = ({ ops, signed }: RequestRecord): ReadonlySet<number> =>
+  new Set(
+    ops.flatMap(({ index, nonceKey, sequence, space, state }) =>
+      state === "accepted" &&
+      signed.some(
+        (version) =>
+          version.index === index &&
+          version.space.entryPoint === space.entryPoint &&
+          version.space.wallet === space.wallet &&
+          version.nonceKey === nonceKey &&
+          version.sequence === sequence
+      )
+        ? [index]
+        : []
+    )
+  )
+
 /** What of the request was cancelled and what was not, as far as the journal tells. */
 export const told = (record: RequestRecord): Response => {
   const { body, cancelled, failed, ops, outcome, requestId, txHashes } = record
@@ -61,7 +78,7 @@ export const told = (record: RequestRecord): Response => {
       : { requestId, state, cancelled: [], kept: [0] }
   const known = [...new Set([...ops, ...failed].map(({ index }) => index))].sort((a, b) => a - b)
   const elements = size === null ? known : Array.from({ length: size }, (_, index) => index)
-  const held = HeldNonces.of(record, elements)
+  const held = heldOf(record)
   const left = new Set(
     ops.filter((op) => op.state === "sent" || op.state === "settled").map(({ index }) => index)
   )

@@ -6,10 +6,10 @@ import * as Stream from "effect/Stream"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Earlier from "../../answers/Earlier.js"
 import * as Ended from "../../answers/Ended.js"
+import * as Results from "../../answers/Results.js"
 import * as Waiters from "../../answers/Waiters.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Intake from "../../intake/Intake.js"
-import * as Records from "../../intake/submission/SubmissionRecords.js"
 import * as Keys from "../../keys/Keys.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import type { Engine } from "../../lanes/Engine.js"
@@ -17,7 +17,6 @@ import * as Rounds from "../../lanes/Rounds.js"
 import * as Resume from "../../lanes/remote/Resume.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { OpenRequests } from "../../lanes/requests/OpenRequests.js"
-import { Requests } from "../../lanes/requests/Requests.js"
 import * as RequestWork from "../../lanes/requests/RequestWork.js"
 import { ScheduledRequests } from "../../lanes/requests/ScheduledRequests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
@@ -42,7 +41,6 @@ import * as Slices from "../../prepare/ops/Slices.js"
 import * as Reservations from "../../prepare/Reservations.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
-import * as ExecuteOperations from "./ExecuteOperations.js"
 import type * as Offers from "./Offers.js"
 import { Submissions } from "./Submissions.js"
 
@@ -60,9 +58,6 @@ const most = 8_192
 /** A receipt that takes longer is asked for again later, milliseconds. */
 const receiptMillis = 3_000
 
-/** Whose open requests of earlier versions the workers take over. */
-const isTakenOver = (endpoint: string): boolean => endpoint !== ExecuteOperations.kind.endpoint
-
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
 
 /** Of a transaction's logs those of the request's own ops. */
@@ -73,7 +68,7 @@ const ownReceipts = (
 ): ReadonlyArray<Receipt> => {
   if (context.kind === "direct") return receipts
   const own = new Set([...landed.values()].flatMap(({ userOpHash }) => userOpHash ?? []))
-  return Records.receiptsOf(context.entryPoint, receipts, own)
+  return Results.receiptsOf(context.entryPoint, receipts, own)
 }
 
 /** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
@@ -86,27 +81,15 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     const replicas = yield* Replicas
     const openRequests = yield* OpenRequests
     const scheduled = yield* ScheduledRequests
-    const requests = yield* Requests
     const wakeUps = yield* WakeUps
     const claims = yield* LaneClaims
     const following = yield* Lanes.Following
     const lifetime = yield* Lifetime
     const { deployer } = yield* SystemSigners
-    const services = yield* Effect.context<Bodies.Services>()
+    const services = yield* Effect.context<Offers.Surroundings>()
     const { monitor } = following
 
-    /** By request: taken in by intake, or not. */
-    const taken = new Lru<string, boolean>(most)
     const open = new Lru<string, Offers.Offered<unknown>>(most, ({ calls }) => calls.length)
-
-    const among: Submissions["among"] = (requestIds) =>
-      Effect.gen(function* () {
-        const unknown = requestIds.filter((requestId) => taken.get(requestId) === undefined)
-        if (unknown.length > 0)
-          for (const { contextDigest, endpoint, requestId } of yield* requestJournal.bodies(unknown))
-            taken.set(requestId, contextDigest !== null || isTakenOver(endpoint))
-        return new Set(requestIds.filter((requestId) => taken.get(requestId) === true))
-      })
 
     const offerOf = (record: RequestRecord) =>
       Effect.suspend(() => {
@@ -142,7 +125,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     const finalOf = (record: RequestRecord): Effect.Effect<Waiters.Final | null> =>
       Effect.gen(function* () {
         const { body, requestId } = record
-        if (body === null || !(yield* among([requestId])).has(requestId)) return null
+        if (body === null) return null
         const offer = yield* offerOf(record)
         const ended = yield* withEarlier(offer, Ended.of(record))
         const receipts = yield* receiptsOf(offer, requestId, ended)
@@ -183,25 +166,11 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       unopened: preparing.unopened,
       revertOf: ({ op }, data) => preparing.revertOf(op, data),
       refused: waiters.refused,
-      affected: (requestIds) =>
-        Effect.andThen(
-          waiters.affected(requestIds),
-          Effect.forEach(requestIds.filter(requests.isWorkedOn), requests.review, { discard: true })
-        )
+      affected: waiters.affected
     }).pipe(
-      Effect.provideService(OpJournal, {
-        ...opJournal,
-        ready: (lane, limit, which) =>
-          Effect.map(opJournal.ready(lane, limit, which), (ops) =>
-            ops.filter(({ contextDigest, endpoint }) => contextDigest !== null || isTakenOver(endpoint))
-          )
-      }),
+      // What prices transactions of others anew is not cancelled.
       Effect.provideService(RequestJournal, {
         ...requestJournal,
-        unopened: (lane, limit, only) =>
-          Effect.map(requestJournal.unopened(lane, limit, only), (rows) =>
-            rows.filter(({ contextDigest, endpoint }) => contextDigest !== null || isTakenOver(endpoint))
-          ),
         cancel: (requestId, cancellation) =>
           requestJournal.cancel(requestId, { ...cancellation, onlyUnnoted: true })
       })
@@ -265,7 +234,6 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         const refusal = openRequests.refusal(accountId)
         if (refusal !== null) return yield* refusal
         openRequests.begin({ requestId, accountId, elements: offer.calls.length })
-        taken.set(requestId, true)
         open.set(requestId, offer)
         let isAccepted = false
         const answer = yield* Effect.ensuring(
@@ -322,7 +290,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     })
     const start = Effect.andThen(rounds(lifetime.scope), resumed(lifetime.scope))
 
-    return Context.make(Submissions, { run, among, start }).pipe(
+    return Context.make(Submissions, { run, start }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Offered } from "./Offers.js"
@@ -10,16 +9,11 @@ import type { Offered } from "./Offers.js"
 export interface Submissions {
   /** Takes the request in, and answers with what became of it; 422 `outcome_unknown` when that takes longer than its patience. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
-  /** Those of these open requests that were taken in so, by whichever process. */
-  readonly among: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, JournalError>
   /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
   readonly start: Effect.Effect<void>
 }
 
 export const Submissions: Context.Key<Submissions, Submissions> = Context.Service("castellan/Submissions")
-
-/** Whether requests are taken in so. */
-export const IsOn = Context.Reference<boolean>("castellan/Submissions/IsOn", { defaultValue: () => true })
 
 /** Takes in the request, whose body is the JSON that the offer is made of. */
 export const submit = <Q, I, A, R>(

@@ -1,19 +1,15 @@
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import * as Span from "../../observe/Span.js"
-import type { AbiStore } from "../../ports/AbiStore.js"
-import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { Networks } from "../../ports/Networks.js"
-import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import { FunctionText, optional, shown } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 import * as Offers from "./Offers.js"
-import { Submissions } from "./Submissions.js"
+import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
   to: shown(Address.schema, { description: "Receiver of the transaction." }),
@@ -34,19 +30,15 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | ChainRpc | Networks | Signers | Submissions
+export type Requirements = Offers.Surroundings | Submissions.Submissions
 
 export const kind = { endpoint: "/transactSigner", Request, Response }
-
-const encodeRequest = Schema.encodeEffect(Request)
 
 /**
  * Sends a transaction of the signer's own EOA, by the same lane as its bundles. One that would revert is not sent: 422
  * with the reason.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
-  Effect.gen(function* () {
-    const submissions = yield* Submissions
-    const body = JSON.stringify(yield* Effect.orDie(encodeRequest(request)))
-    return yield* submissions.run(caller, yield* Offers.transact(caller, request, body))
-  }).pipe(Span.named("TransactSigner"))
+  Span.named("TransactSigner")(
+    Submissions.submit(caller, Request, request, (body) => Offers.transact(caller, request, body))
+  )
