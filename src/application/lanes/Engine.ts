@@ -24,7 +24,6 @@ import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as LaneSlot from "./LaneSlot.js"
 import * as NonceManager from "./NonceManager.js"
-import * as RemoteBundler from "./remote/RemoteBundler.js"
 import { RemoteOps } from "./remote/RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
 import * as OpenRequests from "./requests/OpenRequests.js"
@@ -120,7 +119,6 @@ export const layer: Layer.Layer<
       scope
     })
     const own = SelfBundler.make({ inFlight, lanes, slots, monitor, scope })
-    const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
       Context.add(NonceManager.NonceManager, lanes),
       Context.add(LaneSlot.LaneSlots, slots),
@@ -138,9 +136,7 @@ export const layer: Layer.Layer<
       Context.add(Lifetime, { nudges, scope, stopWaiting: requests.stopWaiting }),
       Context.add(BundlerRpc, bundlers),
       Context.add(Budgets, budgets),
-      Context.add(Bundler, {
-        submit: (bundle) => (bundle.profile.remoteBundler === null ? own : remote).submit(bundle)
-      })
+      Context.add(Bundler, own)
     )
   })
 )

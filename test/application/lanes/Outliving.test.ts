@@ -60,7 +60,7 @@ describe("what goes on when the request is over that began it, and its lane was 
       reopened: Effect.void
     })
     yield* under(1)(
-      remoteOps.watch({
+      remoteOps.resume({
         chain,
         profile,
         bundler: null,

@@ -35,18 +35,11 @@ export interface RemoteOps {
     held: Held & Given,
     answered: (entry: Entry, refusal: BundlerRpcError | null) => Effect.Effect<void>
   ) => Effect.Effect<void>
-  /** Watches an op that was handed over or has landed, however long that takes. It is `busy` until its first offer is done: see `offered`. */
-  readonly watch: (held: Held) => Effect.Effect<Entry>
-  /**
-   * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
-   * life of the process, perhaps. `refused`: it is not offered again.
-   */
-  readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before" | "refused") => Effect.Effect<void>
   /**
    * Watches an op of which the journal tells, perhaps of another life of the process. One that is watched goes on at this node
    * and this bundler, where the operator has others by now.
    */
-  readonly resume: (held: Held) => Effect.Effect<void>
+  readonly resume: (held: Held) => Effect.Effect<Entry>
   readonly isWatched: (submission: RemoteSubmission) => boolean
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
@@ -294,7 +287,8 @@ export const make = (options: {
         return round(chain, node).pipe(Effect.andThen(rest(node)), Effect.andThen(loop(chain, node)))
       })
 
-    const watch: RemoteOps["watch"] = (held) =>
+    /** It is `busy` until its first offer is done, see `offered`. */
+    const watch = (held: Held): Effect.Effect<Entry> =>
       Effect.gen(function* () {
         const { submission } = held
         const entry: Entry = {
@@ -314,9 +308,13 @@ export const make = (options: {
         }
         yield* attach(entry)
         return entry
-      }).pipe(Effect.uninterruptible)
+      })
 
-    const offered: RemoteOps["offered"] = (entry, answer) =>
+    /**
+     * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
+     * life of the process, perhaps. `refused`: it is not offered again.
+     */
+    const offered = (entry: Entry, answer: "taken" | "unknown" | "before" | "refused"): Effect.Effect<void> =>
       Effect.flatMap(MonotonicTime.millis, (now) => {
         entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
         entry.busy = false
@@ -368,24 +366,22 @@ export const make = (options: {
             )
           )
         ).pipe(Effect.uninterruptible),
-      watch,
-      offered,
       isWatched: (submission) => watchedAs(submission) !== undefined,
       resume: (held) =>
         Effect.suspend(() => {
           const { bundler, chain, profile, submission } = held
           const entry = watchedAs(submission)
           // Not offered at once: the process that gave it away may be waiting for the answer.
-          if (entry === undefined) return Effect.flatMap(watch(held), (fresh) => offered(fresh, "before"))
+          if (entry === undefined) return Effect.tap(watch(held), (fresh) => offered(fresh, "before"))
           entry.profile = profile
           entry.bundler = bundler
-          if (entry.chain === chain) return Effect.void
+          if (entry.chain === chain) return Effect.succeed(entry)
           drop(entry)
           entry.chain = chain
           // What the node before did not tell is not known to be absent.
           entry.next = submission.since
           entry.lookedAt = -1n
-          return attach(entry)
+          return Effect.as(attach(entry), entry)
         }).pipe(Effect.uninterruptible),
       forget: (entry) => Effect.sync(() => drop(entry))
     }

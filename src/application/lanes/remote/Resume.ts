@@ -13,7 +13,6 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { Networks } from "../../ports/Networks.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
-import type { RemoteOps } from "./RemoteOps.js"
 
 /**
  * Has the ops watched, again and again, that the journal says are at bundlers of others or have landed without a transaction of
@@ -27,7 +26,7 @@ export interface Dependencies {
   readonly networks: Networks["Service"]
   readonly nodes: ChainRpc["Service"]
   readonly bundlers: BundlerRpc["Service"]
-  readonly ops: Pick<RemoteOps, "resume">
+  readonly ops: { readonly resume: (held: RemoteInclusions.Held) => Effect.Effect<unknown> }
 }
 
 const every = "5 seconds"
@@ -61,7 +60,7 @@ const nodeOf = (
 export const resume = (
   { bundlers, networks, nodes, ops }: Pick<Dependencies, "bundlers" | "networks" | "nodes" | "ops">,
   submission: RemoteSubmission
-): Effect.Effect<void, { readonly message: string }> =>
+): Effect.Effect<unknown, { readonly message: string }> =>
   Effect.gen(function* () {
     const { accountId, signed, space } = submission
     const profile = yield* networks.profile(accountId, space.chainId)
