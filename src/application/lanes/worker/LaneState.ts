@@ -164,8 +164,8 @@ export interface State {
   /** By nonce key, the chain's sequence as far as it is known. */
   readonly sequences: Map<string, bigint>
   readonly servedAt: Map<AccountId, number>
-  /** Ops of transactions that were mined for good since the journal was read last: those that are ready again were lacked. */
-  readonly mined: Set<OpId>
+  /** Transactions that were mined for good since the journal was read last: ops of theirs that are ready again were lacked. */
+  readonly mined: Array<{ readonly opIds: ReadonlyArray<OpId>; readonly isReverted: boolean }>
   turns: number
   /** The newest block that was seen. */
   newest: Block | null

@@ -155,7 +155,7 @@ export const follow = ({
       ...settled,
       mined: (chain, record, receipt, seen) =>
         Effect.tap(settled.mined(chain, record, receipt, seen), () =>
-          seen.final ? minedForGood(record) : Effect.void
+          seen.final ? minedForGood({ ...record, mined: receipt }) : Effect.void
         ),
       finalised: (record, confirmations) =>
         Effect.tap(settled.finalised(record, confirmations), () => minedForGood(record))

@@ -100,6 +100,18 @@ const readyOf = ({ opJournal, state: { lane } }: Work) =>
     }
   })
 
+/** Of one that reverted, for an op that has landed elsewhere, nothing is said of the others. */
+const lackedOf = ({ mined, queue }: State): ReadonlyArray<Bundle.Held> => {
+  const ready = new Set(queue.ops.map(({ opId }) => opId))
+  const lacked = new Set(
+    mined.flatMap(({ isReverted, opIds }) => {
+      const own = opIds.filter((opId) => ready.has(opId))
+      return isReverted && own.length < opIds.length ? [] : own
+    })
+  )
+  return queue.ops.filter(({ opId }) => lacked.has(opId))
+}
+
 const refill = (work: Work) =>
   Effect.gen(function* () {
     const { preparing, state } = work
@@ -114,8 +126,8 @@ const refill = (work: Work) =>
       })
     })
     state.queue = Queue.of(ops, hasMore)
-    const lacked = state.queue.ops.filter(({ opId }) => state.mined.has(opId))
-    state.mined.clear()
+    const lacked = lackedOf(state)
+    state.mined.length = 0
     if (lacked.length > 0) yield* noteLacked(work, lacked)
   })
 
@@ -318,7 +330,7 @@ export const make = (dependencies: Dependencies): Worker => {
     most: Queue.bundle,
     sequences: new Map(),
     servedAt: new Map(),
-    mined: new Set(),
+    mined: [],
     turns: 0,
     newest: null,
     signatures: Sign.make(scope, () => inFlight.wake(lane)),
@@ -374,10 +386,8 @@ export const make = (dependencies: Dependencies): Worker => {
     mined: (record) =>
       Effect.suspend(() => {
         const state = workers.get(nameOf(record))
-        for (const op of record.ops) {
-          const { opId } = op as Partial<Pick<Bundle.Held, "opId">>
-          if (opId !== undefined) state?.mined.add(opId)
-        }
+        const opIds = record.ops.flatMap((op) => (op as Partial<Pick<Bundle.Held, "opId">>).opId ?? [])
+        state?.mined.push({ opIds, isReverted: record.mined?.success === false })
         // A wallet of what could not be opened has a nonce key again, perhaps.
         const waiting = state === undefined ? [] : requestKeys(state)
         if (state !== undefined) state.pauses = Pauses.ended(state.pauses, waiting)
