@@ -122,7 +122,7 @@ module.exports = {
       "prepare-stands-below",
       "Intake and lanes both make ops by it: it knows neither, and no endpoint.",
       { path: "^src/application/prepare/" },
-      { path: "^src/application/(intake|lanes|sweep|usecases)/" }
+      { path: "^src/application/(intake|lanes|operate|usecases)/" }
     ),
     forbid(
       "intake-knows-no-lane",
@@ -140,7 +140,7 @@ module.exports = {
       "answers-stand-below",
       "Intake and lanes both tell of what ends: who answers knows neither, and no endpoint.",
       { path: "^src/application/answers/" },
-      { path: "^src/application/(intake|lanes|prepare|sweep|usecases)/" }
+      { path: "^src/application/(intake|lanes|operate|prepare|usecases)/" }
     ),
     forbid(
       "lanes-without-intake",

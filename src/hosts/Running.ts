@@ -21,6 +21,7 @@ import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as Engine from "../application/lanes/Engine.js"
 import * as Balances from "../application/observe/Balances.js"
 import * as Observed from "../application/observe/Observed.js"
+import * as Start from "../application/operate/Start.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import type { Budgets } from "../application/ports/Budgets.js"
@@ -37,7 +38,6 @@ import type { Replicas } from "../application/ports/Replicas.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Watches } from "../application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
-import * as Sweep from "../application/sweep/Sweep.js"
 import * as Execution from "../application/usecases/operations/Execution.js"
 import type { Submissions } from "../application/usecases/operations/Submissions.js"
 import * as Followers from "../application/watches/Followers.js"
@@ -162,7 +162,7 @@ export const layer = <R = never>(given: Given<R>) => {
   const budgets: Port<Budgets> = given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql)
   return Layer.mergeAll(
     Layer.effectDiscard(given.clockCheck),
-    Layer.effectDiscard(Sweep.start),
+    Layer.effectDiscard(Start.start),
     Layer.effectDiscard(Deliver.start),
     Layer.effectDiscard(Followers.start)
   ).pipe(

@@ -26,6 +26,8 @@ export interface Dependencies {
   readonly wake: (lane: Lane) => Effect.Effect<void>
   /** Something has become of these requests. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  /** Waits until this process has been given lanes, or something of its lanes has changed elsewhere. */
+  readonly nudged: Effect.Effect<void>
 }
 
 const everyMillis = 1_000
@@ -52,7 +54,8 @@ const troubleOf = (what: string, subject?: string): Troubles.Trouble => ({
 })
 
 export const make = (dependencies: Dependencies) => {
-  const { affected, claims, laneJournal, openRequests, owns, requestJournal, signerOf, wake } = dependencies
+  const { affected, claims, laneJournal, nudged, openRequests, owns, requestJournal, signerOf, wake } =
+    dependencies
   const troubles = Troubles.make()
   /** Lanes that were this process's in the last round. */
   const own = new Set<string>()
@@ -114,7 +117,7 @@ export const make = (dependencies: Dependencies) => {
       const isThorough = rounds % thorough === 0
       if (isThorough && rounds > 0) yield* count
       yield* round(isThorough)
-      yield* Effect.sleep(everyMillis)
+      yield* Effect.raceFirst(nudged, Effect.sleep(everyMillis))
     }
   })
 

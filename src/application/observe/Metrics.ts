@@ -76,7 +76,7 @@ export const eoaBalance = gauge("eoa_balance_wei", "Balance of an EOA that submi
 /** Labels: none. */
 export const workStranded = gauge(
   "work_stranded",
-  "Requests, transactions and ops in the journal that cannot be taken up at the moment; the log tells each cause."
+  "Lanes and ops that something has kept from going on for more than three seconds; the log tells each cause."
 )
 /** Labels: none. */
 export const clockDoubted = gauge(

@@ -51,7 +51,8 @@ const world = Effect.gen(function* () {
     owns: (lane) => state.owned.has(lane),
     signerOf: () => state.keyOf(one),
     wake: (lane) => tell(`woken: ${nameOf(lane)}`),
-    affected: (requestIds) => tell(`affected: ${requestIds.join()}`)
+    affected: (requestIds) => tell(`affected: ${requestIds.join()}`),
+    nudged: Effect.never
   })
   const read = () => told.splice(0).sort()
   return { start: Effect.flatMap(Effect.scope, start), read, state }

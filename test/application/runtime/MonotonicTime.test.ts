@@ -1,14 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Metric, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
 import * as ScheduledRequests from "../../../src/application/lanes/requests/ScheduledRequests.js"
 import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
-import * as Metrics from "../../../src/application/observe/Metrics.js"
 import { limits, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as MonotonicTime from "../../../src/application/runtime/MonotonicTime.js"
-import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -28,16 +26,6 @@ test("what has passed does not depend on how the machine's clock is set", functi
 })
 
 describe("a clock that is set back by an hour", () => {
-  test("does not hold up what could not be taken up", function* () {
-    const { past } = Obstacles.make()
-    const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
-    yield* past("work", Effect.fail(Obstacles.of("it can not be read")))
-    yield* Time.adjust("1 minute")
-    expect(yield* stranded).toBe(1)
-    yield* back(past("work", Effect.void))
-    expect(yield* stranded).toBe(0)
-  })
-
   test("does not keep what waited for its window from leaving room", function* () {
     const one = { accountId: Make.alice, requests: 1, elements: 1 }
     let counted = [one]

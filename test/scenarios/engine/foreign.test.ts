@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync } from "node:fs"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import * as Start from "../../../src/application/operate/Start.js"
 import * as Power from "../../support/stack/Power.js"
 import { type Runtime, useStack, watchHeights } from "../../support/stack/Stack.js"
 
@@ -75,7 +75,7 @@ it("a backup from before a waiting transaction was priced anew finds what has la
     if (existsSync(`${database}${suffix}`)) copyFileSync(`${database}${suffix}`, `${backup}${suffix}`)
   const { noted, onExchange } = watchHeights()
   const second = stack.begin({ database, onExchange })
-  await second.runPromise(Sweep.start)
+  await second.runPromise(Start.start)
   // One block that does not take it, and no more: the next one might take what takes its place.
   await noted()
   await stack.baseFee(BigInt(known?.maxFeePerGas ?? 0) + 1n)

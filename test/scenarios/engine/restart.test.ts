@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { beforeAll, describe, expect, it } from "vitest"
+import * as Start from "../../../src/application/operate/Start.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
@@ -161,12 +161,6 @@ const secondLife = (task: Task, requestId: string, life: LifeOptions, before: nu
     return answer
   })
 
-const essential: ReadonlyArray<readonly [string, Power.Spot]> = [
-  ["is accepted", { step: "acceptOps", moment: "after" }],
-  ["has its transaction stored and not sent", { step: "recordSigned", moment: "after" }],
-  ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
-  ["is answered", { step: "finish", moment: "after" }]
-]
 const spots: ReadonlyArray<readonly [string, Power.Spot]> = [
   ["is accepted", { step: "accept", moment: "after" }],
   ["is about to have its transaction stored", { step: "record", moment: "before" }],
@@ -186,22 +180,19 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
     uninterrupted = await contentOf(JSON.parse(JSON.stringify(answer)))
   })
 
-  it.each(endpoint === "/create" ? essential : spots)(
-    "goes on to its answer, done once, when the power fails once it %s",
-    async (_, spot) => {
-      const caller = stack.caller()
-      const task = await taskOf(`${endpoint} ${spot.step} ${spot.moment}`)
-      const before = await stack.nonce(task.sender)
-      const database = stack.database()
-      const power = Power.make(spot)
-      const first = stack.begin({ database, ...power.life })
-      first.runFork(task.run(caller))
-      await power.failed
-      await first.dispose()
-      const answer = await secondLife(task, caller.requestId, { database }, before)
-      expect(await contentOf(answer)).toEqual(uninterrupted)
-    }
-  )
+  it.each(spots)("goes on to its answer, done once, when the power fails once it %s", async (_, spot) => {
+    const caller = stack.caller()
+    const task = await taskOf(`${endpoint} ${spot.step} ${spot.moment}`)
+    const before = await stack.nonce(task.sender)
+    const database = stack.database()
+    const power = Power.make(spot)
+    const first = stack.begin({ database, ...power.life })
+    first.runFork(task.run(caller))
+    await power.failed
+    await first.dispose()
+    const answer = await secondLife(task, caller.requestId, { database }, before)
+    expect(await contentOf(answer)).toEqual(uninterrupted)
+  })
 
   it("goes on to its answer, done once, when the power fails while its transaction waits", async () => {
     const caller = stack.caller()
@@ -282,7 +273,7 @@ it("a power cut during the recovery is no more than another one", async () => {
   for (const [life, spot] of cuts.entries()) {
     const power = Power.make(spot)
     const runtime = stack.begin({ database, ...power.life })
-    const work: Effect.Effect<unknown, unknown, Ports> = life === 0 ? task.run(caller) : Sweep.start
+    const work: Effect.Effect<unknown, unknown, Ports> = life === 0 ? task.run(caller) : Start.start
     runtime.runFork(work)
     await power.failed
     await runtime.dispose()

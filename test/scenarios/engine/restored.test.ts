@@ -5,12 +5,12 @@ import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterEach, describe, expect, it } from "vitest"
 import * as Cancellations from "../../../src/application/lanes/requests/Cancellations.js"
+import * as Start from "../../../src/application/operate/Start.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -54,7 +54,7 @@ afterEach(() => Promise.all(lives.splice(0).map((life) => life.dispose())))
 const live = async (database: string, options: LifeOptions = {}) => {
   const life = stack.begin({ ...options, database })
   lives.push(life)
-  await life.runPromise(Sweep.start)
+  await life.runPromise(Start.start)
   return life
 }
 
@@ -90,11 +90,11 @@ const stoppedAt = async (
 }
 /** Accepts this work and signs nothing of it. */
 const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
-  stoppedAt({ step: ["allocate", "record"], moment: "before" }, database, all)
+  stoppedAt({ step: "record", moment: "before" }, database, all)
 const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
 /** Signs its transaction too, which no node gets. */
 const signedIn = (database: string, work: Work) =>
-  stoppedAt({ step: ["recordSigned", "record"], moment: "after" }, database, [work])
+  stoppedAt({ step: "record", moment: "after" }, database, [work])
 const signed = (work: Work) => signedIn(stack.database(), work)
 
 const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
@@ -277,7 +277,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     let signed = 0
     const count: Power.Around = (step, effect) =>
       Effect.suspend(() => {
-        if (step === "allocate" || step === "record") signed += 1
+        if (step === "record") signed += 1
         return effect
       })
     let looks = 0
@@ -305,7 +305,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
       // Of the signer's own nonces the backup knows all: they tell nothing of what a bundler has sent.
       const first = await accepted(directly(hashOf("before the bundler")))
       await executed(first.database, first.requestIds)
-      const unsent: Power.Spot = { step: ["handOver", "submitRemotely"], moment: "before" }
+      const unsent: Power.Spot = { step: "handOver", moment: "before" }
       const work = [hit("one", id), hit("two", other)]
       const { backup, database, requestIds } = await stoppedAt(unsent, first.database, work, profile)
       await stack.mine()

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { describe, expect, it } from "vitest"
+import * as Start from "../../../src/application/operate/Start.js"
 import type { NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Power from "../../support/stack/Power.js"
 import { keyOf, type Runtime } from "../../support/stack/Stack.js"
 import { useRemote } from "./support.js"
@@ -65,7 +65,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
     const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
     const power = Power.make({ step, moment })
     const first = stack.begin({ database, ...power.life })
-    await first.runPromise(Sweep.start)
+    await first.runPromise(Start.start)
     first.runFork(execute(caller, "1", to))
     await power.failed
     await first.dispose()

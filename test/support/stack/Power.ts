@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { LifeOptions } from "./Stack.js"
 
-/** At the `nth` call of a method of the journal, or of one of several: before it, or when its effect is durable. */
+/** At the `nth` call of a method of the journal: before it, or when its effect is durable. */
 export interface Spot {
-  readonly step: string | ReadonlyArray<string>
+  readonly step: string
   readonly moment: "before" | "after"
   readonly nth?: number
 }
@@ -56,7 +56,7 @@ export const make = (spot?: Spot): Power => {
     gate(
       name,
       Effect.suspend(() => {
-        if (spot === undefined || ![spot.step].flat().includes(name)) return effect
+        if (name !== spot?.step) return effect
         calls += 1
         if (calls !== (spot.nth ?? 1)) return effect
         if (spot.moment === "after") return Effect.tap(effect, () => Effect.sync(off))

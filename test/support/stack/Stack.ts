@@ -24,6 +24,7 @@ import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
+import * as Start from "../../../src/application/operate/Start.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
 import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
@@ -44,7 +45,6 @@ import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -350,7 +350,7 @@ export const startStack = async (options: Options = {}) => {
     living: async <A>(life: LifeOptions, body: (runtime: Runtime) => Promise<A>): Promise<A> => {
       const runtime = begin(life)
       try {
-        await runtime.runPromise(Sweep.start)
+        await runtime.runPromise(Start.start)
         return await body(runtime)
       } finally {
         await runtime.dispose()

@@ -1,5 +1,8 @@
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as Metrics from "../../observe/Metrics.js"
 import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
@@ -277,6 +280,31 @@ export const make = (dependencies: Dependencies): Worker => {
     isDelay: true
   })
 
+  /** By what waits, of all lanes: its trouble, as it was told. */
+  const stranded = new Map<string, Troubles.Trouble>()
+
+  /** Tells what has been in the way for long, and until when it was. */
+  const tell = ({ lane, pauses }: State) =>
+    Effect.gen(function* () {
+      if (pauses.size === 0 && stranded.size === 0) return
+      const place = nameOf(lane)
+      const now = new Set<string>()
+      for (const [key, { obstacles, why }] of pauses) {
+        if (obstacles < Pauses.worthTelling) continue
+        const subject = key === whole ? place : `op ${key}`
+        const trouble = { what: "work of a lane waits; retrying", place, subject, isDelay: true }
+        now.add(`${place} ${key}`)
+        stranded.set(`${place} ${key}`, trouble)
+        yield* troubles.failed(trouble, Cause.fail(why))
+      }
+      for (const [name, trouble] of stranded)
+        if (trouble.place === place && !now.has(name)) {
+          stranded.delete(name)
+          yield* troubles.passed(trouble)
+        }
+      yield* Metric.update(Metrics.workStranded, stranded.size)
+    })
+
   const loop = (state: State): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { lane } = state
@@ -302,22 +330,26 @@ export const make = (dependencies: Dependencies): Worker => {
               )
         )
       )
-      return Effect.flatMap(next, (done) => {
-        if (done === "again") return Effect.andThen(Effect.yieldNow, loop(state))
-        const isOver = done === "leave" || (done.at === null && state.queue.ops.length === 0)
-        if (done === "leave" || (isOver && !state.isAskedAgain)) {
-          state.isRunning = false
-          if (done !== "leave") return Effect.void
-          workers.delete(nameOf(lane))
-          return monitor.leave(lane)
+      return Effect.flatMap(
+        Effect.tap(next, (done) => (done === "again" ? Effect.void : tell(state))),
+        (done) => {
+          if (done === "again") return Effect.andThen(Effect.yieldNow, loop(state))
+          const isOver = done === "leave" || (done.at === null && state.queue.ops.length === 0)
+          if (done === "leave" || (isOver && !state.isAskedAgain)) {
+            state.isRunning = false
+            state.pauses = Pauses.none()
+            if (done !== "leave") return tell(state)
+            workers.delete(nameOf(lane))
+            return Effect.andThen(tell(state), monitor.leave(lane))
+          }
+          const { at } = done
+          return Effect.flatMap(MonotonicTime.millis, (now) =>
+            at === null
+              ? Effect.andThen(changed, loop(state))
+              : Effect.andThen(Effect.raceFirst(changed, Effect.sleep(Math.max(at - now, 1))), loop(state))
+          )
         }
-        const { at } = done
-        return Effect.flatMap(MonotonicTime.millis, (now) =>
-          at === null
-            ? Effect.andThen(changed, loop(state))
-            : Effect.andThen(Effect.raceFirst(changed, Effect.sleep(Math.max(at - now, 1))), loop(state))
-        )
-      })
+      )
     })
 
   const stateOf = (lane: Lane): State => ({

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Earlier from "../../answers/Earlier.js"
@@ -277,7 +278,8 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       owns: replicas.owns,
       signerOf: yield* SignerOf,
       wake: (lane) => lanes.wake(lane, true),
-      affected: waiters.affected
+      affected: waiters.affected,
+      nudged: Queue.take(lifetime.nudges)
     })
 
     const resumed = Resume.make({

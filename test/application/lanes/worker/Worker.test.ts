@@ -1,11 +1,14 @@
 import { describe, expect } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Queue from "../../../../src/application/lanes/worker/rules/Queue.js"
+import * as Metrics from "../../../../src/application/observe/Metrics.js"
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import { SignerError } from "../../../../src/application/ports/Signers.js"
 import type { Hex } from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
+import * as Log from "../../../support/Log.js"
 import { test } from "../../../support/Test.js"
 import * as Time from "../../../support/Time.js"
 import * as Rows from "../../../support/worker/Rows.js"
@@ -30,6 +33,24 @@ describe("a lane's worker", () => {
     expect(world.pool.map(({ nonce, ops }) => [nonce, ops[0]?.userOpHash])).toEqual([
       [0n, world.rows.ops.get(1)?.userOpHash]
     ])
+  })
+
+  test("tells once what has been in the way for long, and that it is over", function* () {
+    const lines = yield* Log.listen
+    const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
+    const world = yield* World.make()
+    accept(world, 3)
+    world.node.error = new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "away" })
+    yield* world.wake
+    yield* Time.adjust(1_000)
+    expect([yield* stranded, lines.length]).toEqual([0, 0])
+    yield* Time.adjust(30_000)
+    expect(yield* stranded).toBeGreaterThan(0)
+    expect(lines.map(({ level }) => level)).toEqual(["WARN"])
+    world.node.error = null
+    yield* Time.adjust(60_000)
+    expect(world.bundles()).toEqual([3])
+    expect([yield* stranded, lines.map(({ level }) => level)]).toEqual([0, ["WARN", "INFO"]])
   })
 
   test("opens a large request slice by slice, and no more of it than it has room for", function* () {

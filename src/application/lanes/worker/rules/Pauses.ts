@@ -16,6 +16,9 @@ export type Pauses<K> = ReadonlyMap<K, Pause>
 
 export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 30_000 }
 
+/** Obstacles in a row from which on an operator hears of them: for three seconds something was in the way. */
+export const worthTelling = 6
+
 export const none = <K>(): Pauses<K> => new Map<K, Pause>()
 
 export const paused = <K>(pauses: Pauses<K>, keys: Iterable<K>, why: string, now: number): Pauses<K> => {
