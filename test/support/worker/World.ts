@@ -365,7 +365,11 @@ export const make = (
     const lock = Semaphore.makeUnsafe(1)
     const told: Array<string> = []
     const worker = Worker.make({
-      facts: { balance: ({ balance }, address) => balance(address), fees: ({ fees }) => fees },
+      facts: {
+        balance: ({ balance }, address) => balance(address),
+        block: ({ block }) => block("latest"),
+        fees: ({ fees }) => fees
+      },
       opJournal: rows.opJournal,
       transactionJournal: rows.transactionJournal,
       expiry: {

@@ -100,7 +100,7 @@ export interface Dependencies {
   >
   readonly known: Known
   readonly expiry: Expiry
-  readonly facts: Pick<ChainFacts, "balance" | "fees">
+  readonly facts: Pick<ChainFacts, "balance" | "block" | "fees">
   readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
   readonly requestJournal: Pick<
     RequestJournal["Service"],

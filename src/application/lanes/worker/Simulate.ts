@@ -97,7 +97,7 @@ const resultOf = (trial: Trial, call: Call, simulated: SimulatedCall | CallResul
 
 export const look = (
   chain: ChainClient,
-  facts: Pick<ChainFacts, "balance" | "fees">,
+  facts: Pick<ChainFacts, "balance" | "block" | "fees">,
   readNonces: EoaNonces.ReadNonces,
   submitter: Address,
   trials: ReadonlyArray<Trial>
@@ -105,7 +105,7 @@ export const look = (
   Effect.flatMap(
     Effect.all(
       [
-        chain.block("latest"),
+        facts.block(chain, "now"),
         facts.fees(chain, "recent"),
         readNonces(chain, submitter),
         facts.balance(chain, submitter),
