@@ -164,7 +164,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const now = yield* MonotonicTime.millis
     yield* Reprice.turn(work, now)
     const due = yield* Open.due(work, now)
-    const waiting = (): Next => ({ at: Open.nextAt(state, due, now) })
+    const waiting = (): Next => ({ at: Open.nextAt(state, now) })
     if (state.queue.ops.length === 0 && due === null) return waiting()
     const known = state.queue.ops.find(({ context }) => context !== null)?.context ?? due?.context ?? null
     if (known !== null) yield* expire(work, known.connection.profile)

@@ -28,6 +28,8 @@ const page = 64
 const mostInFlight = 4
 /** When there was no room for what is due, milliseconds. */
 const roomMillis = 250
+/** While what is due has to wait for what a restored journal has lost, milliseconds. */
+const lostMillis = 2_000
 /** The clock by which requests are due is not the one by which the worker sleeps, milliseconds. */
 const longestMillis = 60_000
 
@@ -71,10 +73,21 @@ const company = (first: Unopened, rows: ReadonlyArray<Unopened>): ReadonlyArray<
   return together
 }
 
+/** Nothing of it can be done already, or land, that a restored journal has lost. */
+const isClear = (state: State, context: Context, row: Unopened, now: number): boolean =>
+  (isRemote(context) || (state.knownTo !== null && Reconcile.maySign(state.reconcile))) &&
+  mayGiveUp(state, { context, op: row }, now)
+
+const contextOf = ({ preparing, state }: Work, row: Unopened) =>
+  Effect.matchEffect(preparing.contextOf(row, state.lane.chainId), {
+    onFailure: ({ why }) => Effect.as(pause(state, [requestKey(row.requestId)], why), null),
+    onSuccess: (context): Effect.Effect<Context | null> => Effect.succeed(context)
+  })
+
 /** What is to be opened next; null: nothing now. The journal is asked when something may be due. `now`: by `MonotonicTime`. */
 export const due = (work: Work, now: number) =>
   Effect.gen(function* () {
-    const { preparing, requestJournal, state } = work
+    const { requestJournal, state } = work
     if (state.opensAt === null || now < state.opensAt || Pauses.isPaused(state.pauses, whole, now))
       return null
     const rows = (yield* requestJournal.unopened(state.lane, page)).filter(
@@ -89,31 +102,30 @@ export const due = (work: Work, now: number) =>
       return null
     }
     const going = rows.filter((row) => !isPaused(state, row, now))
-    const [first, ...others] = withRoom(work, going)
-    if (first === undefined) {
+    const ready = withRoom(work, going)
+    const [oldest] = ready
+    if (oldest === undefined) {
       state.opensAt = (going.length > 0 ? null : Pauses.nextEnd(state.pauses, now)) ?? now + roomMillis
       return null
     }
-    const context = yield* Effect.result(preparing.contextOf(first, state.lane.chainId))
-    if (Result.isSuccess(context))
-      return { context: context.success, requests: company(first, others) } satisfies Due
-    yield* pause(state, [requestKey(first.requestId)], context.failure.why)
-    return null
+    const context = yield* contextOf(work, oldest)
+    if (context === null) return null
+    // What has to wait for what may be lost keeps nothing else.
+    const clear = ready.filter((row) => isClear(state, context, row, now))
+    const [first = oldest] = clear
+    const own = first === oldest ? context : yield* contextOf(work, first)
+    return own === null
+      ? null
+      : ({ context: own, requests: company(first, clear.length > 0 ? clear : [oldest]) } satisfies Due)
   })
 
 /** When the worker looks at its lane again, if nothing wakes it before. */
-export const nextAt = (state: State, due: Due | null, now: number): number | null => {
-  const { opensAt, pauses } = state
+export const nextAt = ({ opensAt, pauses }: State, now: number): number | null => {
   const end = Pauses.nextEnd(pauses, now)
-  if (Pauses.isPaused(pauses, whole, now)) return end
-  const next = due === null ? opensAt : now + roomMillis
-  return end === null || next === null ? (end ?? next) : Math.min(end, next)
+  if (opensAt === null || Pauses.isPaused(pauses, whole, now)) return end
+  const next = Math.max(opensAt, now + roomMillis)
+  return end === null ? next : Math.min(end, next)
 }
-
-/** Nothing of it can be done already, or land, that a restored journal has lost. */
-const mayOpen = (state: State, { context, requests }: Due, now: number): boolean =>
-  (isRemote(context) || (state.knownTo !== null && Reconcile.maySign(state.reconcile))) &&
-  requests.every((op) => mayGiveUp(state, { context, op }, now))
 
 /**
  * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what
@@ -122,10 +134,15 @@ const mayOpen = (state: State, { context, requests }: Due, now: number): boolean
 export const open = (work: Work, due: Due | null, now: number) =>
   Effect.gen(function* () {
     const { preparing, requestJournal, state } = work
-    if (due === null || !mayOpen(state, due, now)) return false
+    if (due === null) return false
     const { context, requests } = due
     const isOld = isRemote(context) && requests.some(({ acceptedAt }) => acceptedAt < state.claimed.at)
     const mustExamine = isOld && !isExamined(state, context)
+    if (!mustExamine && !requests.every((row) => isClear(state, context, row, now))) {
+      // Nonces that were not looked at are known in a moment.
+      if (isRemote(context) || state.knownTo !== null) state.opensAt = now + lostMillis
+      return false
+    }
     const answer = yield* Effect.result(
       mustExamine ? Effect.as(examine(work, context), null) : preparing.open(context, requests)
     )
