@@ -187,7 +187,7 @@ export interface State {
   /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */
   claimed: { readonly at: number; readonly since: number }
   readonly handed: Handed
-  /** Accounts and EntryPoints of remote lanes whose work from before the claim was held against the chain, see `pastOf`. */
+  /** Accounts and EntryPoints of remote lanes whose work from before the claim was held against the chain, see `Unknown.examine`. */
   readonly examined: Set<string>
   /** Another turn is due. */
   readonly rouse: Effect.Effect<void>
