@@ -49,14 +49,6 @@ const passes = (code: Code, texts: ReadonlyArray<string>): boolean =>
 export const isPassing = ({ code, figures, message }: ElementFailure): boolean =>
   passes(code, [message, ...Object.values(figures)])
 
-/** What fails for good, and the first of what only delays; null: nothing does. */
-export const parted = (
-  failures: ReadonlyMap<number, ElementFailure>
-): { readonly failed: ReadonlyMap<number, ElementFailure>; readonly delay: ElementFailure | null } => ({
-  failed: new Map([...failures].filter(([, failure]) => !isPassing(failure))),
-  delay: [...failures.values()].find(isPassing) ?? null
-})
-
 /** A failure of the whole request, as that of an element once others have been accepted. */
 export const asElement = (failure: Failure): ElementFailure => {
   const [detail] = failure.details

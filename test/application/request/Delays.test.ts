@@ -40,7 +40,6 @@ describe("what accepted work waits for", () => {
     elementFailure("window_passed")
   ])("is not what is final: $message $figures", (failure) => {
     expect(Delays.isPassing(failure)).toBe(false)
-    expect(Delays.parted(new Map([[1, failure]]))).toEqual({ failed: new Map([[1, failure]]), delay: null })
   })
 
   it("is the service itself that can not answer, and a node of the caller's that is away", () => {
