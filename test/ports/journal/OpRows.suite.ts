@@ -200,6 +200,26 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
+    fact("a creation that is prepared again is authorised as long as what is signed of it", (journal) =>
+      Effect.gen(function* () {
+        const creation = (validUntil: number) =>
+          op({ kind: "creation", userOpHash: null, proof: "deployer", window: { validAfter: 0, validUntil } })
+        const { deadline } = Make.deployment()
+        yield* journal.accept([acceptance("r1", [creation(deadline)], { deployments: [Make.deployment()] })])
+        yield* journal.renew(lane, [creation(deadline + 600)])
+        const other = (requestId: string, chainTime: number) =>
+          acceptance(requestId, [], {
+            deployments: [
+              Make.deployment({ configHash: Make.word(0xc2), chainTime, deadline: deadline + 900 })
+            ]
+          })
+        expect(yield* journal.accept([other("r2", deadline + 600)])).toEqual([
+          { _tag: "otherConfiguration", deployment: 0 }
+        ])
+        expect(yield* journal.accept([other("r3", deadline + 601)])).toEqual([{ _tag: "accepted" }])
+      })
+    )
+
     fact("an element that was found done needs its op no more, and has not failed", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(3))])

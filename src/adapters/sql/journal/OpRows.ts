@@ -285,6 +285,19 @@ const fits = (prepared: ReadonlyArray<Records.PreparedOp>) =>
     )
   )
 
+/** What is authorised of creations lasts as long as what is signed of them. */
+const authoriseLonger = ({ sql }: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) =>
+  Effect.gen(function* () {
+    const until = new Map<string, number>()
+    for (const { kind, requestId, window } of prepared)
+      if (kind === "creation" && window !== null)
+        until.set(requestId, Math.max(until.get(requestId) ?? 0, window.validUntil))
+    for (const [requestId, deadline] of until)
+      yield* sql`
+        update deployments set deadline = ${deadline}
+        where request_id = ${requestId} and deadline < ${deadline}`
+  })
+
 /** The ids that the elements' rows have now; null: none. */
 const idsOf = (store: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) =>
   Effect.map(live(store, prepared), (rows) =>
@@ -314,6 +327,10 @@ export const renew: Method<"renew"> = (store) => (lane, prepared) =>
       some.filter((it) => !isVersion(it))
     )
     yield* replace(store, fresh, true)
+    yield* authoriseLonger(
+      store,
+      some.map(({ op }) => op)
+    )
     const written = new Map(some.map(({ op, row }) => [nameOf(op), Number(row.op_id)]))
     const ids = yield* idsOf(
       store,

@@ -58,7 +58,7 @@ export class OpJournal extends Context.Service<
     readonly versions: (opIds: ReadonlyArray<OpId>) => Effect.Effect<ReadonlyArray<OpVersion>, JournalError>
     /**
      * Ready ops that were prepared again under their nonces. An exposed one stays as an abandoned row, and the element has
-     * a new one, exposed too. Gives the ids of the rows in the order of the list; null: the element has no ready op of that
+     * a new one, exposed too. What was authorised for creations lasts as long as their windows from then on. Gives the ids of the rows in the order of the list; null: the element has no ready op of that
      * nonce any more, and nothing changes of it.
      */
     readonly renew: (
