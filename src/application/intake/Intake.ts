@@ -59,6 +59,8 @@ export type Taken =
 
 export interface Intake {
   readonly take: (offer: Offer) => Effect.Effect<Taken, Failure>
+  /** Whether a request of the idempotency key is before its acceptance. */
+  readonly isPreparing: (accountId: AccountId, endpoint: string, key: string) => boolean
   /** Ops of the lane have come to an end: who waits for a nonce key of one of their wallets tries again. */
   readonly released: (lane: Lane) => Effect.Effect<void>
   /** Nothing is taken in any more. What is being accepted is. */
@@ -426,6 +428,7 @@ export const make = (options: {
 
     return {
       take,
+      isPreparing: (...place) => preparing.has(JSON.stringify(place)),
       released: (lane) => Effect.sync(() => room.released(laneName(lane))),
       stop: Effect.sync(() => {
         isStopped = true

@@ -18,7 +18,7 @@ import { LaneJournal } from "../ports/journal/LaneJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import { Networks } from "../ports/Networks.js"
+import type { Networks } from "../ports/Networks.js"
 import { Replicas } from "../ports/Replicas.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
@@ -27,7 +27,6 @@ import * as NonceManager from "./NonceManager.js"
 import { RemoteOps } from "./remote/RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
 import * as OpenRequests from "./requests/OpenRequests.js"
-import * as Requests from "./requests/Requests.js"
 import * as ScheduledRequests from "./requests/ScheduledRequests.js"
 import * as Telling from "./requests/Telling.js"
 import * as WakeUps from "./requests/WakeUps.js"
@@ -45,7 +44,6 @@ export type Engine =
   | Payers.Payers
   | Sponsorships.Sponsorships
   | WakeUps.WakeUps
-  | Requests.Requests
   | LaneClaims.LaneClaims
   | Lanes.Following
   | OpenRequests.OpenRequests
@@ -67,7 +65,6 @@ export const layer: Layer.Layer<
   Effect.gen(function* () {
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
-    const networks = yield* Networks
     const replicas = yield* Replicas
     const claims = LaneClaims.make(yield* LaneJournal, replicas)
     const scope = yield* Scope.Scope
@@ -75,7 +72,7 @@ export const layer: Layer.Layer<
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
     const wakeUps = yield* WakeUps.make(yield* RequestJournal)
-    const { remoteOpJournal, requestJournal, transactionJournal } = Telling.journals(wakeUps, {
+    const { remoteOpJournal, transactionJournal } = Telling.journals(wakeUps, {
       remoteOpJournal: yield* RemoteOpJournal,
       requestJournal: yield* RequestJournal,
       transactionJournal: yield* TransactionJournal
@@ -108,16 +105,6 @@ export const layer: Layer.Layer<
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
-    const requests = Requests.make({
-      requestJournal,
-      networks,
-      wakeUps,
-      claims,
-      openRequests,
-      scheduledRequests,
-      replicas,
-      scope
-    })
     const own = SelfBundler.make({ inFlight, lanes, slots, monitor, scope })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
       Context.add(NonceManager.NonceManager, lanes),
@@ -127,13 +114,12 @@ export const layer: Layer.Layer<
       Context.add(Payers.Payers, payers),
       Context.add(Sponsorships.Sponsorships, sponsorships),
       Context.add(WakeUps.WakeUps, wakeUps),
-      Context.add(Requests.Requests, requests),
       Context.add(LaneClaims.LaneClaims, claims),
       Context.add(Lanes.Following, following),
       Context.add(OpenRequests.OpenRequests, openRequests),
       Context.add(ScheduledRequests.ScheduledRequests, scheduledRequests),
       Context.add(LaneSigners.SignerOf, signerOf),
-      Context.add(Lifetime, { nudges, scope, stopWaiting: requests.stopWaiting }),
+      Context.add(Lifetime, { nudges, scope, stopWaiting: Effect.void }),
       Context.add(BundlerRpc, bundlers),
       Context.add(Budgets, budgets),
       Context.add(Bundler, own)

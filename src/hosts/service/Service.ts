@@ -4,7 +4,6 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { OpenRequests } from "../../application/lanes/requests/OpenRequests.js"
-import { Requests } from "../../application/lanes/requests/Requests.js"
 import { TransactionMonitor } from "../../application/lanes/TransactionMonitor.js"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
@@ -16,6 +15,7 @@ import { RequestHistory } from "../../application/ports/RequestHistory.js"
 import { TenantStore } from "../../application/ports/TenantStore.js"
 import { Webhooks } from "../../application/ports/Webhooks.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
+import { Submissions } from "../../application/usecases/operations/Submissions.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import type { Config } from "../config/Config.js"
 import * as Groups from "../http/handlers/Groups.js"
@@ -89,7 +89,7 @@ const build = <A, E, R>(
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
       ready: yield* Readiness.make(Context.get(ports, OpJournal)),
-      room: Context.get(ports, Requests).room,
+      room: Context.get(ports, Submissions).room,
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport run in the same context, which no request has to exchange then.

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { Failure } from "../../request/Failure.js"
-import type { KeyOrder } from "./KeyOrder.js"
 import type { OpenRequests } from "./OpenRequests.js"
 
 /**
@@ -17,11 +16,12 @@ export type Room = (
 
 export const make =
   ({
-    keys,
+    isPreparing,
     openRequests,
     requestJournal
   }: {
-    readonly keys: KeyOrder
+    /** Whether a request of the key is before its acceptance. */
+    readonly isPreparing: (accountId: AccountId, endpoint: string, key: string) => boolean
     readonly openRequests: OpenRequests
     readonly requestJournal: RequestJournal["Service"]
   }): Room =>
@@ -30,7 +30,7 @@ export const make =
       const refusal = openRequests.refusal(accountId)
       if (refusal === null) return Effect.void
       if (key === null) return refusal
-      if (keys.isHeld({ accountId, endpoint, key })) return Effect.void
+      if (isPreparing(accountId, endpoint, key)) return Effect.void
       return requestJournal.requestOf(accountId, endpoint, key).pipe(
         Effect.orElseSucceed(() => null),
         Effect.flatMap((found): Effect.Effect<void, Failure> => (found === null ? refusal : Effect.void))

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Cancellations from "../../lanes/requests/Cancellations.js"
-import { Requests } from "../../lanes/requests/Requests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import * as Span from "../../observe/Span.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
@@ -11,6 +10,7 @@ import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as GetRequest from "./GetRequest.js"
+import { Submissions } from "./Submissions.js"
 import * as Unstuck from "./Unstuck.js"
 
 export const Request = GetRequest.Request
@@ -116,14 +116,14 @@ export const cancel = (
 export const run = (
   caller: Caller,
   { requestId }: Request
-): Effect.Effect<Response, Failure, RequestJournal | Requests | WakeUps> =>
+): Effect.Effect<Response, Failure, RequestJournal | Submissions | WakeUps> =>
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
-    const requests = yield* Requests
+    const { review } = yield* Submissions
     const wakeUps = yield* WakeUps
     const record = yield* GetRequest.find(caller, requestId)
     const answer = yield* Effect.orDie(cancel(requestJournal, record))
-    yield* requests.review(requestId)
+    yield* review(requestId)
     // Nonces, keys and money that it held are free.
     yield* wakeUps.signal(record.lane)
     return answer

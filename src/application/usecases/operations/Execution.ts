@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Earlier from "../../answers/Earlier.js"
 import * as Ended from "../../answers/Ended.js"
@@ -18,7 +19,7 @@ import * as Rounds from "../../lanes/Rounds.js"
 import * as Resume from "../../lanes/remote/Resume.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { OpenRequests } from "../../lanes/requests/OpenRequests.js"
-import * as RequestWork from "../../lanes/requests/RequestWork.js"
+import * as Room from "../../lanes/requests/Room.js"
 import { ScheduledRequests } from "../../lanes/requests/ScheduledRequests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import * as Lanes from "../../lanes/worker/Lanes.js"
@@ -40,6 +41,8 @@ import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import * as Slices from "../../prepare/ops/Slices.js"
 import * as Reservations from "../../prepare/Reservations.js"
+import * as Elements from "../../request/Elements.js"
+import { unprocessable } from "../../request/Failure.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
 import type * as Offers from "./Offers.js"
@@ -49,8 +52,6 @@ import { Submissions } from "./Submissions.js"
  * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
  * become, and who waits is answered out of the journal.
  *
- * Gotchas: its workers share their lanes with requests that are worked on one by one, see `Requests`. Nonces, transactions in
- * flight and their monitor are common; ops and requests are told apart by the digest that intake gives them.
  */
 
 /** Requests that are remembered while they are under way, so that neither body nor answer is read again. */
@@ -70,6 +71,20 @@ const ownReceipts = (
   if (context.kind === "direct") return receipts
   const own = new Set([...landed.values()].flatMap(({ userOpHash }) => userOpHash ?? []))
   return Results.receiptsOf(context.entryPoint, receipts, own)
+}
+
+/** What is known of a request that is not final: its transactions, and why elements of it have come to nothing. */
+const outcomeUnknown = (
+  requestId: string,
+  record: Pick<RequestRecord, "failed" | "txHashes"> | null,
+  sent: ReadonlyArray<Bytes32>,
+  list: Elements.ElementList = "operations"
+) => {
+  const txHashes = [...(record?.txHashes ?? []), ...sent]
+  const details = Elements.detailsOf(list, Elements.ofJournal(record?.failed ?? []))
+  return unprocessable("outcome_unknown", details, {
+    extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
+  })
 }
 
 /** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
@@ -211,9 +226,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         const outcome = yield* waiters.wait(requestId, millis)
         if (outcome !== null) return yield* read(outcome)
         const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
-        return yield* Effect.fail(
-          RequestWork.outcomeUnknown(requestId, record, sent(record?.note ?? null), list)
-        )
+        return yield* Effect.fail(outcomeUnknown(requestId, record, sent(record?.note ?? null), list))
       })
 
     /** Of a request of which nothing was accepted. */
@@ -292,7 +305,12 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     })
     const start = Effect.andThen(rounds(lifetime.scope), resumed(lifetime.scope))
 
-    return Context.make(Submissions, { run, start }).pipe(
+    const review = (requestId: string) =>
+      Effect.andThen(waiters.affected([requestId]), wakeUps.notify([requestId]))
+
+    const room = Room.make({ isPreparing: intake.isPreparing, openRequests, requestJournal })
+
+    return Context.make(Submissions, { run, review, room, start }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

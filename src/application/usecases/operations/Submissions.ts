@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { Room } from "../../lanes/requests/Room.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Offered } from "./Offers.js"
@@ -9,6 +10,10 @@ import type { Offered } from "./Offers.js"
 export interface Submissions {
   /** Takes the request in, and answers with what became of it; 422 `outcome_unknown` when that takes longer than its patience. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
+  /** Something else has changed the accepted request in the journal: it may be at its end. */
+  readonly review: (requestId: string) => Effect.Effect<void>
+  /** Fails where `run` would refuse the account's request for what is open: to be asked before the request is read. */
+  readonly room: Room
   /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
   readonly start: Effect.Effect<void>
 }
