@@ -151,7 +151,7 @@ it("an implementation other than the pinned one stops writes", () => {
   })
 })
 
-it("what is asked of the node for one op of a known wallet is eleven calls in four round trips, and one more for each further wallet", async () => {
+it("what is asked of the node for one op of a known wallet is nine calls in four round trips, and one more for each further wallet", async () => {
   const head = "eth_getBlockByNumber"
   const receipt = "eth_getTransactionReceipt"
   const sent = "eth_sendRawTransaction"
@@ -173,8 +173,8 @@ it("what is asked of the node for one op of a known wallet is eleven calls in fo
   }
   await asked(salts)
   const calls = (count: number) => Array.from({ length: count }, () => "eth_call")
-  const rest = [["eth_feeHistory", "eth_getBalance", "eth_getTransactionCount", "eth_simulateV1"], [sent]]
+  const rest = [["eth_getBalance", "eth_getTransactionCount", "eth_simulateV1"], [sent]]
   // The measurement, and the configuration of each wallet.
-  expect(await asked(salts.slice(0, 1))).toEqual([[...calls(2), "eth_feeHistory", "eth_getBalance"], ...rest])
-  expect(await asked(salts)).toEqual([[...calls(11), "eth_feeHistory", "eth_getBalance"], ...rest])
+  expect(await asked(salts.slice(0, 1))).toEqual([[...calls(2), "eth_feeHistory"], ...rest])
+  expect(await asked(salts)).toEqual([[...calls(11), "eth_feeHistory"], ...rest])
 })
