@@ -43,6 +43,7 @@ export interface Lanes extends Worker.Worker {
 /** What of the following of transactions concerns the workers. */
 export interface Listener {
   readonly wake: (lane: Lane) => Effect.Effect<void>
+  readonly included: Worker.Worker["included"]
   readonly mined: Worker.Worker["mined"]
   /** Something has become of these requests. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
@@ -113,6 +114,7 @@ const pricing = (transactionJournal: TransactionJournal["Service"]): NonceManage
 
 const nobody: Listener = {
   wake: () => Effect.void,
+  included: () => Effect.void,
   mined: () => Effect.void,
   affected: () => Effect.void
 }
@@ -155,7 +157,10 @@ export const follow = ({
       ...settled,
       mined: (chain, record, receipt, seen) =>
         Effect.tap(settled.mined(chain, record, receipt, seen), () =>
-          seen.final ? minedForGood({ ...record, mined: receipt }) : Effect.void
+          Effect.andThen(
+            Effect.suspend(() => listener.included(record)),
+            seen.final ? minedForGood({ ...record, mined: receipt }) : Effect.void
+          )
         ),
       finalised: (record, confirmations) =>
         Effect.tap(settled.finalised(record, confirmations), () => minedForGood(record))

@@ -7,7 +7,7 @@ import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
 import type { Acceptance } from "../../ports/journal/Records.js"
-import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { elementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as InFlights from "../InFlight.js"
@@ -57,8 +57,14 @@ export interface Worker {
     lane: Lane,
     requests: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
   ) => Effect.Effect<void>
+  /** A transaction of the lane was mined: where the lane waits for a nonce, it may be of that one. */
+  readonly included: (lane: Lane) => Effect.Effect<void>
   /** A transaction of the lane was mined for good: ops that it carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord) => Effect.Effect<void>
+  /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
+  readonly unknown: (
+    lane: Lane
+  ) => { readonly nonces: ReadonlyArray<bigint>; readonly access: LaneAccess } | null
 }
 
 /** Ops that were recorded by a process before this one are looked at again this often, milliseconds. */
@@ -414,6 +420,20 @@ export const make = (dependencies: Dependencies): Worker => {
           lane,
           requests.some(({ unopened }) => unopened > 0)
         )
+      }),
+    unknown: (lane) => {
+      const state = workers.get(nameOf(lane))
+      const access = state?.queue.ops.find(({ context }) => context !== null)?.context?.access
+      return state === undefined || access === undefined || Reconcile.maySign(state.reconcile)
+        ? null
+        : { nonces: [...state.reconcile.unknown], access }
+    },
+    included: (lane) =>
+      Effect.suspend(() => {
+        const state = workers.get(nameOf(lane))
+        if (state === undefined || Reconcile.maySign(state.reconcile)) return Effect.void
+        state.pauses = Pauses.ended(state.pauses, [whole])
+        return wake(lane)
       }),
     mined: (record) =>
       Effect.suspend(() => {

@@ -212,6 +212,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     })
     following.listen({
       wake: (lane) => Effect.andThen(intake.released(lane), wake(lane)),
+      included: lanes.included,
       mined: lanes.mined,
       affected: waiters.affected
     })
@@ -310,7 +311,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     const room = Room.make({ isPreparing: intake.isPreparing, openRequests, requestJournal })
 
-    return Context.make(Submissions, { run, review, room, start }).pipe(
+    return Context.make(Submissions, { run, review, room, unknown: lanes.unknown, start }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Room } from "../../lanes/requests/Room.js"
+import type { Worker } from "../../lanes/worker/Worker.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Offered } from "./Offers.js"
@@ -14,6 +15,7 @@ export interface Submissions {
   readonly review: (requestId: string) => Effect.Effect<void>
   /** Fails where `run` would refuse the account's request for what is open: to be asked before the request is read. */
   readonly room: Room
+  readonly unknown: Worker["unknown"]
   /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
   readonly start: Effect.Effect<void>
 }
