@@ -19,16 +19,10 @@ export interface LaneClaims {
    * that has the key claims it. A lane of which nothing was said has its key.
    */
   readonly keyed: (lane: Lane, isKeyed: boolean) => void
-  /** The same without the lane's key: it is looked after until a service that has the key claims it. */
-  readonly takeWithoutKey: (lane: Lane) => Effect.Effect<boolean, JournalError>
-  /** The journal has said that another process has claimed the lane. What it holds here is not counted on any more. */
-  readonly lose: (lane: Lane) => Effect.Effect<void>
   /** Whether it did work on the lane when it last took it: without a question to the journal. */
   readonly holds: (lane: Lane) => boolean
   /** The claim by which this process has the lane, as far as is known; null: it has not. */
   readonly holding: (lane: Lane) => Holding | null
-  /** Whether no other service works with the same journal, as far as is known. */
-  readonly isAlone: Effect.Effect<boolean>
 }
 
 export const LaneClaims: Context.Key<LaneClaims, LaneClaims> = Context.Service("castellan/LaneClaims")
@@ -44,7 +38,7 @@ const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): LaneClaims => {
   const trusted = new Map<string, { readonly until: number; readonly epoch: number }>()
   const keyless = new Set<string>()
-  const takeAs = (process: string) => (lane: Lane) =>
+  const take = (lane: Lane) =>
     Effect.gen(function* () {
       const name = nameOf(lane)
       if (!replicas.owns(lane)) {
@@ -60,7 +54,7 @@ export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Se
         return false
       }
       const epoch = yield* laneJournal.claim(lane, {
-        process: keyless.has(name) ? nobody : process,
+        process: keyless.has(name) ? nobody : replicas.process,
         independent
       })
       if (epoch === null) trusted.delete(name)
@@ -77,17 +71,6 @@ export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Se
       const known = trusted.get(nameOf(lane))
       return known === undefined ? null : { chainId: lane.chainId, signer: lane.signer, epoch: known.epoch }
     },
-    isAlone: Effect.map(replicas.independent, (others) => others.length === 0),
-    lose: (lane) =>
-      Effect.suspend(() =>
-        trusted.delete(nameOf(lane))
-          ? Effect.annotateLogs(Effect.logInfo("another process works on the lane from now on"), {
-              chainId: lane.chainId.toString(),
-              signer: lane.signer
-            })
-          : Effect.void
-      ),
-    take: takeAs(replicas.process),
-    takeWithoutKey: takeAs(nobody)
+    take
   }
 }

@@ -100,11 +100,4 @@ describe("a lane of the process", () => {
     expect((yield* Effect.flip(claims.take(Make.lane)))._tag).toBe("JournalError")
     expect(claims.holds(Make.lane)).toBe(false)
   })
-
-  test("has its keys to itself as long as no other service is seen", function* () {
-    const { claims, state } = world()
-    expect(yield* claims.isAlone).toBe(true)
-    state.independent = ["another service"]
-    expect(yield* claims.isAlone).toBe(false)
-  })
 })
