@@ -2,6 +2,7 @@ import { DatabaseSync } from "node:sqlite"
 import { id as hashOf } from "ethers"
 import { expect, it } from "vitest"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Known from "../../support/stack/Known.js"
 import * as Power from "../../support/stack/Power.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 
@@ -25,6 +26,7 @@ const left = async (
   const database = stack.database()
   const power = Power.make({ step: "accept", moment: "after" })
   const first = stack.begin({ database, ...power.life })
+  await Known.past(stack, first)
   first.runFork(run(caller))
   await power.failed
   await first.dispose()
