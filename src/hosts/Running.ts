@@ -25,7 +25,6 @@ import * as Start from "../application/operate/Start.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import type { Budgets } from "../application/ports/Budgets.js"
-import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { BundlerRpc } from "../application/ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "../application/ports/chain/PaymasterRpc.js"
@@ -48,7 +47,6 @@ export type Ports =
   | AbiStore
   | AuditLog
   | Budgets
-  | Bundler
   | ChainRpc
   | Engine.Engine
   | Journals

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Inclusions from "../chain/Inclusions.js"
-import type { OpOutcome } from "../ports/chain/Bundler.js"
 import { type ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { OpJournal } from "../ports/journal/OpJournal.js"
@@ -26,7 +25,7 @@ interface Op {
 
 const landedAs = (
   { index, userOpHash }: Op,
-  { revertData, success, txHash }: OpOutcome
+  { revertData, success, txHash }: Inclusions.OpOutcome
 ): readonly [number, Landed] => [index, { userOpHash, success, txHash, revertData, returned: null }]
 
 const landedElsewhere = ({ chain, entryPoint }: Place, ops: ReadonlyArray<Op>) =>

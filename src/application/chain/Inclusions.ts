@@ -4,7 +4,6 @@ import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Words from "../../domain/primitives/Words.js"
-import type { OpOutcome } from "../ports/chain/Bundler.js"
 import {
   type Block,
   type BlockTag,
@@ -21,6 +20,13 @@ import * as LogRefusal from "./LogRefusal.js"
 const lookBackBlocks = 1_024n
 
 const noHash = `0x${"00".repeat(32)}`
+
+/** What the EntryPoint's logs say of one op. */
+export interface OpOutcome {
+  readonly success: boolean
+  readonly txHash: Hex.Bytes32
+  readonly revertData: Hex.Hex | null
+}
 
 /**
  * Whether the latest block says that the receipt's is sealed: nodes of some chains give a receipt as soon as the sequencer

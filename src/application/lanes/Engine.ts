@@ -9,7 +9,6 @@ import * as LaneSigners from "../keys/LaneSigners.js"
 import * as Payers from "../pay/Payers.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets } from "../ports/Budgets.js"
-import { Bundler } from "../ports/chain/Bundler.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
@@ -22,7 +21,6 @@ import type { Networks } from "../ports/Networks.js"
 import { Replicas } from "../ports/Replicas.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
-import * as LaneSlot from "./LaneSlot.js"
 import * as NonceManager from "./NonceManager.js"
 import { RemoteOps } from "./remote/RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
@@ -30,7 +28,6 @@ import * as OpenRequests from "./requests/OpenRequests.js"
 import * as ScheduledRequests from "./requests/ScheduledRequests.js"
 import * as Telling from "./requests/Telling.js"
 import * as WakeUps from "./requests/WakeUps.js"
-import * as SelfBundler from "./SelfBundler.js"
 import * as TransactionMonitor from "./TransactionMonitor.js"
 import * as Lanes from "./worker/Lanes.js"
 
@@ -38,7 +35,6 @@ import * as Lanes from "./worker/Lanes.js"
 export type Engine =
   | ChainFacts.ChainFacts
   | NonceManager.NonceManager
-  | LaneSlot.LaneSlots
   | TransactionMonitor.TransactionMonitor
   | RemoteOps
   | Payers.Payers
@@ -58,7 +54,7 @@ export type Engine =
  * the adapters.
  */
 export const layer: Layer.Layer<
-  Engine | Bundler,
+  Engine,
   never,
   Budgets | BundlerRpc | ChainRpc | Journals | Replicas | Networks | PaymasterRpc | Signers | SystemSigners
 > = Layer.effectContext(
@@ -85,8 +81,7 @@ export const layer: Layer.Layer<
       transactionJournal,
       wakeUps
     }).pipe(Effect.provideService(LaneSigners.SignerOf, signerOf))
-    const { inFlight, lanes, monitor, remoteOps } = following
-    const slots = LaneSlot.make(lanes, inFlight)
+    const { lanes, monitor, remoteOps } = following
     const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
     const scheduledRequests = ScheduledRequests.make(
       yield* ScheduledRequests.ScheduledRequestBounds,
@@ -105,10 +100,8 @@ export const layer: Layer.Layer<
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
-    const own = SelfBundler.make({ inFlight, lanes, slots, monitor, scope })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
       Context.add(NonceManager.NonceManager, lanes),
-      Context.add(LaneSlot.LaneSlots, slots),
       Context.add(TransactionMonitor.TransactionMonitor, monitor),
       Context.add(RemoteOps, remoteOps),
       Context.add(Payers.Payers, payers),
@@ -121,8 +114,7 @@ export const layer: Layer.Layer<
       Context.add(LaneSigners.SignerOf, signerOf),
       Context.add(Lifetime, { nudges, scope, stopWaiting: Effect.void }),
       Context.add(BundlerRpc, bundlers),
-      Context.add(Budgets, budgets),
-      Context.add(Bundler, own)
+      Context.add(Budgets, budgets)
     )
   })
 )

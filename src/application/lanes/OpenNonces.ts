@@ -66,7 +66,6 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
           const { access, chainId } = record
           const filler = yield* lanes.fill({
             access,
-            chain,
             chainId,
             signer,
             prices,

@@ -17,10 +17,10 @@ import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
-import * as NonceManager from "./NonceManager.js"
 import * as OpenNonces from "./OpenNonces.js"
 import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
+import * as Record from "./worker/Record.js"
 
 /** Whether a mined transaction does what this one would do. */
 const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean =>
@@ -121,7 +121,7 @@ export const make = (dependencies: Dependencies): Attend => {
           const record = yield* lanes.current(waiting)
           if (record?.state !== "signed" || record.versions.length > waiting.versions.length) return
           const prices = Replacement.prices({
-            ...NonceManager.standing(record.versions),
+            ...Record.standing(record.versions),
             quote: now,
             caps: profile.caps
           })

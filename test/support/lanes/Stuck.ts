@@ -54,8 +54,6 @@ export const start = (
           counts.reads += 1
           return records.get(nonce) ?? null
         }),
-      admits: () => Effect.succeed(true),
-      sign: () => Effect.die(new Error("nothing is sent")),
       fill: ({ chainNonce }) =>
         Effect.sync(() => {
           filled.push(chainNonce)

@@ -27,7 +27,6 @@ import * as Engine from "../../../src/application/lanes/Engine.js"
 import * as Start from "../../../src/application/operate/Start.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
-import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
@@ -68,7 +67,6 @@ import { keyOf, startChain } from "./Chain.js"
 export type Ports =
   | AbiStoreTag
   | BudgetsTag
-  | Bundler
   | BundlerRpcTag
   | ChainRpcTag
   | Engine.Engine

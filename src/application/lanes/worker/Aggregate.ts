@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Aggregation from "../../../domain/erc4337/Aggregation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Words from "../../../domain/primitives/Words.js"
-import type * as Bundler from "../../ports/chain/Bundler.js"
 import type { CallResult, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { OpId } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
@@ -13,10 +13,18 @@ import type { Sealed } from "./Sign.js"
 
 /** Makes one signature of those of all ops of a transaction, where they have an aggregator. */
 
+/** One signature in the place of those of a transaction's ops. */
+export interface Aggregate {
+  readonly aggregator: Address
+  readonly signature: Hex.Hex
+  /** Gas that the aggregator takes to verify it, for which no op is charged. */
+  readonly gas: bigint
+}
+
 export interface Aggregated {
   readonly ops: ReadonlyArray<Sealed>
   /** Null: each op has its own signature. */
-  readonly aggregate: Bundler.Aggregate | null
+  readonly aggregate: Aggregate | null
 }
 
 /** The aggregator takes no signature of these ops, now or later. */

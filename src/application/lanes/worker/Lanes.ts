@@ -1,7 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
-import * as Hex from "../../../domain/primitives/Hex.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import * as Losses from "../../pay/Losses.js"
@@ -9,7 +8,6 @@ import { Budgets } from "../../ports/Budgets.js"
 import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../../ports/clock/ClockTrust.js"
-import { JournalError } from "../../ports/journal/JournalError.js"
 import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
@@ -75,43 +73,6 @@ export interface Options {
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** Gas of a transfer to an account without code. */
-const transferGas = 21_000n
-
-/** How the monitor prices transactions anew, and fills nonces that nobody used: by the records of the worker. */
-const pricing = (transactionJournal: TransactionJournal["Service"]): NonceManager.NonceManager => ({
-  ...NonceManager.make(transactionJournal),
-  replace: (record, signer, prices) =>
-    // Null: another process has seen it mined meanwhile, and what is known of it here is renewed as it is seen.
-    Effect.map(Record.replace(transactionJournal, record, signer, prices), (replaced) => replaced ?? record),
-  fill: ({ access, balance, chainId, chainNonce, prices, signer }) =>
-    Effect.flatMap(
-      Record.record(transactionJournal, chainId, {
-        access,
-        balance,
-        chainNonce,
-        prices,
-        signer,
-        to: signer.address,
-        data: Hex.empty,
-        value: 0n,
-        gasLimit: transferGas,
-        l1Fee: 0n,
-        drainedTo: 0n,
-        ops: [],
-        direct: null
-      }),
-      (recorded): Effect.Effect<TransactionRecord, JournalError | NonceManager.LaneFunds> => {
-        if (recorded._tag === "recorded") return Effect.succeed(recorded.record)
-        if (recorded._tag === "insufficientFunds")
-          return new NonceManager.LaneFunds({
-            missing: recorded.reserved + transferGas * prices.maxFeePerGas - balance
-          })
-        return new JournalError({ message: `a nonce was not filled: ${recorded._tag}` })
-      }
-    )
-})
-
 const nobody: Listener = {
   wake: () => Effect.void,
   included: () => Effect.void,
@@ -129,7 +90,7 @@ export const follow = ({
   Effect.gen(function* () {
     let listener = nobody
     const inFlight = InFlight.make()
-    const lanes = pricing(transactionJournal)
+    const lanes = NonceManager.make(transactionJournal)
     const accessNodes = AccessNodes.make(yield* ChainRpc, yield* Networks)
     const telling: Settlement.Dependencies["wakeUps"] = {
       notify: (names) => {

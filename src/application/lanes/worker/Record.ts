@@ -1,5 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
@@ -18,7 +19,6 @@ import type {
   TransactionVersion
 } from "../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../ports/Signers.js"
-import { LaneDamaged, standing } from "../NonceManager.js"
 
 /**
  * Signs a lane's transactions and records them. Signed bytes are recorded before anybody else sees them, and the record
@@ -27,6 +27,21 @@ import { LaneDamaged, standing } from "../NonceManager.js"
  * Gotchas: a record whose answer is lost may have been made: a look at the journal decides, and the bytes leave the process
  * only where they are there.
  */
+
+/** Bytes of the lane that are not those that the journal should hold: nothing is built on them. */
+export class LaneDamaged extends Data.TaggedError("LaneDamaged")<{ readonly message: string }> {}
+
+/** What a replacement has to be above, the highest of all versions, and whether it is of type 0. */
+export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
+  highest: versions.reduce(
+    (most, { maxFeePerGas, maxPriorityFeePerGas }) => ({
+      maxFeePerGas: BigInts.max(most.maxFeePerGas, maxFeePerGas),
+      maxPriorityFeePerGas: BigInts.max(most.maxPriorityFeePerGas, maxPriorityFeePerGas)
+    }),
+    { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }
+  ),
+  legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
+})
 
 /** One transaction that a lane shall carry. */
 export interface Payload {

@@ -15,7 +15,6 @@ import type { Signer, SignerError } from "../../ports/Signers.js"
 import * as Delays from "../../request/Delays.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import { type LaneDamaged, standing } from "../NonceManager.js"
 import { pause, requestKey, type Work } from "./LaneState.js"
 import * as Record from "./Record.js"
 import type { DirectContext } from "./rules/Context.js"
@@ -102,7 +101,7 @@ export const look = (
     for (let nonce = latest; nonce < end; nonce++)
       if (!ours.has(nonce) && isWanted(nonce)) unknown.push(nonce)
     const priced = yield* Effect.forEach(waiting, (record) =>
-      Result.match(Replacement.prices({ ...standing(record.versions), quote, caps: profile.caps }), {
+      Result.match(Replacement.prices({ ...Record.standing(record.versions), quote, caps: profile.caps }), {
         onFailure: ({ cap, needed }) =>
           Effect.fail(
             unprocessable("fees_above_cap", [
@@ -151,7 +150,7 @@ const lacking = ({ address }: Signer, missing: bigint): Failure =>
 
 const ofSigning =
   (nonce: bigint) =>
-  (error: LaneDamaged | SignerError | JournalError): Effect.Effect<never, Failure | JournalError> => {
+  (error: Record.LaneDamaged | SignerError | JournalError): Effect.Effect<never, Failure | JournalError> => {
     if (error._tag === "JournalError") return Effect.fail(error)
     if (error._tag === "SignerError") return Effect.fail(Keys.refusal(path)(error))
     const failure = unprocessable("signer_unavailable", [

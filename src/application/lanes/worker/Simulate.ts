@@ -5,11 +5,11 @@ import * as FailedOp from "../../../domain/erc4337/FailedOp.js"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Outcome from "../../../domain/erc4337/Outcome.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as EoaNonces from "../../chain/EoaNonces.js"
-import type { Aggregate } from "../../ports/chain/Bundler.js"
 import {
   type Block,
   type Call,
@@ -20,7 +20,7 @@ import {
   type SimulatedCall
 } from "../../ports/chain/ChainRpc.js"
 import type { OpId, SignedOp } from "../../ports/journal/Records.js"
-import { dataOf } from "../BundleSimulation.js"
+import type { Aggregate } from "./Aggregate.js"
 
 /** A transaction as it would be sent now. */
 export interface Trial {
@@ -51,13 +51,18 @@ export interface Look {
   readonly results: ReadonlyArray<Result>
 }
 
+/** Calldata of the transaction: `handleOps`, or `handleAggregatedOps` with the ops as its one group. */
+const dataOf = ({ aggregate, ops: signed, version }: Trial, submitter: Address): Hex.Hex => {
+  const ops = signed.map(({ op }) => op)
+  return aggregate === null
+    ? UserOperation.handleOps(version, ops, submitter)
+    : UserOperation.handleAggregatedOps(version, [{ ...aggregate, ops }], submitter)
+}
+
 export const callOf = (submitter: Address, trial: Trial): Call => ({
   from: submitter,
   to: trial.entryPoint,
-  data: dataOf(
-    { aggregate: trial.aggregate, submitter, version: trial.version },
-    trial.ops.map((op) => ({ ...op, index: 0 }))
-  ),
+  data: dataOf(trial, submitter),
   gas: trial.gas
 })
 

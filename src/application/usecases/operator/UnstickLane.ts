@@ -12,6 +12,7 @@ import type { Engine } from "../../lanes/Engine.js"
 import * as NonceManager from "../../lanes/NonceManager.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
+import * as Record from "../../lanes/worker/Record.js"
 import { ChainRpc, type ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
@@ -91,10 +92,7 @@ const replace = Effect.fnUntraced(function* (
   const signerOf = yield* SignerOf
   const { chain, profile, quote } = yield* look(waiting)
   const priced = ({ versions }: TransactionRecord) =>
-    Result.mapError(
-      Replacement.prices({ ...NonceManager.standing(versions), quote, caps: profile.caps }),
-      aboveCap
-    )
+    Result.mapError(Replacement.prices({ ...Record.standing(versions), quote, caps: profile.caps }), aboveCap)
   const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
     nonce: record.nonce,
     oldTxHash: newest(record),
@@ -152,7 +150,7 @@ const fill = Effect.fnUntraced(function* (
       const balance = yield* answered(chain.balance(lane.signer))
       const { chainId } = lane
       const record = yield* Effect.mapError(
-        lanes.fill({ access, balance, chain, chainId, chainNonce: nonce, prices: quote, signer }),
+        lanes.fill({ access, balance, chainId, chainNonce: nonce, prices: quote, signer }),
         (error) => (error._tag === "JournalError" ? error : error.message)
       )
       yield* monitor.watch({ chain, profile, record })
