@@ -57,11 +57,10 @@ describe("docs/comparison.md", () => {
 describe("docs/architecture.md", () => {
   it("names folders and files that there are", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")
-    const files = [...page.matchAll(/\b(?:answers|application|hosts|intake|lanes|ports|prepare|usecases)\/[\w/]+\.ts/g)].map(
-      ([path]) =>
-        path.startsWith("hosts/") || path.startsWith("application/")
-          ? `src/${path}`
-          : `src/application/${path}`
+    const files = [
+      ...page.matchAll(/\b(?:answers|application|hosts|intake|lanes|ports|prepare|usecases)\/[\w/]+\.ts/g)
+    ].map(([path]) =>
+      path.startsWith("hosts/") || path.startsWith("application/") ? `src/${path}` : `src/application/${path}`
     )
     const folders = [...page.matchAll(/^\| `([a-z]+\/)`/gm)].map(
       ([, folder = ""]) => `src/application/${folder}`
