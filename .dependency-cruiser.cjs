@@ -127,13 +127,10 @@ module.exports = {
     forbid(
       "intake-knows-no-lane",
       "Intake and lanes meet in the journal, and in a bell that whoever wires them gives to both.",
-      { path: "^src/application/intake/(Group|Intake|Keys|Money|Room|Run)\\.ts$" },
+      { path: "^src/application/intake/" },
       {
         path: "^src/application/",
-        pathNot: [
-          "^src/application/intake/(Group|Intake|Keys|Money|Room|Run)\\.ts$",
-          "^src/application/(chain|keys|observe|pay|ports|prepare|request|runtime|tenants)/"
-        ]
+        pathNot: "^src/application/(chain|intake|keys|observe|pay|ports|prepare|request|runtime|tenants)/"
       }
     ),
     forbid(

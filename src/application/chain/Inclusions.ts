@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Outcome from "../../domain/erc4337/Outcome.js"
@@ -177,6 +178,10 @@ const wantedWithin = Effect.fnUntraced(function* (
 export interface Found extends OpOutcome {
   readonly blockNumber: bigint
 }
+
+/** The newest block at settled depth below a head. */
+export const settledTo = (head: bigint, { settledDepth }: { readonly settledDepth: number }): bigint =>
+  BigInts.max(head - BigInt(settledDepth) + 1n, 0n)
 
 /** Blocks from this one to the head, both counted. */
 export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>

@@ -3,12 +3,12 @@ import type * as Scope from "effect/Scope"
 import type { SignerOf } from "../keys/LaneSigners.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { LaneJournal } from "../ports/journal/LaneJournal.js"
-import type { BusyLane } from "../ports/journal/Records.js"
+import type { BusyLane, Tally } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Lane } from "../ports/journal/Transactions.js"
 import type { Replicas } from "../ports/Replicas.js"
-import type { LaneClaims } from "./requests/LaneClaims.js"
-import type { OpenRequests } from "./requests/OpenRequests.js"
+import type { Claims } from "./Claims.js"
+import { nameOf } from "./InFlight.js"
 
 /**
  * Finds the lanes that have something to do, again and again: claims those that are this process's, and wakes their workers.
@@ -19,8 +19,9 @@ import type { OpenRequests } from "./requests/OpenRequests.js"
 export interface Dependencies {
   readonly laneJournal: Pick<LaneJournal["Service"], "busy">
   readonly requestJournal: Pick<RequestJournal["Service"], "going" | "unanswered">
-  readonly claims: Pick<LaneClaims, "keyed" | "take">
-  readonly openRequests: Pick<OpenRequests, "read">
+  readonly claims: Pick<Claims, "keyed" | "take">
+  /** Requests that go on, by account: what bounds those that are accepted. */
+  readonly counted: (open: ReadonlyArray<Tally>) => void
   readonly owns: Replicas["Service"]["owns"]
   readonly signerOf: SignerOf
   readonly wake: (lane: Lane) => Effect.Effect<void>
@@ -38,8 +39,6 @@ const most = 1_024
 /** How long a key has to tell its address. */
 const patienceMillis = 5_000
 
-const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
-
 const keyTrouble = (lane: Lane): Troubles.Trouble => ({
   what: "the key of a lane is not configured: its requests wait for it",
   place: "",
@@ -54,7 +53,7 @@ const troubleOf = (what: string, subject?: string): Troubles.Trouble => ({
 })
 
 export const make = (dependencies: Dependencies) => {
-  const { affected, claims, laneJournal, nudged, openRequests, owns, requestJournal, signerOf, wake } =
+  const { affected, claims, counted, laneJournal, nudged, owns, requestJournal, signerOf, wake } =
     dependencies
   const troubles = Troubles.make()
   /** Lanes that were this process's in the last round. */
@@ -92,7 +91,7 @@ export const make = (dependencies: Dependencies) => {
 
   const count = troubles.tolerate(
     troubleOf("open requests could not be counted"),
-    Effect.map(requestJournal.going, openRequests.read)
+    Effect.map(requestJournal.going, counted)
   )
 
   /** What fails of one lane keeps no other from its look. */

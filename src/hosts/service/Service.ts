@@ -3,8 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { OpenRequests } from "../../application/lanes/requests/OpenRequests.js"
-import { TransactionMonitor } from "../../application/lanes/TransactionMonitor.js"
+import { Following } from "../../application/lanes/worker/Lanes.js"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
 import { Budgets } from "../../application/ports/Budgets.js"
@@ -39,12 +38,12 @@ const isTraced: Effect.Effect<boolean> = Effect.map(Effect.tracer, (tracer) => t
 /** What a stop finds open: the last thing that a log says of it before the next start. */
 const tellStop = (
   front: HttpService.HttpService,
-  ports: Context.Context<OpenRequests | TransactionMonitor>
+  ports: Context.Context<Following | Submissions>
 ): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logInfo("stopping"), {
     requests: front.underWay(),
-    acceptedRequests: Context.get(ports, OpenRequests).accepted(),
-    transactions: Context.get(ports, TransactionMonitor).underWay()
+    acceptedRequests: Context.get(ports, Submissions).accepted(),
+    transactions: Context.get(ports, Following).monitor.underWay()
   })
 
 /** The service over its ports, and the transport that `serve` makes of it. */

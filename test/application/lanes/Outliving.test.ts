@@ -46,8 +46,7 @@ describe("what goes on when the request is over that began it, and its lane was 
     const chain: ChainClient = { ...client, block: (tag) => Effect.andThen(note, client.block(tag)) }
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal: {} as never,
-      wakeUps: { signal: () => Effect.void, notify: () => Effect.void },
-      reopened: Effect.void
+      listener: { affected: () => Effect.void, reopened: Effect.void, told: Effect.void }
     })
     yield* under(1)(
       remoteOps.resume({

@@ -47,7 +47,7 @@ const world = Effect.gen(function* () {
           ? Effect.fail(new JournalError({ message: "the row can not be read" }))
           : Effect.sync(() => state.claimed.has(lane))
     },
-    openRequests: { read: (open) => void told.push(`counted: ${open[0]?.requests}`) },
+    counted: (open) => void told.push(`counted: ${open[0]?.requests}`),
     owns: (lane) => state.owned.has(lane),
     signerOf: () => state.keyOf(one),
     wake: (lane) => tell(`woken: ${nameOf(lane)}`),

@@ -2,9 +2,8 @@ import { describe, expect } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
-import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
-import * as ScheduledRequests from "../../../src/application/lanes/requests/ScheduledRequests.js"
-import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
+import * as OpenRequests from "../../../src/application/intake/OpenRequests.js"
+import * as Claims from "../../../src/application/lanes/Claims.js"
 import { limits, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as MonotonicTime from "../../../src/application/runtime/MonotonicTime.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
@@ -31,8 +30,8 @@ describe("a clock that is set back by an hour", () => {
     let counted = [one]
     const waiting = Effect.sync(() => counted)
     const bounds = { requests: 1, elements: 1, requestsPerAccount: 1, elementsPerAccount: 1 }
-    const scheduled = ScheduledRequests.make(bounds, { waiting })
-    const refused = Effect.isFailure(scheduled.enter(one))
+    const schedule = OpenRequests.scheduling(bounds, { waiting })
+    const refused = Effect.isFailure(schedule(one))
     expect(yield* refused).toBe(true)
     counted = []
     yield* Time.adjust("1 second")
@@ -53,7 +52,7 @@ describe("a clock that is set back by an hour", () => {
 
   test("leaves no lane claimed for longer without a question to the journal", function* () {
     let asked = 0
-    const claims = LaneClaims.make(
+    const claims = Claims.make(
       {
         busy: Effect.succeed([]),
         takeOver: () => Effect.void,
@@ -95,15 +94,5 @@ describe("a clock that is set back by an hour", () => {
     isAway = false
     yield* Time.adjust("5 seconds")
     expect(yield* back(isRefused)).toBe(false)
-  })
-
-  test("lets nobody wait for his lane beyond his time", function* () {
-    const wakeUps = yield* WakeUps.make({
-      finalAmong: () => Effect.succeed([]),
-      newestEvents: () => Effect.succeed(new Map())
-    })
-    const deadline = (yield* MonotonicTime.millis) + 1_000
-    yield* Time.adjust("1 second")
-    expect(yield* back(wakeUps.wait(Make.lane, deadline))).toBe(false)
   })
 })

@@ -290,8 +290,7 @@ export const run = (seed: number, options: Options): Ending => {
             : (chain.state().sequences.get(placeOf(each.wallet, each.key ?? 0)) ?? 0n)
         ])
       ),
-      onlyExposed: !maySign(),
-      mayRenumber: maySign(),
+      maySign: maySign(),
       isHeld: () => false,
       leads: () => false,
       isAlone: () => false,
@@ -313,13 +312,10 @@ export const run = (seed: number, options: Options): Ending => {
       const isForGood =
         (chain.state(to).sequences.get(placeOf(element.wallet, element.key ?? 0)) ?? 0n) > element.sequence
       const isElsewhere = chain.state().done.some(({ call }) => call === element.id)
-      const fate = Reconcile.fateOf(
-        isForGood ? "otherForGood" : "other",
-        { given: false, isElsewhere },
-        mayGiveUp(element.id)
-      )
-      if (fate === "hold") held.add(element.id)
-      if (fate === "renew") Object.assign(element, { key: null, state: "waiting", exposed: false })
+      // Whoever goes on might do it twice: the operator decides.
+      if (isElsewhere) held.add(element.id)
+      else if (isForGood && mayGiveUp(element.id))
+        Object.assign(element, { key: null, state: "waiting", exposed: false })
     }
   }
 

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Intake from "../../../src/application/intake/Intake.js"
-import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
+import * as Claims from "../../../src/application/lanes/Claims.js"
 import * as Lanes from "../../../src/application/lanes/worker/Lanes.js"
 import * as PrepareAgain from "../../../src/application/lanes/worker/prepare/PrepareAgain.js"
 import type { Payers } from "../../../src/application/pay/Payers.js"
@@ -13,9 +13,7 @@ import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
-import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
-import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Lane } from "../../../src/application/ports/journal/Transactions.js"
 import type { Networks } from "../../../src/application/ports/Networks.js"
 import type { Signers } from "../../../src/application/ports/Signers.js"
@@ -63,15 +61,14 @@ export const begin = async (
           }).pipe(Effect.provideContext(services)),
         deployer: Effect.die(new Error("nothing is deployed"))
       })
+      const affected = (requestIds: ReadonlyArray<string>) => Effect.sync(() => void told.push(...requestIds))
       const following = yield* Lanes.follow({
-        remoteOpJournal: yield* RemoteOpJournal,
         reopened: Effect.void,
-        transactionJournal: yield* TransactionJournal,
-        wakeUps: { notify: () => Effect.void, signal: () => Effect.void }
+        wakeUps: { notify: () => Effect.void, tell: Effect.void }
       })
       const lanes = yield* Lanes.make({
         following,
-        claims: LaneClaims.make(yield* LaneJournal, {
+        claims: Claims.make(yield* LaneJournal, {
           process: randomUUID(),
           owns: () => true,
           independent: Effect.succeed([]),
@@ -81,9 +78,11 @@ export const begin = async (
         }),
         preparing,
         refused: () => Effect.void,
-        unopened: preparing.unopened,
-        revertOf: (op, data) => preparing.revertOf(op.op, data),
-        affected: (requestIds) => Effect.sync(() => void told.push(...requestIds))
+        affected
+      })
+      following.listen({
+        affected: (of, requestIds) => Effect.andThen(affected(requestIds), lanes.wake(of)),
+        mined: lanes.mined
       })
       const intake = yield* Intake.make({
         requestJournal,

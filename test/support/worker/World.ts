@@ -16,6 +16,7 @@ import * as Worker from "../../../src/application/lanes/worker/Worker.js"
 import * as Payer from "../../../src/application/pay/Payer.js"
 import { type Call, type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Op, OpId, PreparedOp } from "../../../src/application/ports/journal/Records.js"
+import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../../../src/application/ports/Signers.js"
@@ -293,6 +294,9 @@ export const make = (
     const preparing: Preparing = {
       contextOf: ({ contextDigest }) => Effect.succeed(contextDigest === "direct" ? direct : context),
       repricingOf: () => Effect.die(new Error("nothing is priced anew")),
+      unopened: () => Effect.die(new Error("nothing is read")),
+      revertOf: (_, data) =>
+        Effect.succeed(data.includes(Buffer.from("AA23").toString("hex")) ? "AA23 reverted" : data),
       anew: (_, ops) =>
         Effect.sync(
           () =>
@@ -402,7 +406,13 @@ export const make = (
       },
       laneJournal: { takeOver: () => Effect.void },
       requestJournal: {
-        requests: () => Effect.succeed([]),
+        requests: (requestIds) =>
+          Effect.sync(() =>
+            requestIds.map((requestId) => {
+              const ops = [...rows.ops.values()].filter((op) => op.requestId === requestId)
+              return { requestId, ops, failed: rows.failed.get(requestId) ?? [] } as unknown as RequestRecord
+            })
+          ),
         note: () => Effect.void,
         unopened: (_, limit, endpoint) =>
           Effect.gen(function* () {
@@ -454,7 +464,6 @@ export const make = (
         ops: { forget: () => nobody, give: () => nobody },
         journal: { handOver: () => nobody, takeBack: () => nobody },
         bundlers: { connect: () => nobody },
-        requests: () => nobody,
         refused: () => nobody
       },
       lookUp: (op: Bundle.Held) =>
@@ -462,8 +471,6 @@ export const make = (
           const sequence = sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
           return sequence === op.sequence ? { _tag: "nothing" } : { _tag: "sequence", sequence }
         }).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
-      revertOf: (_, data) =>
-        Effect.succeed(data.includes(Buffer.from("AA23").toString("hex")) ? "AA23 reverted" : data),
       foundDone: (op) => Effect.sync(() => rows.put({ ...op, state: "abandoned" })),
       exclusive: (_, effect) => lock.withPermits(1)(effect),
       affected: (requestIds) => Effect.sync(() => void told.push(...requestIds)),
@@ -521,7 +528,7 @@ export const make = (
           inFlight.remove(record)
           mined.push(record)
         }
-        return Effect.forEach(mined, worker.mined, { discard: true })
+        return Effect.forEach(mined, (record) => worker.mined(record, true), { discard: true })
       }),
       /** How many ops each transaction carries, by nonce. */
       bundles: () => [...rows.transactions.values()].map(({ ops }) => ops.length)

@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
@@ -21,7 +20,7 @@ import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Looks from "../monitor/Looks.js"
-import type { WakeUps } from "../requests/WakeUps.js"
+import type { Listener } from "../Settlement.js"
 import type { Entry, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 import * as RemoteLandings from "./RemoteLandings.js"
@@ -47,8 +46,6 @@ export interface RemoteOps {
 
 /** What is given to a bundler. */
 type Given = { readonly bundler: BundlerClient; readonly offer: Offer }
-
-export const RemoteOps: Context.Key<RemoteOps, RemoteOps> = Context.Service("castellan/RemoteOps")
 
 /** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
 const outdated = /\bAA(?:10|25)\b/
@@ -85,14 +82,14 @@ const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">):
  * them. Those that a remote bundler has lost are offered to it again, as they were signed, as long as they may land.
  * Those that were found on the chain are watched until they are at settled depth.
  */
-export const make = (options: {
+export const make = ({
+  listener,
+  remoteOpJournal
+}: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
-  readonly wakeUps: Pick<WakeUps, "notify" | "signal">
-  /** The final answer of some request was undone by a reorganisation. */
-  readonly reopened: Effect.Effect<void>
+  readonly listener: Pick<Listener, "affected" | "reopened" | "told">
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const { remoteOpJournal, wakeUps, reopened } = options
     const nodes = new Map<ChainClient, Watched>()
     const looks = Looks.make()
     const troubles = Troubles.make()
@@ -103,12 +100,6 @@ export const make = (options: {
       isDelay: true,
       ...(entry !== undefined && { subject: entry.submission.userOpHash })
     })
-
-    const wake = ({ submission: { space } }: Held, requestIds: ReadonlyArray<string>) =>
-      Effect.andThen(
-        wakeUps.notify(requestIds),
-        wakeUps.signal({ chainId: space.chainId, signer: space.authority })
-      )
 
     const drop = (entry: Entry) => {
       const entries = nodes.get(entry.chain)?.entries
@@ -149,9 +140,8 @@ export const make = (options: {
 
     const landings = RemoteLandings.make({
       remoteOpJournal,
-      wake,
+      listener,
       drop,
-      reopened,
       offerAgain: (entry) => {
         entry.offerAt = 0
         entry.offerDelay = firstOfferMillis
@@ -163,10 +153,10 @@ export const make = (options: {
         const { submission } = entry
         const inclusion = yield* RemoteInclusions.anywhere(entry, head)
         if (inclusion !== null) return yield* landings.record(entry, inclusion, head)
-        const { authority: signer, chainId } = submission.space
-        yield* remoteOpJournal.takeBack({ chainId, signer }, [submission], true)
+        const lane = RemoteInclusions.laneOf(entry)
+        yield* remoteOpJournal.takeBack(lane, [submission], true)
         drop(entry)
-        yield* wake(entry, [submission.requestId])
+        yield* listener.affected(lane, [submission.requestId])
       })
 
     /** At most once at a time for one op, beside the poll: a bundler may take long. */
@@ -265,7 +255,7 @@ export const make = (options: {
         for (const all of groups.values())
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
             yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head, now)
-        if (isRegular) yield* RemoteInclusions.tellTaken(remoteOpJournal, all)
+        if (isRegular) yield* RemoteLandings.tellTaken(remoteOpJournal, listener, all)
       })
 
     /** The loop serves everybody who waits at this node: it ends with the process only. */

@@ -32,10 +32,10 @@ export const expire = (
     for (const { isExposed, requestId } of yield* expiry.overdue(state.lane, before, most))
       if (!isExposed && (yield* expiry.cancel(requestId)) === "final") expired.push(requestId)
     if (expired.length === 0) return
-    const gone = new Set(
-      state.queue.ops.flatMap(({ opId, requestId }) => (expired.includes(requestId) ? [opId] : []))
+    forget(
+      state,
+      state.queue.ops.filter(({ requestId }) => expired.includes(requestId))
     )
-    forget(state, gone)
     yield* Effect.forEach(
       expired,
       (requestId) => Effect.annotateLogs(Effect.logWarning("request expired before signing"), { requestId }),

@@ -87,7 +87,9 @@ const independent = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     const isFree = (op: Bundle.Held) => !op.dependsOn.some((index) => ready.has(`${op.requestId} ${index}`))
     const dependent = ops.filter((op) => op.dependsOn.length > 0 && isFree(op))
     if (dependent.length === 0) return ops.filter(({ dependsOn }) => dependsOn.length === 0)
-    const records = yield* work.remote.requests([...new Set(dependent.map(({ requestId }) => requestId))])
+    const records = yield* work.requestJournal.requests([
+      ...new Set(dependent.map(({ requestId }) => requestId))
+    ])
     const byId = new Map(records.map((record) => [record.requestId, record]))
     const failures = new Map<OpId, ElementFailure>()
     const landed = new Set<OpId>()
@@ -265,7 +267,10 @@ const give = (
     if (recorded.size < signed.length) state.queue = { ...state.queue, hasMore: true }
     state.turns += 1
     for (const { held } of signed) state.servedAt.set(held.accountId, state.turns)
-    forget(state, new Set(signed.map(({ held }) => held.opId)))
+    forget(
+      state,
+      signed.map(({ held }) => held)
+    )
   }).pipe(Effect.uninterruptible)
 
 /** Hands over what can go. True: another turn may do more at once. */
@@ -287,36 +292,20 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
     if (past !== null) {
       const answer = yield* Effect.result(examine(work, past))
       if (Result.isSuccess(answer)) return true
-      yield* pause(
-        state,
-        old.map(({ opId }) => opId),
-        answer.failure.why
-      )
+      yield* pause(state, old, answer.failure.why)
     }
     const { behind, next, renumbered, stuck, used } = lines(work, ops, now)
     const moving = behind.filter((op) => !isHeld(op))
-    if (moving.length > 0) {
-      yield* revive(work, moving)
-      return true
-    }
     const doubtful = used.filter((op) => !isHeld(op))
-    if (doubtful.length > 0) {
-      yield* lookUp(work, doubtful)
-      return true
-    }
     const gaps = renumbered.filter(({ op }) => !isHeld(op))
-    if (gaps.length > 0) {
-      yield* renumber(work, gaps)
-      return true
-    }
+    if (moving.length > 0) yield* revive(work, moving)
+    else if (doubtful.length > 0) yield* lookUp(work, doubtful)
+    else if (gaps.length > 0) yield* renumber(work, gaps)
+    if (moving.length + doubtful.length + gaps.length > 0) return true
     // An op that a process before has handed over goes first, perhaps: the chain is asked again.
     const waiting = stuck.filter((op) => !isHeld(op))
     for (const op of waiting) state.sequences.delete(Choose.keyOf(op))
-    yield* pause(
-      state,
-      waiting.map(({ opId }) => opId),
-      "the nonce before its own is not used"
-    )
+    yield* pause(state, waiting, "the nonce before its own is not used")
     const before = state.queue
     const free = yield* independent(
       work,
@@ -336,12 +325,7 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
     )
     if (Result.isFailure(ready)) {
       const { failure } = ready
-      const why = failure._tag === "Obstacle" ? failure.why : failure.message
-      yield* pause(
-        state,
-        chosen.map(({ opId }) => opId),
-        why
-      )
+      yield* pause(state, chosen, failure._tag === "Obstacle" ? failure.why : failure.message)
       return true
     }
     const [client, block] = ready.success

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Hex } from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { SignerOf } from "../../keys/LaneSigners.js"
 import type { BundlerRpc, BundlerRpcError } from "../../ports/chain/BundlerRpc.js"
@@ -17,10 +16,10 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import type { Claims } from "../Claims.js"
 import type { InFlight } from "../InFlight.js"
 import type { Entry } from "../remote/RemoteInclusions.js"
 import type { RemoteOps } from "../remote/RemoteOps.js"
-import type { LaneClaims } from "../requests/LaneClaims.js"
 import type { TransactionMonitor } from "../TransactionMonitor.js"
 import * as Bundle from "./rules/Bundle.js"
 import { type Context, isRemote, type Obstacle, type OpContext, type Preparing } from "./rules/Context.js"
@@ -87,7 +86,6 @@ export interface Remote {
   readonly ops: Pick<RemoteOps, "forget" | "give">
   readonly journal: Pick<RemoteOpJournal["Service"], "handOver" | "takeBack">
   readonly bundlers: BundlerRpc["Service"]
-  readonly requests: RequestJournal["Service"]["requests"]
   /** Elements of these requests were refused, and may land all the same. */
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
@@ -106,7 +104,7 @@ export interface Dependencies {
     RequestJournal["Service"],
     "nextDue" | "note" | "openElements" | "requests" | "unopened"
   >
-  readonly claims: Pick<LaneClaims, "holding" | "take">
+  readonly claims: Pick<Claims, "holding" | "take">
   readonly inFlight: InFlight
   readonly monitor: Pick<TransactionMonitor, "leave" | "watch">
   readonly signerOf: SignerOf
@@ -114,8 +112,6 @@ export interface Dependencies {
   readonly remote: Remote
   /** Looks up what has become of the op's nonce and wallet. */
   readonly lookUp: (op: Bundle.Held, context: OpContext) => Effect.Effect<Found, Obstacle>
-  /** What revert data of an op say, by the definitions of its request. */
-  readonly revertOf: (op: Bundle.Held, data: Hex) => Effect.Effect<string>
   /** Somebody else has done what the element asks for: its row is abandoned. */
   readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>
   /** Runs while no other transaction of the lane is signed. */
@@ -206,9 +202,13 @@ export interface Work extends Dependencies {
 export const requestKeys = ({ pauses }: State): ReadonlyArray<PauseKey> =>
   [...pauses.keys()].filter((key) => typeof key === "string" && key !== whole)
 
-export const pause = (state: State, keys: Iterable<PauseKey>, why: string) =>
+type Named = Pick<Bundle.Held, "opId">
+
+const idOf = <K extends OpId | string>(key: K | Named): K | OpId => (typeof key === "object" ? key.opId : key)
+
+export const pause = (state: State, keys: ReadonlyArray<PauseKey | Named>, why: string) =>
   Effect.map(MonotonicTime.millis, (now) => {
-    state.pauses = Pauses.paused(state.pauses, keys, why, now)
+    state.pauses = Pauses.paused(state.pauses, keys.map(idOf), why, now)
   })
 
 /**
@@ -237,17 +237,20 @@ export const mayGiveUp = (
     : Reconcile.mayGiveUp(reconcile, now, op.acceptedAt)
 }
 
-export const forget = (state: State, opIds: ReadonlySet<OpId>): void => {
+export const forget = (state: State, ops: ReadonlyArray<OpId | Named>): void => {
+  const opIds = new Set(ops.map(idOf))
   state.queue = Queue.without(state.queue, opIds)
   state.pauses = Pauses.ended(state.pauses, opIds)
   state.signatures.forget(opIds)
 }
 
-export const stepOf = (state: State, component: string, event: Rejection.Event): Rejection.Verdict => {
-  const { state: next, verdict } = Rejection.step(state.standings.get(component) ?? Rejection.clean, event)
-  if (next.standing._tag === "clean" && next.lacked === 0) state.standings.delete(component)
+/** Whether the component is rejected. */
+export const stepOf = (state: State, component: string, event: Rejection.Event): boolean => {
+  const before = state.standings.get(component) ?? Rejection.clean
+  const { isRejected, state: next } = Rejection.step(before, event)
+  if (next.standing === "clean" && next.lacked === 0) state.standings.delete(component)
   else state.standings.set(component, next)
-  return verdict
+  return isRejected
 }
 
 /** Another row, or another nonce, of an op that is held. */

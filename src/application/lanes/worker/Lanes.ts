@@ -1,6 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
+import * as Cancellations from "../../answers/Cancellations.js"
+import type { WakeUps } from "../../answers/WakeUps.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import * as Losses from "../../pay/Losses.js"
@@ -14,118 +16,74 @@ import { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
 import * as Elements from "../../request/Elements.js"
 import * as InFlight from "../InFlight.js"
 import * as AccessNodes from "../monitor/AccessNodes.js"
 import * as NonceManager from "../NonceManager.js"
 import * as RemoteOps from "../remote/RemoteOps.js"
-import * as Cancellations from "../requests/Cancellations.js"
-import type { LaneClaims } from "../requests/LaneClaims.js"
 import * as Settlement from "../Settlement.js"
 import * as StuckTransactions from "../StuckTransactions.js"
 import * as TransactionMonitor from "../TransactionMonitor.js"
 import type { Dependencies } from "./LaneState.js"
 import * as LookUp from "./LookUp.js"
 import * as Record from "./Record.js"
-import type { Preparing } from "./rules/Context.js"
 import * as Strays from "./Strays.js"
 import * as Worker from "./Worker.js"
 
-/** A process's lanes: the workers that make transactions, and the monitor that follows them to their ends. */
-export interface Lanes extends Worker.Worker {
-  readonly monitor: TransactionMonitor.TransactionMonitor
-}
+/** A process's lanes: the workers that make transactions, and what follows those to their ends. */
 
-/** What of the following of transactions concerns the workers. */
-export interface Listener {
-  readonly wake: (lane: Lane) => Effect.Effect<void>
-  readonly included: Worker.Worker["included"]
-  readonly mined: Worker.Worker["mined"]
-  /** Something has become of these requests. */
-  readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-}
-
-/** Follows the transactions of all lanes, whoever has made them. */
+/** Follows the transactions of all lanes, whoever has made them, and ops at bundlers of others. */
 export interface Following {
   readonly inFlight: InFlight.InFlight
   readonly lanes: NonceManager.NonceManager
-  readonly settlement: Settlement.Settlement
   readonly monitor: TransactionMonitor.TransactionMonitor
-  /** Ops at bundlers of others. */
   readonly remoteOps: RemoteOps.RemoteOps
+  /** The journal has further events. */
+  readonly told: Effect.Effect<void>
   /** From now on it is told what concerns it. */
   readonly listen: (listener: Listener) => void
 }
+
+type Listener = Pick<Settlement.Listener, "affected" | "mined">
 
 export const Following: Context.Key<Following, Following> = Context.Service("castellan/Following")
 
 export interface Options {
   readonly following: Following
-  readonly claims: Pick<LaneClaims, "holding" | "take">
-  readonly preparing: Preparing
-  readonly unopened: Strays.Dependencies["unopened"]
-  readonly revertOf: Dependencies["revertOf"]
-  /** Something has become of these requests. */
-  readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Elements of these requests were refused by somebody else's bundler, and may land all the same. */
-  readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  readonly claims: Dependencies["claims"]
+  readonly preparing: Dependencies["preparing"]
+  readonly affected: Dependencies["affected"]
+  readonly refused: Dependencies["remote"]["refused"]
 }
 
-const nobody: Listener = {
-  wake: () => Effect.void,
-  included: () => Effect.void,
-  mined: () => Effect.void,
-  affected: () => Effect.void
-}
-
-/** `wakeUps`, `reopened`: of what else works on the lanes, see `Settlement`. */
+/** `wakeUps`, `reopened`: of what else the journal is looked at for. */
 export const follow = ({
-  remoteOpJournal,
   reopened,
-  transactionJournal,
   wakeUps
-}: Omit<Settlement.Dependencies, "losses"> & { readonly remoteOpJournal: RemoteOpJournal["Service"] }) =>
+}: {
+  readonly reopened: Effect.Effect<void>
+  readonly wakeUps: Pick<WakeUps, "notify" | "tell">
+}) =>
   Effect.gen(function* () {
-    let listener = nobody
+    let listener: Listener = { affected: () => Effect.void, mined: () => Effect.void }
+    const told: Settlement.Listener = {
+      affected: (lane, requestIds) =>
+        Effect.andThen(
+          wakeUps.notify(requestIds),
+          Effect.suspend(() => listener.affected(lane, requestIds))
+        ),
+      mined: (...of) => Effect.suspend(() => listener.mined(...of)),
+      reopened,
+      told: wakeUps.tell
+    }
+    const transactionJournal = yield* TransactionJournal
     const inFlight = InFlight.make()
     const lanes = NonceManager.make(transactionJournal)
     const accessNodes = AccessNodes.make(yield* ChainRpc, yield* Networks)
-    const telling: Settlement.Dependencies["wakeUps"] = {
-      notify: (names) => {
-        const all = [...names]
-        return Effect.andThen(
-          wakeUps.notify(all),
-          Effect.suspend(() => listener.affected(all.filter((name) => !name.startsWith("transaction "))))
-        )
-      },
-      signal: (lane) =>
-        Effect.andThen(
-          wakeUps.signal(lane),
-          Effect.suspend(() => listener.wake(lane))
-        )
-    }
-    const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps: telling, reopened })
-    const settled = Settlement.make({
-      transactionJournal,
-      losses: Losses.make(yield* Budgets),
-      wakeUps: telling,
-      reopened
-    })
-    const minedForGood = (record: TransactionRecord) => Effect.suspend(() => listener.mined(record))
-    const settlement: Settlement.Settlement = {
-      ...settled,
-      mined: (chain, record, receipt, seen) =>
-        Effect.tap(settled.mined(chain, record, receipt, seen), () =>
-          Effect.andThen(
-            Effect.suspend(() => listener.included(record)),
-            seen.final ? minedForGood({ ...record, mined: receipt }) : Effect.void
-          )
-        ),
-      finalised: (record, confirmations) =>
-        Effect.tap(settled.finalised(record, confirmations), () => minedForGood(record))
-    }
+    const losses = Losses.make(yield* Budgets)
+    const settlement = Settlement.make({ transactionJournal, losses, listener: told })
     const attend = StuckTransactions.make({
       accessNodes,
       lanes,
@@ -134,23 +92,21 @@ export const follow = ({
       signerOf: yield* SignerOf,
       transactionJournal
     })
-    const monitor = yield* TransactionMonitor.make({ accessNodes, attend, inFlight, settlement })
     return {
       inFlight,
       lanes,
-      settlement,
-      monitor,
-      remoteOps,
+      monitor: yield* TransactionMonitor.make({ accessNodes, attend, inFlight, settlement }),
+      remoteOps: yield* RemoteOps.make({ remoteOpJournal: yield* RemoteOpJournal, listener: told }),
+      told: wakeUps.tell,
       listen: (next) => {
         listener = next
       }
     } satisfies Following
   })
 
-export const make = ({ affected, claims, following, preparing, refused, revertOf, unopened }: Options) =>
+export const make = ({ affected, claims, following, preparing, refused }: Options) =>
   Effect.gen(function* () {
-    const { inFlight, lanes, monitor, remoteOps } = following
-    const scope = yield* Scope.Scope
+    const { inFlight, lanes, monitor, remoteOps, told } = following
     const laneJournal = yield* LaneJournal
     const opJournal = yield* OpJournal
     const transactionJournal = yield* TransactionJournal
@@ -158,7 +114,6 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
     const requestJournal = yield* RequestJournal
     const recoveryJournal = yield* RecoveryJournal
     const networks = yield* Networks
-    const signerOf = yield* SignerOf
     /** In nonce order: many nodes refuse a nonce that is ahead of what they know. */
     const watch = (lane: Lane) =>
       Effect.flatMap(transactionJournal.inFlight(lane), (open) =>
@@ -174,23 +129,30 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
           { discard: true }
         )
       )
-    const worker = Worker.make({
+    return Worker.make({
       opJournal,
-      transactionJournal,
+      transactionJournal: {
+        ...transactionJournal,
+        record: (recording) => Effect.tap(transactionJournal.record(recording), told)
+      },
       laneJournal: { takeOver: (lane) => Effect.andThen(laneJournal.takeOver(lane), watch(lane)) },
       requestJournal,
       known: Strays.make({
         opJournal,
         recoveryJournal,
         transactionJournal,
-        unopened,
+        unopened: preparing.unopened,
         watch
       }),
       expiry: {
         mayExpire: (yield* ClockTrust).mayExpire,
         overdue: requestJournal.overdue,
+        // What prices transactions of others anew is not cancelled.
         cancel: (requestId) =>
-          Cancellations.cancel(requestJournal, requestId, "request_expired", { onlyUnsigned: true })
+          Cancellations.cancel(requestJournal, requestId, "request_expired", {
+            onlyUnsigned: true,
+            onlyUnnoted: true
+          })
       },
       lookUp: LookUp.make({ opJournal, recoveryJournal, remoteOpJournal }),
       // The note first: what it names needs no row any more, whatever ends the process in between.
@@ -204,9 +166,11 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
         }),
       remote: {
         ops: remoteOps,
-        journal: remoteOpJournal,
+        journal: {
+          ...remoteOpJournal,
+          handOver: (...of) => Effect.tap(remoteOpJournal.handOver(...of), told)
+        },
         bundlers: yield* BundlerRpc,
-        requests: requestJournal.requests,
         refused
       },
       exclusive: lanes.exclusive,
@@ -214,12 +178,9 @@ export const make = ({ affected, claims, following, preparing, refused, revertOf
       inFlight,
       monitor,
       facts: yield* ChainFacts,
-      signerOf,
+      signerOf: yield* SignerOf,
       preparing,
-      revertOf,
       affected,
-      scope
+      scope: yield* Scope.Scope
     })
-    following.listen({ ...worker, affected })
-    return { ...worker, monitor } satisfies Lanes
   })

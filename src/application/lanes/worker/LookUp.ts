@@ -1,4 +1,3 @@
-import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as BundledOps from "../../../domain/erc4337/BundledOps.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
@@ -9,7 +8,7 @@ import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
-import { ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
@@ -44,7 +43,7 @@ export const isSameCall = (one: Hex.Hex, other: Hex.Hex, ledger: Address | null)
   return ours.length === 1 && theirs.length === 1 && call !== undefined && Ledger.makes(other, call, ledger)
 }
 
-const chainFailure = (error: ChainRpcError | JournalError): Obstacle => obstacle(error.message)
+const headOf = ({ block }: ChainClient) => Effect.map(block("latest"), (head) => head?.number ?? 0n)
 
 type Inclusion = Inclusions.Found & { readonly landedAs: Hex.Bytes32 }
 
@@ -90,7 +89,7 @@ const ofUsedNonce = (
     const own = op.userOpHash
     const versions = (yield* opJournal.versions([op.opId])).map(({ userOpHash }) => userOpHash)
     const hashes = own === null ? versions : [own, ...versions]
-    const at = (yield* chain.block("latest"))?.number ?? 0n
+    const at = yield* headOf(chain)
     const byHash = yield* Inclusions.find(chain, entryPoint, hashes, at, op.op.acceptedAt)
     const [known] = [...byHash].map(([landedAs, found]): Inclusion => ({ ...found, landedAs }))
     const found = known ?? (yield* versionOf(op, context, at))
@@ -109,29 +108,22 @@ const ofUsedNonce = (
         yield* recoveryJournal.identifyAnew({ chainId: profile.chainId, signer: authority }, op.requestId, [
           { index: op.index, userOpHash: landedAs }
         ])
-      yield* remoteOpJournal.recordInclusions(
-        authority,
-        profile.chainId,
-        [
-          {
-            userOpHash: own ?? landedAs,
-            landedAs,
-            blockNumber,
-            confirmations,
-            final,
-            revertData,
-            success,
-            txHash
-          }
-        ],
-        access
-      )
+      const userOpHash = own ?? landedAs
+      const inclusion = {
+        userOpHash,
+        landedAs,
+        blockNumber,
+        confirmations,
+        final,
+        revertData,
+        success,
+        txHash
+      }
+      yield* remoteOpJournal.recordInclusions(authority, profile.chainId, [inclusion], access)
       return { _tag: "landed" }
     }
-    const settledTo = BigInts.max(at - BigInt(profile.settledDepth) + 1n, 0n)
-    const settled = Nonce.answered(
-      yield* chain.call({ to: entryPoint, data: Nonce.question(op.wallet, op.key) }, undefined, settledTo)
-    )
+    const question = { to: entryPoint, data: Nonce.question(op.wallet, op.key) }
+    const settled = Nonce.answered(yield* chain.call(question, undefined, Inclusions.settledTo(at, profile)))
     return settled !== null && settled > op.sequence
       ? { _tag: "dead", why: elementFailure("invalid_nonce") }
       : { _tag: "sequence", sequence: next }
@@ -142,8 +134,7 @@ const isOverForGood = ({ prepared }: Bundle.Held, { connection: { chain, profile
   Effect.gen(function* () {
     const validUntil = prepared?.window?.validUntil ?? 0
     if (validUntil === 0) return false
-    const head = (yield* chain.block("latest"))?.number ?? 0n
-    const settled = yield* chain.block(BigInts.max(head - BigInt(profile.settledDepth) + 1n, 0n))
+    const settled = yield* chain.block(Inclusions.settledTo(yield* headOf(chain), profile))
     return settled !== null && settled.timestamp > validUntil
   })
 
@@ -153,18 +144,14 @@ const ofConfiguration = (
   { connection: { chain, profile } }: OpContext
 ): Effect.Effect<Found, ChainRpcError> =>
   Effect.gen(function* () {
-    const head = (yield* chain.block("latest"))?.number ?? 0n
+    const head = yield* headOf(chain)
     const named = Nonce.epochOf(Nonce.make(op.key, op.sequence))
     const epoch = yield* WalletEpochs.at(chain, op.wallet, head)
     if (epoch === null || epoch === named) return { _tag: "nothing" }
     // What nobody has seen signed goes under the one in force at once.
     const dead: Found = { _tag: "dead", why: Epochs.changed(named, epoch) }
     if (!op.exposed) return dead
-    const settled = yield* WalletEpochs.at(
-      chain,
-      op.wallet,
-      BigInts.max(head - BigInt(profile.settledDepth) + 1n, 0n)
-    )
+    const settled = yield* WalletEpochs.at(chain, op.wallet, Inclusions.settledTo(head, profile))
     return settled !== null && settled !== named ? dead : { _tag: "waits" }
   })
 
@@ -193,4 +180,4 @@ export const make =
         return { _tag: "dead", why: elementFailure("window_passed") }
       if (op.creates) return code === Hex.empty ? { _tag: "nothing" } : { _tag: "stale" }
       return yield* ofConfiguration(op, context)
-    }).pipe(Effect.mapError(chainFailure))
+    }).pipe(Effect.mapError(({ message }) => obstacle(message)))

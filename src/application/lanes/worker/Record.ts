@@ -57,8 +57,6 @@ export interface Payload {
   /** The EOA's pending nonce and its balance, as just read. */
   readonly chainNonce: bigint
   readonly balance: bigint
-  /** See `Recording`. */
-  readonly drainedTo: bigint
   /** In the order of the bundle. */
   readonly ops: ReadonlyArray<TransactionRecord["ops"][number] & { readonly opId: OpId }>
   /** The op of the signer's own transaction, and its request; null: it carries ops, or only fills a nonce. */
@@ -127,20 +125,7 @@ export const record = (
 ): Effect.Effect<Recorded, SignerError | JournalError> =>
   Effect.uninterruptible(
     Effect.gen(function* () {
-      const {
-        access,
-        balance,
-        chainNonce,
-        data,
-        direct,
-        drainedTo,
-        gasLimit,
-        ops,
-        prices,
-        signer,
-        to,
-        value
-      } = payload
+      const { access, balance, chainNonce, data, direct, gasLimit, ops, prices, signer, to, value } = payload
       const lane = { chainId, signer: signer.address }
       const { nonce } = yield* journal.nextNonce(lane, chainNonce)
       const transaction: Transaction.Transaction = { chainId, nonce, to, data, value, gasLimit, ...prices }
@@ -157,7 +142,7 @@ export const record = (
           access,
           nonce,
           chainNonce,
-          drainedTo,
+          drainedTo: 0n,
           maxCost,
           balance,
           ops: carried.map(({ opId, userOpHash }) => ({ opId, userOpHash }))
@@ -180,6 +165,43 @@ export const record = (
         }
       }
     })
+  )
+
+/** Gas of a transfer to an account without code. */
+const transferGas = 21_000n
+
+/** The EOA lacks `missing` wei for this transaction beside those under way. Nothing was sent. */
+export class LaneFunds extends Data.TaggedError("LaneFunds")<{ readonly missing: bigint }> {}
+
+/** A transaction that only uses a nonce. */
+export type Filler = Pick<Payload, "access" | "balance" | "chainNonce" | "prices" | "signer">
+
+/**
+ * Uses a nonce by a transfer of nothing to the EOA itself, which calls nobody: it goes beside transactions of any route. Null: the
+ * nonce is used.
+ */
+export const fill = (
+  journal: Journal,
+  chainId: bigint,
+  filler: Filler
+): Effect.Effect<TransactionRecord | null, LaneFunds | SignerError | JournalError> =>
+  Effect.flatMap(
+    record(journal, chainId, {
+      ...filler,
+      to: filler.signer.address,
+      data: Hex.empty,
+      value: 0n,
+      gasLimit: transferGas,
+      l1Fee: 0n,
+      ops: [],
+      direct: null
+    }),
+    (recorded) => {
+      if (recorded._tag === "recorded") return Effect.succeed(recorded.record)
+      if (recorded._tag !== "insufficientFunds") return Effect.succeed(null)
+      const missing = recorded.reserved + transferGas * filler.prices.maxFeePerGas - filler.balance
+      return new LaneFunds({ missing })
+    }
   )
 
 /**

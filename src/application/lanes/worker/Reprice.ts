@@ -4,7 +4,6 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Prices from "../../chain/Prices.js"
 import * as Keys from "../../keys/Keys.js"
@@ -61,8 +60,6 @@ const maxUnknown = 64n
 
 /** Requests of a lane that are looked at. */
 const most = 64
-
-const transferGas = 21_000n
 
 interface Seen {
   readonly quote: FeePrices
@@ -143,15 +140,16 @@ const isAwaited = (failure: Failure): boolean =>
 
 const path = "settings.signer"
 
-const lacking = ({ address }: Signer, missing: bigint): Failure =>
-  unprocessable("insufficient_funds", [
-    { path, message: Reasons.text("signerFunds", { signer: address, missing }) }
-  ])
-
 const ofSigning =
-  (nonce: bigint) =>
-  (error: Record.LaneDamaged | SignerError | JournalError): Effect.Effect<never, Failure | JournalError> => {
+  ({ address: signer }: Signer, nonce: bigint) =>
+  (
+    error: Record.LaneDamaged | Record.LaneFunds | SignerError | JournalError
+  ): Effect.Effect<never, Failure | JournalError> => {
     if (error._tag === "JournalError") return Effect.fail(error)
+    if (error._tag === "LaneFunds") {
+      const message = Reasons.text("signerFunds", { signer, missing: error.missing })
+      return Effect.fail(unprocessable("insufficient_funds", [{ path, message }]))
+    }
     if (error._tag === "SignerError") return Effect.fail(Keys.refusal(path)(error))
     const failure = unprocessable("signer_unavailable", [
       { path, message: Reasons.text("notReplaceable", { nonce }) }
@@ -164,40 +162,6 @@ const ofSigning =
       Effect.fail(failure)
     )
   }
-
-/** A transfer of nothing to the signer itself, under a nonce that the journal does not know. */
-const fill = (
-  { state: { lane }, transactionJournal }: Work,
-  { access }: DirectContext,
-  signer: Signer,
-  { balance, quote }: Seen,
-  nonce: bigint
-) =>
-  Effect.gen(function* () {
-    const recorded = yield* Effect.catch(
-      Record.record(transactionJournal, lane.chainId, {
-        access,
-        signer,
-        to: signer.address,
-        data: Hex.empty,
-        value: 0n,
-        gasLimit: transferGas,
-        prices: quote,
-        l1Fee: 0n,
-        chainNonce: nonce,
-        balance,
-        drainedTo: 0n,
-        ops: [],
-        direct: null
-      }),
-      ofSigning(nonce)
-    )
-    if (recorded._tag === "insufficientFunds")
-      return yield* Effect.fail(
-        lacking(signer, recorded.reserved + transferGas * quote.maxFeePerGas - balance)
-      )
-    return recorded._tag === "recorded" ? recorded.record : null
-  })
 
 /** Replaces what is left of a plan; gives what of it is replaced by now, and why it is not all. */
 const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
@@ -226,14 +190,16 @@ const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
         (nonce) => wanted.has(nonce) && !done.has(nonce)
       )
       const signer = yield* Effect.mapError(work.signerOf(context.access), Keys.refusal(path))
-      for (const nonce of seen.unknown) yield* note(yield* fill(work, context, signer, seen, nonce))
-      for (const { prices, record } of seen.priced)
-        yield* note(
-          yield* Effect.catch(
-            Record.replace(transactionJournal, record, signer, prices),
-            ofSigning(record.nonce)
-          )
-        )
+      const { balance, quote: prices } = seen
+      for (const chainNonce of seen.unknown) {
+        const filler = { access: context.access, signer, prices, chainNonce, balance }
+        const filled = Record.fill(transactionJournal, lane.chainId, filler)
+        yield* note(yield* Effect.catch(filled, ofSigning(signer, chainNonce)))
+      }
+      for (const { prices, record } of seen.priced) {
+        const replaced = Record.replace(transactionJournal, record, signer, prices)
+        yield* note(yield* Effect.catch(replaced, ofSigning(signer, record.nonce)))
+      }
       return null
     }).pipe(
       Effect.catch((error) => (error._tag === "JournalError" ? Effect.fail(error) : Effect.succeed(error)))
@@ -255,9 +221,12 @@ const goOn = (work: Work, requestId: string) =>
     const { opJournal, preparing, requestJournal, state, transactionJournal } = work
     const { lane } = state
     const wait = (why: string) => pause(state, [requestKey(requestId)], why)
-    const end = (failed: Parameters<typeof opJournal.fail>[1][number]["failed"]) =>
+    const end = (failure: Failure | null) =>
       Effect.gen(function* () {
-        yield* opJournal.fail(lane, [{ requestId, failed, done: failed.length > 0 ? [] : [0] }])
+        if (failure !== null && isAwaited(failure)) return yield* wait(failure.message)
+        const message = failure?.details[0]?.message ?? failure?.message ?? ""
+        const failed = failure === null ? [] : [{ index: 0, code: failure.code, message, figures: {} }]
+        yield* opJournal.fail(lane, [{ requestId, failed, done: failure === null ? [0] : [] }])
         state.repricings.delete(requestId)
         yield* work.affected([requestId])
       })
@@ -271,23 +240,12 @@ const goOn = (work: Work, requestId: string) =>
     }
     const keep = (plan: Plan) =>
       Effect.as(requestJournal.note(requestId, Schema.encodeSync(Plan)(plan)), plan)
-    const final = (failure: Failure) =>
-      isAwaited(failure)
-        ? wait(failure.message)
-        : end([
-            {
-              index: 0,
-              code: failure.code,
-              message: failure.details[0]?.message ?? failure.message,
-              figures: {}
-            }
-          ])
     let plan = planOf(request.note)
     if (plan === null) {
       const looked = yield* Effect.result(look(context, transactionJournal, lane))
       if (Result.isFailure(looked)) {
         const { failure } = looked
-        return failure._tag === "JournalError" ? yield* failure : yield* final(failure)
+        return failure._tag === "JournalError" ? yield* failure : yield* end(failure)
       }
       const { priced, unknown } = looked.success
       plan = yield* keep({
@@ -304,13 +262,13 @@ const goOn = (work: Work, requestId: string) =>
     if (plan.isSigned !== true) {
       const { failure, replaced } = yield* work.exclusive(lane, replaceRest(work, context, plan))
       // What is signed is on its way, and told; a request of which nothing is has come to its end.
-      if (failure !== null && (replaced.length === 0 || isAwaited(failure))) return yield* final(failure)
+      if (failure !== null && (replaced.length === 0 || isAwaited(failure))) return yield* end(failure)
       plan = yield* keep({ ...plan, replaced, isSigned: true })
     }
     const txHash = yield* minedOf(work, plan)
     if (txHash === undefined) return
     yield* keep({ ...plan, txHash })
-    yield* end([])
+    yield* end(null)
   })
 
 /** Goes on with all such requests of the lane. */

@@ -3,15 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as L1Fee from "../../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
+import type { Hex } from "../../../domain/primitives/Hex.js"
 import * as EoaNonces from "../../chain/EoaNonces.js"
 import * as Keys from "../../keys/Keys.js"
-import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId } from "../../ports/journal/Records.js"
 import type { SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import { aggregate } from "./Aggregate.js"
-import { forget, type Next, pause, type State, stepOf, type Work, whole } from "./LaneState.js"
+import { forget, pause, type State, stepOf, type Work, whole } from "./LaneState.js"
 import * as Record from "./Record.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
@@ -27,6 +27,8 @@ import { blame, fail, prepareAgain } from "./Upkeep.js"
 /** How a lane's worker brings what it has chosen into a transaction: tried, signed, recorded, and given to the monitor. */
 
 const readNonces = EoaNonces.make()
+
+const aboveCap = "the chain asks for more than the operator's cap"
 
 export const boundOf = (state: State, { connection: { profile } }: Context): bigint =>
   state.newest === null
@@ -52,69 +54,55 @@ const unsigned = (work: Work, ops: ReadonlyArray<Bundle.Held>, error: SignerErro
 /** Signs, records and sends; whatever keeps the transaction from being recorded leaves nothing behind. */
 const send = (
   work: Work,
-  context: Context,
+  { access, connection }: Context,
   ops: ReadonlyArray<Bundle.Held>,
-  payload: Omit<Record.Payload, "access" | "drainedTo" | "signer">
-): Effect.Effect<Next, JournalError> =>
-  Effect.gen(function* (): Effect.fn.Return<Next, JournalError> {
+  payload: Omit<Record.Payload, "access" | "signer">
+) =>
+  Effect.gen(function* () {
     const { state } = work
-    const { lane } = state
-    const { access, connection } = context
     const [first] = ops
-    if (first === undefined) return "again"
-    const resolved = yield* Effect.result(work.signerOf(access))
-    if (Result.isFailure(resolved)) {
-      yield* pause(state, [whole], resolved.failure.message)
-      return "again"
-    }
+    if (first === undefined) return
+    const signer = yield* Effect.result(work.signerOf(access))
+    if (Result.isFailure(signer)) return yield* pause(state, [whole], signer.failure.message)
     const answer = yield* Effect.result(
-      Record.record(work.transactionJournal, lane.chainId, {
+      Record.record(work.transactionJournal, state.lane.chainId, {
         ...payload,
         access,
-        signer: resolved.success,
-        drainedTo: 0n
+        signer: signer.success
       })
     )
     if (Result.isFailure(answer)) {
-      if (answer.failure._tag === "JournalError") return yield* answer.failure
-      yield* unsigned(work, ops, answer.failure)
-      return "again"
+      const { failure } = answer
+      return failure._tag === "JournalError" ? yield* failure : yield* unsigned(work, ops, failure)
     }
     const recorded = answer.success
-    const all = new Set(ops.map(({ opId }) => opId))
     switch (recorded._tag) {
       case "recorded": {
+        const { record } = recorded
         state.pauses = Pauses.ended(state.pauses, [whole])
-        if (recorded.record.nonce === state.knownTo) state.knownTo += 1n
+        if (record.nonce === state.knownTo) state.knownTo += 1n
         state.most = Queue.bundle
         state.turns += 1
         state.servedAt.set(first.accountId, state.turns)
-        for (const op of payload.ops.length > 0 ? ops : [])
-          state.sequences.set(Choose.keyOf(op), op.sequence + 1n)
-        if (ops.every(({ calls, creates }) => creates && !calls)) work.inFlight.noteCreation(recorded.record)
-        forget(state, all)
-        yield* work.monitor.watch({
-          chain: connection.chain,
-          profile: connection.profile,
-          record: recorded.record
-        })
-        return "again"
+        if (payload.direct === null)
+          for (const op of ops) state.sequences.set(Choose.keyOf(op), op.sequence + 1n)
+        if (ops.every(({ calls, creates }) => creates && !calls)) work.inFlight.noteCreation(record)
+        forget(state, ops)
+        return yield* work.monitor.watch({ chain: connection.chain, profile: connection.profile, record })
       }
       case "givenUp":
         // What is held is out of date: the rest of it may be, too.
-        forget(state, new Set(recorded.opIds))
-        state.queue = { ...state.queue, hasMore: true }
-        if (recorded.opIds.length === 0) state.queue = Queue.empty
-        return "again"
+        forget(state, recorded.opIds)
+        state.queue = recorded.opIds.length === 0 ? Queue.empty : { ...state.queue, hasMore: true }
+        return
       case "insufficientFunds":
         // What is too dear together may be paid for one by one.
         if (state.most > 1 && ops.length > 1) state.most = Rejection.halved(ops.length)
         else yield* pause(state, [whole], `the EOA lacks money beside the ${recorded.reserved} wei under way`)
-        return "again"
+        return
       case "nonceUsed":
       case "otherRoute":
-        yield* pause(state, [whole], `not recorded: ${recorded._tag}`)
-        return "again"
+        return yield* pause(state, [whole], `not recorded: ${recorded._tag}`)
     }
   })
 
@@ -123,7 +111,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
   Effect.gen(function* () {
     const { state } = work
     const { opId, prepared, requestId } = op
-    if (prepared?.kind !== "direct") return "again" as const
+    if (prepared?.kind !== "direct") return
     const { data, gasLimit, to, value } = prepared.unsigned
     if (to === null) return yield* Effect.die(new Error("a direct transaction that creates a contract"))
     const { chain } = context.connection
@@ -135,29 +123,19 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
       ],
       { concurrency: "unbounded" }
     )
-    if (Result.isFailure(seen)) {
-      yield* pause(state, [whole], seen.failure.message)
-      return "again" as const
-    }
+    if (Result.isFailure(seen)) return yield* pause(state, [whole], seen.failure.message)
     const { balance, fees, nonces } = seen.success
     const isKnown = yield* isReconciled(work, context, nonces)
-    if (!isKnown || !isHeld(state, [op])) return "again" as const
-    if (Result.isFailure(tried)) {
-      yield* pause(state, [opId], tried.failure.message)
-      return "again" as const
-    }
+    if (!isKnown || !isHeld(state, [op])) return
+    if (Result.isFailure(tried)) return yield* pause(state, [op], tried.failure.message)
     if (!tried.success.success) {
       // Or it is made again and again, where the node says the one thing to one question and another to the other.
-      yield* pause(state, [opId], "it would revert now")
-      yield* prepareAgain(work, [op])
-      return "again" as const
+      yield* pause(state, [op], "it would revert now")
+      return yield* prepareAgain(work, [op])
     }
     const prices = Bundle.prices(context, fees, [])
-    if (prices === null) {
-      yield* pause(state, [opId], "the chain asks for more than the operator's cap")
-      return "again" as const
-    }
-    return yield* send(work, context, [op], {
+    if (prices === null) return yield* pause(state, [op], aboveCap)
+    yield* send(work, context, [op], {
       ops: [],
       direct: { opId, requestId },
       to,
@@ -187,31 +165,27 @@ const leaveUnpaid = (
       "submission_unpaid",
       gas === null ? Reasons.text("notMeasured") : Reasons.text("chargedLess", gas)
     )
-    const components = new Set(ops.map(componentOf))
+    const components = Map.groupBy(ops, componentOf)
     const isAlone = components.size === 1
     const failed = new Map<OpId, ElementFailure>()
-    for (const component of components)
-      if (stepOf(state, component, { _tag: "unpaid", isAlone }) === "reject")
-        for (const op of ops) if (componentOf(op) === component) failed.set(op.opId, failure)
-    if (failed.size > 0) return yield* fail(work, failed)
-    if (isAlone)
-      yield* pause(
-        state,
-        ops.map(({ opId }) => opId),
-        failure.message
-      )
+    for (const [component, own] of components)
+      if (stepOf(state, component, { _tag: "unpaid", isAlone }))
+        for (const { opId } of own) failed.set(opId, failure)
+    yield* fail(work, failed)
   })
+
+/** Ops of one transaction, as they were signed. */
+export interface Signed {
+  readonly ops: ReadonlyArray<Bundle.Held>
+  readonly signed: ReadonlyArray<Sealed>
+}
 
 /** Tries the signed bundle on the latest block, the suspects beside it, and sends it where it passes. */
 export const sendBundle = (
   work: Work,
   context: OpContext,
-  ops: ReadonlyArray<Bundle.Held>,
-  signed: ReadonlyArray<Sealed>,
-  suspects: ReadonlyArray<{
-    readonly ops: ReadonlyArray<Bundle.Held>
-    readonly signed: ReadonlyArray<Sealed>
-  }>,
+  { ops, signed }: Signed,
+  suspects: ReadonlyArray<Signed>,
   componentOf: (op: Bundle.Held) => string
 ) =>
   Effect.gen(function* () {
@@ -219,94 +193,66 @@ export const sendBundle = (
     const { connection, entryPoint, version } = context
     const tried = [...ops, ...suspects.flatMap((each) => each.ops)]
     const [first] = tried
-    if (first === undefined) return "again" as const
+    if (first === undefined) return
     const bound = boundOf(state, context)
     const groups = [signed, ...suspects.map((each) => each.signed)].filter((some) => some.length > 0)
     const aggregated = yield* Effect.result(
-      Effect.forEach(groups, (some) => aggregate(context, some, (data) => work.revertOf(first, data)))
+      Effect.forEach(groups, (some) =>
+        aggregate(context, some, (data) => work.preparing.revertOf(first.op, data))
+      )
     )
     if (Result.isFailure(aggregated)) {
       const { failure } = aggregated
-      if (failure._tag === "Refused") yield* fail(work, failure.failed)
-      else
-        yield* pause(
-          state,
-          tried.map(({ opId }) => opId),
-          failure.why
-        )
-      return "again" as const
+      return yield* failure._tag === "Refused" ? fail(work, failure.failed) : pause(state, tried, failure.why)
     }
-    const trials = aggregated.success.map(
-      (some): Simulate.Trial => ({
+    const trials = aggregated.success.map((some): Simulate.Trial => {
+      const own = some.ops.map(({ op }) => op)
+      return {
         ...some,
         version,
         entryPoint,
-        gas: Bundle.gasLimit(
-          context,
-          some.ops.map(({ op }) => op),
-          bound,
-          some.aggregate?.gas ?? 0n
-        )
-      })
-    )
+        gas: Bundle.gasLimit(context, own, bound, some.aggregate?.gas ?? 0n)
+      }
+    })
     const seen = yield* Effect.result(
       Simulate.look(connection.chain, work.facts, readNonces, state.lane.signer, trials)
     )
-    if (Result.isFailure(seen)) {
-      yield* pause(state, [whole], seen.failure.message)
-      return "again" as const
-    }
+    if (Result.isFailure(seen)) return yield* pause(state, [whole], seen.failure.message)
     const { balance, block, fees, nonces, results } = seen.success
     const isNewest = block !== null && (state.newest === null || block.number >= state.newest.number)
     const isKnown = yield* isReconciled(work, context, nonces)
     // Nothing is said of what may have landed as something that the journal does not know.
-    if (!isHeld(state, tried) || (!isKnown && tried.some(({ exposed }) => !exposed))) return "again" as const
+    if (!isHeld(state, tried) || (!isKnown && tried.some(({ exposed }) => !exposed))) return
     if (block !== null && isNewest) state.newest = block
     else yield* pause(state, [whole], "the node is behind")
+    const refusedOf = (some: ReadonlyArray<Bundle.Held>, data: Hex) =>
+      new Map(some.map(({ opId }) => [opId, data]))
     const own = signed.length === 0 ? undefined : results[0]
     for (const [at, suspect] of suspects.entries()) {
       const result = results[signed.length === 0 ? at : at + 1]
-      if (result === undefined) continue
       const [suspected] = suspect.ops
-      if (suspected === undefined) continue
-      const how = { isAlone: true, isNewest, componentOf }
-      if (result._tag === "passes") stepOf(state, componentOf(suspected), { _tag: "passed", isAlone: true })
-      else
-        yield* blame(
-          work,
-          suspect.ops,
-          result._tag === "refuses"
-            ? result.ops
-            : new Map(suspect.ops.map(({ opId }) => [opId, result.data])),
-          how
-        )
+      if (result === undefined || suspected === undefined) continue
+      if (result._tag === "passes") stepOf(state, componentOf(suspected), { _tag: "passed" })
+      else {
+        const refused = result._tag === "refuses" ? result.ops : refusedOf(suspect.ops, result.data)
+        yield* blame(work, suspect.ops, refused, { isAlone: true, isNewest, componentOf })
+      }
     }
-    if (own === undefined) return "again" as const
+    if (own === undefined) return
     const components = new Set(ops.map(componentOf))
-    const isAlone = components.size === 1
-    if (own._tag === "refuses") {
-      yield* blame(work, ops, own.ops, { isAlone, isNewest, componentOf })
-      return "again" as const
-    }
+    const how = { isAlone: components.size === 1, isNewest, componentOf }
+    if (own._tag === "refuses") return yield* blame(work, ops, own.ops, how)
     if (own._tag === "fault") {
-      if (isAlone)
-        yield* blame(work, ops, new Map(ops.map(({ opId }) => [opId, own.data])), {
-          isAlone,
-          isNewest,
-          componentOf
-        })
-      else state.most = Rejection.halved(components.size)
-      return "again" as const
+      if (how.isAlone) return yield* blame(work, ops, refusedOf(ops, own.data), how)
+      state.most = Rejection.halved(components.size)
+      return
     }
     const prices = Bundle.prices(
       context,
       fees,
       signed.map(({ op }) => op)
     )
-    if (prices === null) {
-      yield* pause(state, [whole], "the chain asks for more than the operator's cap")
-      return "again" as const
-    }
+    if (prices === null) return yield* pause(state, [whole], aboveCap)
     const l1Fee = ops.reduce((sum, { prepared }) => sum + (prepared?.l1Fee ?? 0n), 0n)
     const gasPrice = BigInts.min(
       prices.maxFeePerGas,
@@ -315,15 +261,12 @@ export const sendBundle = (
     const isPaid =
       context.access.key !== "serviceEoa" ||
       (own.gas !== null && SubmitterReimbursement.covers(own.gas, { gasPrice, l1Fee: L1Fee.unbound(l1Fee) }))
-    if (!isPaid) {
-      yield* leaveUnpaid(work, ops, own.gas, componentOf)
-      return "again" as const
-    }
+    if (!isPaid) return yield* leaveUnpaid(work, ops, own.gas, componentOf)
     for (const component of components) stepOf(state, component, { _tag: "recorded" })
     const [trial] = trials
-    if (trial === undefined) return "again" as const
+    if (trial === undefined) return
     const hashes = new Map(signed.map(({ opId, userOpHash }) => [opId, userOpHash]))
-    return yield* send(work, context, ops, {
+    yield* send(work, context, ops, {
       ops: ops.flatMap(({ index, key, opId, requestId, sequence, wallet }) => {
         const userOpHash = hashes.get(opId)
         return userOpHash === undefined

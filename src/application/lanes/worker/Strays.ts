@@ -18,9 +18,10 @@ import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { OpCall } from "../../prepare/Call.js"
+import { nameOf } from "../InFlight.js"
 import type { IsFresh, Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
-import { type Context, type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import { type Context, type Obstacle, type OpContext, obstacle, type Preparing } from "./rules/Context.js"
 import * as Matching from "./rules/Matching.js"
 
 /**
@@ -41,11 +42,7 @@ export interface Dependencies {
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
   /** The lane's transactions that are not settled are followed to their ends. */
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
-  /** What of these requests has no ops yet, whenever it is due; null: it can not be read here. */
-  readonly unopened: (
-    requestIds: ReadonlyArray<string>,
-    chainId: bigint
-  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<OpCall> | null>, Obstacle>
+  readonly unopened: Preparing["unopened"]
 }
 
 /** Ready ops that one read gives. */
@@ -129,11 +126,11 @@ const transactionsOf = (
   nonces: ReadonlyArray<bigint>
 ) =>
   Effect.catch(EoaTransactions.read(chain, lane.signer, nonces), () =>
-    Effect.flatMap(acceptedSince(dependencies, lane), (since) =>
-      Effect.map(EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis), (all) =>
-        all.filter(({ nonce }) => nonces.includes(nonce))
-      )
-    )
+    Effect.gen(function* () {
+      const since = (yield* acceptedSince(dependencies, lane)) - Inclusions.skewMillis
+      const all = yield* EoaTransactions.since(chain, lane.signer, since)
+      return all.filter(({ nonce }) => nonces.includes(nonce))
+    })
   )
 
 /** Ops of these wallets on the chain that the journal does not know, by their transactions. */
@@ -235,7 +232,7 @@ export const make = (dependencies: Dependencies): Known => {
     unread: (why: string) => Effect.Effect<A, ChainRpcError | JournalError | Obstacle>
   ): Effect.Effect<A, Obstacle> =>
     Effect.gen(function* () {
-      const name = `${what} ${lane.chainId}:${lane.signer}`
+      const name = `${what} ${nameOf(lane)}`
       const seen = yield* Effect.result(look)
       if (Result.isSuccess(seen)) {
         refusals.delete(name)
@@ -297,22 +294,19 @@ export const make = (dependencies: Dependencies): Known => {
           const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
           // A node that keeps no past states has the blocks, perhaps.
           return yield* Effect.catch(chain.transactionCount(lane.signer, block), () =>
-            Effect.flatMap(
-              EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis),
-              ([first]) =>
-                first === undefined
-                  ? chain.transactionCount(lane.signer, "latest")
-                  : Effect.succeed(first.nonce)
-            )
+            Effect.gen(function* () {
+              const [first] = yield* EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis)
+              return first?.nonce ?? (yield* chain.transactionCount(lane.signer, "latest"))
+            })
           )
         }),
         (why) =>
-          Effect.andThen(
-            holdAll(lane, why, isFresh),
-            Effect.tap(chain.transactionCount(lane.signer, "latest"), (latest) =>
-              recoveryJournal.explain(lane, latest)
-            )
-          )
+          Effect.gen(function* () {
+            yield* holdAll(lane, why, isFresh)
+            const latest = yield* chain.transactionCount(lane.signer, "latest")
+            yield* recoveryJournal.explain(lane, latest)
+            return latest
+          })
       ),
     read: (lane, context, nonces, isFresh) =>
       Effect.gen(function* () {
@@ -355,24 +349,14 @@ export const make = (dependencies: Dependencies): Known => {
         const wallets = new Set(wanted.map(({ wallet }) => wallet))
         if (wallets.size === 0) return
         const since = yield* acceptedSince(dependencies, lane)
-        const unknown = yield* unless(
-          "past",
-          lane,
-          unknownOf(dependencies, lane, context, [...wallets], since),
-          (why) =>
-            Effect.as(
-              Effect.forEach(
-                new Set(wanted.map(({ requestId }) => requestId)),
-                (requestId) =>
-                  hold(
-                    lane,
-                    requestId,
-                    `what its wallets have done since it was accepted cannot be read: ${why}`
-                  ),
-                { discard: true }
-              ),
-              new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.Seen]>>()
-            )
+        const look = unknownOf(dependencies, lane, context, [...wallets], since)
+        const unknown = yield* unless("past", lane, look, (why) =>
+          Effect.gen(function* () {
+            const told = `what its wallets have done since it was accepted cannot be read: ${why}`
+            for (const requestId of new Set(wanted.map((each) => each.requestId)))
+              yield* hold(lane, requestId, told)
+            return new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.Seen]>>()
+          })
         )
         const strays: Array<Matching.Stray> = []
         for (const [txHash, seen] of unknown) {

@@ -10,16 +10,9 @@ import type { Context, Obstacle, OpContext } from "./rules/Context.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
-const isFreshIn =
-  (state: State): IsFresh =>
-  (request) =>
-    isFresh(state, request)
-
 /** A node that is silent keeps the ops back that named it: another one may tell. */
 const awaitNode = ({ state }: Work, { connection: { chain } }: Context, why: string) => {
-  const own = state.queue.ops.flatMap(({ context, opId }) =>
-    context?.connection.chain === chain ? [opId] : []
-  )
+  const own = state.queue.ops.filter(({ context }) => context?.connection.chain === chain)
   return Effect.as(pause(state, own.length === 0 ? [whole] : own, why), false)
 }
 
@@ -36,7 +29,7 @@ export const isReconciled = (
   Effect.gen(function* () {
     const { inFlight, known, state, transactionJournal } = work
     const { lane } = state
-    const isNew = isFreshIn(state)
+    const isNew: IsFresh = (request) => isFresh(state, request)
     // Of a key that has sent nothing there is nothing to be known.
     if (next === 0n) state.knownTo ??= 0n
     // Blocks were taken back: what uses their nonces next may be unknown.
@@ -49,11 +42,8 @@ export const isReconciled = (
     )
     if (Result.isFailure(asked)) return yield* awaitNode(work, context, asked.failure.why)
     const from = [...state.reconcile.unknown].reduce(BigInts.min, asked.success)
-    const own = new Set(
-      (next > from ? yield* transactionJournal.transactionsBetween(lane, from, next) : []).map(
-        ({ nonce }) => nonce
-      )
-    )
+    const recorded = next > from ? yield* transactionJournal.transactionsBetween(lane, from, next) : []
+    const own = new Set(recorded.map(({ nonce }) => nonce))
     state.reconcile = Reconcile.step(state.reconcile, {
       _tag: "looked",
       latest,

@@ -23,13 +23,6 @@ import type { Sealed } from "./Sign.js"
 
 type Failures = ReadonlyMap<OpId, ElementFailure>
 
-const asFailed = (index: number, { code, figures, message }: ElementFailure): FailedElement => ({
-  index,
-  code,
-  message,
-  figures
-})
-
 const lowestOf = (state: State, key: string): bigint =>
   state.queue.ops
     .filter((op) => Choose.keyOf(op) === key)
@@ -39,7 +32,7 @@ const lowestOf = (state: State, key: string): bigint =>
  * These elements, and what depends on them, come to nothing; what anybody may land of the latter waits until it is dead. `sent`:
  * ops among them that somebody else's bundler has, of which the reason is noted alone.
  */
-const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held>) =>
+const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = []) =>
   Effect.gen(function* () {
     const { state } = work
     if (failures.size === 0) return
@@ -65,19 +58,19 @@ const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held>) =
       if (failure === undefined) continue
       if (op.prepared !== null && op.prepared.kind !== "direct" && op.context?.kind === "ops")
         yield* op.context.payer.release([Reservations.partOf(op.prepared)])
-      failed.set(op.requestId, [...(failed.get(op.requestId) ?? []), asFailed(op.index, failure)])
+      const { code, figures, message } = failure
+      const own = failed.get(op.requestId) ?? []
+      failed.set(op.requestId, [...own, { index: op.index, code, message, figures }])
       if (sent.includes(op)) continue
       // What is behind it in its nonce key moves up.
       const key = Choose.keyOf(op)
-      const lowest = state.sequences.get(key)
-      if (lowest === undefined) state.sequences.set(key, lowestOf(state, key))
+      if (!state.sequences.has(key)) state.sequences.set(key, lowestOf(state, key))
     }
-    const gone = new Set(all.keys())
     yield* work.opJournal.fail(
       state.lane,
       [...failed].map(([requestId, elements]) => ({ requestId, failed: elements }))
     )
-    forget(state, gone)
+    forget(state, [...all.keys()])
     yield* work.affected([...failed.keys()])
   })
 
@@ -92,7 +85,7 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
       const failure = failures.get(op.opId)
       if (failure === undefined || (mayGiveUp(state, op, now) && !Bundle.mayLand(op))) continue
       over.delete(op.opId)
-      yield* pause(state, [op.opId], `what was signed of it may land: ${failure.message}`)
+      yield* pause(state, [op], `what was signed of it may land: ${failure.message}`)
     }
     yield* end(work, over, sent)
   })
@@ -100,18 +93,12 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
 /** Ops that somebody else has done: what has landed is looked up, and a wallet that stands needs no op any more. */
 const finish = (work: Work, done: ReadonlyArray<Bundle.Held>): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
-    const explained = yield* lookUp(
-      work,
-      done.filter(({ given }) => given)
-    )
-    yield* pause(
-      work.state,
-      done.flatMap(({ given, opId }) => (given && !explained.has(opId) ? [opId] : [])),
-      "it has landed, by a node that is ahead"
-    )
-    const stand = done.filter(({ given }) => !given)
-    for (const op of stand) yield* work.foundDone(op.op)
-    forget(work.state, new Set(stand.map(({ opId }) => opId)))
+    const [given, stand] = [done.filter((op) => op.given), done.filter((op) => !op.given)]
+    const explained = yield* lookUp(work, given)
+    const left = given.filter(({ opId }) => !explained.has(opId))
+    yield* pause(work.state, left, "it has landed, by a node that is ahead")
+    for (const { op } of stand) yield* work.foundDone(op)
+    forget(work.state, stand)
     yield* work.affected(stand.map(({ requestId }) => requestId))
   })
 
@@ -154,6 +141,36 @@ export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     return signed
   })
 
+const notMade = obstacle("it was not prepared again")
+
+/** What has become of ops that were prepared. */
+const sorted = (
+  ops: ReadonlyArray<Bundle.Held>,
+  answer: Result.Result<ReadonlyMap<OpId, Prepared>, Obstacle>
+) => {
+  const made: Array<readonly [Bundle.Held, PreparedOp]> = []
+  const failed = new Map<OpId, ElementFailure>()
+  const done: Array<Bundle.Held> = []
+  const away: Array<readonly [Bundle.Held, string]> = []
+  for (const op of ops) {
+    const each = Result.isFailure(answer) ? answer.failure : (answer.success.get(op.opId) ?? notMade)
+    if (each._tag === "prepared") made.push([op, each.prepared])
+    else if (each._tag === "failed") failed.set(op.opId, each.failure)
+    else if (each._tag === "done") done.push(op)
+    else away.push([op, each.why])
+  }
+  return { made, failed, done, away }
+}
+
+/** The ops are other rows, or under other nonces; null: they are not ready any more. */
+const replace = (
+  { state }: Work,
+  made: ReadonlyArray<readonly [Bundle.Held, PreparedOp]>,
+  rows: ReadonlyArray<OpId | null>
+): void => {
+  for (const [place, [op, prepared]] of made.entries()) replaceHeld(state, op, rows[place] ?? null, prepared)
+}
+
 /** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. `isLookedUp`: just now. */
 export const prepareAgain = (
   work: Work,
@@ -161,40 +178,15 @@ export const prepareAgain = (
   isLookedUp = false
 ): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
-    const { state } = work
+    const { opJournal, preparing, state } = work
     for (const [context, own] of Map.groupBy(ops, (op) => op.context)) {
       if (context === null) continue
-      const answer = yield* Effect.result(
-        work.preparing.again(
-          context,
-          own.map(({ op }) => op)
-        )
-      )
-      if (Result.isFailure(answer)) {
-        yield* pause(
-          state,
-          own.map(({ opId }) => opId),
-          answer.failure.why
-        )
-        continue
-      }
-      const failed = new Map<OpId, ElementFailure>()
-      const renewed: Array<readonly [Bundle.Held, PreparedOp]> = []
-      const done: Array<Bundle.Held> = []
-      for (const op of own) {
-        const made = answer.success.get(op.opId) ?? obstacle("it was not prepared again")
-        if (made._tag === "prepared") renewed.push([op, made.prepared])
-        else if (made._tag === "done") done.push(op)
-        else if (made._tag === "failed") failed.set(op.opId, made.failure)
-        else yield* pause(state, [op.opId], made.why)
-      }
-      if (renewed.length > 0) {
-        const rows = yield* work.opJournal.renew(
-          state.lane,
-          renewed.map(([, prepared]) => prepared)
-        )
-        for (const [at, [op, prepared]] of renewed.entries())
-          replaceHeld(state, op, rows[at] ?? null, prepared)
+      const rows = own.map(({ op }) => op)
+      const { away, done, failed, made } = sorted(own, yield* Effect.result(preparing.again(context, rows)))
+      for (const [op, why] of away) yield* pause(state, [op], why)
+      if (made.length > 0) {
+        const prepared = made.map(([, each]) => each)
+        replace(work, made, yield* opJournal.renew(state.lane, prepared))
       }
       const doubtful = isLookedUp ? [] : own.filter(({ exposed, opId }) => exposed && failed.has(opId))
       for (const opId of yield* lookUp(work, doubtful)) failed.delete(opId)
@@ -210,43 +202,20 @@ const moveTo = (
   making: Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
 ) =>
   Effect.gen(function* () {
-    const { state } = work
-    const answer = yield* Effect.result(making)
-    const made = Result.isSuccess(answer) ? answer.success : new Map<OpId, never>()
-    const failed = new Map<OpId, ElementFailure>()
-    const moved: Array<readonly [Bundle.Held, PreparedOp]> = []
-    const done: Array<Bundle.Held> = []
-    for (const op of ops) {
-      const each = made.get(op.opId)
-      if (each?._tag === "prepared") moved.push([op, each.prepared])
-      else if (each?._tag === "failed") failed.set(op.opId, each.failure)
-      else if (each?._tag === "done") done.push(op)
-    }
+    const { opJournal, state } = work
+    const { away, done, failed, made } = sorted(ops, yield* Effect.result(making))
     if (done.length > 0) return yield* finish(work, done)
     // The others move up once these are gone.
     if (failed.size > 0) return yield* fail(work, failed)
-    if (moved.length < ops.length)
-      return yield* pause(
-        state,
-        ops.map(({ opId }) => opId),
-        Result.isFailure(answer) ? answer.failure.why : "it was not prepared again"
-      )
-    const result = yield* work.opJournal.renumber(
-      state.lane,
-      moved.map(([, prepared]) => prepared)
-    )
-    if (result._tag !== "renumbered") {
-      // The journal knows more than what is held here: what the chain's sequences were may be long ago.
-      for (const op of ops) state.sequences.delete(Choose.keyOf(op))
-      state.queue = Queue.empty
-      return yield* pause(
-        state,
-        ops.map(({ opId }) => opId),
-        "the nonces that ops were to have are taken"
-      )
-    }
-    for (const [place, [op, prepared]] of moved.entries())
-      replaceHeld(state, op, result.opIds[place] ?? null, prepared)
+    const [first] = away
+    if (first !== undefined) return yield* pause(state, ops, first[1])
+    const prepared = made.map(([, each]) => each)
+    const result = yield* opJournal.renumber(state.lane, prepared)
+    if (result._tag === "renumbered") return replace(work, made, result.opIds)
+    // The journal knows more than what is held here: what the chain's sequences were may be long ago.
+    for (const op of ops) state.sequences.delete(Choose.keyOf(op))
+    state.queue = Queue.empty
+    yield* pause(state, ops, "the nonces that ops were to have are taken")
   })
 
 /** Closes the gaps that failures have left: the same ops under the sequences before. */
@@ -254,12 +223,9 @@ export const renumber = (work: Work, moved: Choose.Choice<Bundle.Held>["renumber
   Effect.gen(function* () {
     for (const [context, own] of Map.groupBy(moved, ({ op }) => op.context)) {
       if (context === null) continue
-      const ops = own.map(({ op, sequence }) => ({ ...op.op, sequence }))
-      yield* moveTo(
-        work,
-        own.map(({ op }) => op),
-        work.preparing.again(context, ops)
-      )
+      const ops = own.map(({ op }) => op)
+      const rows = own.map(({ op, sequence }) => ({ ...op.op, sequence }))
+      yield* moveTo(work, ops, work.preparing.again(context, rows))
     }
   })
 
@@ -275,76 +241,50 @@ export const revive = (
     const { state } = work
     const now = yield* MonotonicTime.millis
     if (!dead.every((op) => mayGiveUp(state, op, now)))
-      return yield* pause(
-        state,
-        dead.map(({ opId }) => opId),
-        "its nonce is used, and what the journal has lost may land"
-      )
-    yield* end(work, new Map(dead.flatMap((op) => (op.given ? [[op.opId, whyOf(op)]] : []))), [])
+      return yield* pause(state, dead, "its nonce is used, and what the journal has lost may land")
+    yield* end(work, new Map(dead.flatMap((op) => (op.given ? [[op.opId, whyOf(op)]] : []))))
     const own = dead.filter(({ given }) => !given)
-    for (const [context, ops] of Map.groupBy(own, (op) => op.context))
-      if (context !== null)
-        yield* moveTo(
-          work,
-          ops,
-          work.preparing.anew(
-            context,
-            ops.map(({ op }) => op)
-          )
-        )
+    for (const [context, ops] of Map.groupBy(own, (op) => op.context)) {
+      if (context === null) continue
+      const rows = ops.map(({ op }) => op)
+      yield* moveTo(work, ops, work.preparing.anew(context, rows))
+    }
   })
 
-/** Asks the chain why ops fail for what has become of it. True: something has changed. */
-export const lookUp = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
+/** Asks the chain why ops fail for what has become of it: of those that it gives something has changed, or will. */
+export const lookUp = (
+  work: Work,
+  ops: ReadonlyArray<Bundle.Held>
+): Effect.Effect<ReadonlySet<OpId>, JournalError> =>
   Effect.gen(function* () {
     const { state } = work
-    const explained: Array<Bundle.Held> = []
+    const explained = new Set<OpId>()
     const stale: Array<Bundle.Held> = []
     const dead = new Map<Bundle.Held, ElementFailure>()
     for (const op of ops) {
       if (op.context?.kind !== "ops") continue
-      const found = yield* Effect.result(work.lookUp(op, op.context))
-      if (Result.isFailure(found)) {
-        yield* pause(state, [op.opId], found.failure.why)
-        explained.push(op)
-        continue
+      const answer = yield* Effect.result(work.lookUp(op, op.context))
+      const found = Result.isSuccess(answer) ? answer.success : answer.failure
+      // Else its nonce is the next one.
+      const sequence = found._tag === "sequence" ? found.sequence : op.sequence
+      const isOpen = found._tag === "stale" || found._tag === "waits" || found._tag === "nothing"
+      if (isOpen || found._tag === "sequence") state.sequences.set(Choose.keyOf(op), sequence)
+      if (found._tag !== "nothing" && (found._tag !== "sequence" || sequence !== op.sequence))
+        explained.add(op.opId)
+      if (found._tag === "landed") {
+        forget(state, [op])
+        yield* work.affected([op.requestId])
       }
-      switch (found.success._tag) {
-        case "landed":
-          forget(state, new Set([op.opId]))
-          yield* work.affected([op.requestId])
-          explained.push(op)
-          break
-        case "sequence":
-          state.sequences.set(Choose.keyOf(op), found.success.sequence)
-          if (found.success.sequence === op.sequence) break
-          // Until what has used its nonce is for good.
-          if (found.success.sequence > op.sequence) yield* pause(state, [op.opId], "its nonce is used")
-          explained.push(op)
-          break
-        case "stale":
-          state.sequences.set(Choose.keyOf(op), op.sequence)
-          stale.push(op)
-          explained.push(op)
-          break
-        case "waits":
-          state.sequences.set(Choose.keyOf(op), op.sequence)
-          yield* pause(state, [op.opId], "what was signed of it may land")
-          explained.push(op)
-          break
-        case "dead":
-          dead.set(op, found.success.why)
-          explained.push(op)
-          break
-        case "nothing":
-          // Its nonce is the next one.
-          state.sequences.set(Choose.keyOf(op), op.sequence)
-          break
-      }
+      // Until what has used its nonce is for good.
+      if (sequence > op.sequence) yield* pause(state, [op], "its nonce is used")
+      if (found._tag === "waits") yield* pause(state, [op], "what was signed of it may land")
+      if (found._tag === "Obstacle") yield* pause(state, [op], found.why)
+      if (found._tag === "stale") stale.push(op)
+      if (found._tag === "dead") dead.set(op, found.why)
     }
     yield* prepareAgain(work, stale, true)
     yield* revive(work, [...dead.keys()], (op) => dead.get(op) ?? nonceLost)
-    return new Set(explained.map(({ opId }) => opId))
+    return explained
   })
 
 const notIncluded = elementFailure(
@@ -360,7 +300,7 @@ export const noteLacked = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     const failed = new Map<OpId, ElementFailure>()
     const own = Map.groupBy(ops, ({ opId }) => components.get(opId) ?? "")
     for (const [component, some] of own)
-      if (stepOf(state, component, { _tag: "lacked" }) === "reject")
+      if (stepOf(state, component, { _tag: "lacked" }))
         for (const { opId } of some) failed.set(opId, notIncluded)
     yield* fail(work, failed)
   })
@@ -370,7 +310,10 @@ export const blame = (
   work: Work,
   ops: ReadonlyArray<Bundle.Held>,
   refused: ReadonlyMap<OpId, Hex.Hex>,
-  how: {
+  {
+    componentOf,
+    ...how
+  }: {
     readonly isAlone: boolean
     readonly isNewest: boolean
     readonly componentOf: (op: Bundle.Held) => string
@@ -384,26 +327,15 @@ export const blame = (
     const isDoubtful = (op: Bundle.Held) =>
       FailedOp.isOutdated(dataOf(op)) || FailedOp.isSignature(dataOf(op)) || isLate(op)
     const explained = yield* lookUp(work, own.filter(isDoubtful))
-    const late = own.filter((op) => !explained.has(op.opId) && isLate(op))
+    const left = own.filter(({ opId }) => !explained.has(opId))
+    const late = left.filter(isLate)
     yield* prepareAgain(work, late)
     // By the chain's clock, which may stand still where the service's goes on.
-    yield* pause(
-      state,
-      late.map(({ opId }) => opId),
-      "its time was over, or had not come"
-    )
+    yield* pause(state, late, "its time was over, or had not come")
     const failed = new Map<OpId, ElementFailure>()
-    for (const op of own) {
-      if (explained.has(op.opId) || isLate(op)) continue
-      const { componentOf, isAlone, isNewest } = how
-      const verdict = stepOf(state, componentOf(op), {
-        _tag: "refused",
-        isAlone,
-        isNewest,
-        isDoubtful: false
-      })
-      if (verdict !== "reject") continue
-      const reason = yield* work.revertOf(op, dataOf(op))
+    for (const op of left) {
+      if (isLate(op) || !stepOf(state, componentOf(op), { _tag: "refused", ...how })) continue
+      const reason = yield* work.preparing.revertOf(op.op, dataOf(op))
       failed.set(op.opId, elementFailure("execution_failed", Reasons.text("reverted", { reason })))
     }
     yield* fail(work, failed)

@@ -57,10 +57,11 @@ export interface Worker {
     lane: Lane,
     requests: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
   ) => Effect.Effect<void>
-  /** A transaction of the lane was mined: where the lane waits for a nonce, it may be of that one. */
-  readonly included: (lane: Lane) => Effect.Effect<void>
-  /** A transaction of the lane was mined for good: ops that it carried and does not show are ready again. */
-  readonly mined: (record: TransactionRecord) => Effect.Effect<void>
+  /**
+   * A transaction of the lane was mined: where the lane waits for a nonce, it may be of that one. `isForGood`: ops that it carried
+   * and does not show are ready again.
+   */
+  readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
   /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
   readonly unknown: (
     lane: Lane
@@ -151,13 +152,11 @@ const keysInFlight = ({ inFlight, state: { lane } }: Work): ReadonlySet<string> 
   return keys
 }
 
-const routeOf = ({ inFlight, state: { lane } }: Work) => {
-  for (const record of inFlight.signed(lane)) {
-    const route = InFlights.routeOf(record)
-    if (route !== null) return route
-  }
-  return null
-}
+const routeOf = ({ inFlight, state: { lane } }: Work) =>
+  inFlight
+    .signed(lane)
+    .map(InFlights.routeOf)
+    .find((route) => route !== null) ?? null
 
 const turn = (work: Work): Effect.Effect<Next, JournalError> =>
   Effect.gen(function* () {
@@ -181,46 +180,38 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const remote = all.filter(isRemote)
     if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
     const ordered = all.filter((op) => !isRemote(op))
-    const components = Queue.componentsOf(ordered)
-    const componentOf = ({ opId }: Bundle.Held): string => components.get(opId) ?? ""
-    const standingOf = (component: string) => state.standings.get(component)?.standing._tag ?? "clean"
     const [oldest] = ordered
-    const profile = oldest?.context?.connection.profile
-    const asked =
-      ordered.find(({ context, opId }) => context !== null && !Pauses.isPaused(state.pauses, opId, now))
-        ?.context ??
-      due?.context ??
-      null
-    if (
-      asked !== null &&
-      !Context.isRemote(asked) &&
-      (state.knownTo === null || !Reconcile.maySign(state.reconcile))
-    ) {
+    const isPaused = ({ opId }: Bundle.Held) => Pauses.isPaused(state.pauses, opId, now)
+    const asked = ordered.find((op) => op.context !== null && !isPaused(op))?.context ?? due?.context ?? null
+    const maySign = Reconcile.maySign(state.reconcile)
+    if (asked !== null && !Context.isRemote(asked) && (state.knownTo === null || !maySign)) {
       const isKnown = yield* Unknown.look(work, asked)
       const isRead = state.queue.ops.length === 0 && ordered.length > 0
       if (isRead || ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed))) return "again"
     }
-    if (ordered.length === 0) return waiting()
+    if (oldest === undefined) return waiting()
+    const profile = oldest.context?.connection.profile
     if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
       return { at: now + recheckMillis }
-    const isHeld = (op: Bundle.Held): boolean =>
+    const standingOf = (component: string) => state.standings.get(component)?.standing ?? "clean"
+    const isHeld = (op: Bundle.Held, component: string): boolean =>
       op.context === null ||
-      Pauses.isPaused(state.pauses, op.opId, now) ||
+      isPaused(op) ||
       state.signatures.isPending(op.opId) ||
-      standingOf(componentOf(op)) === "suspected"
+      standingOf(component) === "suspected"
     const choice = Choose.choose(ordered, {
       route: routeOf(work),
       keysInFlight: keysInFlight(work),
       isCalling: inFlight.isCalling(lane),
       sequences: state.sequences,
-      onlyExposed: !Reconcile.maySign(state.reconcile),
-      mayRenumber: Reconcile.maySign(state.reconcile),
+      maySign: Reconcile.maySign(state.reconcile),
       isHeld,
       leads: (component) => standingOf(component) === "leading",
       isAlone: (component) => standingOf(component) === "apart",
       most: state.most,
-      capacity: Bundle.capacity(oldest?.context == null ? 0n : boundOf(state, oldest.context))
+      capacity: Bundle.capacity(oldest.context === null ? 0n : boundOf(state, oldest.context))
     })
+    const { componentOf } = choice
     if (choice.tooLarge.length > 0) {
       const failure = elementFailure("too_large_to_bundle")
       yield* fail(work, new Map(choice.tooLarge.map(({ opId }) => [opId, failure])))
@@ -230,55 +221,53 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
       yield* renumber(work, choice.renumbered)
       return "again"
     }
-    const used = choice.used.filter((op) => !isHeld(op))
+    const used = choice.used.filter((op) => !isHeld(op, componentOf(op)))
     if (used.length > 0) {
       const explained = yield* lookUp(work, used)
       const left = used.filter(
         (op) => !explained.has(op.opId) && (state.sequences.get(Choose.keyOf(op)) ?? 0n) > op.sequence
       )
-      yield* pause(
-        state,
-        left.map(({ opId }) => opId),
-        "its nonce is used"
-      )
+      yield* pause(state, left, "its nonce is used")
       return "again"
     }
-    const suspected = ordered.filter(
-      (op) => standingOf(componentOf(op)) === "suspected" && !Pauses.isPaused(state.pauses, op.opId, now)
-    )
-    const chosen = choice.ops.length > 0 ? choice.ops : suspected
-    const context = chosen[0]?.context ?? null
+    const suspected = ordered.filter((op) => standingOf(componentOf(op)) === "suspected" && !isPaused(op))
+    const [head] = choice.ops
+    const context = (head ?? suspected[0])?.context ?? null
     if (context === null) return waiting()
     const trials = suspected.filter((op) => op.context === context)
-    const stale = yield* Effect.filter([...choice.ops, ...trials], (op) => isStale(work, op))
+    const tried = [...choice.ops, ...trials]
+    const stale = yield* Effect.filter(tried, (op) => isStale(work, op))
     if (stale.length > 0) {
       yield* prepareAgain(work, stale)
       return "again"
     }
-    const [head] = choice.ops
-    if (context.kind === "direct")
-      return head === undefined ? waiting() : yield* work.exclusive(lane, sendDirect(work, head, context))
-    const tried = [...choice.ops, ...trials]
+    if (context.kind === "direct") {
+      if (head === undefined) return waiting()
+      yield* work.exclusive(lane, sendDirect(work, head, context))
+      return "again"
+    }
     const signed = yield* sign(work, tried)
     const isMissing = new Set(tried.filter(({ opId }) => !signed.has(opId)).map(componentOf))
     // Chosen again without what is not signed: what stood behind it in its key has to wait too.
     if (choice.ops.some((op) => isMissing.has(componentOf(op)))) return "again"
-    const signedOf = (some: ReadonlyArray<Bundle.Held>) => some.flatMap(({ opId }) => signed.get(opId) ?? [])
-    const suspects = [...Map.groupBy(trials, componentOf).values()]
-      .filter(([first]) => first !== undefined && !isMissing.has(componentOf(first)))
-      .map((own) => ({ ops: own, signed: signedOf(own) }))
-    if (choice.ops.length === 0 && suspects.length === 0) return waiting()
-    return yield* work.exclusive(
-      lane,
-      sendBundle(work, context, choice.ops, signedOf(choice.ops), suspects, componentOf)
+    const withSignatures = (ops: ReadonlyArray<Bundle.Held>) => ({
+      ops,
+      signed: ops.flatMap(({ opId }) => signed.get(opId) ?? [])
+    })
+    const suspects = [...Map.groupBy(trials, componentOf)].flatMap(([component, own]) =>
+      isMissing.has(component) ? [] : [withSignatures(own)]
     )
+    if (choice.ops.length === 0 && suspects.length === 0) return waiting()
+    const bundle = sendBundle(work, context, withSignatures(choice.ops), suspects, componentOf)
+    yield* work.exclusive(lane, bundle)
+    return "again"
   })
 
 export const make = (dependencies: Dependencies): Worker => {
   const { inFlight, monitor, scope } = dependencies
   const troubles = Troubles.make()
   const workers = new Map<string, State>()
-  const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
+  const { nameOf } = InFlights
 
   const crashOf = ({ lane }: State): Troubles.Trouble => ({
     what: "a lane's worker failed; retrying",
@@ -358,7 +347,7 @@ export const make = (dependencies: Dependencies): Worker => {
       )
     })
 
-  const stateOf = (lane: Lane): State => ({
+  const fresh = (lane: Lane): State => ({
     lane: { chainId: lane.chainId, signer: lane.signer },
     epoch: null,
     isDoubtful: false,
@@ -383,14 +372,19 @@ export const make = (dependencies: Dependencies): Worker => {
     claimed: { at: 0, since: 0 },
     handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
     examined: new Set(),
-    rouse: Effect.suspend(() => rouse(workers.get(nameOf(lane)) ?? stateOf(lane))),
+    rouse: Effect.suspend(() => rouse(stateOf(lane))),
     isRunning: false,
     isAskedAgain: false
   })
 
+  const stateOf = (lane: Lane): State => {
+    const state = workers.get(nameOf(lane)) ?? fresh(lane)
+    workers.set(nameOf(lane), state)
+    return state
+  }
+
   const rouse = (state: State): Effect.Effect<void> =>
     Effect.suspend(() => {
-      workers.set(nameOf(state.lane), state)
       state.isAskedAgain = true
       if (state.isRunning) return Effect.sync(() => inFlight.wake(state.lane))
       state.isRunning = true
@@ -399,12 +393,11 @@ export const make = (dependencies: Dependencies): Worker => {
 
   const wake = (lane: Lane, hasUnopened = false): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const state = workers.get(nameOf(lane)) ?? stateOf(lane)
+      const state = stateOf(lane)
       if (hasUnopened) {
         state.opensAt = 0
         state.mayReprice = true
       }
-      workers.set(nameOf(lane), state)
       state.queue = { ...state.queue, hasMore: true }
       return rouse(state)
     })
@@ -413,9 +406,8 @@ export const make = (dependencies: Dependencies): Worker => {
     wake,
     accepted: (lane, requests) =>
       Effect.suspend(() => {
-        const state = workers.get(nameOf(lane)) ?? stateOf(lane)
+        const state = stateOf(lane)
         if (state.epoch === null) for (const { requestId } of requests) state.fresh.add(requestId)
-        workers.set(nameOf(lane), state)
         return wake(
           lane,
           requests.some(({ unopened }) => unopened > 0)
@@ -428,21 +420,18 @@ export const make = (dependencies: Dependencies): Worker => {
         ? null
         : { nonces: [...state.reconcile.unknown], access }
     },
-    included: (lane) =>
-      Effect.suspend(() => {
-        const state = workers.get(nameOf(lane))
-        if (state === undefined || Reconcile.maySign(state.reconcile)) return Effect.void
-        state.pauses = Pauses.ended(state.pauses, [whole])
-        return wake(lane)
-      }),
-    mined: (record) =>
+    mined: (record, isForGood) =>
       Effect.suspend(() => {
         const state = workers.get(nameOf(record))
+        const isAwaited = state !== undefined && !Reconcile.maySign(state.reconcile)
+        if (isAwaited) state.pauses = Pauses.ended(state.pauses, [whole])
+        if (!isForGood) return isAwaited ? wake(record) : Effect.void
+        if (state === undefined) return wake(record)
         const opIds = record.ops.flatMap((op) => (op as Partial<Pick<Bundle.Held, "opId">>).opId ?? [])
-        state?.mined.push({ opIds, isReverted: record.mined?.success === false })
+        state.mined.push({ opIds, isReverted: record.mined?.success === false })
         // A wallet of what could not be opened has a nonce key again, perhaps.
-        const waiting = state === undefined ? [] : requestKeys(state)
-        if (state !== undefined) state.pauses = Pauses.ended(state.pauses, waiting)
+        const waiting = requestKeys(state)
+        state.pauses = Pauses.ended(state.pauses, waiting)
         return wake(record, waiting.length > 0)
       })
   }

@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Cancellations from "../../lanes/requests/Cancellations.js"
-import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import * as Cancellations from "../../answers/Cancellations.js"
 import * as Span from "../../observe/Span.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
@@ -116,15 +115,12 @@ export const cancel = (
 export const run = (
   caller: Caller,
   { requestId }: Request
-): Effect.Effect<Response, Failure, RequestJournal | Submissions | WakeUps> =>
+): Effect.Effect<Response, Failure, RequestJournal | Submissions> =>
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
     const { review } = yield* Submissions
-    const wakeUps = yield* WakeUps
     const record = yield* GetRequest.find(caller, requestId)
     const answer = yield* Effect.orDie(cancel(requestJournal, record))
-    yield* review(requestId)
-    // Nonces, keys and money that it held are free.
-    yield* wakeUps.signal(record.lane)
+    yield* review(record)
     return answer
   }).pipe(Span.named("CancelRequest"))

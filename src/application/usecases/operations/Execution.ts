@@ -10,18 +10,16 @@ import * as Earlier from "../../answers/Earlier.js"
 import * as Ended from "../../answers/Ended.js"
 import * as Results from "../../answers/Results.js"
 import * as Waiters from "../../answers/Waiters.js"
+import { WakeUps } from "../../answers/WakeUps.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Intake from "../../intake/Intake.js"
+import * as OpenRequests from "../../intake/OpenRequests.js"
 import * as Keys from "../../keys/Keys.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
+import { Claims } from "../../lanes/Claims.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as Rounds from "../../lanes/Rounds.js"
 import * as Resume from "../../lanes/remote/Resume.js"
-import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
-import { OpenRequests } from "../../lanes/requests/OpenRequests.js"
-import * as Room from "../../lanes/requests/Room.js"
-import { ScheduledRequests } from "../../lanes/requests/ScheduledRequests.js"
-import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import * as Lanes from "../../lanes/worker/Lanes.js"
 import * as PrepareAgain from "../../lanes/worker/prepare/PrepareAgain.js"
 import { obstacle } from "../../lanes/worker/rules/Context.js"
@@ -51,7 +49,6 @@ import { Submissions } from "./Submissions.js"
 /**
  * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
  * become, and who waits is answered out of the journal.
- *
  */
 
 /** Requests that are remembered while they are under way, so that neither body nor answer is read again. */
@@ -95,10 +92,10 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     const opJournal = yield* OpJournal
     const laneJournal = yield* LaneJournal
     const replicas = yield* Replicas
-    const openRequests = yield* OpenRequests
-    const scheduled = yield* ScheduledRequests
+    const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
+    const schedule = OpenRequests.scheduling(yield* OpenRequests.ScheduledRequestBounds, requestJournal)
     const wakeUps = yield* WakeUps
-    const claims = yield* LaneClaims
+    const claims = yield* Claims
     const following = yield* Lanes.Following
     const lifetime = yield* Lifetime
     const { deployer } = yield* SystemSigners
@@ -179,25 +176,16 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       following,
       claims,
       preparing,
-      unopened: preparing.unopened,
-      revertOf: ({ op }, data) => preparing.revertOf(op, data),
       refused: waiters.refused,
       affected: waiters.affected
-    }).pipe(
-      // What prices transactions of others anew is not cancelled.
-      Effect.provideService(RequestJournal, {
-        ...requestJournal,
-        cancel: (requestId, cancellation) =>
-          requestJournal.cancel(requestId, { ...cancellation, onlyUnnoted: true })
-      })
-    )
+    })
     const wake = (lane: Lane, hasUnopened = false) =>
       replicas.owns(lane) ? lanes.wake(lane, hasUnopened) : Effect.void
 
     const intake = yield* Intake.make({
       requestJournal,
       opJournal,
-      enterWaiting: (entry) => Effect.catchTag(scheduled.enter(entry), "JournalError", Effect.die),
+      enterWaiting: (entry) => Effect.catchTag(schedule(entry), "JournalError", Effect.die),
       ring: (lane, accepted) =>
         Effect.andThen(
           wakeUps.tell,
@@ -210,16 +198,19 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
               })
         )
     })
+    /** Nonce keys and money that requests of the lane had may be free. */
+    const affected = (lane: Lane, requestIds: ReadonlyArray<string>) =>
+      Effect.andThen(waiters.affected(requestIds), intake.released(lane))
     following.listen({
-      wake: (lane) => Effect.andThen(intake.released(lane), wake(lane)),
-      included: lanes.included,
-      mined: lanes.mined,
-      affected: waiters.affected
+      affected: (lane, requestIds) => Effect.andThen(affected(lane, requestIds), wake(lane)),
+      mined: lanes.mined
     })
     yield* Effect.forkScoped(
-      Stream.runForEach(replicas.heard, (signal) =>
-        signal._tag === "final" ? waiters.heard(signal.requestId) : wake(signal.lane, signal.hasUnopened)
-      )
+      Stream.runForEach(replicas.heard, (signal) => {
+        if (signal._tag !== "final") return wake(signal.lane, signal.hasUnopened)
+        openRequests.close(signal.requestId)
+        return waiters.heard(signal.requestId)
+      })
     )
 
     const wait = <A>({ list, read, sent }: Offers.Offered<A>, requestId: string, millis: number) =>
@@ -288,7 +279,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       laneJournal,
       requestJournal,
       claims,
-      openRequests,
+      counted: openRequests.read,
       owns: replicas.owns,
       signerOf: yield* SignerOf,
       wake: (lane) => lanes.wake(lane, true),
@@ -306,12 +297,15 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     })
     const start = Effect.andThen(rounds(lifetime.scope), resumed(lifetime.scope))
 
-    const review = (requestId: string) =>
-      Effect.andThen(waiters.affected([requestId]), wakeUps.notify([requestId]))
-
-    const room = Room.make({ isPreparing: intake.isPreparing, openRequests, requestJournal })
-
-    return Context.make(Submissions, { run, review, room, unknown: lanes.unknown, start }).pipe(
+    return Context.make(Submissions, {
+      run,
+      review: ({ lane, requestId }) =>
+        Effect.andThen(affected(lane, [requestId]), wakeUps.notify([requestId])),
+      room: OpenRequests.room(openRequests, requestJournal, intake.isPreparing),
+      accepted: openRequests.accepted,
+      unknown: lanes.unknown,
+      start
+    }).pipe(
       Context.add(Lifetime, {
         ...lifetime,
         stopWaiting: lifetime.stopWaiting.pipe(Effect.andThen(intake.stop), Effect.andThen(waiters.stop))

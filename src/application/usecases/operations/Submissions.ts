@@ -1,8 +1,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Room } from "../../lanes/requests/Room.js"
+import type { Room } from "../../intake/OpenRequests.js"
 import type { Worker } from "../../lanes/worker/Worker.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Offered } from "./Offers.js"
@@ -12,9 +13,11 @@ export interface Submissions {
   /** Takes the request in, and answers with what became of it; 422 `outcome_unknown` when that takes longer than its patience. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
   /** Something else has changed the accepted request in the journal: it may be at its end. */
-  readonly review: (requestId: string) => Effect.Effect<void>
+  readonly review: (request: Pick<RequestRecord, "lane" | "requestId">) => Effect.Effect<void>
   /** Fails where `run` would refuse the account's request for what is open: to be asked before the request is read. */
   readonly room: Room
+  /** How many requests are accepted and have no answer, as far as is known here. */
+  readonly accepted: () => number
   readonly unknown: Worker["unknown"]
   /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
   readonly start: Effect.Effect<void>

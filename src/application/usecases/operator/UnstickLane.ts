@@ -8,10 +8,9 @@ import * as Percent from "../../../domain/erc4337/Percent.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Prices from "../../chain/Prices.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
+import { Claims } from "../../lanes/Claims.js"
 import type { Engine } from "../../lanes/Engine.js"
-import * as NonceManager from "../../lanes/NonceManager.js"
-import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
-import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
+import { Following } from "../../lanes/worker/Lanes.js"
 import * as Record from "../../lanes/worker/Record.js"
 import { ChainRpc, type ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
@@ -87,8 +86,7 @@ const replace = Effect.fnUntraced(function* (
   waiting: TransactionRecord,
   dryRun: boolean
 ): Effect.fn.Return<Replaced, string | JournalError, Requirements> {
-  const lanes = yield* NonceManager.NonceManager
-  const monitor = yield* TransactionMonitor
+  const { lanes, monitor } = yield* Following
   const signerOf = yield* SignerOf
   const { chain, profile, quote } = yield* look(waiting)
   const priced = ({ versions }: TransactionRecord) =>
@@ -125,8 +123,7 @@ const fill = Effect.fnUntraced(function* (
   nonce: bigint,
   dryRun: boolean
 ): Effect.fn.Return<Replaced, string | JournalError, Requirements> {
-  const lanes = yield* NonceManager.NonceManager
-  const monitor = yield* TransactionMonitor
+  const { lanes, monitor } = yield* Following
   const signerOf = yield* SignerOf
   const transactionJournal = yield* TransactionJournal
   const { chain, profile, quote } = yield* look({ ...lane, access, nonce })
@@ -148,9 +145,8 @@ const fill = Effect.fnUntraced(function* (
       if ((yield* transactionJournal.transactionsBetween(lane, nonce, nonce + 1n)).length > 0)
         return yield* Effect.fail("it is known meanwhile")
       const balance = yield* answered(chain.balance(lane.signer))
-      const { chainId } = lane
       const record = yield* Effect.mapError(
-        lanes.fill({ access, balance, chainId, chainNonce: nonce, prices: quote, signer }),
+        lanes.fill(lane.chainId, { access, balance, chainNonce: nonce, prices: quote, signer }),
         (error) => (error._tag === "JournalError" ? error : error.message)
       )
       yield* monitor.watch({ chain, profile, record })
@@ -166,7 +162,7 @@ const fill = Effect.fnUntraced(function* (
  */
 export const run = Effect.fnUntraced(
   function* (lane: Lane, dryRun: boolean) {
-    const claims = yield* LaneClaims
+    const claims = yield* Claims
     if (!(yield* claims.take(lane)))
       return yield* new OtherOwner({ message: "another process works on this lane: ask that one" })
     const transactionJournal = yield* TransactionJournal

@@ -93,11 +93,11 @@ const world = (
     const offers: Array<Hex.Bytes32> = []
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal,
-      wakeUps: {
-        signal: ({ signer }) => Effect.sync(() => void woken.push(signer)),
-        notify: (requestIds) => Effect.sync(() => void woken.push(...requestIds))
-      },
-      reopened: Effect.asVoid(tell("reopened"))
+      listener: {
+        affected: ({ signer }, requestIds) => Effect.sync(() => void woken.push(...requestIds, signer)),
+        reopened: Effect.asVoid(tell("reopened")),
+        told: Effect.void
+      }
     })
     const space = { ...Make.space(1), entryPoint: Landings.entryPoint }
     /** What came of the first offer. */

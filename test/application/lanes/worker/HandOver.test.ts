@@ -5,7 +5,6 @@ import type { Entry, Held } from "../../../../src/application/lanes/remote/Remot
 import type { Remote } from "../../../../src/application/lanes/worker/LaneState.js"
 import { type BundlerClient, BundlerRpcError } from "../../../../src/application/ports/chain/BundlerRpc.js"
 import type { Handover } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
-import type { RequestRecord } from "../../../../src/application/ports/journal/Requests.js"
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -78,17 +77,6 @@ const make = (options: { readonly aggregator?: true } = {}) =>
           })
       },
       bundlers: { connect: () => Effect.succeed(bundler) },
-      requests: (requestIds) =>
-        Effect.sync(() =>
-          requestIds.map((requestId) => {
-            const own = [...rows.ops.values()].filter((op) => op.requestId === requestId)
-            return {
-              requestId,
-              ops: own,
-              failed: rows.failed.get(requestId) ?? []
-            } as unknown as RequestRecord
-          })
-        ),
       refused: (requestIds) => Effect.sync(() => void doubtful.push(...requestIds))
     })
     const world = yield* World.make({

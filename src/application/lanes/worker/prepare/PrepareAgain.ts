@@ -82,18 +82,7 @@ export const make = ({
   deployer,
   read,
   requestJournal
-}: Dependencies): Effect.Effect<
-  Preparing & {
-    readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string>
-    /** Calls of these requests that have no ops yet, whenever they are due; null: its body can not be read here. */
-    readonly unopened: (
-      requestIds: ReadonlyArray<string>,
-      chainId: bigint
-    ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<Call.OpCall> | null>, Obstacle>
-  },
-  never,
-  Again.Services | Budgets
-> =>
+}: Dependencies): Effect.Effect<Preparing, never, Again.Services | Budgets> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Again.Services | Budgets>()
     const contexts = new Lru<string, Known>(most)

@@ -24,13 +24,11 @@ export interface Surroundings<C extends Candidate, Total> {
   readonly isCalling: boolean
   /** The chain's sequence of a nonce key, see `keyOf`, where it was read; else the lowest that is ready is taken for it. */
   readonly sequences: ReadonlyMap<string, bigint>
-  /** A nonce of the lane is unknown: what nobody has seen signed stays here. */
-  readonly onlyExposed: boolean
-  /** No version of an unexposed op can be out: it may have another nonce. */
-  readonly mayRenumber: boolean
+  /** False: a nonce of the lane is unknown; what nobody has seen signed stays here, under the nonce that it has. */
+  readonly maySign: boolean
   /** Ops that are not to go now: they pause, are looked up, or are tried alone. */
-  readonly isHeld: (op: C) => boolean
-  /** Components that go before all others; by component as `componentsOf` names it. */
+  readonly isHeld: (op: C, component: string) => boolean
+  /** Components that go before all others; by the name of the component. */
   readonly leads: (component: string) => boolean
   /** Components that share their transaction with no other one. */
   readonly isAlone: (component: string) => boolean
@@ -48,6 +46,8 @@ export interface Choice<C extends Candidate> {
   readonly used: ReadonlyArray<C>
   /** Components that do not fit into a transaction even alone. */
   readonly tooLarge: ReadonlyArray<C>
+  /** What an op hangs together with, see `componentsOf`. */
+  readonly componentOf: (op: C) => string
 }
 
 /** The nonce key of an op, as its EntryPoint counts it. */
@@ -58,8 +58,7 @@ const bySequence = (one: Candidate, other: Candidate): number =>
   one.sequence < other.sequence ? -1 : one.sequence > other.sequence ? 1 : 0
 
 /** Whether a transaction of the one route may be in flight beside one of the other, see `Route`. */
-export const goTogether = (one: Route, other: Route): boolean =>
-  one === null || other === null || one === other
+const goTogether = (one: Route, other: Route): boolean => one === null || other === null || one === other
 
 /** The ops of a nonce key that is not in flight, held against the chain's sequence. */
 interface KeyLine<C extends Candidate> {
@@ -132,14 +131,14 @@ export const choose = <C extends Candidate, Total>(
   const predecessor = new Map<C, C | null>()
   for (const [key, own] of Map.groupBy(ops, keyOf)) {
     if (around.keysInFlight.has(key)) continue
-    const line = lineOf(own, around.sequences.get(key), around.mayRenumber)
+    const line = lineOf(own, around.sequences.get(key), around.maySign)
     used.push(...line.used)
     renumbered.push(...line.renumbered)
     for (const [at, op] of line.line.entries()) predecessor.set(op, line.line[at - 1] ?? null)
   }
 
   const isHeld = (op: C): boolean =>
-    !predecessor.has(op) || around.isHeld(op) || (around.onlyExposed && !op.exposed)
+    !predecessor.has(op) || around.isHeld(op, componentOf(op)) || !(around.maySign || op.exposed)
 
   /** All that has to go with a component and is not chosen yet; null: some of it can not go. */
   const withAll = (component: string, chosen: ReadonlySet<string>): ReadonlySet<string> | null => {
@@ -201,5 +200,5 @@ export const choose = <C extends Candidate, Total>(
     const on = op.dependsOn.flatMap((index) => element.get(`${op.requestId} ${index}`) ?? [])
     return previous === null ? on : [...on, previous]
   }
-  return { ops: inOrder(own, before), renumbered, used, tooLarge }
+  return { ops: inOrder(own, before), renumbered, used, tooLarge, componentOf }
 }

@@ -4,11 +4,13 @@ import type { Version } from "../../../../domain/erc4337/EntryPoint.js"
 import type { FeePrices } from "../../../../domain/erc4337/gas/Fees.js"
 import type { Percent } from "../../../../domain/erc4337/Percent.js"
 import type { Address } from "../../../../domain/primitives/Address.js"
+import type { Hex } from "../../../../domain/primitives/Hex.js"
 import type { Connection } from "../../../chain/Connection.js"
 import type { Payer } from "../../../pay/Payer.js"
 import type { Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { LaneAccess } from "../../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../../ports/Signers.js"
+import type { OpCall } from "../../../prepare/Call.js"
 import type { ElementFailure } from "../../../request/Elements.js"
 
 interface Submission {
@@ -89,6 +91,13 @@ export interface Preparing {
     context: Context,
     requests: ReadonlyArray<Unopened>
   ) => Effect.Effect<ReadonlyMap<string, Result.Result<Opening, Obstacle>>, Obstacle>
+  /** Calls of these requests that have no ops yet, whenever they are due; null: its body can not be read here. */
+  readonly unopened: (
+    requestIds: ReadonlyArray<string>,
+    chainId: bigint
+  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<OpCall> | null>, Obstacle>
+  /** What revert data of an op say, by the definitions of its request. */
+  readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string>
 }
 
 /** Whether every gas unit of the block would cost more than the op pays. */

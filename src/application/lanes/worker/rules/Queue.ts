@@ -75,10 +75,7 @@ export const componentsOf = (ops: ReadonlyArray<Candidate>): ReadonlyMap<OpId, s
 }
 
 /** What one read of the journal gave: whole components alone, where the read was cut off. */
-export const of = <C extends Candidate>(
-  read: ReadonlyArray<C>,
-  hasMore: boolean = read.length >= rows
-): Queue<C> => {
+export const of = <C extends Candidate>(read: ReadonlyArray<C>, hasMore: boolean): Queue<C> => {
   if (read.length <= most) return { ops: read, hasMore }
   const components = componentsOf(read)
   const kept = new Set(read.slice(0, most).map(({ opId }) => components.get(opId)))

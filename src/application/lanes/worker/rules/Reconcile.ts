@@ -83,29 +83,3 @@ export const mayGiveUp = (
   now: number,
   acceptedAt: number
 ): boolean => unknown.size === 0 && (now >= provenUntil || acceptedAt > provenAt)
-
-/** What became of an op's nonce on the chain. */
-export type Used =
-  /** By the op itself, or by one of its wallet that makes the same call. */
-  | "own"
-  /** By something else, in a block that may be taken back. */
-  | "other"
-  /** By something else, at settled depth. */
-  | "otherForGood"
-
-export type Fate = "included" | "wait" | "hold" | "renew" | "fail"
-
-/**
- * What becomes of a ready op whose nonce the chain has used. `isElsewhere`: a transaction that the journal does not know made
- * the same call of the wallet under another nonce: whoever goes on might do it twice, so the operator decides.
- */
-export const fateOf = (
-  used: Used,
-  op: { readonly given: boolean; readonly isElsewhere: boolean },
-  mayRenew: boolean
-): Fate => {
-  if (used === "own") return "included"
-  if (op.isElsewhere) return "hold"
-  if (used === "other" || !mayRenew) return "wait"
-  return op.given ? "fail" : "renew"
-}

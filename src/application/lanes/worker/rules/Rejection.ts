@@ -3,15 +3,14 @@
  * block that its lane has seen. Pure.
  */
 
-/** What speaks against a component. */
-export type Standing =
-  | { readonly _tag: "clean" }
-  /** It failed in company: it is tried alone beside the next bundle. */
-  | { readonly _tag: "suspected" }
-  /** It passed alone: it is the first of the next bundle, where nothing stands before it. */
-  | { readonly _tag: "leading" }
-  /** It fails in company and passes alone, or was in a transaction that reverted: it has the next one for itself. */
-  | { readonly _tag: "apart" }
+/**
+ * What speaks against a component.
+ *
+ * - `suspected`: it failed in company; it is tried alone beside the next bundle
+ * - `leading`: it passed alone; it is the first of the next bundle, where nothing stands before it
+ * - `apart`: it fails in company and passes alone, or was in a transaction that reverted; it has the next one for itself
+ */
+export type Standing = "clean" | "suspected" | "leading" | "apart"
 
 export interface State {
   readonly standing: Standing
@@ -20,69 +19,47 @@ export interface State {
 }
 
 export type Event =
-  /** It would fail. `isDoubtful`: for what the chain has become since it was prepared, which nobody has looked up yet. */
+  /** It would fail, for nothing that the chain has become since it was prepared. */
   | {
       readonly _tag: "refused"
       readonly isAlone: boolean
       /** No newer block was seen than the one on which it was tried. */
       readonly isNewest: boolean
-      readonly isDoubtful: boolean
     }
-  | { readonly _tag: "passed"; readonly isAlone: boolean }
+  /** Alone. */
+  | { readonly _tag: "passed" }
   /** The transaction would cost the service's EOA more than the ops are charged, at the prices that they name. */
   | { readonly _tag: "unpaid"; readonly isAlone: boolean }
   | { readonly _tag: "recorded" }
   /** A transaction that carried it was mined without it. */
   | { readonly _tag: "lacked" }
 
-export type Verdict = "none" | "lookUp" | "reject"
-
 export interface Step {
   readonly state: State
-  readonly verdict: Verdict
+  readonly isRejected: boolean
 }
 
 /** A component that so many mined transactions lacked is rejected. */
 export const mostLacked = 3
 
-export const clean: State = { standing: { _tag: "clean" }, lacked: 0 }
+export const clean: State = { standing: "clean", lacked: 0 }
 
-const apart: Standing = { _tag: "apart" }
-const suspected: Standing = { _tag: "suspected" }
+const inCompany = (standing: Standing): Standing =>
+  standing === "clean" || standing === "suspected" ? "suspected" : "apart"
 
-const inCompany = (standing: Standing): Standing => {
-  switch (standing._tag) {
-    case "clean":
-    case "suspected":
-      return suspected
-    case "leading":
-    case "apart":
-      return apart
-  }
-}
-
-export const step = (state: State, event: Event): Step => {
-  const { lacked, standing } = state
-  const to = (next: Standing, verdict: Verdict = "none"): Step => ({
-    state: { standing: next, lacked },
-    verdict
-  })
+export const step = ({ lacked, standing }: State, event: Event): Step => {
+  const to = (next: Standing, isRejected = false): Step => ({ state: { standing: next, lacked }, isRejected })
   switch (event._tag) {
     case "refused":
-      if (event.isDoubtful) return to(standing, "lookUp")
-      if (!event.isAlone) return to(inCompany(standing))
-      return to(standing, event.isNewest ? "reject" : "none")
+      return event.isAlone ? to(standing, event.isNewest) : to(inCompany(standing))
     case "passed":
-      return to(event.isAlone && standing._tag === "suspected" ? { _tag: "leading" } : standing)
+      return to(standing === "suspected" ? "leading" : standing)
     case "unpaid":
-      return event.isAlone ? to(standing, "reject") : to(inCompany(standing))
+      return event.isAlone ? to(standing, true) : to(inCompany(standing))
     case "recorded":
-      return to(standing._tag === "apart" ? standing : clean.standing)
+      return to(standing === "apart" ? standing : "clean")
     case "lacked":
-      return {
-        state: { standing: apart, lacked: lacked + 1 },
-        verdict: lacked + 1 >= mostLacked ? "reject" : "none"
-      }
+      return { state: { standing: "apart", lacked: lacked + 1 }, isRejected: lacked + 1 >= mostLacked }
   }
 }
 

@@ -20,8 +20,7 @@ const around = (
   keysInFlight: new Set(),
   isCalling: false,
   sequences: new Map(),
-  onlyExposed: false,
-  mayRenumber: true,
+  maySign: true,
   isHeld: () => false,
   leads: () => false,
   isAlone: () => false,
@@ -48,7 +47,7 @@ const component = (op: Candidate) => Queue.componentsOf([op]).get(op.opId) ?? ""
 
 describe("what a transaction carries", () => {
   it("is nothing where nothing is ready", () => {
-    expect(Choose.choose([], around())).toEqual({ ops: [], renumbered: [], used: [], tooLarge: [] })
+    expect(Choose.choose([], around())).toMatchObject({ ops: [], renumbered: [], used: [], tooLarge: [] })
   })
 
   it("is the oldest op and those of its company that fit", () => {
@@ -127,7 +126,7 @@ describe("what a transaction carries", () => {
 
   it("is exposed ops alone while a nonce is unknown", () => {
     const ops = many(3, (opId) => ({ exposed: opId === 1 }))
-    expect(chosen(ops, { onlyExposed: true })).toEqual([1])
+    expect(chosen(ops, { maySign: false })).toEqual([1])
   })
 
   it("begins with what leads, and is it alone where it goes apart", () => {
@@ -174,7 +173,7 @@ describe("renumbering", () => {
   })
 
   it("waits while a nonce is unknown, and while the key is in flight", () => {
-    expect(numbers(line(0, 2), { mayRenumber: false })).toEqual([])
+    expect(numbers(line(0, 2), { maySign: false })).toEqual([])
     expect(numbers(line(0, 2), { keysInFlight: new Set([key]) })).toEqual([])
   })
 })
@@ -186,19 +185,18 @@ describe("any choice", () => {
     most: fc.integer({ min: 1, max: 12 }),
     fits: fc.integer({ min: 1, max: 20 }),
     isCalling: fc.boolean(),
-    onlyExposed: fc.boolean(),
+    maySign: fc.boolean(),
     busy: fc.array(fc.nat(2), { maxLength: 1 })
   })
 
   it("keeps every rule at once", () => {
     fc.assert(
-      fc.property(drawn, ({ busy, fits, held, isCalling, most, onlyExposed, ops }) => {
+      fc.property(drawn, ({ busy, fits, held, isCalling, maySign, most, ops }) => {
         const keysInFlight = new Set(ops.filter((op) => busy.includes(Number(op.key))).map(Choose.keyOf))
         const rest = {
           most,
           isCalling,
-          onlyExposed,
-          mayRenumber: !onlyExposed,
+          maySign,
           keysInFlight,
           capacity: upTo(fits),
           ...except(...held)
@@ -213,7 +211,7 @@ describe("any choice", () => {
         for (const op of own) {
           expect(held).not.toContain(op.opId)
           expect(keysInFlight.has(Choose.keyOf(op))).toBe(false)
-          if (onlyExposed) expect(op.exposed).toBe(true)
+          if (!maySign) expect(op.exposed).toBe(true)
           if (isCalling) expect(op.creates).toBe(false)
           // Its component is whole, and what it depends on is before it.
           for (const other of ops.filter((each) => of(each) === of(op))) expect(place.has(other)).toBe(true)
@@ -229,7 +227,7 @@ describe("any choice", () => {
         const mine = new Set(own.map(of))
         // More than that only where one component needs others before it.
         if (own.length > 0 && mine.size > most) expect(most).toBeLessThan(own.length)
-        if (onlyExposed) expect(renumbered).toEqual([])
+        if (!maySign) expect(renumbered).toEqual([])
         for (const { op } of renumbered) expect(op.exposed || op.given).toBe(false)
         const after = new Map(renumbered.map(({ op, sequence }) => [op, sequence]))
         const places = ops.map((op) => `${Choose.keyOf(op)} ${after.get(op) ?? op.sequence}`)

@@ -12,14 +12,14 @@ const numbered = (count: number, rest: (opId: number) => Partial<Queue.Candidate
 
 describe("the queue of a lane's worker", () => {
   it("holds what there is", () => {
-    const queue = Queue.of(numbered(3))
+    const queue = Queue.of(numbered(3), false)
     expect(indexes(queue.ops)).toEqual([0, 1, 2])
     expect(queue.hasMore).toBe(false)
     expect(Queue.isLow(queue)).toBe(false)
   })
 
   it("holds two bundles at most, and knows that there is more", () => {
-    const queue = Queue.of(numbered(Queue.rows))
+    const queue = Queue.of(numbered(Queue.rows), true)
     expect(queue.ops).toHaveLength(Queue.most)
     expect(queue.hasMore).toBe(true)
     expect(Queue.isLow(queue)).toBe(false)
@@ -35,7 +35,8 @@ describe("the queue of a lane's worker", () => {
         opId >= last && opId < last + 3
           ? { requestId: "chain", index: opId, dependsOn: opId === last ? [] : [opId - 1] }
           : {}
-      )
+      ),
+      true
     )
     expect(indexes(queue.ops).slice(-3)).toEqual([last, last + 1, last + 2])
   })
@@ -43,7 +44,7 @@ describe("the queue of a lane's worker", () => {
   it("is never without its whole components, and never longer than they make it", () => {
     fc.assert(
       fc.property(candidates(Queue.rows), (ops) => {
-        const queue = Queue.of(ops)
+        const queue = Queue.of(ops, ops.length === Queue.rows)
         const kept = new Set(queue.ops)
         const components = Queue.componentsOf(ops)
         const of = (name: string | undefined) => ops.filter(({ opId }) => components.get(opId) === name)

@@ -88,25 +88,3 @@ describe("nonces that the journal does not know", () => {
     )
   })
 })
-
-describe("the fate of a ready op whose nonce is used", () => {
-  const given = { given: true, isElsewhere: false }
-  const own = { given: false, isElsewhere: false }
-  const elsewhere = { given: false, isElsewhere: true }
-  const fates = (used: Reconcile.Used, mayRenew: boolean) =>
-    [own, given, elsewhere].map((op) => Reconcile.fateOf(used, op, mayRenew))
-
-  it("is its inclusion where it was used by itself", () => {
-    for (const mayRenew of [true, false])
-      expect(fates("own", mayRenew)).toEqual(["included", "included", "included"])
-  })
-
-  it("is open while the block may be taken back", () => {
-    for (const mayRenew of [true, false]) expect(fates("other", mayRenew)).toEqual(["wait", "wait", "hold"])
-  })
-
-  it("is another nonce at settled depth, which its caller's bytes cannot have", () => {
-    expect(fates("otherForGood", true)).toEqual(["renew", "fail", "hold"])
-    expect(fates("otherForGood", false)).toEqual(["wait", "wait", "hold"])
-  })
-})

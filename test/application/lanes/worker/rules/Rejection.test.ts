@@ -2,10 +2,10 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import * as Rejection from "../../../../../src/application/lanes/worker/rules/Rejection.js"
 
-type Tag = Rejection.Standing["_tag"]
+type Standing = Rejection.Standing
 
-const tags: ReadonlyArray<Tag> = ["clean", "suspected", "leading", "apart"]
-const standing = (_tag: Tag, lacked = 0): Rejection.State => ({ standing: { _tag }, lacked })
+const standings: ReadonlyArray<Standing> = ["clean", "suspected", "leading", "apart"]
+const stateOf = (standing: Standing, lacked = 0): Rejection.State => ({ standing, lacked })
 
 const refused = (
   rest: Partial<Omit<Extract<Rejection.Event, { _tag: "refused" }>, "_tag">>
@@ -13,7 +13,6 @@ const refused = (
   _tag: "refused",
   isAlone: true,
   isNewest: true,
-  isDoubtful: false,
   ...rest
 })
 
@@ -22,63 +21,46 @@ const table: ReadonlyArray<
   readonly [
     name: string,
     event: Rejection.Event,
-    next: readonly [Tag, Tag, Tag, Tag],
-    verdict: Rejection.Verdict
+    next: readonly [Standing, Standing, Standing, Standing],
+    isRejected: boolean
   ]
 > = [
-  ["refused in company", refused({ isAlone: false }), ["suspected", "suspected", "apart", "apart"], "none"],
-  ["refused alone", refused({}), ["clean", "suspected", "leading", "apart"], "reject"],
+  ["refused in company", refused({ isAlone: false }), ["suspected", "suspected", "apart", "apart"], false],
+  ["refused alone", refused({}), ["clean", "suspected", "leading", "apart"], true],
   [
     "refused alone on an old block",
     refused({ isNewest: false }),
     ["clean", "suspected", "leading", "apart"],
-    "none"
+    false
   ],
-  [
-    "refused for the chain's state",
-    refused({ isDoubtful: true }),
-    ["clean", "suspected", "leading", "apart"],
-    "lookUp"
-  ],
-  [
-    "refused for the chain's state in company",
-    refused({ isDoubtful: true, isAlone: false }),
-    ["clean", "suspected", "leading", "apart"],
-    "lookUp"
-  ],
-  ["passed alone", { _tag: "passed", isAlone: true }, ["clean", "leading", "leading", "apart"], "none"],
-  [
-    "passed in company",
-    { _tag: "passed", isAlone: false },
-    ["clean", "suspected", "leading", "apart"],
-    "none"
-  ],
+  ["passed alone", { _tag: "passed" }, ["clean", "leading", "leading", "apart"], false],
   [
     "unpaid in company",
     { _tag: "unpaid", isAlone: false },
     ["suspected", "suspected", "apart", "apart"],
-    "none"
+    false
   ],
-  ["unpaid alone", { _tag: "unpaid", isAlone: true }, ["clean", "suspected", "leading", "apart"], "reject"],
-  ["recorded", { _tag: "recorded" }, ["clean", "clean", "clean", "apart"], "none"],
-  ["lacked by a transaction", { _tag: "lacked" }, ["apart", "apart", "apart", "apart"], "none"]
+  ["unpaid alone", { _tag: "unpaid", isAlone: true }, ["clean", "suspected", "leading", "apart"], true],
+  ["recorded", { _tag: "recorded" }, ["clean", "clean", "clean", "apart"], false],
+  ["lacked by a transaction", { _tag: "lacked" }, ["apart", "apart", "apart", "apart"], false]
 ]
 
 const event: fc.Arbitrary<Rejection.Event> = fc.constantFrom(...table.map(([, each]) => each))
 
 describe("rejection of a component", () => {
-  for (const [name, each, next, verdict] of table)
-    for (const [at, tag] of tags.entries())
-      it(`${tag}, ${name}`, () => {
-        const step = Rejection.step(standing(tag), each)
-        expect(step).toEqual({ state: standing(next[at] ?? tag, each._tag === "lacked" ? 1 : 0), verdict })
+  for (const [name, each, next, isRejected] of table)
+    for (const [at, standing] of standings.entries())
+      it(`${standing}, ${name}`, () => {
+        const step = Rejection.step(stateOf(standing), each)
+        const state = stateOf(next[at] ?? standing, each._tag === "lacked" ? 1 : 0)
+        expect(step).toEqual({ state, isRejected })
       })
 
   it("rejects what three mined transactions lacked", () => {
     const lacked: Rejection.Event = { _tag: "lacked" }
     const twice = Rejection.step(Rejection.step(Rejection.clean, lacked).state, lacked)
-    expect(twice.verdict).toBe("none")
-    expect(Rejection.step(twice.state, lacked)).toEqual({ state: standing("apart", 3), verdict: "reject" })
+    expect(twice.isRejected).toBe(false)
+    expect(Rejection.step(twice.state, lacked)).toEqual({ state: stateOf("apart", 3), isRejected: true })
   })
 
   it("rejects nothing for the company that it was in", () => {
@@ -86,10 +68,9 @@ describe("rejection of a component", () => {
       fc.property(fc.array(event), event, (before, last) => {
         const { state } = before.reduce((step, each) => Rejection.step(step.state, each), {
           state: Rejection.clean,
-          verdict: "none"
+          isRejected: false
         } as Rejection.Step)
-        const { verdict } = Rejection.step(state, last)
-        if (verdict !== "reject") return
+        if (!Rejection.step(state, last).isRejected) return
         expect(last._tag === "lacked" || ("isAlone" in last && last.isAlone)).toBe(true)
       })
     )
@@ -100,9 +81,9 @@ describe("rejection of a component", () => {
       fc.property(fc.array(event), (before) => {
         const { state } = before.reduce((step, each) => Rejection.step(step.state, each), {
           state: Rejection.clean,
-          verdict: "none"
+          isRejected: false
         } as Rejection.Step)
-        const after = Rejection.step(state, refused({ isAlone: false })).state.standing._tag
+        const after = Rejection.step(state, refused({ isAlone: false })).state.standing
         expect(["suspected", "apart"]).toContain(after)
       })
     )

@@ -1,10 +1,10 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import * as ScheduledRequests from "../../../../src/application/lanes/requests/ScheduledRequests.js"
-import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
-import type { AccountId } from "../../../../src/application/ports/Tenants.js"
-import { test } from "../../../support/Test.js"
-import * as Time from "../../../support/Time.js"
+import * as OpenRequests from "../../../src/application/intake/OpenRequests.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const account = (name: string) => name as AccountId
 const [alice, bob] = [account("alice"), account("bob")]
@@ -20,11 +20,11 @@ const journal = () => {
     state.asked += 1
     return state.waiting
   })
-  return { state, scheduled: ScheduledRequests.make(bounds, { waiting }) }
+  return { state, scheduled: OpenRequests.scheduling(bounds, { waiting }) }
 }
 
-const codeOf = (scheduled: ScheduledRequests.ScheduledRequests, accountId: AccountId, elements = 1) =>
-  Effect.match(scheduled.enter({ accountId, elements }), {
+const codeOf = (schedule: ReturnType<typeof OpenRequests.scheduling>, accountId: AccountId, elements = 1) =>
+  Effect.match(schedule({ accountId, elements }), {
     onFailure: (failure) => ("code" in failure ? failure.code : failure._tag),
     onSuccess: () => "room"
   })
@@ -61,6 +61,6 @@ describe("requests that wait for their windows", () => {
 
   test("are not let in beside a journal that cannot count them", function* () {
     const waiting = Effect.fail(new JournalError({ message: "away" }))
-    expect(yield* codeOf(ScheduledRequests.make(bounds, { waiting }), alice)).toBe("JournalError")
+    expect(yield* codeOf(OpenRequests.scheduling(bounds, { waiting }), alice)).toBe("JournalError")
   })
 })

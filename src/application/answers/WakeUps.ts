@@ -3,20 +3,14 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { Lane } from "../../ports/journal/Transactions.js"
-import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 
 /**
- * Wakes requests that wait for something in the journal. Every waiter then looks at the journal again, so a wake-up
- * too many does no harm. Waiters cost nothing while nothing happens: one poll of the journal serves all of them.
+ * Wakes those who want to see something in the journal. Each then looks at the journal again, so a wake-up too many does no
+ * harm. Waiters cost nothing while nothing happens: one poll of the journal serves all of them.
  */
 export interface WakeUps {
-  /** Nonce keys or money of some wallet of the lane were released: those that have waited longest look again. */
-  readonly signal: (lane: Lane) => Effect.Effect<void>
-  /** Waits for a `signal` of the lane, at most until `deadlineMillis` (`MonotonicTime`); false when that has passed. */
-  readonly wait: (lane: Lane, deadlineMillis: number) => Effect.Effect<boolean>
-  /** Something became of these requests (see `events` also), or of these transactions (see `transaction`). */
+  /** Something became of these requests (see `events` also). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
   /** The journal has an event more: those who want to see events look at once, and whoever waits for `told`. */
   readonly tell: Effect.Effect<void>
@@ -24,22 +18,6 @@ export interface WakeUps {
   readonly told: Effect.Effect<void>
   /** Looks until there is something to see (not null): at once, and again whenever something became of it. */
   readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
-  /** Notices what becomes of it from the beginning of the effect on, also while nobody looks. */
-  readonly watching: <A, E, R>(
-    name: string,
-    use: (watch: Watch) => Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E, R>
-}
-
-export interface Watch {
-  /**
-   * Looks until there is something to see (not null): at once, or when something has become of it since the last look; and
-   * again whenever something does.
-   */
-  readonly until: <A, E, R>(
-    look: Effect.Effect<A | null, E, R>,
-    options: { readonly atOnce: boolean }
-  ) => Effect.Effect<A, E, R>
 }
 
 export const WakeUps: Context.Key<WakeUps, WakeUps> = Context.Service("castellan/WakeUps")
@@ -50,8 +28,6 @@ const pollMillis = 1_000
 const betweenLooksMillis = 25
 /** Waiters look for themselves as seldom as that: what no event told them. */
 const recheckMillis = 30_000
-/** A release serves a few waiters: if all of them looked, each would look as often as there are waiters. */
-const wokenAtOnce = 32
 
 interface Gate {
   opened: Deferred.Deferred<void>
@@ -60,17 +36,12 @@ interface Gate {
   waiters: number
 }
 
-/** The name of a nonce of a lane, beside the ids of requests. */
-export const transaction = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
-  `transaction ${chainId} ${signer} ${nonce}`
-
 const eventsPrefix = "events "
 
 /** The name of a request's events, for those who want to see each of them and not the final answer alone. */
 export const events = (requestId: string): string => eventsPrefix + requestId
 
 const closed = () => Deferred.makeUnsafe<void>()
-const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
 export const make = ({
   finalAmong,
@@ -82,9 +53,6 @@ export const make = ({
 > =>
   Effect.gen(function* () {
     const gates = new Map<string, Gate>()
-    /** In order of arrival. */
-    const queues = new Map<string, Set<Deferred.Deferred<void>>>()
-
     const toldHere = yield* Queue.sliding<void>(1)
     const toldOthers = yield* Queue.sliding<void>(1)
     const tell = Effect.andThen(
@@ -104,15 +72,6 @@ export const make = ({
         gate.waiters -= 1
         if (gate.waiters === 0) gates.delete(requestId)
       })
-
-    const wakeSome = (name: string): void => {
-      const queue = queues.get(name) ?? new Set()
-      const woken = [...queue].slice(0, wokenAtOnce)
-      for (const bell of woken) queue.delete(bell)
-      if (queue.size === 0) queues.delete(name)
-      // Who is woken goes on at once, and may wait again before the next one is.
-      for (const bell of woken) Deferred.doneUnsafe(bell, Effect.void)
-    }
 
     const open = (name: string): void => {
       const gate = gates.get(name)
@@ -143,34 +102,25 @@ export const make = ({
       }
     })
 
-    const watching: WakeUps["watching"] = (name, use) =>
+    const until = <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>): Effect.Effect<A, E, R> =>
       Effect.acquireUseRelease(
         enter(name),
         (gate) => {
-          // Taken before each look: what happens during it opens this one.
-          let { opened } = gate
-          const event = Effect.suspend(() =>
-            Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis))
-          )
-          const until: Watch["until"] = <A, E, R>(
-            look: Effect.Effect<A | null, E, R>,
-            { atOnce }: { readonly atOnce: boolean }
-          ) => {
-            const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
-              opened = gate.opened
-              return Effect.flatMap(look, (seen) =>
-                seen === null ? Effect.andThen(event, again) : Effect.succeed(seen)
-              )
-            })
-            return atOnce ? again : Effect.andThen(event, again)
-          }
-          return use({ until })
+          const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
+            // Taken before the look: what happens during it opens this one.
+            const { opened } = gate
+            return Effect.flatMap(look, (seen) =>
+              seen === null
+                ? Effect.andThen(Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis)), again)
+                : Effect.succeed(seen)
+            )
+          })
+          return again
         },
         leave(name)
       )
 
     const poll = Effect.gen(function* () {
-      for (const name of [...queues.keys()]) wakeSome(name)
       const waitedFor = [...gates.keys()].filter((name) => !name.startsWith(eventsPrefix))
       if (waitedFor.length > 0) yield* notify(yield* finalAmong(waitedFor))
       yield* pollEvents
@@ -196,26 +146,7 @@ export const make = ({
     return {
       tell,
       told: Queue.take(toldOthers),
-      signal: (lane) => Effect.sync(() => wakeSome(nameOf(lane))),
-      wait: (lane, deadlineMillis) =>
-        Effect.gen(function* () {
-          const left = deadlineMillis - (yield* MonotonicTime.millis)
-          if (left <= 0) return false
-          const name = nameOf(lane)
-          const bell = closed()
-          const queue = queues.get(name) ?? new Set()
-          queues.set(name, queue.add(bell))
-          yield* Effect.ensuring(
-            Effect.raceFirst(Deferred.await(bell), Effect.sleep(left)),
-            Effect.sync(() => {
-              queue.delete(bell)
-              if (queue.size === 0 && queues.get(name) === queue) queues.delete(name)
-            })
-          )
-          return true
-        }),
       notify,
-      until: (name, look) => watching(name, (watch) => watch.until(look, { atOnce: true })),
-      watching
+      until
     }
   })

@@ -1,10 +1,10 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
-import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
-import * as Make from "../../../support/journal/Make.js"
-import { test } from "../../../support/Test.js"
-import * as Time from "../../../support/Time.js"
+import * as Claims from "../../../src/application/lanes/Claims.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import * as Make from "../../support/journal/Make.js"
+import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 /** A process, the lanes that it owns, and what the journal says to its claims. */
 const world = () => {
@@ -15,7 +15,7 @@ const world = () => {
     answer: 1 as number | null | "away",
     claims: [] as Array<{ readonly process: string; readonly independent: ReadonlyArray<string> }>
   }
-  const claims = LaneClaims.make(
+  const claims = Claims.make(
     {
       busy: Effect.succeed([]),
       takeOver: () => Effect.void,

@@ -1,14 +1,15 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type { Holding } from "../../ports/journal/Holding.js"
-import type { JournalError } from "../../ports/journal/JournalError.js"
-import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
-import type { Lane } from "../../ports/journal/Transactions.js"
-import type { Replicas } from "../../ports/Replicas.js"
-import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import type { Holding } from "../ports/journal/Holding.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import type { LaneJournal } from "../ports/journal/LaneJournal.js"
+import type { Lane } from "../ports/journal/Transactions.js"
+import type { Replicas } from "../ports/Replicas.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
+import { nameOf } from "./InFlight.js"
 
 /** The lanes that this process works on. */
-export interface LaneClaims {
+export interface Claims {
   /**
    * Whether this process works on the lane. A lane that is assigned to it and that it has not claimed yet is claimed
    * in the journal: from then on what any earlier owner still does there fails.
@@ -25,7 +26,7 @@ export interface LaneClaims {
   readonly holding: (lane: Lane) => Holding | null
 }
 
-export const LaneClaims: Context.Key<LaneClaims, LaneClaims> = Context.Service("castellan/LaneClaims")
+export const Claims: Context.Key<Claims, Claims> = Context.Service("castellan/LaneClaims")
 
 /** A claim is looked at again this often: another process may have claimed the lane since. */
 const trustMillis = 2_000
@@ -33,9 +34,7 @@ const trustMillis = 2_000
 /** As the process of a lane: it is in nobody's way. */
 const nobody = ""
 
-const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
-
-export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): LaneClaims => {
+export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): Claims => {
   const trusted = new Map<string, { readonly until: number; readonly epoch: number }>()
   const keyless = new Set<string>()
   const take = (lane: Lane) =>

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { Cancellation, CancellationCode } from "../../ports/journal/Requests.js"
-import * as Answer from "../../request/Answer.js"
-import { unprocessable } from "../../request/Failure.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { Cancellation, CancellationCode } from "../ports/journal/Requests.js"
+import * as Answer from "../request/Answer.js"
+import { unprocessable } from "../request/Failure.js"
 
 /** Cancels what was never signed of the request, see `Journal.cancel`. */
 export const cancel = (

@@ -1,10 +1,9 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
-import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
-import * as Make from "../../../support/journal/Make.js"
-import { test } from "../../../support/Test.js"
-import * as Time from "../../../support/Time.js"
+import * as WakeUps from "../../../src/application/answers/WakeUps.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 /** A journal of which is known what it was asked, in which requests become final and events come. */
 const start = Effect.gen(function* () {
@@ -44,58 +43,6 @@ const looking = () => {
   return { state, look }
 }
 
-const later = 3_600_000
-
-describe("work that waits for its lane", () => {
-  test("is woken 32 at a time, longest first, by each signal", function* () {
-    const { wakeUps } = yield* start
-    const woken: Array<number> = []
-    yield* Effect.forEach(Array.from({ length: 40 }).keys(), (n) =>
-      Effect.forkChild(Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => woken.push(n))))
-    )
-    yield* Time.adjust(0)
-    yield* wakeUps.signal({ ...Make.lane, chainId: Make.chainId + 1n })
-    yield* Time.adjust(0)
-    expect(woken).toEqual([])
-    yield* wakeUps.signal(Make.lane)
-    yield* Time.adjust(0)
-    expect(woken).toEqual(Array.from({ length: 32 }, (_, n) => n))
-    yield* wakeUps.signal(Make.lane)
-    yield* Time.adjust(0)
-    expect(woken).toHaveLength(40)
-  })
-
-  test("is woken again where it waits again at once", function* () {
-    const { wakeUps } = yield* start
-    let woken = 0
-    const wait = Effect.tap(wakeUps.wait(Make.lane, later), () => Effect.sync(() => ++woken))
-    yield* Effect.forkChild(Effect.forever(wait, { disableYield: true }))
-    for (const times of [1, 2, 3]) {
-      yield* Time.settle
-      yield* wakeUps.signal(Make.lane)
-      yield* Time.settle
-      expect(woken).toBe(times)
-    }
-  })
-
-  test("is woken by the poll, since another process may have released what it waits for", function* () {
-    const { wakeUps } = yield* start
-    const waiting = yield* Effect.forkChild(wakeUps.wait(Make.lane, later))
-    yield* Time.adjust(999)
-    expect(waiting.pollUnsafe()).toBeUndefined()
-    yield* Time.adjust(1)
-    expect(yield* Fiber.join(waiting)).toBe(true)
-  })
-
-  test("waits until its deadline at most, and not at all behind it", function* () {
-    const { wakeUps } = yield* start
-    const waiting = yield* Effect.forkChild(wakeUps.wait(Make.lane, 500))
-    yield* Time.adjust(500)
-    expect(yield* Fiber.join(waiting)).toBe(true)
-    expect(yield* wakeUps.wait(Make.lane, 500)).toBe(false)
-  })
-})
-
 describe("what somebody wants to see of a request", () => {
   test("is looked at once, again when something became of it, and every 30 seconds", function* () {
     const { wakeUps } = yield* start
@@ -114,20 +61,6 @@ describe("what somebody wants to see of a request", () => {
     state.seen = "final"
     yield* wakeUps.notify(["a"])
     expect(yield* Fiber.join(seeing)).toBe("final")
-  })
-
-  test("is not missed between the beginning of watching and the first look", function* () {
-    const { wakeUps } = yield* start
-    const { look, state } = looking()
-    state.seen = "seen"
-    const watch = (before: Effect.Effect<void>) =>
-      wakeUps.watching("a", ({ until }) => Effect.andThen(before, until(look, { atOnce: false })))
-    expect(yield* watch(wakeUps.notify(["a"]))).toBe("seen")
-    const patient = yield* Effect.forkChild(watch(Effect.void))
-    yield* Time.adjust("29 seconds")
-    expect([patient.pollUnsafe(), state.looks]).toEqual([undefined, 1])
-    yield* Time.adjust("1 seconds")
-    expect(yield* Fiber.join(patient)).toBe("seen")
   })
 
   test("in another process is found by one question a second for all, while somebody waits", function* () {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import * as OpenRequests from "../../../../src/application/lanes/requests/OpenRequests.js"
-import type { AccountId } from "../../../../src/application/ports/Tenants.js"
+import * as OpenRequests from "../../../src/application/intake/OpenRequests.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
 
 const account = (name: string) => name as AccountId
 const [alice, bob] = [account("alice"), account("bob")]
