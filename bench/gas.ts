@@ -11,8 +11,8 @@ import { soladyAccount } from "./gas/Solady.js"
 import { suiteAccounts } from "./gas/suite.js"
 
 /**
- * `npm run bench:gas`: gas of this suite's wallets and of other accounts on one development chain, at the canonical
- * EntryPoints, into the table of docs/contracts.md. Sources of others are installed into bench/peers/gas.
+ * `npm run bench:gas`: writes the gas of this suite's wallets and of other accounts, on one development chain at the
+ * canonical EntryPoints, into the table of docs/contracts.md. Sources of other accounts are installed into bench/peers/gas.
  */
 const docs = fileURLToPath(new URL("../docs/contracts.md", import.meta.url))
 const [begin, end] = [
@@ -55,7 +55,7 @@ const accountsOf = async (chain: Awaited<ReturnType<typeof startChain>>, version
   ...(await suiteAccounts(chain, version)),
   await simpleAccount(chain, version, false),
   await simpleAccount(chain, version, true),
-  // The operations of v0.6 have another layout, which Solady's account does not know.
+  // Solady's account does not support the layout of v0.6 ops.
   ...(version === "v0.6" ? [] : [await soladyAccount(chain, version)])
 ]
 

@@ -19,9 +19,8 @@ import { assertion, configOf, ecdsa, indexIn } from "../test/support/suite/Keys.
 import { mixedProof, saltHash } from "../test/support/suite/Layouts.js"
 
 /**
- * `npm run bench:limits`: executes ops of every custody through the service, with its default buffers, and compares the
- * gas limits that it gave them with what the chain used: per field and EntryPoint, median and maximum of the ratio.
- * `--buffers 0` does the same without any buffer.
+ * `npm run bench:limits`: executes ops of every custody through the service with its default buffers, and compares their
+ * gas limits with the used gas: median and maximum ratio per field and EntryPoint. `--buffers 0` disables the buffers.
  */
 
 const at = process.argv.indexOf("--buffers")
@@ -33,8 +32,8 @@ const fields: ReadonlyArray<readonly [Field, string]> = [
   ["call", "callGasLimit, to the gas of the call"],
   ["verification", "verification limits, the paymaster's with it, to the gas of the validation"],
   ["transaction", "gas limit of the transaction, to its gas"],
-  ["charged", "what the ops are charged for, to the gas of their transaction"],
-  ["prefund", "what must be there before, to what the op was charged"]
+  ["charged", "charged gas of the ops, to the gas of their transaction"],
+  ["prefund", "required prefund, to the charge of the op"]
 ]
 
 interface Sample {
@@ -72,7 +71,7 @@ const limitsOf = (version: Version, op: ReadonlyArray<unknown> & Record<string, 
   return { call, verification, preVerification, prefund: call + verification + ofPostOp + preVerification }
 }
 
-/** What the chain says of a mined bundle. */
+/** Records the gas of a mined bundle. */
 const sample = async (stack: Stack, version: Version, name: string, txHash: string) => {
   const { provider } = stack
   const entryPoint = entryPoints[version].toLowerCase()
@@ -91,7 +90,7 @@ const sample = async (stack: Stack, version: Version, name: string, txHash: stri
     if (event.args.success !== true) throw new Error(`${name}: an op failed`)
     return [BigInt(event.args.actualGasUsed)]
   })
-  // The ops of one bundle are much alike: one sample together.
+  // A bundle's similar ops form one sample.
   const sums = new Map<Field, { used: bigint; limit: bigint }>()
   const add = (field: Field, used: bigint, limit: bigint) => {
     const before = sums.get(field) ?? { used: 0n, limit: 0n }

@@ -6,12 +6,12 @@ import * as Mixed from "../test/replicas/support/Mixed.js"
 import { quantile } from "./harness/Stats.js"
 
 /**
- * `npm run bench:load`: mixed load on replicas over PostgreSQL and Redis, a block a second; by endpoint how many answers
- * a second and how long they took, and the memory of the processes from the start to the end.
+ * `npm run bench:load`: mixed load on replicas over PostgreSQL and Redis, with a block a second. Reports throughput and
+ * latency by endpoint, and the processes' memory from start to end.
  *
  * - `--seconds N` (600), `--callers N` (30), `--wallets N` (50)
  * - `--replicas LIST` one run each, for example `1,2,3` (3)
- * - `--concurrent N` limits.concurrentRequests of each process (512): with fewer than callers, what 503 takes
+ * - `--concurrent N` limits.concurrentRequests of each process (512): fewer than callers measures 503 responses
  */
 const { values } = parseArgs({
   options: {
@@ -34,14 +34,14 @@ const [seconds = 0, callers = 0, wallets = 0, concurrentRequests = 0] = [
 if (
   ![seconds, callers, wallets, concurrentRequests].every((value) => Number.isSafeInteger(value) && value > 0)
 ) {
-  console.error("--seconds, --callers, --wallets and --concurrent are whole numbers above 0")
+  console.error("--seconds, --callers, --wallets, --concurrent: expected integers above 0")
   process.exit(2)
 }
 
 const mean = (values: ReadonlyArray<number>): number =>
   values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
 
-/** What was used up: whatever it is, more of the rest makes no difference. */
+/** The exhausted resource; more of the others makes no difference. */
 const bound = ({ machine, replicas }: Mixed.Report["processors"]): string => {
   if (machine > 0.9 * availableParallelism()) return "the processors of this machine"
   if (replicas.some((share) => share > 0.9)) return "the processor of a replica"
@@ -83,7 +83,7 @@ for (const replicas of values.replicas.split(",").map(Number)) {
       console.log(
         `503 after p50 ${quantile(report.refusedAfter, 0.5).toFixed(0)} ms, p99 ${quantile(report.refusedAfter, 0.99).toFixed(0)} ms`
       )
-    console.log(`executed ${report.executed.length}, of which not exactly once ${wrong}`)
+    console.log(`executed ${report.executed.length}, not exactly once: ${wrong}`)
     const mib = (sizes: ReadonlyArray<number>) =>
       sizes.map((bytes) => (bytes / 1_048_576).toFixed(0)).join(" ")
     for (const [at, sizes] of report.memory.entries())

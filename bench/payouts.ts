@@ -8,9 +8,9 @@ import * as GetRequest from "../src/application/usecases/operations/GetRequest.j
 import { Address, startStack } from "../test/support/stack/Stack.js"
 
 /**
- * `npm run bench:payouts -- N`: one request of N ERC-20 transfers (10,000 unless it is said) from 100 wallets on blocks of
- * one second, the engine in this process with SQLite on the disk: time of acceptance, transactions and blocks, their gas
- * against the operator's bound, operations a second, memory.
+ * `npm run bench:payouts -- N`: one request of N ERC-20 transfers (default 10,000) from 100 wallets, with a block a second
+ * and the engine in this process with SQLite on disk. Reports time of acceptance, transactions and blocks, gas against the
+ * operator's limit, operations a second, and memory.
  */
 
 const count = Number(process.argv[2] ?? 10_000)
@@ -53,7 +53,7 @@ try {
   let accepted = 0
   await new Promise<void>((resolve, reject) => {
     const onAccepted = () => {
-      // Told again at the acceptance of each slice.
+      // Called for each accepted slice.
       if (accepted === 0) accepted = performance.now()
       resolve()
     }

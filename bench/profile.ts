@@ -3,9 +3,8 @@ import { join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 /**
- * Reads CPU profiles that `npm run bench -- --profile FOLDER` took: `npx tsx bench/profile.ts FOLDER/claim`. Prints
- * where the time goes by package, by file and by function (self time), and by the functions of castellan with all that
- * they call (once for each stack).
+ * Reads CPU profiles from `npm run bench -- --profile FOLDER`: `npx tsx bench/profile.ts FOLDER/claim`. Prints self time by
+ * package, file and function, and castellan's functions with their callees (once per stack).
  */
 
 interface Node {

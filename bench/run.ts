@@ -24,9 +24,9 @@ import * as Report from "./harness/Report.js"
 
 const usage = `npm run bench -- [--quick] [--no-peers] [--profile FOLDER] [NAME...]
 
-Measures castellan against what would be used in its place, and writes docs/performance.md. Names choose claims.
+Measures castellan against its alternatives and writes docs/performance.md. Names choose claims.
 --quick     checks the results only, with little load and without peers; writes nothing
---no-peers  measures castellan alone
+--no-peers  measures only castellan
 --profile   takes CPU profiles of the service into the folder`
 
 const claims: ReadonlyArray<Claim> = [
@@ -71,7 +71,7 @@ const session = await Context.open({ quick, peers, profiles: values.profile ?? n
 process.once("SIGINT", () => process.exit(130))
 process.once("SIGTERM", () => process.exit(143))
 
-/** A claim that hangs would keep the machine: everything that it started ends with it. */
+/** Ends a hung claim with all its processes, which would occupy the machine. */
 const bounded = async (claim: Claim): Promise<Result> => {
   const { context, release } = session.context(claim.name)
   const seconds = quick ? 120 : claim.boundSeconds
@@ -118,7 +118,7 @@ if (!quick) {
   const machine = Machine.describe(Peers.versions())
   const file = join(folder, `${new Date().toISOString().replaceAll(":", "-")}.json`)
   writeFileSync(file, `${JSON.stringify({ machine, raw }, null, 2)}\n`)
-  // Without its peers a claim is half told.
+  // Writes no report of a claim without its peers.
   if (peers && sections.length > 0) Report.write(join(root, "docs/performance.md"), machine, sections)
   console.log(`\nraw results in ${file}`)
 }

@@ -2,8 +2,8 @@ import * as Model from "./scaling/Model.js"
 import * as Measured from "./scaling/measured.js"
 
 /**
- * `npm run bench:scale`: the simulation behind docs/scaling.md. It first has to come to what was measured, within a
- * quarter; then it says what so many ops a second need. No clock, no chance: the same result on every machine.
+ * `npm run bench:scale`: the simulation behind docs/scaling.md. It first reproduces measurements within a quarter, then
+ * computes the needs of higher throughputs. It uses no clock or randomness: the result is the same on every machine.
  */
 
 const within = 0.25
@@ -30,7 +30,7 @@ for (const { measured, name, setup } of Measured.points) {
   )
 }
 
-/** Whether all that is asked is answered, within three blocks. */
+/** The outcome if 90% of the demand is served, and 99% of the ops within three blocks; otherwise null. */
 const answers = (setup: Model.Setup): Model.Outcome | null => {
   const found = Model.simulate(setup)
   const asked = "perSecond" in setup.demand ? setup.demand.perSecond : 0
@@ -43,7 +43,7 @@ interface Need {
   readonly found: Model.Outcome
 }
 
-/** The fewest signers, and with them the fewest processors. Each signer more makes transactions of fewer ops. */
+/** The fewest signers, and then the fewest processors. More signers make transactions smaller. */
 const need = (setup: Model.Setup, perSecond: number): Need | null => {
   const least = Math.max(1, Math.ceil((perSecond * setup.cpuMillisPerOp) / 1_000))
   for (const signers of [1, 2, 4, 8])

@@ -13,7 +13,7 @@ interface Solc {
 const require = createRequire(import.meta.url)
 const here = dirname(fileURLToPath(import.meta.url))
 
-/** Contents that stand in for those of files, by name (`src/...`): tests compile the suite with a planted fault. */
+/** Replacement contents of files, by name (`src/...`): tests compile the suite with a planted fault. */
 export type Patches = ReadonlyMap<string, string>
 
 export const read = (name: string, patches: Patches): string =>
@@ -28,7 +28,7 @@ const readImport = (patches: Patches) => (path: string) => {
   }
 }
 
-/** What the compiler says to these sources (`src/...`) with these settings, in its standard JSON. */
+/** solc's standard JSON output for these sources (`src/...`) and settings. */
 export const solve = (
   names: ReadonlyArray<string>,
   settings: Readonly<Record<string, unknown>>,

@@ -11,14 +11,14 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import type { Running } from "./node.js"
 
-/** The program says itself who holds which key. */
+/** The program itself decides which API key belongs to which account. */
 const tenants = (apiKey: string) =>
   Layer.succeed(Castellan.Tenants.Tenants, {
     authenticate: (given) =>
       Effect.map(Castellan.caller(), ({ principal }) => (Redacted.value(given) === apiKey ? principal : null))
   })
 
-/** The interface below /wallets of an Effect server, over the program's own layer. */
+/** Serves the HTTP interface below /wallets of an Effect server, over the program's own layer. */
 const server = (options: Castellan.Options, apiKey: string) =>
   Layer.unwrap(
     Effect.map(Http.httpApp({ basePath: "/wallets" }), (app) =>

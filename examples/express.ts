@@ -4,8 +4,8 @@ import express from "express"
 import { listen, mount, type Running } from "./node.js"
 
 /**
- * The service below /wallets of an Express app. Before express.json(): the service reads bodies itself. By a middleware
- * of the whole app: app.use("/wallets", ...) would take the path away.
+ * Serves castellan below /wallets of an Express app. It mounts before express.json(), since the service reads bodies
+ * itself, and as a middleware of the whole app, since app.use("/wallets", ...) would strip the path.
  */
 export const start = async (config: Http.Config.Config, port = 8080): Promise<Running> => {
   const service = mount(config, "/wallets")

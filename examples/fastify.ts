@@ -2,7 +2,7 @@ import type * as Http from "castellan/http"
 import Fastify from "fastify"
 import { listen, mount, type Running } from "./node.js"
 
-/** The service below /wallets of a Fastify app, as a plugin: there, and only there, bodies are left to the service. */
+/** Serves castellan below /wallets of a Fastify app. A plugin, so that only its routes leave bodies to the service. */
 export const start = async (config: Http.Config.Config, port = 8080): Promise<Running> => {
   const service = mount(config, "/wallets")
   await service.ready

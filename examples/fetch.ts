@@ -3,8 +3,8 @@ import type * as Http from "castellan/http"
 import { listen, mount, type Running } from "./node.js"
 
 /**
- * A plain fetch server, with nothing but the service. `Deno.serve` and `Bun.serve` take `service.handler` as it is; for
- * Node a listener is made of it.
+ * Serves only castellan. `Deno.serve` and `Bun.serve` take `service.handler` unchanged; Node needs
+ * `service.listener`.
  */
 export const start = async (config: Http.Config.Config, port = 8080): Promise<Running> => {
   const service = mount(config, "")

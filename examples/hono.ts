@@ -4,7 +4,7 @@ import * as Http from "castellan/http"
 import { Hono } from "hono"
 import { listen, type Running } from "./node.js"
 
-/** The service below /wallets of a Hono app. */
+/** Serves castellan below /wallets of a Hono app. */
 export const start = async (config: Http.Config.Config, port = 8080): Promise<Running> => {
   const service = Http.toWebHandler(config, { basePath: "/wallets" })
   await service.ready

@@ -2,18 +2,18 @@ import type { AddressInfo, Server } from "node:net"
 import { getRequestListener } from "@hono/node-server"
 import * as Http from "castellan/http"
 
-/** What every example gives: where it listens, and its end. */
+/** A started example: its URL, and a function that stops it. */
 export interface Running {
   readonly url: string
   readonly close: () => Promise<void>
 }
 
-/** The service for servers of Node: below a path, as a listener for their requests. */
+/** Makes a listener for servers of Node that serves castellan below a path. */
 export const mount = (config: Http.Config.Config, basePath: string) => {
   const addresses = new WeakMap<Request, string>()
   const service = Http.toWebHandler(config, {
     basePath,
-    // Counts callers without a key by address. Leave it out where the host knows no addresses.
+    // The service limits callers without a key per address. Omit this if the host knows no addresses.
     remoteAddress: (request) => addresses.get(request) ?? null
   })
   const listener = getRequestListener((request, { incoming }) => {
@@ -23,7 +23,7 @@ export const mount = (config: Http.Config.Config, basePath: string) => {
   return { ...service, listener }
 }
 
-/** Listens on loopback, and ends in this order: no new connections, the service, what is left of connections. */
+/** Listens on loopback. `close` stops new connections, then the service, then remaining connections. */
 export const listen = async (
   server: Server,
   port: number,

@@ -2,7 +2,7 @@ import { CastellanError, create } from "castellan/promise"
 
 const { RPC = "", FACTORY = "", BEACON = "", TOKEN = "", SUBMITTER = "", DEPLOYER = "" } = process.env
 
-/** Creates a wallet and lets it mint a token, without Effect. The wallet pays: fund its predicted address first. */
+/** Creates a wallet and mints a token from it, without Effect. The wallet pays: fund its predicted address first. */
 export const program = async () => {
   const castellan = await create({
     networks: [{ chainId: 31337, rpc: RPC, factory: FACTORY, beaconAdminAddress: BEACON }],

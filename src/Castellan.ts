@@ -23,40 +23,36 @@ import type { Given, Own, Port, Ports } from "./hosts/Running.js"
 export type { Network } from "./hosts/embedded/NetworkOptions.js"
 export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
 
-/** Everything that the use cases require. */
 export type Services = Ports
 
-/** Where the journal, budgets, registered ABI texts and the audit log are kept. */
+/** Storage of the journal, budgets, registered ABI definitions and the audit log. */
 export type Database = ({ readonly path: string } | { readonly url: string | Redacted.Redacted<string> }) & {
   /** Seals requests and nodes at rest, at least 16 bytes. Keep it as long as the database. */
   readonly sealingKey: string | Redacted.Redacted<string>
 }
 
 export interface Options extends Own {
-  /** The chains, beside 137, 80002, 8453 and 84532, which are supported without a word; or the port itself. */
+  /** Chains, in addition to the presets 137, 80002, 8453 and 84532; or the port itself. */
   readonly networks: ReadonlyArray<NetworkOptions.Network> | Port<Networks>
-  /** The keys that requests may name; or the ports themselves. */
+  /** Keys that requests may name; or the ports themselves. */
   readonly signers: ReadonlyArray<SignerOptions.Signer> | Port<Signers | SystemSigners>
-  /** The operator's own keys, which no request can name. Without a deployer no wallet is created. */
+  /** The operator's keys, which requests cannot name. Creating wallets requires a deployer. */
   readonly systemKeys?: SignerOptions.Options["systemKeys"]
-  /** Providers of keys, by the name that `signers` and `systemKeys` use: HSM, KMS, MPC. */
+  /** Key providers (HSM, KMS, MPC), by the name in `signers` and `systemKeys`. */
   readonly providers?: Readonly<Record<string, Provider>>
-  /** A file of SQLite, or PostgreSQL. Default: SQLite in memory, which forgets with the process. */
+  /** A SQLite file, or PostgreSQL. Default: SQLite in memory, lost with the process. */
   readonly database?: Database
   /**
-   * Whether the host's clock is right though a chain's latest block is over an hour from it. Nothing in a database is deleted for
-   * its age otherwise, and no accepted request expires, while that is so at the start. Default: false.
+   * Confirms the host's clock when a chain's latest block is over an hour away from it. Otherwise, in that case at the
+   * start, no stored data is deleted by age and no accepted request expires. Default: false.
    */
   readonly clockConfirmed?: boolean
-  /** Where the RPC URLs of requests may lead beside public addresses. Default: nowhere. */
+  /** Destinations of requests' RPC URLs in addition to public addresses. Default: none. */
   readonly egress?: { readonly allowLoopback?: boolean; readonly allow?: ReadonlyArray<string> }
   readonly rateLimit?: Port<RateLimit>
 }
 
-/**
- * The layer can not be made. `message` has a line per problem and holds no secret; `problems` are those of the
- * options, each at its path.
- */
+/** The layer cannot be built. `message` has one line per problem, without secrets; `problems` names the options' paths. */
 export class LayerError extends Data.TaggedError("LayerError")<{
   readonly message: string
   readonly problems: ReadonlyArray<{ readonly path: string; readonly message: string }>
@@ -67,13 +63,13 @@ const failed = ({ message }: { readonly message: string }) => new LayerError({ m
 const refused = (problems: LayerError["problems"]) =>
   new LayerError({
     message: [
-      "the options can not be used:",
+      "the options cannot be used:",
       ...problems.map(({ message, path }) => `  ${path}: ${message}`)
     ].join("\n"),
     problems
   })
 
-/** Loads an adapter when it is needed: importing castellan loads no technology. */
+/** Loads an adapter on first use: importing castellan loads no technology. */
 const late = <P, E, R>(load: () => Promise<Layer.Layer<P, E, R>>): Layer.Layer<P, E, R> =>
   Layer.unwrap(Effect.promise(load))
 
@@ -91,7 +87,7 @@ const clientOf = (database: Database | undefined): Port<SqlClient> =>
         )
       )
 
-/** 32 random bytes: what forgets with the process needs no key that outlives it. */
+/** 32 random bytes: data in memory needs no lasting key. */
 const freshKey = (): Redacted.Redacted<string> =>
   Redacted.make(Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("hex"))
 
@@ -102,7 +98,7 @@ const sharedOf = ({ database, journal, signers }: Options): Given["shared"] => {
   return { url: secret(database.url), group: Keccak.hashText(JSON.stringify(names)).slice(2, 18) }
 }
 
-/** The file of SQLite is one program's. */
+/** A SQLite file belongs to one program. */
 const exclusive = ({ database, journal }: Options): Port<never> =>
   database !== undefined && "path" in database && journal === undefined
     ? late(() =>
@@ -123,7 +119,7 @@ const keys = ({ providers = {}, signers, systemKeys = {} }: Options): Port<Signe
     ? signers
     : KeyRing.layer(SignerOptions.registry({ signers, systemKeys, providers }, openKeys))
 
-/** What is in memory began with the process, whatever its clock says. */
+/** Data in memory is as old as the process, whatever its clock says. */
 const clockCheck = (
   { clockConfirmed = false, database }: Options,
   profiles: ClockCheck.Options["profiles"]
@@ -144,7 +140,7 @@ const problemsOf = ({ database }: Options): LayerError["problems"] =>
     ? [{ path: "database.sealingKey", message: `expected at least ${leastSealingKeyBytes} bytes` }]
     : []
 
-/** The networks, and where the balances of submitting EOAs are looked after. */
+/** The networks, and those with monitored balances of submitting EOAs. */
 const networksOf = ({
   networks,
   systemKeys
@@ -164,9 +160,9 @@ const networksOf = ({
       )
 
 /**
- * All use cases in one layer, over defaults of every port: JSON-RPC nodes, private keys of this process, SQLite in
- * memory. Building it takes up what an earlier process left in the database; the work it accepts ends with its scope
- * and goes on when it is built again over the same database.
+ * All use cases in one layer, with default ports: JSON-RPC nodes, private keys in this process, SQLite in memory. Building
+ * it resumes an earlier process's open work in the database. Its own work stops with its scope, and resumes when it is
+ * built again over the same database.
  *
  * @example
  * Castellan.layer({
@@ -218,13 +214,13 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
 }
 
 export interface CallerOptions {
-  /** The tenant on whose behalf the request runs. Default: `default`. */
+  /** Account of the request. Default: `default`. */
   readonly account?: string
-  /** Makes repeats of a writing request one request. `body` tells another request under the same key apart. */
+  /** Makes retries of a write one request. `body` distinguishes other requests with the same key. */
   readonly idempotency?: { readonly key: string; readonly body: string }
 }
 
-/** The caller of one request, under a fresh request id. Two requests never share one. */
+/** The caller of one request, with a fresh request id. Never use one for two requests. */
 export const caller = ({
   account = SignerOptions.defaultAccount,
   idempotency

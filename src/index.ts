@@ -1,12 +1,12 @@
 /**
- * castellan as a library: `layer` and `caller` are the front door; everything else is a namespace named after its file,
- * which the package also has under a path of its own (`castellan/Address`).
+ * castellan as a library. `layer` and `caller` are the entry points; all other exports are namespaces named after their
+ * files, which the package also exports by path (`castellan/Address`).
  *
  * - the use cases: `run(caller, request)`, each with the schemas of its `Request` and `Response`
- * - the ports: the tags that adapters implement, for `layer`'s options
+ * - the ports: tags for adapters, for `layer`'s options
  * - the domain: pure functions over values, no I/O
  *
- * Adapters have paths of their own (`castellan/adapters/Postgres`), so that nobody loads a technology without use.
+ * Adapters have separate paths (`castellan/adapters/Postgres`), so that importing castellan loads no unused technology.
  */
 
 export * as KeyRing from "./application/keys/KeyRing.js"

@@ -157,7 +157,7 @@ describe("Castellan.layer", () => {
     })
   )
 
-  it.effect("fails with the names of keys that can not be used, never with the keys", () =>
+  it.effect("fails with the names of keys that cannot be used, never with the keys", () =>
     Effect.gen(function* () {
       const bad = yield* refusal({ ...none, signers: [{ ...treasury, privateKey: `${privateKey}11` }] })
       expect(bad.message).toContain('signer "treasury" versionId "1"')
@@ -168,7 +168,7 @@ describe("Castellan.layer", () => {
     })
   )
 
-  it.effect("fails when its database can not be opened", () =>
+  it.effect("fails when its database cannot be opened", () =>
     Effect.gen(function* () {
       const { message } = yield* refusal({
         ...none,

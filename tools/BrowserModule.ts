@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import ts from "typescript"
 
-/** A module of TypeScript without imports as browsers run it. */
+/** Compiles a TypeScript module without imports for browsers. */
 export const page = (source: URL): string => {
   const { outputText } = ts.transpileModule(readFileSync(source, "utf8"), {
     compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext }

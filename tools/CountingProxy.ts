@@ -2,15 +2,15 @@ import { createServer, request as httpRequest, type IncomingMessage } from "node
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
-/** One HTTP round trip to the node, and the JSON-RPC methods in it. */
+/** One HTTP round trip to the node, with its JSON-RPC methods. */
 export interface Exchange {
   readonly methods: ReadonlyArray<string>
 }
 
-/** A loopback proxy in front of a node that writes down what goes through. */
+/** A recording loopback proxy in front of a node. */
 export interface CountingProxy {
   readonly url: string
-  /** Everything since the last call. */
+  /** Returns the exchanges since the last call. */
   readonly take: () => ReadonlyArray<Exchange>
 }
 
@@ -66,19 +66,19 @@ export const start = (target: string): Effect.Effect<CountingProxy, never, Scope
     }
   })
 
-/** What a watcher asks for while it waits: shared by all requests, and no cost of one of them. */
+/** Polling methods of a monitor: shared by all requests, and not part of one request's cost. */
 const polling = new Set(["eth_blockNumber", "eth_getBlockByNumber", "eth_getTransactionReceipt"])
 
 export interface Cost {
   readonly roundTrips: number
   readonly calls: number
-  /** Method and how often, in order of first use. */
+  /** Counts by method, in order of first use. */
   readonly methods: ReadonlyMap<string, number>
-  /** Round trips that only asked whether something new has happened. */
+  /** Round trips that only polled. */
   readonly polls: number
 }
 
-/** What the exchanges add up to, polling apart. */
+/** Total of the exchanges, without polling. */
 export const cost = (exchanges: ReadonlyArray<Exchange>): Cost => {
   const paid = exchanges.filter(({ methods }) => methods.some((method) => !polling.has(method)))
   const methods = new Map<string, number>()

@@ -6,8 +6,8 @@ const { peerDependencies }: { readonly peerDependencies: Readonly<Record<string,
 )
 
 /**
- * How the modules of a program are joined into few files, with the parts of packages that they use: a thousand files less to
- * find and to read, and half the memory. Packages in the form of CommonJS, with native parts or opt-in stay where they are.
+ * Bundles a program's modules and the used parts of packages into few files: a thousand fewer files to find and read, and
+ * half the memory. Packages with CommonJS, native or optional parts stay outside.
  */
 export const joined = {
   bundle: true,
@@ -16,7 +16,7 @@ export const joined = {
   target: "node22",
   splitting: true,
   external: [...["hash-wasm", "secp256k1", "swagger-ui-dist", "undici"], ...Object.keys(peerDependencies)],
-  // What packages in the form of CommonJS ask for Node's own modules by.
+  // CommonJS packages load Node's modules with `require`.
   banner: {
     js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'
   },

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("..", import.meta.url))
 const folder = join(root, "node_modules/.cache/castellan")
 const artifacts = join(root, "contracts/artifacts")
 
-/** Changes with the contracts, and with the packages that bring EntryPoints and anvil. */
+/** Changes with the contracts, and with the packages of EntryPoints and anvil. */
 const ingredients = (): string => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   for (const file of readdirSync(artifacts).sort()) hash.update(readFileSync(join(artifacts, file)))
@@ -31,12 +31,12 @@ const withProvider = async <A>(anvil: Anvil, use: (provider: JsonRpcProvider) =>
   }
 }
 
-/** The states of so many blocks, which stay in memory; anvil would write those before to the disk, gigabytes of them. */
+/** Keeps the states of 500 blocks in memory; anvil would write older ones, gigabytes of them, to the disk. */
 const history = ["--prune-history", "500"]
 
 /**
- * An anvil on which `prepare` has run: on a fresh chain the first time, from then on the chain begins with the state
- * that it left. `name` tells apart what is prepared; whoever prepares the same at once does so for himself.
+ * Starts an anvil after `prepare`: the first time on a fresh chain, later from its saved state. `name` identifies the
+ * preparation; concurrent first starts each prepare separately.
  */
 export const startPrepared = async (
   name: string,
@@ -55,7 +55,7 @@ export const startPrepared = async (
         return provider.send("anvil_dumpState", [])
       })
       mkdirSync(folder, { recursive: true })
-      // Whole or not at all: others read it meanwhile.
+      // Atomic: other processes may read the file.
       const draft = `${file}.${randomUUID()}`
       writeFileSync(draft, gunzipSync(Buffer.from(dump.slice(2), "hex")))
       renameSync(draft, file)
@@ -64,10 +64,10 @@ export const startPrepared = async (
     }
   }
   const anvil = await startAnvil({ ...options, chainId, args: [...history, ...own, "--load-state", file] })
-  // The chain's time is that of its latest block, which may be of yesterday.
+  // The saved chain's time is its latest block's, possibly yesterday's.
   await withProvider(anvil, (provider) => provider.send("evm_mine", []))
   return anvil
 }
 
-/** The chain of a development stack, prepared. */
+/** The prepared chain of a development stack. */
 export const startNode: StartNode = (options, prepare) => startPrepared("dev", options, prepare)

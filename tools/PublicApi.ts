@@ -5,19 +5,18 @@ import ts from "typescript"
 
 const root = fileURLToPath(new URL("../", import.meta.url))
 
-/** A path under which the package is imported. */
+/** An import path of the package. */
 export interface Entry {
   /** `castellan/Address` */
   readonly path: string
   /** Its source: `src/domain/primitives/Address.ts` */
   readonly source: string
-  /** Names that are values, functions or namespaces, and perhaps types as well. */
+  /** Names of values, functions or namespaces, possibly also types. */
   readonly values: ReadonlyArray<string>
-  /** Names that are types only. */
   readonly types: ReadonlyArray<string>
 }
 
-/** What package.json exports: the module's source by the path under which it is imported. */
+/** Exports of package.json: source file by import path. */
 export const sources = (): ReadonlyMap<string, string> => {
   const manifest: { readonly name: string; readonly exports: Readonly<Record<string, string>> } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8")
@@ -31,7 +30,7 @@ export const sources = (): ReadonlyMap<string, string> => {
   )
 }
 
-/** Only the package's own files are looked at: what they export does not depend on others. */
+/** Resolves only the package's own files: their exports do not depend on others. */
 const host = (options: ts.CompilerOptions): ts.CompilerHost => ({
   ...ts.createCompilerHost(options),
   resolveModuleNameLiterals: (literals, containing) =>
@@ -45,7 +44,7 @@ const host = (options: ts.CompilerOptions): ts.CompilerHost => ({
     }))
 })
 
-/** Every entry with the names that it exports, in alphabetical order. */
+/** Every entry with its exported names, sorted. */
 export const entries = (): ReadonlyArray<Entry> => {
   const files = sources()
   const options: ts.CompilerOptions = {
@@ -65,7 +64,7 @@ export const entries = (): ReadonlyArray<Entry> => {
   return [...files].map(([path, source]) => {
     const file = program.getSourceFile(join(root, source))
     const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
-    if (module === undefined) throw new Error(`${source} is exported and is no module`)
+    if (module === undefined) throw new Error(`${source} is exported but is not a module`)
     const symbols = checker.getExportsOfModule(module)
     const named = (isValue: boolean) =>
       symbols
@@ -79,12 +78,11 @@ export const entries = (): ReadonlyArray<Entry> => {
 const line = (kind: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.length === 0 ? [] : [`- ${kind}: ${names.map((name) => `\`${name}\``).join(", ")}`]
 
-/** The page of the documentation. */
 export const page = (all: ReadonlyArray<Entry>): string =>
   [
     "# Public API",
     "",
-    "Every path under which the package can be imported, and the names there (generated: `npm run docs`). What is not listed is internal and can not be imported. A name that goes, or means something else, is a breaking change and stands in the changelog.",
+    "Every path under which the package can be imported, and the names there (generated: `npm run docs`). What is not listed is internal and cannot be imported. A name that goes, or means something else, is a breaking change and stands in the changelog.",
     "",
     ...all.flatMap(({ path, types, values }) => [
       `## ${path}`,

@@ -2,11 +2,11 @@ import { spawn } from "node:child_process"
 import * as NpmShell from "../src/hosts/node/NpmShell.js"
 import * as Bundle from "../test/support/process/Bundle.js"
 
-/** `npm run dev`: `castellan dev` of the present sources, which are bundled once; node reads and runs that in half the time. */
+/** `npm run dev`: runs `castellan dev` from the current sources, bundled once, which halves the start of node. */
 
 const castellan = await Bundle.of("src/hosts/cli/castellan.ts")
 const child = spawn(process.execPath, [castellan, "dev", ...process.argv.slice(2)], { stdio: "inherit" })
-// A terminal sends its signals to both; this process ends when the other one has.
+// A terminal signals both processes; this one ends after the other.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   process.on(signal, () => {
     if (!process.stdin.isTTY) child.kill(signal)

@@ -14,7 +14,7 @@ import * as Reference from "./reference/Reference.js"
 const root = new URL("../", import.meta.url)
 
 /**
- * The exchanges of `docs/examples/<endpoint>.json` by the endpoint's name. Live tests write and check them
+ * Exchanges in `docs/examples/<endpoint>.json`, by endpoint name. Live tests write and check them
  * (`test/support/http/Examples.ts`); the reference shows them.
  */
 export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
@@ -26,10 +26,10 @@ export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
   )
 }
 
-/** Once: the compiler reads the whole source for it. */
+/** Cached: the compiler reads the whole source for it. */
 let publicApi: string | undefined
 
-/** What `--help` prints of every group and command. */
+/** `--help` of every group and command. */
 const manual = await Effect.runPromise(
   Effect.gen(function* () {
     const found = []
@@ -39,7 +39,7 @@ const manual = await Effect.runPromise(
   })
 )
 
-/** The manual of the command line, group by group. */
+/** The command line's manual, group by group. */
 const commandLine = (): string =>
   [
     "# Command line",
@@ -51,7 +51,7 @@ const commandLine = (): string =>
     ])
   ].join("\n\n")
 
-/** The generated pages of the documentation, by their path in the repository. */
+/** The generated pages, by path in the repository. */
 export const pages = (): Readonly<Record<string, string>> => {
   const source = Reference.fromDocument(OpenApiDocument.document, exchanges())
   publicApi ??= PublicApi.page(PublicApi.entries())
@@ -65,7 +65,7 @@ export const pages = (): Readonly<Record<string, string>> => {
   }
 }
 
-/** The pages whose file differs from what the contract and the catalogue say now. */
+/** Pages whose files differ from the contract and the catalogue. */
 export const stale = (): ReadonlyArray<string> =>
   Object.entries(pages()).flatMap(([path, text]) => (read(path) === text ? [] : [path]))
 
@@ -77,7 +77,6 @@ const read = (path: string): string | null => {
   }
 }
 
-/** `npm run docs` writes the pages. */
 if (process.argv[1] === fileURLToPath(import.meta.url))
   for (const [path, text] of Object.entries(pages())) {
     const file = fileURLToPath(new URL(path, root))

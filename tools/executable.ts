@@ -5,15 +5,15 @@ import { build, type Plugin } from "esbuild"
 import { joined } from "./Joined.js"
 
 /**
- * Joins the modules of the executables, the service's process and the command line, into `dist/executable`, beside the
- * modules that programs import. `dist/hosts` keeps the entries, which check Node's version before they load the rest.
- * docs/dependencies.md says what it saves.
+ * Bundles the executables, the service's process and the command line, into `dist/executable`, next to the modules that
+ * programs import. `dist/hosts` keeps the entry points, which check Node's version before they load anything else.
+ * docs/dependencies.md states the savings.
  */
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const dist = join(root, "dist")
 
-/** A module that looks for files beside itself still finds them. */
+/** Lets modules find files relative to their original place. */
 const places: Plugin = {
   name: "places",
   setup: ({ onLoad }) => {
@@ -33,14 +33,14 @@ const { metafile } = await build({
   outdir: dist,
   allowOverwrite: true,
   chunkNames: "executable/[name]-[hash]",
-  // Names stay, for traces of errors.
+  // Keeps names, for stack traces.
   minifyWhitespace: true,
   lineLimit: 160,
   plugins: [places],
   metafile: true
 })
 
-/** The packages of which there are parts in these files, by their places below node_modules. */
+/** Packages with code in these files, by path below node_modules. */
 const packages = new Set(
   Object.values(metafile.outputs).flatMap(({ inputs }) =>
     Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => {
@@ -50,7 +50,7 @@ const packages = new Set(
   )
 )
 
-/** Name, version and licence of a package, and what its licence wants to be passed on with it. */
+/** A package's name, version, licence and required notices. */
 const notice = (place: string): string => {
   const at = join(root, "node_modules", place)
   const { license, name, version } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"))
@@ -63,8 +63,7 @@ const notice = (place: string): string => {
 
 writeFileSync(
   join(dist, "executable/LICENSES.txt"),
-  `${[
-    "Packages of which there are parts in the files of this folder.",
-    ...[...packages].sort().map(notice)
-  ].join(`\n\n${"-".repeat(80)}\n\n`)}\n`
+  `${["Packages with code in the files of this folder.", ...[...packages].sort().map(notice)].join(
+    `\n\n${"-".repeat(80)}\n\n`
+  )}\n`
 )

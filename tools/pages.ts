@@ -3,7 +3,7 @@ import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** Puts what the service sends to browsers into what is built: its own pages, and files of Swagger UI with their licences. */
+/** Copies the service's browser files into the build: its pages, and Swagger UI's files with their licences. */
 const source = fileURLToPath(new URL("../src/hosts/", import.meta.url))
 const built = fileURLToPath(new URL("../dist/hosts/", import.meta.url))
 for (const folder of ["http/docs", "http/playground", "admin/console"])

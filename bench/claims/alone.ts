@@ -7,7 +7,7 @@ import { alternate, figure, median, ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** One `/execute` with one op at a time: nothing else happens. */
+/** One `/execute` with one op at a time, on an idle service. */
 
 interface Sample {
   readonly p50: number

@@ -6,7 +6,7 @@ import { alternate, figure, median, ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** One request of 40 ops, and one that creates 40 wallets, against viem alone with 40 ops in a transaction. */
+/** One request of 40 ops, and one request for 40 wallets, against viem with 40 ops in a transaction. */
 
 const size = 40
 

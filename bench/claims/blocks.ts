@@ -6,9 +6,9 @@ import { figure, quantile } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** Many requests at once through one signer, on a chain with a block a second. Each lands, once. */
+/** Many concurrent requests through one signer, on a chain with a block a second. Each lands once. */
 
-/** The operator's default bound of a transaction's gas. */
+/** The default limit of a transaction's gas. */
 const mostGas = 16_777_216
 
 export const claim: Claim = {
@@ -52,7 +52,7 @@ export const claim: Claim = {
       (one, other) => one - other
     )
     const blocks = await Promise.all(numbers.map((number) => world.provider.getBlock(number)))
-    // A block that ends in the second of the acceptance may have been before it.
+    // A block with a timestamp in the second of the acceptance may precede it.
     const last = Math.floor(Math.max(...accepted) / 1_000)
     const after = blocks.filter((block) => (block?.timestamp ?? 0) > last).length
     const limits = await Promise.all(hashes.map((hash) => world.provider.getTransaction(hash)))

@@ -8,15 +8,15 @@ import { alternate, figure, median, quantile, ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** 40 callers in a closed loop, an ERC-20 transfer a request, 40 wallets, one signer, a block with each transaction. */
+/** 40 callers in a closed loop, an ERC-20 transfer per request, 40 wallets, one signer, a block per transaction. */
 
 const callers = 40
 
 interface Sample {
   readonly perSecond: number
-  /** CPU of the service for each op, milliseconds; of `raw`, of the client that signs. */
+  /** CPU of the service per op, in ms; for `raw`, of the signing client. */
   readonly cpuMillis: number
-  /** Of castellan: ops in a transaction, on the average. */
+  /** Average ops per transaction, for castellan. */
   readonly perTransaction: number | null
   readonly p50: number
   readonly p95: number
@@ -64,7 +64,7 @@ export const claim: Claim = {
       return sampleOf(load.done, load.seconds, used, load.latencies, transactions)
     }
     const most = context.size(Number.MAX_SAFE_INTEGER, 40)
-    // The first ops are slower everywhere: what is compiled later counts.
+    // Warms the JIT up: the first ops are slower for every contender.
     if (!context.quick) await own(20_000, 1_500)()
     if (!context.peers) {
       const castellans = [await own(context.size(8_000, 20_000), most)()]
@@ -158,5 +158,5 @@ const rowsOf = (
 const notes = [
   "Every op is checked on the chain: the recipient holds as many tokens as requests were answered with success.",
   "All callers are those of one account, whose own limits do not bind: ops of an account share transactions. castellan is measured after 1,500 ops: while functions are still compiled, an op costs half as much again.",
-  "The service is a process of its own with SQLite on disk, API keys, rate limits and a log line a request. alto runs with its defaults and without the rules of ERC-7562, which anvil can not trace; it is stopped while others are measured. viem alone signs ops with fixed gas, keeps nonces itself, simulates nothing and stores nothing."
+  "The service is a process of its own with SQLite on disk, API keys, rate limits and a log line a request. alto runs with its defaults and without the rules of ERC-7562, which anvil cannot trace; it is stopped while others are measured. viem alone signs ops with fixed gas, keeps nonces itself, simulates nothing and stores nothing."
 ]

@@ -5,7 +5,7 @@ import * as Requests from "../harness/Requests.js"
 import { alternate, figure, median, ratio } from "../harness/Stats.js"
 import * as World from "../harness/World.js"
 
-/** An endpoint that does next to nothing: what HTTP, key, limits, schema, figures and log line cost. */
+/** An almost empty endpoint: the cost of HTTP, key, limits, schema, metrics and log line. */
 
 const accounts = 400
 const kind: Requests.Kind = { statuses: [200], body: '{"chainId":31337}', key: null }
@@ -19,7 +19,7 @@ export const claim: Claim = {
     const castellan = await Castellan.start(context, world, { accounts, profile: "endpoint" })
     const millis = context.size(4_000, 500)
     const own = () => Requests.measure(castellan, millis, kind)
-    // What is compiled later counts, and that takes thousands of requests.
+    // Warms the JIT up, which takes thousands of requests.
     await Requests.measure(castellan, context.size(40_000, 300), kind, 15_000)
     if (!context.peers) {
       const samples = { castellan: [await own()], fastify: [] }

@@ -29,22 +29,22 @@ import * as Peers from "../harness/Peers.js"
 import * as Rates from "../harness/Rates.js"
 import { figure, ratio } from "../harness/Stats.js"
 
-/** Functions of the domain, one process, against viem, ox and ethers. */
+/** Domain functions in one process, against viem, ox and ethers. */
 
 const transfer = "function transfer(address to, uint256 value) returns (bool)"
 const transferred = "event Transfer(address indexed from, address indexed to, uint256 value)"
 
 interface Task {
   readonly what: string
-  /** Of viem and ox; null: they have none. */
+  /** Task of viem and ox; null: they have none. */
   readonly peer: string
   readonly inputs: unknown
-  /** What each call gets, in turn. */
+  /** Input of each call, in turn. */
   readonly each?: ReadonlyArray<unknown>
   readonly castellan: Contender
   readonly ethers: Contender
   readonly demanded: boolean
-  /** Results in the form that all agree in. */
+  /** Converts results to a common form. */
   readonly same?: (result: unknown) => unknown
 }
 
@@ -65,7 +65,7 @@ const op = {
   signature: `0x${"cd".repeat(65)}`
 }
 
-/** By ethers' coder, as a backend without an ERC-4337 library writes it. */
+/** Uses ethers' ABI coder, as a backend without an ERC-4337 library would. */
 const ethersOpHash = (version: EntryPoint.Version, entryPoint: string): Contender => {
   const coder = AbiCoder.defaultAbiCoder()
   const empty = keccak256("0x")

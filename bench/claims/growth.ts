@@ -10,15 +10,15 @@ import { figure, median, ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** How costs grow with what there is: elements of a request, requests in the journal, lanes, accounts. */
+/** Growth of costs with the elements of a request, requests in the journal, lanes and accounts. */
 
 interface Point {
   readonly size: number
-  /** CPU of the service for what is measured, milliseconds. */
+  /** CPU of the service for the measured work, in ms. */
   readonly cpuMillis: number
 }
 
-/** CPU of the service, the median of the rounds, each of so many repetitions. */
+/** Median CPU of the service per call of `work`, in ms. */
 const cpuOf = async (
   castellan: Castellan.Castellan,
   rounds: number,

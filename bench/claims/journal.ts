@@ -7,16 +7,16 @@ import { figure } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** What an op costs the journal, alone and at 40 callers: statements, fsyncs, bytes. */
+/** Cost of an op in the journal, with one caller and with 40: statements, fsyncs, bytes. */
 
 const callers = 40
 
 interface Sample {
   readonly ops: number
   readonly statements: Disk.Statements
-  /** By which the database has grown, bytes an op. */
+  /** Growth of the database, in bytes per op. */
   readonly kept: number
-  /** Null: there is no strace. */
+  /** Null without strace. */
   readonly disk: Disk.Writes | null
 }
 

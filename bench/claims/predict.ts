@@ -14,7 +14,7 @@ import { alternate, figure, median, ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** Predictions over HTTP, 256 a request, against loops in process over the same derivation from the salt. */
+/** Predictions over HTTP, 256 per request, against in-process loops over the same derivation from the salt. */
 
 const size = 256
 

@@ -5,19 +5,19 @@ import * as Requests from "../harness/Requests.js"
 import { alternate, figure, median, ratio } from "../harness/Stats.js"
 import * as World from "../harness/World.js"
 
-/** What a request costs that is refused: the cheaper, the less one caller can take from all others. */
+/** Cost of a refused request: the cheaper, the less one caller can take from the others. */
 
 const plain = '{"chainId":31337}'
 const bodyLimit = 65_536
-/** Of an account over its limit some are answered when a minute begins. */
+/** An account over its limit is served again when a minute begins. */
 const limited: Requests.Kind = { statuses: [429], body: plain, key: null, others: 60 }
 
-/** Against castellan and fastify alike. */
+/** For castellan and fastify alike. */
 const kinds: Readonly<Record<string, Requests.Kind>> = {
   "401, an unknown key": { statuses: [401], body: plain, key: `cst_${"0".repeat(43)}` },
   "400, a body against the schema": { statuses: [400], body: '{"chainId":{"not":"an id"}}', key: null },
   "413 (400 here), a body of 70 kB": {
-    // The interface has no 413: a body that is too long is 400 `body_too_large`.
+    // castellan has no 413: a body that is too long gets 400 `body_too_large`.
     statuses: [400, 413],
     body: JSON.stringify({ chainId: "1".repeat(70_000) }),
     key: null
@@ -33,7 +33,7 @@ export const claim: Claim = {
     const limits = { concurrentRequests: 2_048, bodyBytes: bodyLimit, anonymousPerMinute: 1_000_000 }
     const config = { limits }
     const open = await Castellan.start(context, world, { accounts: 400, config, profile: "refusals" })
-    // The tier with the lowest limits, used up at once.
+    // The tier with the lowest limits, exhausted immediately.
     const shut = await Castellan.start(context, world, { accounts: 1, tier: "free", config })
     const peer = context.peers
       ? {

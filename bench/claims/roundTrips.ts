@@ -6,7 +6,7 @@ import { ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** What an op asks of the node: HTTP round trips and JSON-RPC calls, up to the first receipt. */
+/** Cost of an op in the node: HTTP round trips and JSON-RPC calls, up to the first receipt. */
 
 interface Cost {
   readonly roundTrips: number
@@ -16,7 +16,7 @@ interface Cost {
 
 const receipt = "eth_getTransactionReceipt"
 
-/** Up to the first answer with the receipt: how often it has to be asked for depends on the chain. */
+/** Counts up to the first response with the receipt: the number of polls depends on the chain. */
 const costOf = (exchanges: ReadonlyArray<CountingProxy.Exchange>): Cost => {
   const sent = exchanges.findIndex(({ methods }) => methods.includes("eth_sendRawTransaction"))
   const firstReceipt = exchanges.findIndex(({ methods }, n) => n > sent && methods.includes(receipt))
@@ -30,7 +30,7 @@ const costOf = (exchanges: ReadonlyArray<CountingProxy.Exchange>): Cost => {
   }
 }
 
-/** The run with the fewest round trips: a poll in the background may fall into any. */
+/** The run with the fewest round trips: background polls may fall into any run. */
 const least = (costs: ReadonlyArray<Cost>): Cost =>
   [...costs].sort((one, other) => one.roundTrips - other.roundTrips || one.calls - other.calls)[0] ?? {
     roundTrips: 0,
@@ -71,7 +71,7 @@ export const claim: Claim = {
       sent += ops
       return costOf(proxy.take())
     }
-    // What its node has told one account is not known to the others: these have created none of the wallets.
+    // Accounts share no node state: these have created none of the wallets.
     const firsts: Array<Cost> = []
     for (const account of [7, 8, 9]) firsts.push(await cost(1, account))
     await cost(10)

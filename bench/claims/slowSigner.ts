@@ -9,7 +9,7 @@ import { signerKey } from "../harness/Castellan.js"
 import { type Claim, ensure } from "../harness/Claim.js"
 import { figure, median } from "../harness/Stats.js"
 
-/** 50 digests signed by a key that takes 150 ms for each call, as one in a KMS does. */
+/** 50 digests signed by a key with 150 ms per call, like a KMS. */
 
 const latencyMillis = 150
 const size = 50

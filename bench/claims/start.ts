@@ -13,11 +13,11 @@ import { figure, median, ratio } from "../harness/Stats.js"
 import * as Wallets from "../harness/Wallets.js"
 import * as World from "../harness/World.js"
 
-/** From the start of a process until it is ready, and the memory that it takes. */
+/** Time from a process's start until it is ready, and its memory. */
 
 const callers = 40
 
-/** Longest that the ops may take: what is reached by then is said. */
+/** Time limit of the ops; the ops reached by then are reported. */
 const opsMillis = 400_000
 
 const dev = async (context: Context): Promise<number> => {
@@ -29,7 +29,7 @@ const dev = async (context: Context): Promise<number> => {
   const file = /^node --import tsx (\S+)$/.exec(scripts.dev ?? "")?.[1] ?? ""
   ensure(file !== "", `npm run dev is ${scripts.dev}, not a program of tsx`)
   const began = performance.now()
-  // As `npm run dev` has it, in a folder of its own: it writes down there where it listens.
+  // Like `npm run dev`, in a separate folder, where it writes its address.
   const child = spawn(
     join(root, "node_modules/.bin/tsx"),
     [join(root, file), "--port", "0", "--rpc-port", "0"],

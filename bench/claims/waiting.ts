@@ -18,11 +18,11 @@ import * as Client from "../harness/Client.js"
 import type { Context } from "../harness/Context.js"
 import { figure, median, ratio } from "../harness/Stats.js"
 
-/** What a write of the journal takes while many callers wait for transactions that are not mined, and while nobody does. */
+/** Duration of a journal write while many callers wait for unmined transactions, and without callers. */
 
 const walletCount = 64
 
-/** The service in this process, where its journal can be reached. */
+/** Starts the service in this process, to reach its journal. */
 const start = async (context: Context, world: World.World) => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-bench-"))
   context.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -96,7 +96,7 @@ const createWallets = async (world: World.World, { ok }: Started) => {
   }
 }
 
-/** A lease and its release, one after the other: milliseconds of a write, the middle of many. */
+/** Median of alternating lease and release writes, in ms. */
 const writeMillis = async ({ journal }: Started, pairs: number): Promise<number> => {
   const times: Array<number> = []
   for (let n = 0; n < pairs; n += 1) {

@@ -1,7 +1,7 @@
 import type { EntryPointVersion } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import type { Op } from "../../test/support/suite/Ops.js"
 
-/** One kind of smart account, deployed on a chain and ready to be measured. */
+/** A kind of smart account, deployed on a chain. */
 export interface Account {
   readonly name: string
   /** npm package and version of its sources. */
@@ -9,7 +9,7 @@ export interface Account {
   /** Compiler and settings of its code. */
   readonly build: string
   readonly version: EntryPointVersion
-  /** The signed operation that creates the account of this number, which has no money yet. */
+  /** The signed op that creates the account with this number, which has no money yet. */
   readonly creation: (number: number) => Promise<Op>
   /** Calldata of the account for one call. */
   readonly execute: (target: string, data: string, value: bigint) => string

@@ -10,7 +10,7 @@ import { type Compiled, compilePeer, packageVersion, peersFolder } from "./compi
 const require = createRequire(import.meta.url)
 const fromPeers = createRequire(`${peersFolder}/package.json`)
 
-/** solc of the published artifact, by the last bytes of its metadata; the package does not say its optimizer's runs. */
+/** solc of the published artifact, by the end of its metadata; the package does not state its optimizer's runs. */
 const published: Readonly<Record<EntryPointVersion, string>> = {
   "v0.6": "as published, solc 0.8.17",
   "v0.7": "as published, solc 0.8.23",

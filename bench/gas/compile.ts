@@ -21,10 +21,10 @@ interface Output {
 
 const require = createRequire(import.meta.url)
 
-/** The folder into which the sources of other accounts are installed. */
+/** Folder with the installed sources of other accounts. */
 export const peersFolder = join(dirname(fileURLToPath(import.meta.url)), "..", "peers", "gas")
 
-/** The settings of `contracts/compile.ts`: every account is compiled as this suite is. */
+/** The settings of `contracts/compile.ts`: every account is compiled like this suite. */
 const settings = {
   evmVersion: "cancun",
   viaIR: true,
@@ -35,10 +35,9 @@ const settings = {
 
 const solc = require("solc")
 
-/** Compiler and settings, as the table says them. */
+/** Compiler and settings, for the table. */
 export const compilerSettings = `solc ${String(solc.version()).replace(/\+.*$/, "")}, IR pipeline, optimizer with ${settings.optimizer.runs.toLocaleString("en-US")} runs, EVM version ${settings.evmVersion}`
 
-/** The `version` in a package's package.json. */
 export const packageVersion = (file: string): string => JSON.parse(readFileSync(file, "utf8")).version
 
 const parse = (source: string, resolve: (path: string) => string): Output =>
@@ -61,7 +60,7 @@ const parse = (source: string, resolve: (path: string) => string): Output =>
     )
   )
 
-/** Compiles one file of a package and returns the contract of this name. `resolve` finds the file of an import path. */
+/** Compiles one file of a package and returns the named contract. `resolve` finds the file of an import path. */
 export const compilePeer = (source: string, name: string, resolve: (path: string) => string): Compiled => {
   const output = parse(source, resolve)
   const failures = (output.errors ?? []).filter((error) => error.severity === "error")

@@ -24,7 +24,7 @@ const fundedCreation = async (chain: Chain, account: Account, number: number): P
   return op
 }
 
-/** A deposit at the EntryPoint, and tokens. */
+/** Deposits at the EntryPoint and mints tokens. */
 const endow = async (chain: Chain, account: Account, address: string): Promise<void> => {
   const from = chain.stranger
   await chain
@@ -40,8 +40,8 @@ const endow = async (chain: Chain, account: Account, address: string): Promise<v
 const range = (count: number) => Array.from({ length: count }, (_, i) => i)
 
 /**
- * Measures one account. The same EOA submits and is the beneficiary, which is not empty. Operations are of an account
- * with a deposit, on a used nonce key, to a recipient that holds the token already.
+ * Measures one account. The same EOA submits and is the beneficiary, with a balance. Ops come from an account with a
+ * deposit, on a used nonce key, to a recipient that already holds the token.
  */
 export const measure = async (chain: Chain, account: Account): Promise<Measured> => {
   const first = await fundedCreation(chain, account, 0)

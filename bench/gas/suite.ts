@@ -4,7 +4,7 @@ import { configOf, ecdsa, newPasskey, passkeyProof } from "../../test/support/su
 import { creationOp, execute, signOp } from "../../test/support/suite/Ops.js"
 import type { Account } from "./Account.js"
 
-/** This suite's wallets: of an ECDSA owner, and of a passkey. Operations are bound to bundler and time, as the service does. */
+/** This suite's wallets, with an ECDSA owner and with a passkey. Ops are bound to bundler and time, as by the service. */
 export const suiteAccounts = async (
   chain: Chain,
   version: EntryPointVersion

@@ -2,8 +2,6 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import type { Context } from "./Context.js"
 
-/**
- * A module of castellan as it ships: what runs the bench from its sources adds to every function, which would count.
- */
+/** Loads a module of castellan as shipped: the runner of the bench's sources would slow every function down. */
 export const load = async <Module>({ build }: Context, path: string): Promise<Module> =>
   import(pathToFileURL(join(build.folder, path)).href) as Promise<Module>

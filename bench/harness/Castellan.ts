@@ -14,7 +14,7 @@ import type { Context } from "./Context.js"
 import * as Processes from "./Processes.js"
 import type { World } from "./World.js"
 
-/** The service in a process of its own, as an operator runs it, with SQLite, limits and logs. */
+/** The service in a separate process, as an operator runs it, with SQLite, limits and logs. */
 export interface Castellan {
   readonly pid: number
   readonly url: string
@@ -22,39 +22,39 @@ export interface Castellan {
   readonly database: string
   /** API keys of its accounts, one each. */
   readonly keys: ReadonlyArray<string>
-  /** From the start of the process until it was ready, milliseconds. */
+  /** Milliseconds from the start of the process until it was ready. */
   readonly readyMillis: number
   readonly settings: Readonly<Record<string, unknown>>
   readonly client: Client.Client
-  /** POST of a JSON value with the key of this place; keys are used in turn. */
+  /** Sends a JSON POST with the key at this index; by default keys take turns. */
   readonly post: (path: string, body: unknown, key?: number) => Promise<Client.Answer>
-  /** The body of an answer that must be 200. */
+  /** Like `post`, and returns the body of a 200. */
   readonly ok: <Body>(path: string, body: unknown, key?: number) => Promise<Body>
-  /** Ends it by SIGTERM and waits: a CPU profile is written then. */
+  /** Ends the process by SIGTERM and waits, while it writes its CPU profile. */
   readonly stop: () => Promise<void>
 }
 
 export interface Options {
-  /** Accounts of the tier with the highest limits, which are 1,000 requests a minute unless they have their own. */
+  /** Number of accounts in the highest tier, with 1,000 requests a minute unless `limits` overrides them. */
   readonly accounts: number
-  /** Limits of each account in the place of its tier's. */
+  /** Limits of each account instead of its tier's. */
   readonly limits?: { readonly requestsPerMinute: number; readonly requestsPerHour: number }
   readonly tier?: string
   readonly signers?: number
-  /** In the place of the chain's own URL. */
+  /** Node URL instead of the chain's. */
   readonly nodeUrl?: string
   readonly network?: Readonly<Record<string, unknown>>
   readonly config?: Readonly<Record<string, unknown>>
-  /** Name of the CPU profile, where profiles are taken. */
+  /** Name of the CPU profile, if taken. */
   readonly profile?: string
   /** Options of Node. */
   readonly nodeArgs?: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
-  /** Starts on this folder, with the configuration and the database that are there. */
+  /** Restarts on this service's folder, with its configuration and database. */
   readonly again?: Castellan
 }
 
-/** Limits that bind nobody. */
+/** Limits that never bind. */
 export const unbound = { requestsPerMinute: 1_000_000, requestsPerHour: 60_000_000 }
 
 const pepper = "of a bench that ends soon"
@@ -106,7 +106,7 @@ const configFile = (world: World, options: Options, hashes: ReadonlyArray<string
   }
 }
 
-/** The private key of the signer of this place. */
+/** Private key of the signer with this index. */
 export const signerKey = (place: number): string => `0x${(0xca57e11a + place).toString(16).padStart(64, "0")}`
 
 const issue = (count: number) =>
@@ -139,7 +139,7 @@ export const start = async (context: Context, world: World, options: Options): P
   if (again === undefined) context.defer(() => rmSync(folder, { recursive: true, force: true }))
   for (let place = 0; place < (options.signers ?? 1); place++)
     await world.fund([new Wallet(signerKey(place)).address])
-  // On a file, as a supervisor's log would be: nobody has to read it in the meantime.
+  // Logs to a file, as under a supervisor, so that no reader slows it down.
   const log = join(folder, `log-${performance.now()}.jsonl`)
   const output = openSync(log, "w")
   const { CASTELLAN_CONFIG, NODE_ENV, NODE_OPTIONS, ...env } = process.env

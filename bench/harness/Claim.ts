@@ -1,38 +1,36 @@
 import type { Context } from "./Context.js"
 
-/** One line of a claim's table. Figures are texts with their units. */
+/** A row of a claim's table. Figures are formatted with units. */
 export interface Row {
   readonly what: string
   readonly castellan: string
-  /** Who it is measured against, and what that came to. */
+  /** The contender and its figure. */
   readonly against: string
-  /** castellan's figure in relation to the other one. */
+  /** castellan's figure relative to the contender's. */
   readonly ratio: string
   readonly demand: string
-  /** Null: no demand. */
+  /** Null without a demand. */
   readonly met: boolean | null
 }
 
 export interface Result {
   readonly rows: ReadonlyArray<Row>
-  /** Sentences below the table: what was run, and how it was counted. */
+  /** Sentences below the table about the run and its counting. */
   readonly notes: ReadonlyArray<string>
   /** All samples, for the file of raw results. */
   readonly raw: unknown
 }
 
-/**
- * One claim of docs/performance.md. `run` fails when a result is wrong, never because a figure is missed.
- */
+/** A claim of docs/performance.md. `run` fails on a wrong result, never on a missed figure. */
 export interface Claim {
   readonly name: string
   readonly title: string
-  /** Longest that a full run may take. */
+  /** Time limit of a full run. */
   readonly boundSeconds: number
   readonly run: (context: Context) => Promise<Result>
 }
 
-/** Fails the claim: a result is not what it must be. */
+/** Fails the claim on a wrong result. */
 export const ensure: (holds: boolean, otherwise: string) => asserts holds = (holds, otherwise) => {
   if (!holds) throw new Error(`wrong result: ${otherwise}`)
 }

@@ -5,7 +5,7 @@ export interface Answer {
   readonly text: string
 }
 
-/** A client of one server over kept-alive connections, as light as node:http is. */
+/** A lightweight client of one server, over node:http with kept-alive connections. */
 export interface Client {
   readonly send: (
     method: "GET" | "POST",
@@ -50,11 +50,11 @@ export const make = (url: string, connections = Number.POSITIVE_INFINITY): Clien
 export interface Load {
   readonly done: number
   readonly seconds: number
-  /** Milliseconds of each. */
+  /** Milliseconds of each request. */
   readonly latencies: ReadonlyArray<number>
 }
 
-/** So many callers, each with one request at a time, until the time is over or `most` are begun. */
+/** Runs callers with one request at a time each, until the time is over or `most` requests have begun. */
 export const closedLoop = async (
   options: { readonly callers: number; readonly millis: number; readonly most?: number },
   one: (caller: number, nth: number) => Promise<void>

@@ -2,25 +2,25 @@ import { join } from "node:path"
 import * as Bundle from "../../test/support/process/Bundle.js"
 import * as Modules from "./Modules.js"
 
-/** What a claim runs in. */
+/** Environment of a claim. */
 export interface Context {
-  /** For correctness only: the least load, one round, nothing is written. */
+  /** Checks correctness only: least load, one round, writes nothing. */
   readonly quick: boolean
-  /** Whether the packages of bench/peers/service are there to be measured against. */
+  /** Whether the packages of bench/peers/service are installed. */
   readonly peers: boolean
-  /** Folder for CPU profiles of the service; null: none are taken. */
+  /** Folder for CPU profiles of the service; null: none. */
   readonly profiles: string | null
   /** Rounds in which the contenders alternate. */
   readonly rounds: number
-  /** The modules of the service as plain JavaScript. */
+  /** The service's modules as plain JavaScript. */
   readonly build: Modules.Modules & {
-    /** The service's process, in a few files as it ships. */
+    /** The service's process, bundled as shipped. */
     readonly main: string
   }
-  /** The full figure, or the one of a quick run. */
+  /** Chooses the figure of a full or a quick run. */
   readonly size: (full: number, quick: number) => number
   readonly say: (line: string) => void
-  /** Runs when the claim is over, the last one first. */
+  /** Registers a cleanup at the end of the claim, in reverse order. */
   readonly defer: (release: () => Promise<void> | void) => void
 }
 
@@ -35,10 +35,10 @@ export interface Session {
   readonly close: () => void
 }
 
-/** The build is made once for all claims. */
+/** Builds once for all claims. */
 export const open = async (options: Options): Promise<Session> => {
   const modules = Modules.make()
-  // A profile tells packages and files apart, which are one in the bundle.
+  // A profile distinguishes packages and files, which the bundle merges.
   const main =
     options.profiles === null
       ? await Bundle.of("src/hosts/node/main.ts")

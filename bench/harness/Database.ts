@@ -1,8 +1,8 @@
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 
-/** Looks into the database of a running service, or fills that of a stopped one. */
+/** Reads the database of a running service, or fills a stopped one's. */
 
-/** How long it waits while the service writes. */
+/** Wait for the service's writes, in ms. */
 const busyMillis = 5_000
 
 const read = <Row>(
@@ -18,15 +18,13 @@ const read = <Row>(
   }
 }
 
-/** Number of the newest request. */
 export const lastRequest = (file: string): number =>
   read<{ readonly last: number | null }>(file, "select max(request_no) as last from requests")[0]?.last ?? 0
 
-/** How many transactions there are. */
 export const transactions = (file: string): number =>
   read<{ readonly count: number }>(file, "select count(*) as count from transactions")[0]?.count ?? 0
 
-/** Of the pages in use, whether they are in the write-ahead log or in the file. */
+/** Size of the used pages, in the write-ahead log or the file. */
 export const bytes = (file: string): number =>
   read<{ readonly bytes: number }>(
     file,
@@ -34,7 +32,7 @@ export const bytes = (file: string): number =>
      from pragma_page_count as p, pragma_freelist_count as f, pragma_page_size as s`
   )[0]?.bytes ?? 0
 
-/** When the requests after this one were accepted, Unix milliseconds. */
+/** Acceptance times of the requests after this one, Unix milliseconds. */
 export const acceptedAfter = (file: string, request: number): ReadonlyArray<number> =>
   read<{ readonly at: number }>(
     file,
@@ -42,7 +40,7 @@ export const acceptedAfter = (file: string, request: number): ReadonlyArray<numb
     request
   ).map(({ at }) => at)
 
-/** In the place of a row's own value, an expression over the number `n`, which differs with each row. */
+/** SQL expressions over the number `n`, different per row, that replace columns of a copied row. */
 type Overrides = Readonly<Record<string, string>>
 
 const requestColumns: Overrides = { request_id: "'fill-' || n", idempotency_key: "null" }
@@ -53,7 +51,7 @@ const opColumns: Overrides = {
   tx_hash: "'0x' || printf('%064x', n)"
 }
 
-/** Of other EOAs: the nonces of those in use are those of the chain. */
+/** Other EOAs, because the chain fixes the nonces of those in use. */
 const transactionColumns: Overrides = {
   signer: "'0x' || printf('%040x', n % 64)",
   nonce: "printf('%020d', n)",
@@ -61,8 +59,8 @@ const transactionColumns: Overrides = {
 }
 
 /**
- * Copies the newest settled request, its op and its transaction, until there are so many requests. All columns that are not told keep
- * the values of the copied row; numbers of rows are new.
+ * Copies the newest settled request, its op and its transaction until there are `requests`. Columns without overrides keep
+ * the copied row's values; row numbers are new.
  */
 export const fill = (file: string, requests: number): void => {
   const database = new DatabaseSync(file, { timeout: busyMillis })

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import type { Context } from "./Context.js"
 import * as Processes from "./Processes.js"
 
-/** What a process asks of its database and of the disk below it. */
+/** Calls of a process to its database and the disk. */
 
 export interface Statements {
   readonly reads: number
@@ -16,7 +16,7 @@ export interface Statements {
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** Environment and options of a process whose statements are counted, and the counts so far. */
+/** Environment and options of a process with counted statements, and a reader of the counts. */
 export const counted = (context: Context) => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-bench-counts-"))
   context.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -26,7 +26,7 @@ export const counted = (context: Context) => {
     env: {
       CASTELLAN_BENCH_COUNTS: file
     },
-    /** Once what is under way has been written down. */
+    /** Reads the counts once pending ones are written. */
     read: async (): Promise<Statements> => {
       await pause(400)
       const threads = readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)))
@@ -45,14 +45,14 @@ export const minus = (after: Statements, before: Statements): Statements => ({
 
 export interface Writes {
   readonly fsyncs: number
-  /** Bytes written to files whose names begin with the database's. */
+  /** Bytes written to files with the database's name as prefix. */
   readonly bytes: number
 }
 
-/** Whether this machine has strace, and lets it look at processes. */
+/** Whether strace is installed and may trace processes. */
 export const traceable = (): boolean => spawnSync("strace", ["-o", "/dev/null", "true"]).status === 0
 
-/** What all threads of the process write to the database's files while the work runs, seen by strace. */
+/** Writes to the database's files by all threads of the process during the work, from strace. */
 export const traced = async (pid: number, database: string, work: () => Promise<void>): Promise<Writes> => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-bench-strace-"))
   const output = join(folder, "trace")
@@ -66,7 +66,7 @@ export const traced = async (pid: number, database: string, work: () => Promise<
   )
   Processes.tie(tracer)
   try {
-    // It stops every thread when it attaches: what follows is seen.
+    // strace stops every thread to attach: later calls are traced.
     await pause(500)
     await work()
     await pause(200)
@@ -78,7 +78,7 @@ export const traced = async (pid: number, database: string, work: () => Promise<
   }
 }
 
-/** Calls that a thread was interrupted in stand on two lines; the second one, which has the result, names no file. */
+/** Interrupted calls take two lines; the second one has the result but no file name. */
 const summed = (trace: string, database: string): Writes => {
   let fsyncs = 0
   let bytes = 0

@@ -8,7 +8,7 @@ import * as Client from "./Client.js"
 import type { Context } from "./Context.js"
 import * as Processes from "./Processes.js"
 
-/** One endpoint in fastify with keys, limits, a schema and a log, as the peer of castellan's HTTP. */
+/** An endpoint in fastify with keys, limits, a schema and a log, as the peer of castellan's HTTP. */
 export interface Fastify {
   readonly pid: number
   readonly keys: ReadonlyArray<string>

@@ -18,7 +18,7 @@ export const load = (): string =>
     .map((value) => value.toFixed(2))
     .join(" / ")
 
-/** A run on a busy machine is not a measurement: said before it begins. */
+/** Whether the machine is too busy to measure; reported before a run. */
 export const busy = (): boolean => (loadavg()[0] ?? 0) > 0.3 * cpus().length
 
 interface Manifest {

@@ -12,7 +12,7 @@ import { dirname, join, relative } from "node:path"
 import ts from "typescript"
 import { root } from "../../test/support/process/Program.js"
 
-/** The modules of the service as plain JavaScript, each a file. */
+/** The service's modules as plain JavaScript, one file each. */
 export interface Modules {
   readonly folder: string
   readonly remove: () => void
@@ -23,7 +23,7 @@ const sources = (folder: string): ReadonlyArray<string> =>
     .filter((entry) => entry.isFile() && /(?<!\.d)\.ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
 
-/** Types are left to the type check: this takes a second. */
+/** Takes a second, without a type check. */
 export const make = (): Modules => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-modules-"))
   for (const file of [

@@ -5,7 +5,7 @@ import { root } from "../../test/support/process/Program.js"
 import type { Context } from "./Context.js"
 import * as Processes from "./Processes.js"
 
-/** The programs and packages of others that are measured beside castellan: development only, in a folder of their own. */
+/** Other projects' programs and packages to compare with: for development only, in a separate folder. */
 
 const folder = join(root, "bench/peers/service")
 
@@ -18,7 +18,7 @@ export const versions = (): Readonly<Record<string, string>> => {
   return manifest.dependencies
 }
 
-/** What is installed is what the lockfile says: npm leaves a copy of the lockfile that it installed. */
+/** Compares the lockfile with npm's copy of the installed one. */
 const installed = (): boolean => {
   const own = join(folder, "node_modules/.package-lock.json")
   if (!existsSync(own)) return false
@@ -31,7 +31,7 @@ const installed = (): boolean => {
   )
 }
 
-/** Network is needed once. */
+/** Needs the network once. */
 export const install = (): void => {
   if (installed()) return
   console.log("installs the peers into bench/peers/service (about 450 MB)")
@@ -40,11 +40,11 @@ export const install = (): void => {
   if (status !== 0) throw new Error("the peers were not installed")
 }
 
-/** A file of the peers' folder as a module of this process. */
+/** Imports a file of the peers' folder into this process. */
 export const load = async <Module>(file: string): Promise<Module> =>
   import(join(folder, file)) as Promise<Module>
 
-/** A program of the peers' folder in a process of its own, that is asked by messages. */
+/** A program of the peers' folder in a separate process, driven by messages. */
 export interface Peer {
   readonly pid: number
   readonly ask: <Result>(method: string, params: unknown) => Promise<Result>
@@ -86,7 +86,7 @@ export const start = (context: Context, file: string, nodeArgs: ReadonlyArray<st
   }
 }
 
-/** Another program of theirs, for example a server; its output is kept. */
+/** Runs another program of theirs, for example a server; keeps its output. */
 export const run = (
   context: Context,
   args: ReadonlyArray<string>,
@@ -107,10 +107,10 @@ export const run = (
   return { pid: child.pid ?? 0, child, said: () => said }
 }
 
-/** Something that is measured: called with each input in turn. */
+/** A measured function, called with each input in turn. */
 export type Contender = (input?: unknown) => unknown
 
-/** What functions.mjs exports: by task, from its inputs to what is measured. */
+/** Exports of functions.mjs: by task, from its inputs to the measured function. */
 export type Functions = Readonly<
   Record<"viem" | "ox" | "wasm", Readonly<Record<string, (inputs: unknown) => Contender>>>
 >

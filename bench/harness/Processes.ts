@@ -1,14 +1,14 @@
 import { type ChildProcess, execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 
-/** What the kernel knows of a process: Linux only. */
+/** The kernel's figures about a process: Linux only. */
 
 const ticksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
 
-/** CPU time of all its threads so far, user and system, milliseconds. In steps of 10 ms. */
+/** CPU time of all its threads, user and system, in ms. Resolution 10 ms. */
 export const cpuMillis = (pid: number): number => {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
-  // The name in parentheses may have spaces.
+  // The name in parentheses may contain spaces.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return ((Number(fields[11]) + Number(fields[12])) * 1_000) / ticksPerSecond
 }
@@ -19,7 +19,7 @@ export const residentMb = (pid: number): number =>
 
 export const threads = (pid: number): ReadonlyArray<number> => readdirSync(`/proc/${pid}/task`).map(Number)
 
-/** Ends exactly this process, and resolves when it has ended. */
+/** Ends only this process, and resolves when it has ended. */
 export const end = (child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> =>
   new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve()
@@ -27,7 +27,7 @@ export const end = (child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Pr
     child.kill(signal)
   })
 
-/** When this process ends by itself or by Ctrl-C, the child ends with it. */
+/** Ends the child when this process ends, by itself or by Ctrl-C. */
 export const tie = (child: ChildProcess): void => {
   const orphan = () => void child.kill("SIGKILL")
   process.once("exit", orphan)

@@ -1,9 +1,9 @@
 import { median } from "./Stats.js"
 
-/** A task of one contender; it may be asynchronous, as viem's recovery is. */
+/** A contender's task, possibly asynchronous, as viem's recovery is. */
 export type Call = () => unknown
 
-/** CPU time of this process so far, its garbage collector included, seconds. */
+/** CPU time of this process, including its garbage collector, in seconds. */
 const cpuSeconds = (): number => {
   const { system, user } = process.cpuUsage()
   return (system + user) / 1e6
@@ -13,7 +13,7 @@ const round = async (call: Call, seconds: number): Promise<number> => {
   const began = cpuSeconds()
   let calls = 0
   let used = 0
-  // Several calls between two looks at the clock, which costs a system call.
+  // Several calls per reading of the clock, which costs a system call.
   for (let many = 1; used < seconds; ) {
     for (let n = 0; n < many; n++) {
       const result = call()
@@ -27,14 +27,14 @@ const round = async (call: Call, seconds: number): Promise<number> => {
   return calls / used
 }
 
-/** Calls in a second of CPU by each contender, in alternating rounds: the medians. */
+/** Median calls per CPU second of each contender, in alternating rounds. */
 export const perCpuSecond = async <Name extends string>(
   contenders: Readonly<Record<Name, Call>>,
   options: { readonly rounds: number; readonly seconds: number }
 ): Promise<Readonly<Record<Name, number>>> => {
   const names = Object.keys(contenders) as unknown as ReadonlyArray<Name>
   const rates = new Map(names.map((name) => [name, [] as Array<number>]))
-  // What is compiled later counts.
+  // Warms the JIT up.
   for (const name of names) await round(contenders[name], options.seconds / 2)
   for (let n = 0; n < options.rounds; n++)
     for (const name of n % 2 === 0 ? names : [...names].reverse())

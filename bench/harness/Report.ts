@@ -24,7 +24,7 @@ const table = ({ notes, rows }: Result): string =>
     ...notes.flatMap((note) => ["", note])
   ].join("\n")
 
-/** Load averages of 1 and 5 minutes, and the day. */
+/** Date, and load averages of 1 and 5 minutes. */
 export interface Circumstances {
   readonly date: string
   readonly before: string
@@ -37,7 +37,7 @@ export const section = (result: Result, { after, before, date }: Circumstances):
 const begin = (name: string) => `<!-- bench:${name} -->`
 const end = (name: string) => `<!-- /bench:${name} -->`
 
-/** Puts the text between the markers of the name; a claim that has none yet gets a heading at the end of the file. */
+/** Replaces the text between the markers of the name; a new claim gets a heading at the end of the file. */
 const replaced = (document: string, name: string, title: string, text: string): string => {
   const from = document.indexOf(begin(name))
   const to = document.indexOf(end(name))
@@ -46,7 +46,7 @@ const replaced = (document: string, name: string, title: string, text: string): 
   return `${document.trimEnd()}\n\n## ${title}\n\n${begin(name)}\n${text}\n${end(name)}\n`
 }
 
-/** Writes what was measured into the document; all else in it stays. */
+/** Writes the results into the document and keeps its other text. */
 export const write = (
   file: string,
   machine: ReadonlyArray<string>,

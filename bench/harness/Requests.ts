@@ -2,7 +2,7 @@ import { ensure } from "./Claim.js"
 import * as Client from "./Client.js"
 import * as Processes from "./Processes.js"
 
-/** A server and its keys: castellan, or one of the peers. */
+/** A server and its keys: castellan, or a peer. */
 export interface Server {
   readonly pid: number
   readonly keys: ReadonlyArray<string>
@@ -10,24 +10,24 @@ export interface Server {
 }
 
 export interface Kind {
-  /** What it may be answered with. */
+  /** Expected statuses. */
   readonly statuses: ReadonlyArray<number>
   readonly body: string
-  /** Null: a key of the server. */
+  /** Null: one of the server's keys. */
   readonly key: string | null
-  /** Of a hundred answers this many may have another status: a window of the limits that begins anew. */
+  /** Percentage of responses that may have other statuses, when a limit's window begins. */
   readonly others?: number
 }
 
 export interface Sample {
-  /** Requests for a second of CPU of the server's process. */
+  /** Requests per CPU second of the server's process. */
   readonly perCpuSecond: number
   readonly perSecond: number
 }
 
 const callers = 16
 
-/** The same request again and again by 16 callers, with the keys in turn; its status is checked. */
+/** Repeats one request from 16 callers, with keys in turn, and checks its status. */
 export const measure = async (server: Server, millis: number, kind: Kind, most?: number): Promise<Sample> => {
   const cpu = Processes.cpuMillis(server.pid)
   const statuses = new Map<number, number>()

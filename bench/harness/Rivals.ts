@@ -12,18 +12,18 @@ import * as Processes from "./Processes.js"
 import { recipient } from "./Wallets.js"
 import * as World from "./World.js"
 
-/** The two that ops are measured against: viem alone, and permissionless with alto. Each on a chain of its own. */
+/** The contenders for ops: viem by itself, and permissionless with alto. Each has a separate chain. */
 
 export interface Run {
   readonly ops: number
   readonly seconds: number
-  /** Milliseconds; of a transaction of `raw`, of an op of alto. */
+  /** Milliseconds: per transaction for `raw`, per op for alto. */
   readonly latencies: ReadonlyArray<number>
-  /** Of the client that signs. */
+  /** CPU of the signing client. */
   readonly cpuMillis: number
 }
 
-/** Keys of the places that castellan's signers do not have. */
+/** Keys at indices unused by castellan's signers. */
 const ownerKey = signerKey(1_000_000)
 const bundlerKey = signerKey(1_000_001)
 
@@ -44,7 +44,7 @@ const simpleAccountFactory = async (world: World.World): Promise<string> => {
 
 export interface Raw {
   readonly world: World.World
-  /** Until the time is over or `most` transactions are mined; what has arrived is checked. */
+  /** Runs until the time is over or `most` transactions are mined, and checks the transfers. */
   readonly run: (options: {
     readonly perTransaction: number
     readonly millis: number
@@ -59,7 +59,7 @@ const checked = async (world: World.World, to: string, found: Run): Promise<Run>
   return found
 }
 
-/** What `raw` asks the chain goes through `nodeUrl`, where it is given. */
+/** `raw` calls the chain through `nodeUrl`, if given. */
 export const raw = async (
   context: Context,
   count: number,
@@ -101,7 +101,7 @@ export interface Alto {
     readonly millis: number
     readonly most?: number
   }) => Promise<Run & { readonly altoCpuMillis: number }>
-  /** It works on its own when nobody asks: stopped while others are measured. */
+  /** Works in the background, so it is stopped while others are measured. */
   readonly pause: () => void
   readonly resume: () => void
 }
@@ -120,7 +120,7 @@ const serving = async (url: string, said: () => string): Promise<void> => {
   }
 }
 
-/** alto as a process, on loopback only: `loopback.mjs` keeps it there, as it has no option for that. */
+/** alto as a process. `loopback.mjs` binds it to loopback, for which it has no option. */
 export const altoProcess = async (context: Context, world: World.World, nodeUrl = world.chain.url) => {
   const port = await World.freePort()
   const keys = [signerKey(1_000_002), signerKey(1_000_003)]
@@ -136,7 +136,7 @@ export const altoProcess = async (context: Context, world: World.World, nodeUrl 
     ...["--utility-private-key", keys[1] ?? ""],
     ...["--rpc-url", nodeUrl],
     ...["--port", String(port)],
-    // anvil has no tracer in JavaScript, which the rules of ERC-7562 need.
+    // The rules of ERC-7562 need a JavaScript tracer, which anvil lacks.
     ...["--safe-mode", "false"],
     ...["--log-level", "warn"]
   ])
@@ -153,7 +153,7 @@ export const alto = async (
   const world = await World.start(context)
   const factory = await simpleAccountFactory(world)
   const nodeUrl = (await through?.(world)) ?? world.chain.url
-  // Its wallets are those of `raw` with the same owner: made before, so that no op has to.
+  // It uses the wallets of `raw` with the same owner, created in advance so that ops need not.
   const maker = Peers.start(context, "raw.mjs")
   await world.fund([computeAddress(bundlerKey)])
   const wallets = await maker.ask<ReadonlyArray<string>>("setup", {

@@ -1,4 +1,4 @@
-/** The value in the middle; 0 of none. */
+/** The median; 0 without values. */
 export const median = (values: ReadonlyArray<number>): number => quantile(values, 0.5)
 
 export const quantile = (values: ReadonlyArray<number>, share: number): number => {
@@ -6,7 +6,7 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number =
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 }
 
-/** Contenders in turn, in reverse order every other round: what disturbs the machine meets all of them. */
+/** Runs contenders in turn, reversed every other round, so that disturbances of the machine affect all of them. */
 export const alternate = async <Name extends string, Sample>(
   rounds: number,
   contenders: Readonly<Record<Name, () => Promise<Sample>>>
@@ -22,7 +22,7 @@ export const alternate = async <Name extends string, Sample>(
   return samples
 }
 
-/** Three significant digits, thousands apart. */
+/** Three significant digits, with thousands separators. */
 export const figure = (value: number): string => {
   if (!Number.isFinite(value)) return "-"
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2

@@ -3,7 +3,7 @@ import type { Castellan } from "./Castellan.js"
 import { ensure } from "./Claim.js"
 import type { World } from "./World.js"
 
-/** castellan's wallets of custody 1 and what they are asked to do. */
+/** castellan's wallets of custody 1 and their operations. */
 
 export interface TransactionResult {
   readonly status: number
@@ -31,7 +31,7 @@ export const predict = async (
   return found.map(({ wallet }) => wallet)
 }
 
-/** Creates them, in requests of ten, with coins and with plenty of the ERC-20. */
+/** Creates wallets in requests of ten, with coins and plenty of the ERC-20. */
 export const create = async (
   world: World,
   castellan: Castellan,
@@ -60,7 +60,7 @@ export const transfer = (world: World, salt: string, to: string) => ({
   funcParams: [to, "1"]
 })
 
-/** One request of transfers that must all succeed. `key`: the account whose it is; without it, the next one. */
+/** Executes one request of transfers, which must all succeed. `key`: index of the account's key; default: the next. */
 export const execute = async (
   world: World,
   castellan: Castellan,
@@ -77,7 +77,7 @@ export const execute = async (
 
 let recipients = 0
 
-/** An address that has nothing yet: what it holds in the end is what has arrived. */
+/** A fresh address: its final balance is the amount that has arrived. */
 export const recipient = (): string => {
   recipients += 1
   return `0x${(0xbe7c4 * 2 ** 24 + recipients).toString(16).padStart(40, "b")}`

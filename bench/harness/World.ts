@@ -10,18 +10,18 @@ import * as CountingProxy from "../../tools/CountingProxy.js"
 import { startNode } from "../../tools/PreparedChain.js"
 import type { Context } from "./Context.js"
 
-/** A chain of its own with the EntryPoints, the wallet suite and an ERC-20 on it, that mines with each transaction. */
+/** A separate chain with EntryPoints, wallet suite and an ERC-20, and a block per transaction. */
 export interface World {
   readonly chain: DevChain.DevChain
   readonly provider: JsonRpcProvider
   readonly send: (method: string, ...params: ReadonlyArray<unknown>) => Promise<unknown>
   readonly faucet: NonceManager
-  /** Gives each address this many of the smallest unit of the ERC-20. */
+  /** Mints this many of the ERC-20's smallest unit to each address. */
   readonly mint: (addresses: ReadonlyArray<string>) => Promise<void>
   readonly fund: (addresses: ReadonlyArray<string>) => Promise<void>
-  /** Of the ERC-20. */
+  /** Balance of the ERC-20. */
   readonly balance: (address: string) => Promise<number>
-  /** A proxy in front of the chain that writes down what goes through. */
+  /** Starts a recording proxy in front of the chain. */
   readonly proxy: () => Promise<CountingProxy.CountingProxy>
 }
 

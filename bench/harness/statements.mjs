@@ -3,8 +3,8 @@ import { DatabaseSync } from "node:sqlite"
 import { threadId } from "node:worker_threads"
 
 /**
- * Loaded before the service: counts what it asks of SQLite, in every thread, and writes the counts to
- * `$CASTELLAN_BENCH_COUNTS-<thread>` ten times a second. The service itself is as it ships.
+ * Loaded before the service: counts its SQLite statements in every thread, and writes the counts to
+ * `$CASTELLAN_BENCH_COUNTS-<thread>` ten times a second. The service itself is as shipped.
  */
 const file = `${process.env.CASTELLAN_BENCH_COUNTS}-${threadId}`
 const counts = { reads: 0, writes: 0, commits: 0 }

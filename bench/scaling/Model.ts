@@ -1,33 +1,32 @@
 /**
- * Ops on their way through the service, as a simulation: processes with a share of a processor, lanes with so many
- * transactions in flight, blocks with so much gas. What takes no time in the service (waiting for nodes and disks apart
- * from `waitMillis`) takes none here.
+ * Simulates the path of ops through the service: processes share processors, lanes have limited transactions in flight,
+ * blocks limited gas. Waits for nodes and disks take no processor time, and no time except `waitMillis`.
  */
 export interface Setup {
-  /** Processor time of the service for an op, milliseconds, from its request to its answer. */
+  /** Processor time of the service per op, from request to response, in ms. */
   readonly cpuMillisPerOp: number
-  /** Processors that the replicas have together. */
+  /** Processors of all replicas together. */
   readonly processors: number
-  /** What an op waits for node, disk and signer on its way, processors idle, milliseconds. */
+  /** Wait of an op for node, disk and signer, without processor time, in ms. */
   readonly waitMillis: number
-  /** EOAs that submit. */
+  /** Submitting EOAs. */
   readonly signers: number
-  /** Transactions of one EOA in flight at most. */
+  /** Most transactions in flight per EOA. */
   readonly inFlight: number
-  /** Seconds between blocks; 0: a block for each transaction, at once. */
+  /** Seconds between blocks; 0: an immediate block per transaction. */
   readonly blockSeconds: number
   readonly blockGas: number
-  /** Share of each block's gas that others leave. */
+  /** Share of each block's gas available to the service. */
   readonly blockShare: number
-  /** Most gas that a transaction may name as its limit. */
+  /** Highest gas limit of a transaction. */
   readonly transactionGas: number
-  /** What a transaction uses beside its ops, and for each of them. */
+  /** Gas of a transaction without ops, and of each op. */
   readonly gas: { readonly base: number; readonly perOp: number }
-  /** How much larger a transaction's limit is than what it uses. */
+  /** Ratio of a transaction's gas limit to its use. */
   readonly limitRatio: number
-  /** Most ops of one transaction. */
+  /** Most ops per transaction. */
   readonly opsPerTransaction: number
-  /** Ops a second, spread evenly; or so many callers, each with one op at a time. */
+  /** Ops a second, evenly spread; or callers with one op at a time each. */
   readonly demand: { readonly perSecond: number } | { readonly callers: number }
   readonly seconds: number
 }
@@ -37,12 +36,12 @@ export interface Outcome {
   readonly p50: number
   readonly p95: number
   readonly p99: number
-  /** Share of the processors' time that was used. */
+  /** Used share of the processors' time. */
   readonly processorUse: number
-  /** Share of the gas of the blocks, of what others leave. */
+  /** Used share of the available block gas. */
   readonly gasUse: number
   readonly opsPerTransaction: number
-  /** Ops that had no answer in the end: more than a moment's worth says that demand is beyond the bound. */
+  /** Unanswered ops at the end: more than a moment's worth shows excess demand. */
   readonly waiting: number
 }
 
@@ -57,7 +56,7 @@ interface Transaction {
   readonly limit: number
 }
 
-/** A queue of things by the time at which they are due: a heap. */
+/** A priority queue by due time, as a heap. */
 class Agenda<A> {
   private readonly items: Array<{ readonly at: number; readonly order: number; readonly what: A }> = []
   private order = 0
@@ -107,7 +106,7 @@ type Event =
   | { readonly kind: "prepared"; readonly op: Op }
   | { readonly kind: "block" }
 
-/** Ops that fit into one transaction: its limit binds, not what it uses. */
+/** Ops per transaction: its limit binds, not its use. */
 export const opsOf = ({ gas, limitRatio, opsPerTransaction, transactionGas }: Setup): number =>
   Math.max(1, Math.min(opsPerTransaction, Math.floor((transactionGas / limitRatio - gas.base) / gas.perOp)))
 
@@ -133,7 +132,7 @@ export const simulate = (setup: Setup): Outcome => {
   else for (let at = 0; at < end; at += 1_000 / demand.perSecond) ask(at)
   if (blockSeconds > 0) agenda.add(blockSeconds * 1_000, { kind: "block" })
 
-  /** Half of the work of an op is before its transaction, half is behind it. */
+  /** Half of an op's work precedes its transaction, half follows it. */
   const work = (at: number): number => {
     const processor = free.indexOf(Math.min(...free))
     const begins = Math.max(at, free[processor] ?? 0)
@@ -163,7 +162,7 @@ export const simulate = (setup: Setup): Outcome => {
       else sent.push(transaction)
     }
   }
-  /** In turn, the oldest of each signer, as long as what is left has room for the limit that it names. */
+  /** Mines each signer's oldest transaction in turn, while the block has room for its limit. */
   const mine = (at: number) => {
     totals.blocks += 1
     let left = blockGas * blockShare

@@ -1,16 +1,16 @@
 import type { Setup } from "./Model.js"
 
-/** A run of a bench, as the model is told of it, and what came out. */
+/** A bench run: the model's input and the measured result. */
 export interface Point {
   readonly name: string
   readonly setup: Setup
   readonly measured: { readonly perSecond: number; readonly p50?: number }
 }
 
-/** Gas of a transaction with ERC-20 transfers of ECDSA wallets at v0.7: docs/contracts.md, alone and each of ten. */
+/** Gas of a transaction with ERC-20 transfers of ECDSA wallets at v0.7: docs/contracts.md, for one op and per op of ten. */
 export const gas = { base: 65_977, perOp: 32_420 }
 
-/** docs/gas.md: what a bundle of forty names as its limit, to what it uses, with the buffers that are the default. */
+/** docs/gas.md: ratio of gas limit to use for a bundle of forty, with default buffers. */
 export const limitRatio = 3.38
 
 export const plain: Setup = {
@@ -31,17 +31,19 @@ export const plain: Setup = {
 }
 
 /**
- * Processor time of the service for an op, 23 November 2026: `withReads` as a request of its own over PostgreSQL, with
- * the reads and look-ups that `bench:load` puts beside it; `atReplicas` the same at three replicas, two of which do not
- * own its lane; `shared` as a request of its own of forty callers of one account, on SQLite; `ofForty` as one of forty
- * in a request.
+ * Processor time of the service per op, in ms, on 23 November 2026:
+ *
+ * - `withReads`: single requests over PostgreSQL, with the reads and lookups of `bench:load`
+ * - `atReplicas`: likewise at three replicas, two without the lane
+ * - `shared`: single requests of forty callers of one account, on SQLite
+ * - `ofForty`: forty ops in a request, on SQLite
  */
 export const cpuMillis = { withReads: 22.4, atReplicas: 51.2, shared: 8.86, ofForty: 2.5 }
 
 /**
- * Of the bench of forty callers the machine was busy: how much of a processor the service got is taken from its
- * throughput (ops a second times processor time an op), the time until an answer is the model's. Of the mixed load the
- * service had a processor to itself: both figures are the model's.
+ * The bench of forty callers ran on a busy machine: the service's processor share is derived from its throughput (ops a
+ * second times processor time per op), and the model yields the latency. In the mixed load the service had a processor to
+ * itself: the model yields both.
  */
 const processorShare = (39.4 * cpuMillis.shared) / 1_000
 

@@ -2,17 +2,17 @@
 pragma solidity 0.8.37;
 
 /// @notice Whether two members of a `clientDataJSON` are members of its object itself, not of one inside it.
-/// @dev Who asks has compared the bytes at the two indexes with `"type":"webauthn.get"` and `"challenge":"..."` already.
+/// @dev The caller has compared the bytes at the two indexes with `"type":"webauthn.get"` and `"challenge":"..."`.
 /// A nested object may hold the same bytes, under an outer type that says webauthn.create. The service follows the same
 /// rule (src/domain/op/WebAuthn.ts).
 library ClientData {
     /// @notice Whether the strings that begin at both indexes are names of members of the outermost JSON object.
-    /// @dev What stands behind the second one is not looked at. The order of the specification is recognised by two
+    /// @dev The function ignores the bytes after the second string. The order of the specification is recognised by two
     /// bytes; in any other order everything in front of the second member is read.
     /// @param json The serialised client data.
     /// @param typeIndex Byte at which `"type":"webauthn.get"` was found.
     /// @param challengeIndex Byte at which `"challenge":"..."` was found.
-    /// @return Whether both are. An index behind the last byte is none.
+    /// @return Whether both are. An index after the last byte gives false.
     function areMembers(string calldata json, uint256 typeIndex, uint256 challengeIndex) internal pure returns (bool) {
         if (typeIndex >= bytes(json).length || challengeIndex >= bytes(json).length) return false;
         // `{"type":"webauthn.get","challenge":"` is how every serialisation of the WebAuthn specification begins. The 21
@@ -67,7 +67,7 @@ library ClientData {
     }
 
     /// @dev The index of the quote that ends a string whose text begins at `index`; one behind `last` when none does up to
-    /// there. A backslash takes the character behind it into the text. 32 bytes at once.
+    /// there. A backslash escapes the next character. Reads 32 bytes per step.
     function _endOfString(string calldata json, uint256 index, uint256 last) private pure returns (uint256) {
         unchecked {
             while (index <= last) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice Under which conditions an operation was signed: a window of time, and who may submit it.
-/// @dev The bundler is compared with tx.origin. Without it anybody may copy an operation out of a pending bundle
-/// into a transaction of his own, make its call fail there and burn its nonce at the wallet's cost.
+/// @notice Conditions of an operation's signature: a window of time, and the EOA that may submit it.
+/// @dev The bundler is compared with tx.origin. Without a bundler an observer may copy an operation from
+/// a pending bundle into another transaction, make its call fail there and burn its nonce at the wallet's cost.
 library Conditions {
     /// @notice The authorizer of ERC-4337 validation data that means: signature wrong.
     uint256 internal constant FAILED = 1;
@@ -16,7 +16,7 @@ library Conditions {
         abi.encode(keccak256("EIP712Domain(string name,string version)"), keccak256("castellan"), keccak256("1"))
     );
 
-    /// @notice What a proof signs: `userOpHash` itself when nothing is demanded, else the EIP-712 hash of the conditions.
+    /// @notice The signing hash: `userOpHash` without conditions, otherwise the EIP-712 hash of the conditions.
     function signingHash(bytes32 userOpHash, uint48 validUntil, uint48 validAfter, address bundler)
         internal
         pure
@@ -27,7 +27,7 @@ library Conditions {
         return keccak256(abi.encodePacked(hex"1901", DOMAIN_SEPARATOR, structHash));
     }
 
-    /// @notice ERC-4337 validation data of a window in Unix seconds; 0 is no bound.
+    /// @notice ERC-4337 validation data of a window in Unix seconds; 0 sets no bound.
     function window(uint48 validUntil, uint48 validAfter) internal pure returns (uint256) {
         return (uint256(validAfter) << 208) | (uint256(validUntil) << 160);
     }

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {P256} from "@openzeppelin/contracts/utils/cryptography/P256.sol";
 import {Config, PublicKey} from "./Types.sol";
 
-/// @notice What every installed configuration obeys, at creation, rotation and recovery alike.
+/// @notice Rules of every installed configuration, at creation, rotation and recovery.
 /// @dev Strictly ascending lists make every validator unique: the same key can never count twice.
 library ConfigRules {
     uint8 internal constant ECDSA = 1;
@@ -16,7 +16,7 @@ library ConfigRules {
     /// @notice Most owners, and most passkeys, of one wallet.
     uint256 internal constant MAX_VALIDATORS = 16;
 
-    /// @notice The custody is none of 1 to 5.
+    /// @notice The custody is not a value from 1 to 5.
     /// @param custody The custody that was given.
     error InvalidCustody(uint8 custody);
     /// @notice The custody does not have this number of owners.
@@ -29,9 +29,9 @@ library ConfigRules {
     /// @param threshold The threshold that was given.
     error InvalidThreshold(uint8 threshold);
     /// @notice The owner is the zero address, or not greater than its predecessor.
-    /// @param owner The first owner of which this is true.
+    /// @param owner The first such owner.
     error InvalidOwner(address owner);
-    /// @notice The passkey is no point of P-256, or not greater than its predecessor.
+    /// @notice The passkey is not a point of P-256, or not greater than its predecessor.
     /// @param x Its first coordinate, 32 bytes, big-endian.
     /// @param y Its second one.
     error InvalidPasskey(bytes32 x, bytes32 y);

@@ -40,8 +40,8 @@ library ConfigStorage {
         }
     }
 
-    /// @notice How many configurations the wallet has had before this one: what the top 64 bits of every nonce name, and
-    /// the version of its messages' domain.
+    /// @notice Number of earlier configurations of the wallet. The top 64 bits of every nonce and the version of the
+    /// messages' domain contain it.
     /// @param stored The wallet's configuration.
     /// @return configNonce - 1; 0 before the first configuration too.
     function epoch(Layout storage stored) internal view returns (uint64) {
@@ -57,7 +57,7 @@ library ConfigStorage {
 
     /// @notice Replaces the whole configuration. Its rules and the custody are the caller's to check.
     /// @param stored The wallet's configuration.
-    /// @param config The one that replaces it.
+    /// @param config The new configuration.
     /// @return configNonce How many have been installed, this one included.
     function install(Layout storage stored, Config calldata config) internal returns (uint64 configNonce) {
         uint256 owners = config.owners.length;
@@ -75,7 +75,7 @@ library ConfigStorage {
 
     /// @notice The configuration as it was installed.
     /// @param stored The wallet's configuration.
-    /// @return config The same in memory; all zero before the first.
+    /// @return config The configuration in memory; all zero before the first.
     function load(Layout storage stored) internal view returns (Config memory config) {
         config.custody = stored.custody;
         config.threshold = stored.threshold;

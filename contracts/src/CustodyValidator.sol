@@ -8,20 +8,20 @@ import {Config, PublicKey} from "./Types.sol";
 
 /// @title CustodyValidator
 /// @notice Verifies the proofs of every custody, in the forms of {Proofs}, against a configuration. Holds no state and
-/// trusts its caller for the configuration: a wallet passes its own, anybody may ask for free.
+/// trusts its caller for the configuration. A wallet passes its own; any address may call it for free.
 contract CustodyValidator {
     /// @notice Whether `proof` is by at least `config.threshold` distinct validators of `config` over `hash`.
-    /// @dev Every part has to be valid and by a validator that no other part is by; one that is not makes the
-    /// proof worthless, whatever the others are. All parts are looked at all the same, so that a dummy of the real
-    /// form measures what a real proof costs. Anybody may call it.
-    /// @param config Who may sign. One of more owners or passkeys than a wallet can have proves nothing.
-    /// @param hash What was signed.
-    /// @param proof Who has signed, in one of the forms of {Proofs}. Reverts with {Malformed} when it is of neither.
+    /// @dev Every part has to be valid and by a distinct validator; an invalid part makes the whole proof
+    /// worthless. The function verifies all parts nevertheless, so that a dummy of the real form measures the
+    /// cost of a real proof. Callable by any address.
+    /// @param config The validators. A configuration with more owners or passkeys than a wallet can have proves nothing.
+    /// @param hash The signed hash.
+    /// @param proof The signatures, in a form of {Proofs}. Reverts with {Malformed} on another form.
     /// @return Whether the threshold is met.
     function verify(Config calldata config, bytes32 hash, bytes calldata proof) external view returns (bool) {
         address[] calldata owners = config.owners;
         PublicKey[] calldata passkeys = config.passkeys;
-        // Who has signed is noted in one bit each: a bit that does not exist would note nothing.
+        // Each validator has one bit: a bit beyond the word would record nothing.
         if (owners.length > ConfigRules.MAX_VALIDATORS || passkeys.length > ConfigRules.MAX_VALIDATORS) return false;
 
         uint256 signers;
@@ -38,7 +38,7 @@ contract CustodyValidator {
         return threshold > 0 && signers >= threshold;
     }
 
-    /// @dev Whether every part is by a validator that no other part is by, and how many parts there are.
+    /// @dev Whether every part is by a distinct validator, and the number of parts.
     function _verifyMixed(
         address[] calldata owners,
         PublicKey[] calldata passkeys,
@@ -72,7 +72,7 @@ contract CustodyValidator {
         }
     }
 
-    /// @dev Position in `owners`, or their number when it is none of them. The zero address never is.
+    /// @dev Position in `owners`, or their number for another address. The zero address is never an owner.
     function _indexOf(address[] calldata owners, address signer) private pure returns (uint256 index) {
         if (signer == address(0)) return owners.length;
         for (index = 0; index < owners.length; ++index) {

@@ -22,19 +22,19 @@ abstract contract Messages is AbstractSigner, IERC1271, IERC5267 {
     string private constant NAME = "castellan";
 
     /// @notice ERC-1271: whether the wallet's validators have signed this message, nested as ERC-7739 says for typed data
-    /// and for personal messages. Anybody may ask.
+    /// and for personal messages. Callable by any address.
     /// @param hash Hash of the message as the asking application knows it: EIP-712 or EIP-191.
     /// @param signature A proof in a form of {Proofs}; for typed data followed by the application's domain separator, the
     /// hash of the contents, the description of their type and its length (2 bytes).
-    /// @return result 0x1626ba7e if they have, else 0xffffffff; 0x77390001 to the question of ERC-7739 whether the wallet
-    /// nests its messages: the hash 0x7739...7739 and no signature.
+    /// @return result 0x1626ba7e if they have signed, otherwise 0xffffffff. 0x77390001 for the hash 0x7739...7739
+    /// without a signature, by which ERC-7739 detects wallets that nest messages.
     function isValidSignature(bytes32 hash, bytes calldata signature) external view returns (bytes4 result) {
         if (_isTypedData(hash, signature) || _isPersonal(hash, signature)) return IERC1271.isValidSignature.selector;
         bool asked = hash == 0x7739773977397739773977397739773977397739773977397739773977397739;
         return asked && signature.length == 0 ? bytes4(0x77390001) : bytes4(0xffffffff);
     }
 
-    /// @notice ERC-5267: the domain under which messages are nested. It changes with every rotation and recovery.
+    /// @notice ERC-5267: the domain that nests messages. It changes with every rotation and recovery.
     /// @return fields 0x0f: name, version, chain id and verifying contract are used, salt and extensions are not.
     /// @return name "castellan".
     /// @return version "1" under the first configuration, "1.1" under the second one, "1.2" under the third one.

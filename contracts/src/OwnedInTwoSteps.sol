@@ -10,8 +10,8 @@ abstract contract OwnedInTwoSteps is Ownable2Step {
     /// @notice {renounceOwnership} was called: the contract always has an owner.
     error OwnershipCannotBeRenounced();
 
-    /// @notice Always reverts with {OwnershipCannotBeRenounced}, whoever calls.
-    /// @dev Without an owner nobody could replace a lost deployer, a lost sponsor or a faulty implementation.
+    /// @notice Always reverts with {OwnershipCannotBeRenounced}.
+    /// @dev Only an owner can replace a lost deployer, a lost sponsor or a faulty implementation.
     function renounceOwnership() public virtual override {
         revert OwnershipCannotBeRenounced();
     }

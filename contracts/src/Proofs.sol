@@ -7,11 +7,11 @@ import {WebAuthn} from "@openzeppelin/contracts/utils/cryptography/WebAuthn.sol"
 import {ClientData} from "./ClientData.sol";
 import {PublicKey} from "./Types.sol";
 
-/// @notice What an operation carries as its signature: abi.encode of these four.
-/// @param validUntil Last second (Unix) at which the operation may be included; 0 is no bound.
-/// @param validAfter First such second; 0 is no bound.
-/// @param bundler The only tx.origin that may submit the operation; the zero address is anybody.
-/// @param proof Who signed, in a form of {Proofs}.
+/// @notice The signature field of an operation: abi.encode of these four values.
+/// @param validUntil Last second (Unix) at which the operation may be included; 0 sets no bound.
+/// @param validAfter First such second; 0 sets no bound.
+/// @param bundler The only tx.origin that may submit the operation; the zero address permits every EOA.
+/// @param proof The signatures, in a form of {Proofs}.
 struct OpSignature {
     uint48 validUntil;
     uint48 validAfter;
@@ -40,8 +40,8 @@ struct MixedProof {
 /// {MixedProof}. The two cannot be confused: an ABI encoding is a multiple of 32 bytes, which 65 * k is not for any k
 /// below 32. All parts sign the same hash; ECDSA parts may sign its EIP-191 form.
 ///
-/// Decoding is in place, for a fraction of what abi.decode costs. Whatever the offsets in hostile bytes say, the
-/// compiler's accessors stay within the calldata, and what they find there proves nothing unless it is signed.
+/// Decoding is in place, for a fraction of what abi.decode costs. The compiler's accessors stay within
+/// the calldata for every offset in hostile bytes, and bytes found there prove nothing unless they are signed.
 library Proofs {
     /// @notice Length of one ECDSA part, in bytes.
     uint256 internal constant PART = 65;
@@ -52,7 +52,7 @@ library Proofs {
     error Malformed();
 
     /// @notice An operation's signature, decoded in place.
-    /// @param signature The bytes of the operation's field. What stands behind the encoding is not looked at.
+    /// @param signature The bytes of the operation's field. Bytes after the encoding are ignored.
     /// @return decoded The four fields. Reverts with {Malformed} on less than their heads.
     function decodeSignature(bytes calldata signature) internal pure returns (OpSignature calldata decoded) {
         if (signature.length < 128) revert Malformed();
@@ -62,7 +62,7 @@ library Proofs {
     }
 
     /// @notice A proof of the ABI form, decoded in place.
-    /// @param proof The bytes of a proof that {isEcdsa} says no to.
+    /// @param proof The bytes of a proof for which {isEcdsa} is false.
     /// @return decoded The parts. Reverts with {Malformed} on less than their heads.
     function decodeMixed(bytes calldata proof) internal pure returns (MixedProof calldata decoded) {
         if (proof.length < 64) revert Malformed();
@@ -79,9 +79,9 @@ library Proofs {
     }
 
     /// @notice Whether `part` is r || s || v of `signer` over `hash` or its EIP-191 form.
-    /// @param part 65 bytes; of another length they are nobody's.
-    /// @param signer Whose signature it should be. The zero address has none.
-    /// @param hash What was signed.
+    /// @param part 65 bytes; another length is never valid.
+    /// @param signer The expected signer. The zero address signs nothing.
+    /// @param hash The signed hash.
     /// @return Whether it is.
     function isBy(bytes calldata part, address signer, bytes32 hash) internal pure returns (bool) {
         return signer != address(0)
@@ -91,8 +91,8 @@ library Proofs {
     /// @notice The signer of `hash`. A signature has 65 bytes, low s and v 27 or 28: the library refuses the first two
     /// otherwise, the precompile the last.
     /// @param part r || s || v.
-    /// @param hash What was signed.
-    /// @return signer Who has signed; the zero address if nobody has.
+    /// @param hash The signed hash.
+    /// @return signer The signer; the zero address for an invalid signature.
     function recover(bytes calldata part, bytes32 hash) internal pure returns (address signer) {
         (signer, , ) = ECDSA.tryRecoverCalldata(hash, part);
     }
@@ -100,7 +100,7 @@ library Proofs {
     /// @notice Whether the assertion is of `key` over `hash`: type webauthn.get, user present and verified, low s.
     /// @param auth The assertion, as hostile as calldata can be.
     /// @param key The passkey, a point of P-256.
-    /// @param hash What was signed: the challenge.
+    /// @param hash The signed hash, which is the challenge.
     /// @return Whether it is. Type and challenge are members of the client data's object itself, see {ClientData}.
     function isBy(WebAuthn.WebAuthnAuth calldata auth, PublicKey memory key, bytes32 hash)
         internal

@@ -6,9 +6,9 @@ import {ConfigRules} from "./ConfigRules.sol";
 import {ConfigStorage} from "./ConfigStorage.sol";
 
 /// @title Rotation
-/// @notice Who may replace a wallet's configuration: the wallet itself at any time, and, if the wallet has named one,
-/// a recovery address after a delay in which the wallet can object. There is none until the wallet names one, and none
-/// after a rotation until the wallet names one again: whoever has held the keys that are replaced may have named it.
+/// @notice Replacement of a wallet's configuration: by the wallet itself at any time, and, if the wallet has named one,
+/// by a recovery address after a delay in which the wallet can object. A new wallet has no recovery address, and a
+/// rotation removes it, because a holder of the replaced keys may have named it.
 abstract contract Rotation {
     using ConfigStorage for ConfigStorage.Layout;
 
@@ -24,11 +24,11 @@ abstract contract Rotation {
     /// @dev keccak256(abi.encode(uint256(keccak256("castellan.wallet.recovery")) - 1)) & ~bytes32(uint256(0xff))
     bytes32 private constant RECOVERY_LOCATION = 0x0895ac6ea5c4767fb3a9cf58b3a3718b508682c9731abf2b1d94cde604eddd00;
 
-    /// @notice Least time between the start of a recovery and its end. Anybody may ask.
+    /// @notice Least time between the start of a recovery and its end. Callable by any address.
     /// @return Seconds.
     uint48 public constant MIN_RECOVERY_DELAY = 48 hours;
 
-    /// @notice Most time between the start of a recovery and its end: one that never ends recovers nothing. Anybody may ask.
+    /// @notice Most time between the start of a recovery and its end. Callable by any address.
     /// @return Seconds.
     uint48 public constant MAX_RECOVERY_DELAY = 365 days;
 
@@ -37,7 +37,7 @@ abstract contract Rotation {
     /// @param configNonce How many have been installed, the first one included.
     event ConfigChanged(bytes32 configHash, uint64 configNonce);
     /// @notice The wallet named, replaced or removed its recovery address, or a rotation removed it.
-    /// @param recovery Who may start a recovery from now on; the zero address is nobody.
+    /// @param recovery Address that may start a recovery from now on; zero: none.
     /// @param delay Seconds between the start of a recovery and its end.
     event RecoveryChanged(address indexed recovery, uint48 delay);
     /// @notice The recovery address announced a configuration.
@@ -50,13 +50,13 @@ abstract contract Rotation {
     event RecoveryCancelled(bytes32 configHash);
 
     /// @notice The caller is not the wallet itself.
-    /// @param caller Who has called.
+    /// @param caller The caller.
     error OnlySelf(address caller);
     /// @notice The caller is not the recovery address, or the wallet has named none.
-    /// @param caller Who has called.
+    /// @param caller The caller.
     error OnlyRecovery(address caller);
     /// @notice The custody of a wallet is part of its address and never changes.
-    /// @param custody That of the refused configuration.
+    /// @param custody Custody of the refused configuration.
     error CustodyIsFixed(uint8 custody);
     /// @notice The delay is below {MIN_RECOVERY_DELAY} or above {MAX_RECOVERY_DELAY}, or was given without an address.
     /// @param delay The delay that was given, in seconds.
@@ -80,7 +80,7 @@ abstract contract Rotation {
         _;
     }
 
-    /// @notice Replaces the whole configuration at once, under the rules of creation. Ends a pending recovery, and removes
+    /// @notice Replaces the whole configuration immediately, under the rules of creation. Ends a pending recovery, and removes
     /// the recovery address. Only for the wallet itself.
     /// @param config The new one, of the same custody.
     function setConfig(Config calldata config) external onlySelf {
@@ -101,7 +101,7 @@ abstract contract Rotation {
     }
 
     /// @notice Announces a configuration. Replaces an earlier announcement and its time. Only for the recovery address.
-    /// @param config The one to be installed, of the same custody, under the rules of creation.
+    /// @param config The configuration to install, of the same custody, under the rules of creation.
     function startRecovery(Config calldata config) external onlyRecovery {
         _checkReplacement(config);
         _dropPending();
@@ -115,7 +115,7 @@ abstract contract Rotation {
 
     /// @notice Installs the announced configuration once its time has come, and removes the recovery address like every
     /// rotation. Only for the recovery address.
-    /// @param config The one that was announced.
+    /// @param config The announced configuration.
     function finishRecovery(Config calldata config) external onlyRecovery {
         RecoveryLayout storage stored = _recovery();
         bytes32 configHash = keccak256(abi.encode(config));
@@ -132,8 +132,9 @@ abstract contract Rotation {
         _dropPending();
     }
 
-    /// @notice The recovery address with its delay, and the pending recovery; zeros where there is none. Anybody may ask.
-    /// @return recovery Who may start a recovery.
+    /// @notice The recovery address with its delay, and the pending recovery; zeros where there is none. Callable by any
+    /// address.
+    /// @return recovery Address that may start a recovery.
     /// @return delay Seconds between the start of a recovery and its end.
     /// @return pendingConfigHash keccak256(abi.encode(config)) of the announced configuration.
     /// @return readyAt First second (Unix) at which it may be installed.

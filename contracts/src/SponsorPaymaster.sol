@@ -17,12 +17,12 @@ import {UserOperationV06} from "./Types.sol";
 /// signature, behind what the wallet reads: the wallet's owner signs nothing that depends on it.
 ///
 /// The nonce makes a sponsorship good once. The sponsor signs as well who submits: the EOA of the transaction
-/// (tx.origin). Without it whoever sees the 65 bytes in a pending bundle submits the operation first, and is paid
-/// for it out of the deposit.
+/// (tx.origin). Without it an observer of the 65 bytes in a pending bundle could submit the operation first, and be
+/// paid for it from the deposit.
 ///
 /// Bundlers that submit from EOAs of their own need a sponsorship that names no submitter: one byte more, 0x01, at the
 /// end of paymasterAndData, and the zero address in what is signed. This form does not read tx.origin, which their
-/// mempools forbid (ERC-7562, OP-011). The byte is part of userOpHash: neither form can be made of the other.
+/// mempools forbid (ERC-7562, OP-011). The byte is part of userOpHash, so that no form converts into the other.
 contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
     bytes32 private constant TYPE_HASH = keccak256("Sponsorship(bytes32 userOpHash,address bundler)");
 
@@ -38,18 +38,18 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
     address private immutable ENTRY_POINT_V07;
     address private immutable ENTRY_POINT_V08;
 
-    /// @notice Who signs sponsorships. Anybody may ask.
+    /// @notice The signer of sponsorships. Callable by any address.
     /// @return Its address; never the zero address.
     address public sponsor;
 
     /// @notice Operations are sponsored by another key from now on.
-    /// @param previous Who signed sponsorships before; the zero address in the constructor.
-    /// @param current Who does now.
+    /// @param previous The former signer of sponsorships; the zero address in the constructor.
+    /// @param current The new one.
     event SponsorChanged(address indexed previous, address indexed current);
 
     /// @notice The zero address cannot be sponsor.
     error InvalidSponsor();
-    /// @notice The address is none of the accepted EntryPoints, or not the one of this version.
+    /// @notice The address is not an accepted EntryPoint, or not the EntryPoint of this version.
     /// @param entryPoint The address that was given, or that called.
     error UnknownEntryPoint(address entryPoint);
 
@@ -75,10 +75,10 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
 
     /// @notice Whether this contract pays for an operation of EntryPoint v0.7 or v0.8. Of no other caller.
     /// @param userOp The operation.
-    /// @param userOpHash Its hash, of which the EntryPoint vouches.
+    /// @param userOpHash Its hash, guaranteed by the EntryPoint.
     /// @return context Empty: there is no postOp.
     /// @return validationData The window, and 1 as the authorizer unless the sponsor has signed. Never reverts on a
-    /// signature, so that a bundler is told AA34.
+    /// signature, so that a bundler receives AA34.
     function validatePaymasterUserOp(PackedUserOperation calldata userOp, bytes32 userOpHash, uint256)
         external
         view
@@ -90,7 +90,7 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
 
     /// @notice {validatePaymasterUserOp} of EntryPoint v0.6, and of no other caller.
     /// @param userOp The operation.
-    /// @param userOpHash Its hash, of which the EntryPoint vouches.
+    /// @param userOpHash Its hash, guaranteed by the EntryPoint.
     /// @return context Empty: there is no postOp.
     /// @return validationData The window, and 1 as the authorizer unless the sponsor has signed.
     function validatePaymasterUserOp(UserOperationV06 calldata userOp, bytes32 userOpHash, uint256)
@@ -124,8 +124,8 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
 
     // ------------------------------------------------------------------------------------------- owner
 
-    /// @notice Replaces the sponsor. What the previous one has signed is void at once. Only for the owner.
-    /// @param sponsor_ Who signs sponsorships from now on; not the zero address.
+    /// @notice Replaces the sponsor. Signatures of the previous sponsor become void. Only for the owner.
+    /// @param sponsor_ The new signer of sponsorships; not the zero address.
     function setSponsor(address sponsor_) external onlyOwner {
         _setSponsor(sponsor_);
     }
@@ -136,7 +136,7 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
         sponsor = sponsor_;
     }
 
-    /// @notice Adds the value to the deposit at an EntryPoint. Anybody may, here or with the EntryPoint's `depositTo`.
+    /// @notice Adds the value to the deposit at an EntryPoint. Callable by any address, like the EntryPoint's `depositTo`.
     /// @param entryPoint One of the three accepted EntryPoints.
     function deposit(address entryPoint) external payable {
         _entryPoint(entryPoint).depositTo{value: msg.value}(address(this));
@@ -144,7 +144,7 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
 
     /// @notice Takes wei out of the deposit at an EntryPoint. Only for the owner.
     /// @param entryPoint One of the three accepted EntryPoints.
-    /// @param to Who gets it.
+    /// @param to The recipient.
     /// @param amount Wei.
     function withdrawTo(address entryPoint, address payable to, uint256 amount) external onlyOwner {
         _entryPoint(entryPoint).withdrawTo(to, amount);
@@ -165,7 +165,7 @@ contract SponsorPaymaster is OwnedInTwoSteps, EIP712 {
 
     /// @notice Takes out the unlocked stake at an EntryPoint. Only for the owner.
     /// @param entryPoint One of the three accepted EntryPoints.
-    /// @param to Who gets it.
+    /// @param to The recipient.
     function withdrawStake(address entryPoint, address payable to) external onlyOwner {
         _entryPoint(entryPoint).withdrawStake(to);
     }

@@ -9,7 +9,7 @@ struct PublicKey {
     bytes32 y;
 }
 
-/// @notice Who may act for a wallet. The rules it obeys are those of {ConfigRules}.
+/// @notice The validators of a wallet. {ConfigRules} has its rules.
 /// @param custody 1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. Never changes.
 /// @param threshold How many distinct validators have to sign. 1 for custody 1, 2 and 5.
 /// @param owners secp256k1 signers, strictly ascending. Exactly one for custody 1 and 2, none for 5.
@@ -22,7 +22,7 @@ struct Config {
 }
 
 /// @notice One call of a batch.
-/// @param target Whom to call.
+/// @param target The called contract.
 /// @param value Wei that go with the call.
 /// @param data Calldata.
 struct Call {
@@ -33,9 +33,9 @@ struct Call {
 
 /// @notice The unpacked user operation of EntryPoint v0.6 (ERC-4337, version 0.6).
 /// @param sender The wallet.
-/// @param nonce Key (192 bits), of which the top 64 name the configuration, and sequence (64).
-/// @param initCode Factory (20 bytes) and its calldata when the operation creates the wallet, else nothing.
-/// @param callData What the wallet is called with; nothing is no call.
+/// @param nonce Key (192 bits, the top 64 name the configuration) and sequence (64).
+/// @param initCode Factory (20 bytes) and its calldata when the operation creates the wallet, otherwise empty.
+/// @param callData Calldata of the wallet's call; empty: no call.
 /// @param callGasLimit Gas of that call.
 /// @param verificationGasLimit Gas of creation and validation; with a paymaster that of its functions, each, too.
 /// @param preVerificationGas Gas that is paid for what the EntryPoint does not measure.
@@ -57,12 +57,12 @@ struct UserOperationV06 {
     bytes signature;
 }
 
-/// @notice What the factory needs of a wallet.
+/// @notice The functions of a wallet that the factory calls.
 interface IWallet {
-    /// @notice Installs the first configuration and notes who may sign the operation that created the wallet. Anybody
-    /// may call it, once: the factory does in the transaction that deploys the proxy.
+    /// @notice Installs the first configuration and records the signer of the operation that created the wallet.
+    /// Callable once, by any address: the factory does so in the transaction that deploys the proxy.
     /// @param config The first configuration; reverts unless it obeys the rules of {ConfigRules}.
-    /// @param deployer Who may sign the one operation that is validated next in this transaction, if it calls nothing.
+    /// @param deployer The signer of the next operation validated in this transaction, if it makes no call.
     function initialize(Config calldata config, address deployer) external;
 
     /// @notice The configuration in force, and how many have been installed so far.

@@ -22,9 +22,8 @@ import {Rotation} from "./Rotation.sol";
 /// @dev An operation's signature is an {OpSignature}: abi.encode(uint48 validUntil, uint48 validAfter, address bundler,
 /// bytes proof). The proof is over the signing hash of {Conditions}, in a form of {Proofs}.
 ///
-/// The top 64 bits of an operation's nonce, which are those of its nonce key, are the number of configurations that the
-/// wallet had before this one: 0 until the first rotation. userOpHash covers the nonce, so that a signature that was
-/// collected under one configuration is worthless under the next one.
+/// The top 64 bits of an operation's nonce are the number of earlier configurations of the wallet: 0 until the first
+/// rotation. userOpHash covers the nonce, so that a signature for one configuration is worthless under the next one.
 contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Holder {
     using ConfigStorage for ConfigStorage.Layout;
 
@@ -33,16 +32,16 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
     IEntryPoint private immutable ENTRY_POINT_V08;
     CustodyValidator private immutable VALIDATOR;
 
-    /// @dev Who may sign the operation that creates this wallet: set by {initialize}, cleared by the first validation,
+    /// @dev The signer of the operation that creates this wallet: set by {initialize}, cleared by the first validation,
     /// gone with the transaction. A standing authority would be a drain, even over operations without a call: their
-    /// preVerificationGas pays whoever submits them.
+    /// preVerificationGas pays their submitter.
     address private transient _creationDeployer;
 
     /// @notice {initialize} was called on a wallet that has a configuration, or on the implementation.
     error AlreadyInitialized();
     /// @notice {initialize} was called on an EOA that delegates its code (EIP-7702).
     error DelegatedAccount();
-    /// @notice {withdrawTo} was called for a contract that is none of the accepted EntryPoints.
+    /// @notice {withdrawTo} was called for a contract other than the accepted EntryPoints.
     /// @param entryPoint The address that was given.
     error UnknownEntryPoint(address entryPoint);
 
@@ -62,7 +61,7 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
 
     /// @inheritdoc IWallet
     /// @dev Works once per wallet. The factory calls it in the transaction that deploys the proxy. A proxy deployed
-    /// by anybody else, at another address, belongs to whoever initialises it. An EOA that delegates to this code or to a
+    /// by another contract, at another address, belongs to its initialiser. An EOA that delegates to this code or to a
     /// proxy (EIP-7702) is refused: nothing would bind its first configuration to the key of the EOA.
     function initialize(Config calldata config, address deployer) external {
         if (_isDelegated()) revert DelegatedAccount();
@@ -88,9 +87,9 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
     /// @notice Whether an operation of EntryPoint v0.7 or v0.8 is signed as it should be. Only for those two EntryPoints.
     /// Reverts when the signature cannot be decoded.
     /// @param userOp The operation, as the EntryPoint was given it.
-    /// @param userOpHash Its hash, of which the EntryPoint vouches.
+    /// @param userOpHash Its hash, guaranteed by the EntryPoint.
     /// @param missingAccountFunds Wei that the wallet has to add to its deposit, and does.
-    /// @return validationData From the low bits: 1 if the signature is wrong, else 0 (160 bits), validUntil (48),
+    /// @return validationData From the low bits: 1 for a wrong signature, otherwise 0 (160 bits), validUntil (48),
     /// validAfter (48).
     function validateUserOp(PackedUserOperation calldata userOp, bytes32 userOpHash, uint256 missingAccountFunds)
         public
@@ -105,9 +104,9 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
     /// @notice Whether an operation of EntryPoint v0.6 is signed as it should be. Only for that EntryPoint. Reverts when
     /// the signature cannot be decoded.
     /// @param userOp The operation, as the EntryPoint was given it.
-    /// @param userOpHash Its hash, of which the EntryPoint vouches.
+    /// @param userOpHash Its hash, guaranteed by the EntryPoint.
     /// @param missingAccountFunds Wei that the wallet has to add to its deposit, and does.
-    /// @return validationData From the low bits: 1 if the signature is wrong, else 0 (160 bits), validUntil (48),
+    /// @return validationData From the low bits: 1 for a wrong signature, otherwise 0 (160 bits), validUntil (48),
     /// validAfter (48).
     function validateUserOp(UserOperationV06 calldata userOp, bytes32 userOpHash, uint256 missingAccountFunds)
         external
@@ -142,12 +141,13 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
         return valid ? window : window | Conditions.FAILED;
     }
 
-    /// @dev Whether the top 64 bits of the nonce name the configuration in force, which `head` holds the number of. A wallet without one is named by none.
+    /// @dev Whether the top 64 bits of the nonce name the configuration in force, whose number `head` contains. A wallet
+    /// without a configuration accepts no nonce.
     function _isOfConfiguration(uint256 head, uint256 nonce) internal pure returns (bool) {
         return (nonce >> 192) + 1 == uint64(head >> 32);
     }
 
-    /// @dev Whether `proof` meets the configuration, of which `head` is slot 0. Reverts on a proof that is of no known
+    /// @dev Whether `proof` meets the configuration whose slot 0 is `head`. Reverts on a proof that is of no known
     /// form. Where one signature decides, it is verified here and only its key is read; all else is the validator's.
     function _isByValidators(uint256 head, bytes32 hash, bytes calldata proof) internal view returns (bool) {
         uint8 custody = uint8(head);
@@ -178,10 +178,10 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
 
     /// @notice Whether `proof` is by enough of this wallet's validators over `hash`. Reverts on a proof of no known form.
     /// Only for the wallet itself.
-    /// @param hash What was signed.
-    /// @param proof Who has signed, in one of the forms of {Proofs}.
+    /// @param hash The signed hash.
+    /// @param proof The signatures, in a form of {Proofs}.
     /// @return Whether the threshold is met.
-    /// @dev No ERC-1271: the hash is taken as it is, bound to no wallet. Nobody but this wallet may rely on the answer.
+    /// @dev Not ERC-1271: the hash is used unchanged and bound to no wallet. Only this wallet may rely on the answer.
     function isSignedByValidators(bytes32 hash, bytes calldata proof) external view onlySelf returns (bool) {
         return _isByValidators(ConfigStorage.get().head(), hash, proof);
     }
@@ -204,7 +204,7 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
     // --------------------------------------------------------------------------------------- execution
 
     /// @notice Makes one call. Only for an EntryPoint, or the wallet itself.
-    /// @param target Whom to call.
+    /// @param target The called contract.
     /// @param value Wei that go with the call.
     /// @param data Calldata.
     /// @return The target's return data. A revert of the target is passed on unchanged.
@@ -243,8 +243,8 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
     }
 
     /// @notice Takes wei out of this wallet's deposit at an accepted EntryPoint. Only for the wallet itself.
-    /// @param entryPoint_ One of the three EntryPoints, else {UnknownEntryPoint}.
-    /// @param to Who gets it.
+    /// @param entryPoint_ One of the three EntryPoints; reverts with {UnknownEntryPoint} for another address.
+    /// @param to The recipient.
     /// @param amount Wei.
     function withdrawTo(address entryPoint_, address payable to, uint256 amount) external onlySelf {
         if (!_isEntryPoint(entryPoint_)) revert UnknownEntryPoint(entryPoint_);
@@ -258,14 +258,14 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
         return (ConfigStorage.get().load(), ConfigStorage.get().configNonce);
     }
 
-    /// @notice The contract that verifies the proofs of custodies 2 to 5. Anybody may ask.
+    /// @notice The contract that verifies the proofs of custodies 2 to 5. Callable by any address.
     /// @return Its address: a {CustodyValidator}.
     function validator() external view returns (address) {
         return address(VALIDATOR);
     }
 
-    /// @notice EntryPoint v0.7, whose nonces {getNonce} reports. Those of v0.6 and v0.8 are accepted as well. Anybody may
-    /// ask.
+    /// @notice EntryPoint v0.7, whose nonces {getNonce} reports. Nonces of v0.6 and v0.8 are accepted as well. Callable by
+    /// any address.
     /// @return Its address.
     function entryPoint() public view override returns (IEntryPoint) {
         return ENTRY_POINT_V07;
@@ -279,14 +279,14 @@ contract Wallet is IWallet, Account, Messages, Rotation, ERC721Holder, ERC1155Ho
         return super.getNonce(uint192(ConfigStorage.get().epoch()) << 128 | uint128(key));
     }
 
-    /// @notice Whether operations may come from a contract. Anybody may ask.
+    /// @notice Whether operations may come from a contract. Callable by any address.
     /// @param account The contract.
     /// @return Whether it is one of the three accepted EntryPoints.
     function isEntryPoint(address account) external view returns (bool) {
         return _isEntryPoint(account);
     }
 
-    /// @notice ERC-165. Anybody may ask.
+    /// @notice ERC-165. Callable by any address.
     /// @param interfaceId An interface's identifier, 4 bytes.
     /// @return Whether it is that of ERC-165, of an ERC-4337 account, ERC-1271, or a receiver of ERC-721 or ERC-1155.
     function supportsInterface(bytes4 interfaceId) public view override returns (bool) {

@@ -6,7 +6,7 @@ import {UpgradeableBeacon} from "@openzeppelin/contracts/proxy/beacon/Upgradeabl
 import {OwnedInTwoSteps} from "./OwnedInTwoSteps.sol";
 
 /// @title WalletBeacon
-/// @notice Names the implementation of every wallet. Its owner can replace the code of all of them at once.
+/// @notice Names the implementation of every wallet. Its owner can replace the code of all wallets with one transaction.
 /// @dev OpenZeppelin's beacon with the ownership of {OwnedInTwoSteps}; every function below only picks the latter.
 contract WalletBeacon is UpgradeableBeacon, OwnedInTwoSteps {
     /// @param implementation The first implementation: a contract that has code.

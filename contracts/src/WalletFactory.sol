@@ -8,7 +8,7 @@ import {OwnedInTwoSteps} from "./OwnedInTwoSteps.sol";
 import {Config, IWallet} from "./Types.sol";
 import {WalletProxy} from "./WalletProxy.sol";
 
-/// @dev A base of its own, and the first one, to keep the deployer in storage slot 0: gas estimators override that slot.
+/// @dev A separate base, and the first one, to keep the deployer in storage slot 0: gas estimators override that slot.
 abstract contract DeployerSlot {
     address internal _deployer;
 }
@@ -19,13 +19,13 @@ abstract contract DeployerSlot {
 /// @dev The address does not bind the configuration, so the deployer decides who gets an address that is funded but
 /// not deployed: it is a custody key. It can be replaced by the owner, because a lost one would lock all those addresses.
 ///
-/// An authorisation names the EOA whose transaction may use it (tx.origin): the SenderCreators of EntryPoint v0.6 and
-/// v0.7 do what anybody asks, so that whoever copied an authorisation out of a pending bundle could deploy the wallet
-/// first and make the bundle revert with AA10. An unbound authorisation, one byte longer, may be used by everybody and
-/// does not read tx.origin: it is for bundlers that submit from EOAs of their own, and for verifiers of ERC-6492.
+/// An authorisation names the EOA whose transaction may use it (tx.origin). The SenderCreators of EntryPoint v0.6 and
+/// v0.7 serve every caller: a copy of an authorisation from a pending bundle could deploy the wallet first and make the
+/// bundle revert with AA10. An unbound authorisation, one byte longer, is valid for every EOA and does not read
+/// tx.origin: bundlers that submit from their own EOAs and verifiers of ERC-6492 need it.
 ///
-/// Anybody may call {createWallet}. Only behind a SenderCreator does the wallet take note of the deployer, whose
-/// signature then stands for the first operation; a direct caller gets the authorised wallet deployed, and nothing else.
+/// Any address may call {createWallet}. Only behind a SenderCreator does the wallet record the deployer, whose
+/// signature then authorises the first operation. A direct call only deploys the authorised wallet.
 contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
     bytes32 private constant DEPLOY_TYPE_HASH = keccak256(
         "Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline,address bundler)"
@@ -37,14 +37,14 @@ contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
     /// @dev The last byte of an unbound authorisation.
     bytes1 private constant UNBOUND = 0x01;
 
-    /// @notice Longest life of an authorisation. Anybody may ask.
+    /// @notice Longest life of an authorisation. Callable by any address.
     /// @return Seconds.
     uint256 public constant MAX_AUTHORIZATION_LIFE = 1 hours;
 
-    /// @notice The beacon of every wallet of this factory. Anybody may ask.
+    /// @notice The beacon of every wallet of this factory. Callable by any address.
     /// @return Its address, which never changes.
     address public immutable beacon;
-    /// @notice What the address of a wallet depends on besides its salt. Anybody may ask.
+    /// @notice Hash of the init code, which with the salt determines a wallet's address. Callable by any address.
     /// @return keccak256 of the proxy's creation code with its arguments (beacon, no data).
     bytes32 public immutable initCodeHash;
 
@@ -58,8 +58,8 @@ contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
     /// @param configHash keccak256(abi.encode(config)).
     event WalletCreated(address indexed wallet, bytes32 indexed create2Salt, bytes32 configHash);
     /// @notice Deployments are authorised by another key from now on.
-    /// @param previous Who authorised them before; the zero address in the constructor.
-    /// @param current Who does now.
+    /// @param previous The former deployer; the zero address in the constructor.
+    /// @param current The new one.
     event DeployerChanged(address indexed previous, address indexed current);
 
     /// @notice The authorisation has expired, or is valid for longer than {MAX_AUTHORIZATION_LIFE}.
@@ -67,9 +67,9 @@ contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
     error InvalidDeadline(uint48 deadline);
     /// @notice The authorisation is not the deployer's over exactly these arguments, or names another submitter.
     error InvalidAuthorization();
-    /// @notice The configuration is of another custody than the address.
+    /// @notice The configuration's custody differs from the address's.
     /// @param custody The custody of the address.
-    /// @param configCustody That of the configuration.
+    /// @param configCustody The custody of the configuration.
     error CustodyMismatch(uint256 custody, uint8 configCustody);
     /// @notice The wallet exists with another configuration.
     /// @param wallet Its address.
@@ -84,8 +84,8 @@ contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
     /// @param deployer_ First signer of authorisations.
     /// @param owner_ May replace the deployer, and nothing else.
     /// @param entryPointV06 EntryPoint v0.6, behind whose SenderCreator the deployer signs for the new wallet.
-    /// @param entryPointV07 The same of v0.7.
-    /// @param entryPointV08 The same of v0.8.
+    /// @param entryPointV07 Likewise for v0.7.
+    /// @param entryPointV08 Likewise for v0.8.
     constructor(
         address beacon_,
         address deployer_,
@@ -102,16 +102,16 @@ contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
         _setDeployer(deployer_);
     }
 
-    /// @notice Deploys and initialises a wallet. A wallet that exists with this configuration is returned as it is.
-    /// Anybody may call it, in a transaction of the EOA that the authorisation names.
+    /// @notice Deploys and initialises a wallet. An existing wallet with this configuration is returned unchanged.
+    /// Callable by any address, in a transaction of the EOA that the authorisation names.
     /// @param saltHash keccak256 of the salt's UTF-8 bytes.
     /// @param custody Part of the address unless `legacy`, and always the custody of `config`.
-    /// @param legacy The address is of `saltHash` alone.
-    /// @param config Who may act for the wallet.
+    /// @param legacy The address depends only on `saltHash`.
+    /// @param config The wallet's validators.
     /// @param deadline Last second (Unix) at which the authorisation holds.
     /// @param authorization The deployer's r || s || v over the EIP-712 digest of
     /// Deploy(saltHash, custody, legacy, configHash, deadline, bundler) in the domain ("castellan", "1", chain id, this
-    /// factory), where `bundler` is tx.origin; or the same with the zero address as the bundler, and 0x01 behind it.
+    /// factory). `bundler` is tx.origin. An unbound authorisation signs the zero address and appends 0x01.
     /// @return wallet Its address.
     function createWallet(
         bytes32 saltHash,
@@ -160,20 +160,20 @@ contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
     /// @notice The address of a wallet, deployed or not.
     /// @param saltHash keccak256 of the salt's UTF-8 bytes.
     /// @param custody Part of the address unless `legacy`.
-    /// @param legacy The address is of `saltHash` alone.
+    /// @param legacy The address depends only on `saltHash`.
     /// @return The address at which {createWallet} deploys it.
     function getAddress(bytes32 saltHash, uint256 custody, bool legacy) external view returns (address) {
         return _addressOf(_create2Salt(saltHash, custody, legacy));
     }
 
-    /// @notice Who authorises deployments. Storage slot 0.
-    /// @return The address whose signature {createWallet} asks for.
+    /// @notice The signer of deployments. Storage slot 0.
+    /// @return The address whose signature {createWallet} requires.
     function deployer() external view returns (address) {
         return _deployer;
     }
 
-    /// @notice Replaces the deployer. What the previous one has authorised is void at once. Only for the owner.
-    /// @param deployer_ Who authorises deployments from now on; not the zero address.
+    /// @notice Replaces the deployer. Authorisations of the previous deployer become void. Only for the owner.
+    /// @param deployer_ The new signer of deployments; not the zero address.
     function setDeployer(address deployer_) external onlyOwner {
         _setDeployer(deployer_);
     }

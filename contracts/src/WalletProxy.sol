@@ -3,10 +3,10 @@ pragma solidity 0.8.37;
 
 /// @title WalletProxy
 /// @notice Beacon proxy of a wallet. Delegates every call to the implementation that its beacon names; a call without
-/// data stops at once and takes the value, without reading the beacon, so that 2,300 gas suffice.
+/// data stops immediately and takes the value, without reading the beacon, so that 2,300 gas suffice.
 /// @dev Its creation code is part of the address of every wallet: a changed byte here changes them all.
 /// The beacon is a constant of the code, not a storage slot, which makes the proxy cheap to create and leaves the wallet's
-/// storage entirely to the implementation. The event tells explorers what an ERC-1967 slot would have told them.
+/// storage entirely to the implementation. The event informs explorers as an ERC-1967 slot would.
 ///
 /// Every byte of the runtime costs 200 gas at every creation, so the constructor returns 81 bytes that are written by
 /// hand. `at` is the offset in bytes; the stack is shown with its top on the right:
@@ -26,8 +26,8 @@ pragma solidity 0.8.37;
 ///   74  3d 5f fd                       REVERT(0, RETURNDATASIZE)
 ///   77  5b 3d 5f f3                    RETURN(0, RETURNDATASIZE)
 contract WalletProxy {
-    /// @notice ERC-1967: the beacon of this proxy, told once, at its creation. It never changes.
-    /// @param beacon The contract whose `implementation()` is asked at every call that has data.
+    /// @notice ERC-1967: the beacon of this proxy, emitted once, at its creation. It never changes.
+    /// @param beacon The contract whose `implementation()` every call with data reads.
     event BeaconUpgraded(address indexed beacon);
 
     /// @notice The beacon has no code, or names an implementation that has none.
@@ -36,7 +36,7 @@ contract WalletProxy {
     /// @notice Value was sent to the constructor without a call that could take it.
     error NonPayable();
 
-    /// @param beacon Contract whose `implementation()` is asked at every call.
+    /// @param beacon Contract whose `implementation()` every call reads.
     /// @param data When not empty: delegated to the implementation once, its failure is the deployment's.
     constructor(address beacon, bytes memory data) payable {
         address implementation;

@@ -25,6 +25,19 @@ const groups = [
   "service"
 ]
 
+const decisions = items({
+  Terms: "/decisions/01-terms",
+  Custody: "/decisions/02-custody",
+  "Salts and addresses": "/decisions/03-addresses",
+  "Required fields": "/decisions/04-fields",
+  "Values and limits": "/decisions/05-values",
+  Ops: "/decisions/06-ops",
+  "Acceptance and results": "/decisions/07-results",
+  Errors: "/decisions/08-errors",
+  "Accounts, keys, limits": "/decisions/09-accounts",
+  "Endpoints without a shape": "/decisions/10-endpoints"
+})
+
 /** What the site shows, in this order. A test holds it against the pages that there are. */
 export const sidebar: Array<DefaultTheme.SidebarItem> = [
   { text: "Start", items: items({ "Quick start": "/start", Comparison: "/comparison" }) },
@@ -84,6 +97,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         collapsed: true,
         items: groups.map((name) => ({ text: name, link: `/reference/${name}` }))
       },
+      { text: "Decisions", link: "/decisions/index", collapsed: true, items: decisions },
       ...items({
         Errors: "/errors",
         "Command line": "/cli",

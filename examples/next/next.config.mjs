@@ -1,2 +1,2 @@
-/** Castellan loads what it needs when it needs it, native bindings among it: Node does that, a bundle can not. */
+/** castellan loads modules and native bindings on demand, which a bundle cannot do. */
 export default { serverExternalPackages: ["castellan"] }

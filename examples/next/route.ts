@@ -2,12 +2,12 @@ import * as Http from "castellan/http"
 import * as Result from "effect/Result"
 
 /**
- * `app/wallets/[[...path]]/route.ts` of a Next app that `next start` runs: a process that stays. Where functions freeze
- * or end after their answer, call a service that runs elsewhere (README.md beside the examples). `next.config.mjs`
- * beside this file leaves castellan out of Next's bundle.
+ * `app/wallets/[[...path]]/route.ts` of a Next app under `next start`, a long-running process. On hosts that freeze or
+ * end functions after the answer, call a service that runs elsewhere (see ../README.md). `next.config.mjs` keeps
+ * castellan out of Next's bundle.
  */
 
-/** The lanes of an EOA are one process's: not on the edge, and not made again when the module is loaded again. */
+/** One process owns an EOA's lane: no edge runtime, and one service for all loads of this module. */
 export const runtime = "nodejs"
 export const dynamic = "force-dynamic"
 

@@ -1,6 +1,6 @@
 import type { Code } from "../application/request/Catalogue.js"
 
-/** What the service says of a request that it did not answer with 200 or 202. */
+/** Error body of a response other than 200 or 202. */
 export interface Problem {
   readonly error: string
   readonly code: Code
@@ -12,8 +12,8 @@ const isProblem = (body: unknown): body is Problem =>
   typeof body === "object" && body !== null && "code" in body && "error" in body && "details" in body
 
 /**
- * Why there is no result. `code` is the service's, or `no_answer`: the service was not reached, or its answer was lost;
- * a write may have been accepted then, and the same `idempotencyKey` asks for its outcome.
+ * A failed call. `code` is the service's, or `no_answer`: the service was not reached, or its response was lost. A write
+ * may have been accepted then; repeat it with the same `idempotencyKey` to get its outcome.
  */
 export class CastellanError extends Error {
   override readonly name = "CastellanError"
@@ -22,7 +22,7 @@ export class CastellanError extends Error {
   readonly status: number
   readonly requestId: string | null
   readonly details: Problem["details"]
-  /** All of the answer's body. */
+  /** The whole response body. */
   readonly body: unknown
   readonly idempotencyKey: string | null
 
@@ -40,10 +40,10 @@ export class CastellanError extends Error {
     this.idempotencyKey = about.idempotencyKey
   }
 
-  /** The error of an answer that is none of 200 and 202. */
+  /** The error of a response whose status is neither 200 nor 202. */
   static of(status: number, body: unknown, idempotencyKey: string | null): CastellanError {
     const about = { status, body, idempotencyKey }
-    // Something in front of the service has answered for it.
+    // A proxy in front of the service answered.
     if (!isProblem(body))
       return new CastellanError(`HTTP status ${status}`, {
         ...about,

@@ -10,8 +10,8 @@ import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
 
 /**
- * `castellan/client`: the service's client for browsers and Node, by fetch alone. Its types are those of the service's
- * contract; nothing of the service is loaded.
+ * `castellan/client`: the service's client for browsers and Node, built only on fetch. Its types are those of the
+ * service's contract; it loads no code of the service.
  */
 
 export { CastellanError, type Problem } from "./CastellanError.js"
@@ -32,16 +32,16 @@ export type { Watches } from "./Watches.js"
 export type { Webhooks } from "./Webhooks.js"
 
 export interface WriteOptions extends Transport.CallOptions {
-  /** Default: a random one for each call. Give one that you have stored to have a write once over restarts of yours. */
+  /** Default: a random key per call. Store your own key to send a write only once across your restarts. */
   readonly idempotencyKey?: string
-  /** What to find the write by: at most 16 texts by key, 2 KiB together. See `requests`. */
+  /** Labels to find the write by: at most 16 strings by key, 2 KiB together. See `requests`. */
   readonly metadata?: Readonly<Record<string, string>>
 }
 
-/** A write that the service has taken on; `waitFor` tells what became of it. */
+/** An accepted write; `waitFor` returns its outcome. */
 export interface Accepted<A = unknown> {
   readonly requestId: string
-  /** What became of it, if that is known at once: of a repeat, and where there was nothing to do. */
+  /** The outcome if already known: of a repeat, or without anything to do. */
   readonly answer?: A
 }
 
@@ -60,7 +60,7 @@ interface Write<E extends { request: unknown; response: unknown }> {
 export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   readonly [K in keyof Signing]: Read<Signing[K]>
 } & { readonly [K in keyof Writes]: Write<Writes[K]> } & {
-  /** What is known of a write. `wait`: seconds, 0 to 60, for which the answer waits for it to be final. */
+  /** State of a write. `wait`: seconds, 0 to 60, for which the response waits for a final state. */
   readonly request: (
     requestId: string,
     options?: Transport.CallOptions & { readonly wait?: number }
@@ -76,8 +76,8 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
     options?: Transport.CallOptions
   ) => Promise<typeof CancelRequest.Response.Encoded>
   /**
-   * What becomes of a write that was accepted, step by step, until it has its answer (`request` tells that). Goes on
-   * after the last event where a connection breaks; rejects when it breaks too often in a row without an event.
+   * Events of an accepted write, until its answer is final (`request` returns the answer). After a broken connection it
+   * continues behind the last event; it rejects after too many breaks in a row without an event.
    *
    * @example
    * for await (const { type, data } of client.events(requestId)) console.log(type, data)
@@ -86,9 +86,9 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
     requestId: string,
     options?: Events.EventsOptions
   ) => AsyncGenerator<Events.RequestEvent, void, void>
-  /** Where the account is told of its requests' events. Needs a key with the scope `webhooks`. */
+  /** Endpoints that receive the account's events. Needs a key with the scope `webhooks`. */
   readonly webhooks: Webhooks.Webhooks
-  /** Which events of contracts webhooks are told of. Needs a key with the scope `webhooks`. */
+  /** Contract events that webhooks receive. Needs a key with the scope `webhooks`. */
   readonly watches: Watches.Watches
   /**
    * The final answer of a write that was accepted, after `outcome_unknown` or in asynchronous mode; waits until there is
@@ -100,7 +100,7 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   ) => Promise<Writes[K]["response"]>
 }
 
-/** With the elements of `returnData` as they are, without the objects that name each one's index. */
+/** Adds `outcomes`: the elements of `returnData` without the objects that carry their indexes. */
 const flat = (answer: unknown): unknown => {
   const { returnData } = Object(answer)
   return Array.isArray(returnData)
@@ -108,7 +108,7 @@ const flat = (answer: unknown): unknown => {
     : answer
 }
 
-/** Answers that were there at once, for `waitFor`: the service knows them under the id of an earlier call. */
+/** Answers that were final immediately, for `waitFor`: the service stores them under the id of an earlier call. */
 const settledAnswers = (most: number) => {
   const known = new Map<string, unknown>()
   return {
@@ -121,16 +121,15 @@ const settledAnswers = (most: number) => {
   }
 }
 
-/** Headers take no more. */
+/** Headers carry ASCII only. */
 const inAscii = (json: string): string =>
   json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
-/** How long one question of `waitFor` waits at the service, seconds. */
+/** Long-poll timeout of `waitFor`, in seconds. */
 const waitSeconds = 30
 
 /**
- * Makes a client. Throws a TypeError where no request can be made to the `baseUrl` or with the `apiKey`, an
- * empty one too.
+ * Makes a client. Throws a TypeError for an unusable `baseUrl` or `apiKey`, including an empty one.
  *
  * @example
  * const client = Client.make({ baseUrl: "https://castellan.example", apiKey })

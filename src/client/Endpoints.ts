@@ -18,7 +18,7 @@ import type * as CheckWallets from "../application/usecases/wallets/CheckWallets
 import type * as CreateWallets from "../application/usecases/wallets/CreateWallets.js"
 import type * as PredictWallets from "../application/usecases/wallets/PredictWallets.js"
 
-/** Schemas of an endpoint, as far as types go: what travels as JSON. */
+/** JSON types of an endpoint's schemas. */
 interface Module {
   readonly Request: { readonly Encoded: unknown }
   readonly Response: { readonly Encoded: unknown }
@@ -30,8 +30,8 @@ interface Of<M extends Module> {
 }
 
 /**
- * An answer with `returnData`, and what the client adds: `outcomes` has the same elements without the objects that name
- * each one's index.
+ * An answer with `returnData`. The client adds `outcomes`: the same elements without the objects that carry their
+ * indexes.
  */
 type Flat<R> = R extends { readonly returnData: ReadonlyArray<{ readonly [index: number]: infer A }> }
   ? R & { readonly outcomes: ReadonlyArray<A> }
@@ -58,10 +58,10 @@ export type Account = Writes["create"]["request"]["accounts"][number]
 export type Operation = Writes["execute"]["request"]["operations"][number]
 export type CreateResult = Writes["create"]["response"]
 export type ExecuteResult = Writes["execute"]["response"]
-/** What became of one operation. */
+/** Outcome of one operation. */
 export type Outcome = ExecuteResult["outcomes"][number]
 
-/** Endpoints whose repetition does nothing twice. */
+/** Endpoints that are safe to repeat. */
 export interface Reads {
   readonly predict: Of<typeof PredictWallets>
   readonly check: Of<typeof CheckWallets>
@@ -77,7 +77,7 @@ export interface Reads {
   readonly getbundleraddress: Of<typeof GetBundlerAddress>
 }
 
-/** Every signature is an entry of the audit log: asked for again only when the service has refused at its door. */
+/** Every signature is an entry of the audit log: retried only after a 429 or a 503. */
 export interface Signing {
   readonly sign: Of<typeof SignMessages>
 }

@@ -14,18 +14,18 @@ export interface RequestEvent {
 }
 
 export interface EventsOptions extends Transport.CallOptions {
-  /** Those after this sequence number. Default: all. */
+  /** Only events after this sequence number. Default: all. */
   readonly after?: number
-  /** How often in a row the stream is opened again though no event came. Default 4. */
+  /** Most reconnections in a row without an event. Default 4. */
   readonly reconnections?: number
   /** Longest silence of a connection, milliseconds; the service writes every 15 seconds. Default 45,000. */
   readonly silenceMillis?: number
 }
 
-/** As the service says it: after these the request has its answer. */
+/** Kinds after which the request has its answer, as in the service. */
 const ends: ReadonlyArray<EventKind> = ["final", "cancelled", "expired"]
 
-/** The events in blocks of `text/event-stream`, and what is left of the last one. */
+/** The events in blocks of `text/event-stream`, and the rest of the last block. */
 const blocksOf = (text: string): readonly [ReadonlyArray<RequestEvent>, string] => {
   const blocks = text.split(/\r?\n\r?\n/)
   const rest = blocks.pop() ?? ""
@@ -50,7 +50,7 @@ async function* read(
   const decoder = new TextDecoder()
   let text = ""
   let timer: ReturnType<typeof setTimeout> | undefined
-  // A connection that is gone without a word never answers.
+  // A connection lost without a close never answers.
   const silence = () =>
     new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error("the stream of events is silent")), silenceMillis)
@@ -70,7 +70,7 @@ async function* read(
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener("abort", cancel)
-    // Who stops in the middle of it leaves no connection behind.
+    // A caller that stops midway leaves no connection open.
     cancel()
   }
 }

@@ -1,9 +1,9 @@
 /**
- * `castellan/passkeys`: passkeys of wallets in a page, by WebAuthn alone. For browsers; nothing else is loaded. What is
- * made here goes to your backend, which has the API key.
+ * `castellan/passkeys`: passkeys of wallets in a browser page, by WebAuthn only; loads no other module. Send the results
+ * to your backend, which has the API key.
  */
 
-/** What is public of a passkey, and stored by your backend: neither can be asked for again. In base64. */
+/** Public parts of a passkey, in base64. Your backend stores them: neither can be read again. */
 export interface Passkey {
   /** Of the credential: `sign` asks for it. */
   readonly id: string
@@ -19,14 +19,14 @@ export interface Assertion {
 }
 
 export interface Registration {
-  /** What the authenticator shows for the page. */
+  /** Page name that the authenticator shows. */
   readonly name: string
-  /** The domain that the passkey is for, the page's own or one above it. Default: the page's own. For good. */
+  /** Domain of the passkey: the page's own (default) or one above it. Permanent. */
   readonly domain?: string
   readonly user: {
     readonly name: string
     readonly displayName?: string
-    /** 1 to 64 bytes that say nothing of the person. Default: random. The same replaces a passkey of before. */
+    /** 1 to 64 bytes without personal data. Default: random. A repeated id replaces its earlier passkey. */
     readonly id?: Uint8Array
   }
   readonly signal?: AbortSignal
@@ -35,7 +35,7 @@ export interface Registration {
 export interface Signing {
   /** Of /passkeyHash: 32 bytes in hex. */
   readonly signingHash: string
-  /** The wallet's passkeys, by their ids; the authenticator picks one that it has. */
+  /** Ids of the wallet's passkeys; the authenticator chooses among its own. */
   readonly ids: ReadonlyArray<string>
   readonly domain?: string
   readonly signal?: AbortSignal
@@ -78,9 +78,9 @@ export const register = async ({ domain, name, signal, user }: Registration): Pr
     publicKey: {
       rp: { name, ...(domain !== undefined && { id: domain }) },
       user: { displayName: user.name, ...user, id: user.id ?? random(16) },
-      // Nobody checks this challenge: the attestation is not asked for.
+      // Never checked: no attestation is requested.
       challenge: random(32),
-      // ES256, the only one that wallets know.
+      // ES256, the only algorithm of the wallets.
       pubKeyCredParams: [{ type: "public-key", alg: -7 }],
       authenticatorSelection: { residentKey: "preferred", userVerification: "required" },
       attestation: "none"

@@ -6,16 +6,16 @@ export interface CallOptions {
 
 export interface Options {
   /**
-   * Where the service is, with the path under which it is mounted: an http or https URL. Relative ones are for pages, and
-   * for a `fetch` of your own that takes them.
+   * URL of the service, http or https, with the path of its mount. Relative URLs work in pages, and with a custom `fetch`
+   * that takes them.
    */
   readonly baseUrl: string
   readonly apiKey: string
   /** Default: the global one. */
   readonly fetch?: typeof globalThis.fetch
-  /** How often a request is sent again, at most. Default 4. */
+  /** Most retries of a request. Default 4. */
   readonly retries?: number
-  /** Longest wait before one of them, milliseconds; a service that asks for more is not asked again. Default 10,000. */
+  /** Longest wait before a retry, in milliseconds; a longer `retry-after` ends the retries. Default 10,000. */
   readonly longestWaitMillis?: number
 }
 
@@ -25,19 +25,19 @@ export interface Exchange {
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly idempotencyKey: string | null
-  /** Whether it may be sent again when nobody knows what became of it. */
+  /** Whether to retry when the outcome is unknown. */
   readonly repeatable: boolean
   readonly signal?: AbortSignal | undefined
 }
 
 export interface Answer {
   readonly status: number
-  /** What the service calls the request; null where its header does not arrive. */
+  /** The service's id of the request; null without its header. */
   readonly requestId: string | null
   readonly body: unknown
 }
 
-/** What stands behind the path of a request; what has no value is left out. */
+/** Query string of a request, without undefined values. */
 export const queryOf = (query: Readonly<Record<string, string | undefined>>): string => {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
   const text = new URLSearchParams(given).toString()
@@ -80,7 +80,7 @@ export const pause = (millis: number, signal: AbortSignal | undefined): Promise<
     else signal?.addEventListener("abort", onAbort, { once: true })
   })
 
-/** Half of it for certain, so that many clients do not come back at one moment. */
+/** Half fixed, half random, so that many clients do not retry at the same moment. */
 export const backoff = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random() / 2)
 
 const asked = (response: Response, attempt: number): number => {
@@ -101,16 +101,16 @@ const whole = async (response: Response): Promise<Answer | undefined> => {
   return body === undefined ? undefined : { status: response.status, requestId, body }
 }
 
-/** Of a page, which relative URLs begin with. */
+/** URL of the page, the base of relative URLs. */
 const pageUrl = (): string | undefined =>
   (globalThis as { readonly location?: { readonly href: string } }).location?.href
 
-/** What no request could be made to: it would be told as a service that does not answer. Nothing of it is repeated. */
+/** Rejects unusable options, which would look like an unreachable service. The messages never quote them. */
 const refuse = ({ apiKey, baseUrl, fetch: own }: Options): void => {
-  // Programs without types give what the environment lacks.
+  // Untyped programs pass missing environment variables.
   if (typeof apiKey !== "string" || apiKey.trim() === "" || !/^[\t\x20-\x7e\x80-\xff]*$/.test(apiKey))
     throw new TypeError("apiKey: expected text that fits a header, and is not empty")
-  // Whoever brings a fetch knows what it takes.
+  // A custom fetch decides which URLs it takes.
   if (own !== undefined) return
   const url = URL.canParse(baseUrl, pageUrl()) ? new URL(baseUrl, pageUrl()) : null
   if (url === null || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "")
@@ -118,8 +118,8 @@ const refuse = ({ apiKey, baseUrl, fetch: own }: Options): void => {
 }
 
 /**
- * Sends a request until it is answered. A 429 and a 503 are sent again whatever they are of: nothing has happened. A
- * lost answer is sent again when that does nothing twice: reads, and writes under the same idempotency key.
+ * Sends a request until it is answered. Retries every 429 and 503: those requests had no effect. Retries a lost answer
+ * when that repeats no effect: of reads, and of writes under the same idempotency key.
  */
 const sender = <A>(options: Options, read: (success: Response) => Promise<A | undefined>) => {
   refuse(options)
@@ -162,9 +162,9 @@ const sender = <A>(options: Options, read: (success: Response) => Promise<A | un
   }
 }
 
-/** Sends a request, and gives its answer with a body of JSON. */
+/** Sends a request and returns its answer with the parsed JSON body. */
 export const make = (options: Options): ((exchange: Exchange) => Promise<Answer>) => sender(options, whole)
 
-/** Sends a request, and gives its answer as soon as there is one: what is in it is still to come. */
+/** Sends a request and returns the response before its body is read. */
 export const opener = (options: Options): ((exchange: Exchange) => Promise<Response>) =>
   sender(options, (response) => Promise.resolve(response))

@@ -5,7 +5,7 @@ import * as Transport from "./Transport.js"
 
 /** The endpoints of watches. */
 export interface Watches {
-  /** Not sent again when its answer is lost: each makes a watch. */
+  /** Not retried when its answer is lost: each call makes a watch. */
   readonly add: (
     request: typeof AddWatch.Request.Encoded,
     options?: CallOptions

@@ -2,9 +2,9 @@ import type * as Webhook from "../application/usecases/webhooks/Webhook.js"
 import type { CallOptions } from "./Transport.js"
 import * as Transport from "./Transport.js"
 
-/** The endpoints of webhooks. Secrets are in the answers of `add` and `rotate`, and in no other. */
+/** The endpoints of webhooks. Only the answers of `add` and `rotate` contain secrets. */
 export interface Webhooks {
-  /** Not sent again when its answer is lost: each makes a webhook. */
+  /** Not retried when its answer is lost: each call makes a webhook. */
   readonly add: (
     request: typeof Webhook.AddRequest.Encoded,
     options?: CallOptions
@@ -17,7 +17,7 @@ export interface Webhooks {
     options?: CallOptions
   ) => Promise<typeof Webhook.Shown.Encoded>
   readonly remove: (webhookId: string, options?: CallOptions) => Promise<typeof Webhook.Removed.Encoded>
-  /** Not sent again when its answer is lost: the secret in it would be the older one by then. */
+  /** Not retried when its answer is lost: each call makes a new secret. */
   readonly rotate: (
     webhookId: string,
     request?: typeof Webhook.RotateRequest.Encoded,

@@ -7,14 +7,14 @@ import type { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Config } from "./config/Config.js"
 import * as Wiring from "./Wiring.js"
 
-/** The networks of a configuration that can be looked at, and what accounts of its file have of their own. */
+/** The networks of a configuration to inspect, with the overrides of the file's accounts. */
 const networksOf = ({
   accountNetworks,
   keys,
   lowBalances,
   networks
 }: Config): ReadonlyArray<Inspection.Inspected> => {
-  // A shared key is one EOA, whoever uses it.
+  // A shared key is a single EOA.
   const submitters = keys.signers.flatMap(({ accountIds: [account], assetId, clientId, versionId }) =>
     account === undefined ? [] : [{ account, ref: { clientId, versionId, assetId } }]
   )
@@ -50,10 +50,10 @@ const broken =
   (place: string) =>
   ({ message }: { readonly message: string }): ReadonlyArray<Told> => [{ severity: "broken", place, message }]
 
-/** How long each server is waited for. */
+/** Time-out per server. */
 const checkPatience = Duration.seconds(30)
 
-/** The same where a service that can not start is held up for what else is wrong. */
+/** Time-out per server when a service cannot start and other problems are collected. */
 const refusalPatience = Duration.seconds(5)
 
 const connection = (
@@ -66,7 +66,7 @@ const connection = (
     Effect.catch((error) => Effect.succeed(broken(name)(error)))
   )
 
-/** Chains are looked at with the keys that can be used, whatever is wrong with the others. */
+/** Inspects chains with the usable keys, whatever faults the other keys have. */
 const keysAndChains = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<Told>> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -76,7 +76,7 @@ const keysAndChains = (config: Config, patience: Duration.Duration): Effect.Effe
     })
   ).pipe(Effect.provide(Wiring.nodes))
 
-/** Connects to all that the configuration names, and says everything that is wrong at once. Nothing is written. */
+/** Connects to every server that the configuration names and reports all problems together. Writes nothing. */
 const within = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<Told>> =>
   Effect.map(
     Effect.all(
@@ -91,7 +91,7 @@ const within = (config: Config, patience: Duration.Duration): Effect.Effect<Read
 
 export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> => within(config, checkPatience)
 
-/** Why a service can not start, and what else it would stumble over. */
+/** Explains why a service cannot start, and adds the other problems. */
 export const explained = (config: Config, refusal: string): Effect.Effect<string> =>
   Effect.map(within(config, refusalPatience), (found) => {
     const others = found
@@ -100,7 +100,7 @@ export const explained = (config: Config, refusal: string): Effect.Effect<string
     return others.length === 0 ? refusal : [refusal, "beside that:", ...others].join("\n")
   })
 
-/** At the start of a service, beside its work: a node that is away holds nothing up, nor does Redis. */
+/** Runs in the background at the start of a service: an unreachable node or Redis delays nothing. */
 export const start = (
   config: Config
 ): Effect.Effect<void, never, ChainRpc | Signers | SystemSigners | Scope.Scope> => {
@@ -117,7 +117,7 @@ export const start = (
       { discard: true }
     )
   )
-  // A service without its database has not come here.
+  // The database is already open here.
   const servers = Effect.forEach(
     Wiring.connections(config).filter(({ name }) => name !== "database"),
     (server) =>

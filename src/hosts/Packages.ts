@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 
-/** Packages that castellan works with and does not bring: who configures what needs one installs it. */
+/** Optional packages: the operator installs those that the configuration needs. */
 
-/** How the versions that castellan is tested with are installed. */
+/** Install command for the tested versions. */
 export const installation = (names: ReadonlyArray<string>): string => {
   const { peerDependencies }: { readonly peerDependencies: Readonly<Record<string, string>> } = JSON.parse(
     readFileSync(new URL("../../package.json", import.meta.url), "utf8")

@@ -42,7 +42,7 @@ import type { Submissions } from "../application/usecases/operations/Submissions
 import * as Followers from "../application/watches/Followers.js"
 import * as Deliver from "../application/webhooks/Deliver.js"
 
-/** Everything that the use cases require. */
+/** All ports that the use cases require. */
 export type Ports =
   | AbiStore
   | AuditLog
@@ -62,7 +62,7 @@ export type Ports =
 /** An implementation of a port. */
 export type Port<P> = Layer.Layer<P, { readonly message: string }>
 
-/** Ports that a program may bring itself, in the place of those that stand here. */
+/** Ports that a program may replace. */
 export interface Own {
   readonly abiStore?: Port<AbiStore>
   readonly auditLog?: Port<AuditLog>
@@ -75,20 +75,20 @@ export interface Own {
 
 export interface Given<R = never> extends Own {
   readonly sql: Port<SqlClient>
-  /** Seals what is kept. */
+  /** Seals stored secrets. */
   readonly sealingKey: Redacted.Redacted<string>
-  /** Where the URLs of callers may lead. */
+  /** Destinations allowed for callers' URLs. */
   readonly egress: Partial<Egress.Rules>
-  /** The PostgreSQL on which processes of one group share the lanes; null: this process has them alone. */
+  /** PostgreSQL on which the processes of a group share the lanes; null: only this process uses them. */
   readonly shared: { readonly url: Redacted.Redacted<string>; readonly group: string } | null
-  /** Chains whose balances are watched, and the wei below which that of an EOA that submits is worth a word. */
+  /** Chains with monitored balances, and each chain's low-balance threshold in wei. */
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly lowBalances: ReadonlyMap<bigint, bigint>
-  /** Says whether the clock can be believed. */
+  /** Checks whether the clock is right. */
   readonly clockCheck: Effect.Effect<void, never, ChainRpc | Scope.Scope | R>
 }
 
-/** What callers have kept in the database. */
+/** Data of callers in the database. */
 export const stored = ({
   sealingKey,
   sql,
@@ -117,10 +117,10 @@ const replicas = <R>({ shared, sql }: Given<R>): Port<Replicas> =>
         )
       ).pipe(Layer.provide(sql))
 
-/** How often the balances of the EOAs that submit are looked at. */
+/** Polling interval of the Submitting EOAs' balances. */
 const balanceInterval = "60 seconds"
 
-/** The ports of the adapters with somebody watching: spans, figures, the audit log, and balances that run low. */
+/** Adds spans, metrics, the audit log and balance warnings to the adapters' ports. */
 const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "networks">) =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -152,10 +152,7 @@ const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "network
     })
   )
 
-/**
- * What the service and the library run: the engine over its ports, and the work that nobody waits for. Who the callers
- * are, and which keys and chains they have, is for each of the two to say.
- */
+/** The engine over its ports, with its background work. Service and library each add their callers, keys and chains. */
 export const layer = <R = never>(given: Given<R>) => {
   const budgets: Port<Budgets> = given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql)
   return Layer.mergeAll(
@@ -178,7 +175,7 @@ export const layer = <R = never>(given: Given<R>) => {
       )
     ),
     Layer.provide(Layer.sync(ClockTrust.ClockTrust, ClockTrust.make)),
-    // Of the whole process; what several layers load is the same.
+    // Once per process; shared layers load once.
     Layer.provide(Layer.effectDiscard(NativeCrypto.install))
   )
 }

@@ -56,35 +56,35 @@ import * as KeyProviders from "./keys/KeyProviders.js"
 import * as Packages from "./Packages.js"
 import * as Running from "./Running.js"
 
-/** Everything that the use cases and the HTTP front require. */
+/** All ports that the use cases and the HTTP server require. */
 export type Ports = Running.Ports | AccountsPort | AccountStorePort | RequestHistoryPort
 
-/** The service can not start with this configuration; `message` says why, without a secret. */
+/** The service cannot start with this configuration; `message` gives the reason, without secrets. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
 
-/** What a host may put between the application and what stands behind its ports. */
+/** Wrappers that a host may put around ports. */
 export interface Seams {
   readonly journal?: (ports: Context.Context<Journals>) => Context.Context<Journals>
 }
 
-/** The one of the two databases that is configured: the other's packages are not loaded. */
+/** Loads the packages of the configured database only. */
 const postgres = Effect.promise(() => import("../adapters/sql/Postgres.js"))
 const sqlite = Effect.promise(() => import("../adapters/sql/Sqlite.js"))
 
-/** What is done to the schema of a database before it is used. */
+/** Prepares a database's schema before use. */
 type Preparation = typeof Migrations.run
 
-/** With the server's time, see `adapters/sql/postgres/ServerClock.ts`: several processes may use the database. */
+/** Uses the server's time, see `adapters/sql/postgres/ServerClock.ts`: several processes may share the database. */
 const onPostgres = (address: Postgres.Address, prepare: Preparation) =>
   Effect.gen(function* () {
     const { layer, PostgresError } = yield* postgres
-    // A statement that changes a large table takes its time; nothing else may take more than seconds.
+    // A migration of a large table may take long; other statements may not.
     const patient = layer({ ...address, answerTimeoutMillis: null })
     yield* Effect.scoped(Layer.build(Layer.provide(Layer.effectDiscard(prepare), patient)))
     const sql = layer(address)
     const clock = Layer.catch(ServerClock.layer, () =>
       Layer.effectContext(
-        Effect.fail(new PostgresError({ message: "the PostgreSQL server does not tell its time" }))
+        Effect.fail(new PostgresError({ message: "the PostgreSQL server does not return its time" }))
       )
     )
     return Layer.merge(sql, Layer.provide(clock, sql))
@@ -101,7 +101,7 @@ const client = ({ database }: Config, prepare = Migrations.run): Client =>
         )
       )
 
-/** The same for a service: a file of SQLite is its own before the schema is touched. */
+/** Likewise for a service, which locks a SQLite file before touching the schema. */
 const ownClient = (config: Config): Client => {
   const { database } = config
   if ("url" in database) return client(config)
@@ -109,7 +109,7 @@ const ownClient = (config: Config): Client => {
   return Layer.provide(client(config), Layer.effectDiscard(own))
 }
 
-/** The same for a command: it makes the schema of a new database, and leaves that of an older version to the service. */
+/** Likewise for a command, which creates a new schema but leaves migrations to the service. */
 const commandClient = (config: Config): Client =>
   client(config, Effect.andThen(Migrations.refuseOlder, Migrations.run))
 
@@ -123,7 +123,7 @@ const egressOf = (config: Config) => ({
   ...config.edge.egress
 })
 
-/** What the command line reads and changes in the configuration's database, and tries what it says of webhooks by. */
+/** Database ports of the command line, including the ones for testing webhooks. */
 export type Stored =
   | Layer.Success<ReturnType<typeof Running.stored>>
   | AccountStorePort
@@ -141,7 +141,7 @@ export const stored = (config: Config): Layer.Layer<Stored, StartError> => {
   )
 }
 
-/** Who calls, and the chains and nodes that they have: what a watch of the command line is checked by. */
+/** Accounts with their chains and nodes, to validate the command line's watches. */
 export const callers = (
   config: Config
 ): Layer.Layer<ChainRpcPort | NetworksPort | AccountsPort, StartError, AccountStorePort> =>
@@ -152,8 +152,8 @@ export const callers = (
   ).pipe(orStartError)
 
 /**
- * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
- * secrets goes on with. Nobody may use the file meanwhile.
+ * Copies a service's SQLite file to another configuration's PostgreSQL, where a service with the same secrets continues.
+ * The file must not be in use.
  */
 export const copyStore = (
   from: Config,
@@ -162,7 +162,7 @@ export const copyStore = (
 ): Effect.Effect<ReadonlyArray<StoreCopy.Copied>, StartError> =>
   Effect.gen(function* () {
     if ("url" in from.database)
-      return yield* new StartError({ message: "what is copied is a database file of SQLite" })
+      return yield* new StartError({ message: "the source of a copy is a SQLite database file" })
     if (!("url" in to.database))
       return yield* new StartError({ message: "the database that it is copied to is one of PostgreSQL" })
     if (Redacted.value(from.keyPepper) !== Redacted.value(to.keyPepper))
@@ -189,7 +189,7 @@ export const copyStore = (
     Effect.mapError((error) => (error instanceof StartError ? error : failed(error)))
   )
 
-/** Who holds which key, what is paused, and which chains each account has: of the file and of the database. */
+/** Keys, pauses and networks of accounts, from file and database. */
 const tenants = (config: Config) => {
   const directory = Layer.unwrap(
     Effect.map(
@@ -216,7 +216,7 @@ const redis = (url: Redacted.Redacted<string>) =>
     ({ make }) => make({ url })
   )
 
-/** What counts requests: Redis, else the database of all replicas, else this process. */
+/** Counts requests in Redis, if configured, then in a shared PostgreSQL, then in this process. */
 const rateLimit = (config: Config, sql: Client) => {
   const { rateLimit } = config
   const shared =
@@ -238,7 +238,7 @@ const rateLimit = (config: Config, sql: Client) => {
       ).pipe(Layer.provide(shared))
 }
 
-/** Names services apart that share a database: replicas have the same keys, another service has others. */
+/** Distinguishes services that share a database: replicas have equal keys, other services have different ones. */
 const groupOf = ({ keys: { providers, signers, systemKeys } }: Config): string =>
   createHash("sha256")
     .update(JSON.stringify([providers.map(({ kind, name }) => [kind, name]), signers, systemKeys]))
@@ -252,7 +252,7 @@ const boundsOf = ({ limits }: Config, what: "open" | "scheduled"): Bounds => ({
   elementsPerAccount: limits[`${what}ElementsPerAccount`]
 })
 
-/** A development chain has whatever time its blocks are given. */
+/** Development chains are exempt: their blocks may have any time. */
 const clockCheck = ({ networks, profile }: Config) =>
   Effect.flatMap(ClockConfirmations, ({ latest }) =>
     ClockCheck.start({
@@ -262,7 +262,7 @@ const clockCheck = ({ networks, profile }: Config) =>
     })
   )
 
-/** The one place where technologies are put behind the ports. */
+/** The only place where adapters are bound to ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = ownClient(config)
   const sealingKey = config.keyPepper
@@ -293,16 +293,15 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     })
   }).pipe(
     Layer.provideMerge(adapters),
-    // The clock of the database is that of whoever uses the ports, too.
+    // Users of the ports get the database's clock, too.
     Layer.provideMerge(Layer.provide(Layer.effect(Clock.Clock, Clock.Clock), sql)),
     orStartError
   )
 }
 
-/** Nodes alone. */
 export const nodes: Layer.Layer<ChainRpcPort> = ChainRpc.layer()
 
-/** The configuration's keys, and what is wrong with them, a line each: those that are sound can be used all the same. */
+/** The configuration's keys, and one line per problem. Sound keys work even if others do not. */
 export const keys = (
   config: Config,
   patience: Duration.Duration
@@ -316,23 +315,23 @@ export const keys = (
     problems: problems.map(({ message }) => message)
   }))
 
-/** Whom no key belongs to. */
+/** Owner of no key. */
 const nobody = Brand.nominal<AccountId>()("")
 
-/** What the configuration names beside nodes: opens, or fails with what is wrong. */
+/** A server or file in the configuration other than nodes: `open` connects, or fails with the problem. */
 export interface Connection {
   readonly name: string
   readonly open: Effect.Effect<unknown, { readonly message: string }, Scope.Scope>
 }
 
-/** Whether a file of SQLite could be opened: it is, or can be made in its folder. Nothing is written. */
+/** Whether a SQLite file exists or can be created. Writes nothing. */
 const openable = (path: string): Effect.Effect<void, { readonly message: string }> =>
   Effect.try({
     try: () => accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK),
     catch: (cause) => ({ message: `cannot open the database file ${path}${ErrorCode.suffix(cause)}` })
   })
 
-/** Whether a database of PostgreSQL could be used. Its schema stays as it is: processes of the version before may need it. */
+/** Whether a PostgreSQL database is usable. Does not migrate it: processes of the previous version may need its schema. */
 const usable = (address: Postgres.Address) =>
   Effect.flatMap(postgres, ({ layer }) =>
     Layer.build(Layer.provide(Layer.effectDiscard(Migrations.inspect), layer(address)))
@@ -363,12 +362,12 @@ export const registry = ({ providers, signers, systemKeys }: Config["keys"]): Re
   system: systemKeys
 })
 
-/** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
+/** Creates an API key and its hash for the configuration. Only this result contains the key: show it once. */
 export const issueKey = (
   pepper: Redacted.Redacted<string>
 ): Effect.Effect<{ readonly key: Redacted.Redacted<string>; readonly hash: string }> =>
   Effect.map(ApiKey.issue, (key) => ({ key, hash: ApiKey.hash(pepper, key) }))
 
-/** The hash under which a key is kept; null for text that is no key. */
+/** The hash of a key in the configuration; null when the text is not a key. */
 export const hashOfKey = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string | null =>
   Result.match(ApiKey.hasher(pepper), { onFailure: () => null, onSuccess: (hash) => hash(key) })

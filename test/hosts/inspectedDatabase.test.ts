@@ -80,7 +80,7 @@ describe("castellan config check --connect on PostgreSQL", () => {
       )
       expect(yield* check(address.url)).toEqual(
         Result.fail(
-          "what the configuration names can not be used:\n  database: the database was written by a newer version of the program"
+          "the configuration names unusable parts:\n  database: the database was written by a newer version of the program"
         )
       )
     })

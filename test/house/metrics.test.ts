@@ -10,7 +10,9 @@ const names = Object.keys(Metrics)
 /** Names of all families that are measured, out of the module's own text. */
 const measured = new Set(
   [
-    ...text("src/application/observe/Metrics.ts").matchAll(/= (?:counter|gauge|histogram)\(\s*"([a-z_]+)"/g)
+    ...text("src/application/observe/Metrics.ts").matchAll(
+      /=>?\s+(?:counter|gauge|histogram)\(\s*"([a-z_]+)"/g
+    )
   ].map(([, name]) => `castellan_${name}`)
 )
 

@@ -204,7 +204,7 @@ export const suite = (
       })
     )
 
-    fact("what is not bound in time is free again, and can not be bound any more", (budgets) =>
+    fact("what is not bound in time is free again, and cannot be bound any more", (budgets) =>
       Effect.gen(function* () {
         yield* reserve(budgets, [entry("a", 60n)])
         yield* Time.adjust(10 * minute - 1)

@@ -134,7 +134,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("a call that its sender can not pay is rejected, not reverted", () =>
+    it("a call that its sender cannot pay is rejected, not reverted", () =>
       on((chain) =>
         Effect.gen(function* () {
           const call = { from: nobody, to: echo, data: Hex.empty, value: 1n }

@@ -239,7 +239,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         const refused = yield* Effect.flip(Following.add({ node: nodeOf(16) }))
         expect([refused.reason, refused.message]).toEqual([
           "tooMany",
-          expect.stringContaining("at most 16 nodes")
+          expect.stringContaining("at most 16 of the account's nodes")
         ])
         yield* Following.add({ node: nodeOf(3) })
         yield* Following.add()
@@ -256,7 +256,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         const long = (length: number) => ({ spec: { ...Following.spec, fields: { to: "x".repeat(length) } } })
         yield* Following.add(long(16_776_000))
         const refused = yield* Effect.flip(Following.add(long(2_000)))
-        expect([refused.reason, refused.message]).toEqual(["tooMany", expect.stringContaining("together")])
+        expect([refused.reason, refused.message]).toEqual(["tooMany", expect.stringContaining("in total")])
         yield* Following.add(long(500))
         yield* Following.add({ accountId: Make.bob, ...long(2_000) })
       })

@@ -159,7 +159,7 @@ describe("npm run dev", () => {
       info().chainId
     )
     expect(by("who signs").type).toBe("PRIVATE_KEY")
-    expect(by("who submits").address).toMatch(/^0x/)
+    expect(by("submits for the service").address).toMatch(/^0x/)
     const transfer = by("receipt").receipts[0].logs.find(
       (log: { readonly topics: ReadonlyArray<string> }) =>
         log.topics[0] === id("Transfer(address,address,uint256)")
@@ -225,7 +225,7 @@ describe("npm run dev", () => {
     expect(existsSync(file)).toBe(false)
   })
 
-  it("names an option that it does not know or can not use", async () => {
+  it("names an option that it does not know or cannot use", async () => {
     for (const [args, message] of [
       [["--prot", "1"], "--prot"],
       [["--port", "70000"], '--port: expected an integer from 0 to 65535, got "70000"'],

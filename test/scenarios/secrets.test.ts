@@ -227,7 +227,7 @@ describe("a run of the service", () => {
     }
   })
 
-  it("refuses configurations that can not be used", async () => {
+  it("refuses configurations that cannot be used", async () => {
     const whole = configuration("0".repeat(64))
     // The pinned key of the provider that is down would hold up every start.
     const file = { ...whole, signers: whole.signers.slice(0, 2) }

@@ -8,8 +8,8 @@ import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
 
 /**
- * A contract that says back what it is told: reverts with its calldata when the first word of that is zero, else
- * emits the rest of it under the first word as the topic, and returns all of it.
+ * An echo contract. If the first word of the calldata is zero, it reverts with the calldata. Otherwise it emits the
+ * remaining calldata under the first word as the topic, and returns all of it.
  */
 export const echo = Address.unsafe("0xec00000000000000000000000000000000000000")
 

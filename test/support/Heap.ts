@@ -4,9 +4,9 @@ import { runInNewContext } from "node:vm"
 setFlagsFromString("--expose-gc")
 const collect: () => void = runInNewContext("gc")
 
-/** Bytes that are still in use after a collection of garbage: those of the heap and those of texts beside it. */
+/** Bytes in use after a garbage collection: the heap, and strings outside it. */
 export const bytesInUse = (): number => {
-  // What the first collection finds to be garbage may hold texts that only the second one frees.
+  // The first collection may only release strings that the second one frees.
   collect()
   collect()
   const { external, heapUsed } = process.memoryUsage()
@@ -15,6 +15,6 @@ export const bytesInUse = (): number => {
 
 export const MiB = 1_024 * 1_024
 
-/** A text of its own in memory, of so many characters. */
+/** A newly allocated string of `characters` characters. */
 export const textOf = (characters: number, digit = "a"): string =>
   Buffer.alloc(characters, digit).toString("latin1")

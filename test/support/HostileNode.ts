@@ -132,10 +132,7 @@ export const refusing: Readonly<Record<string, Refusing>> = {
   }
 }
 
-/**
- * A gateway that counts calls, so many a second and no more at once. A request that does not fit is refused whole, and costs
- * nothing.
- */
+/** A gateway with a budget of `perSecond` calls. It rejects a request beyond the budget left, at no cost. */
 export const countingGateway = (
   perSecond: number,
   refuse: Refusing,

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Scheduler from "effect/Scheduler"
 
-/** Runs the effect in a fiber that somebody interrupts while it takes its step of this number, and waits for its end. */
+/** Runs the effect in a fiber that is interrupted at step `number`, and waits for its end. */
 export const step = <A, E, R>(
   number: number,
   effect: Effect.Effect<A, E, R>

@@ -12,9 +12,9 @@ export interface Leaks {
   readonly layer: Layer.Layer<never>
   /** Keeps something else: an answer, an error, the output of a process. */
   readonly keep: (where: string, what: unknown) => void
-  /** Where which of the secrets was said; `secrets` are by name, a name is all that a report shows of one. */
+  /** Places where a secret leaked. `secrets` maps names to values; the report shows only names. */
   readonly found: (secrets: Readonly<Record<string, string>>) => ReadonlyArray<string>
-  /** How many texts were kept, by where: a run that keeps nothing leaks nothing either. */
+  /** Number of strings recorded, by place. A run that records no strings proves nothing. */
   readonly counts: () => Readonly<Record<string, number>>
 }
 

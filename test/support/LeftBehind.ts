@@ -1,4 +1,4 @@
-/** What test files change in their process, and have not undone yet. The next file may be of the same process. */
+/** Undo functions for changes to this process: the next test file may share it. */
 const undoings: Array<() => void> = []
 
 /** Remembers how a change is undone; the result undoes it. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 
-/** What package-lock.json says of a package. */
+/** A package's entry in package-lock.json. */
 export interface Locked {
   readonly license?: string
   readonly dev?: boolean
@@ -20,13 +20,13 @@ export const manifest: Readonly<Record<string, Readonly<Record<string, string>>>
 
 const names = (of: string): ReadonlyArray<string> => Object.keys(manifest[of] ?? {})
 
-/** What npm installs with castellan. */
+/** Packages that npm installs with castellan. */
 export const installed = [...names("dependencies"), ...names("optionalDependencies")]
 
-/** What those install who want it. */
+/** Packages that users install on demand. */
 export const optIn = names("peerDependencies")
 
-/** Where a package of this name is found from a place; undefined: it is left out. */
+/** Path of the package as resolved from `from`; undefined if it is not installed. */
 const found = (from: string, name: string): string | undefined => {
   for (let at = from; ; at = at.replace(/(^|\/)node_modules\/(?:@[^/]+\/)?[^/]+$/, "")) {
     const place = `${at === "" ? "" : `${at}/`}node_modules/${name}`
@@ -35,7 +35,7 @@ const found = (from: string, name: string): string | undefined => {
   }
 }
 
-/** What npm installs with packages of these names, of all platforms, by its place. */
+/** Packages that npm installs with `roots` on all platforms, by path. */
 export const closure = (roots: ReadonlyArray<string>): ReadonlyMap<string, Locked> => {
   const all = new Map<string, Locked>()
   const visit = (from: string, name: string): void => {

@@ -19,7 +19,7 @@ export const told = (lines: ReadonlyArray<Line>, what: string): ReadonlyArray<st
     )
     .map(({ level }) => level)
 
-/** What an hour of one trouble is told by: at 0, 1, 3, 7, 15 and 31 minutes, and that it is over. */
+/** Log levels of one hour of the same failure: lines at 0, 1, 3, 7, 15 and 31 minutes, then the recovery. */
 export const ofAnHour = (level: string): ReadonlyArray<string> => [...Array(6).fill(level), "INFO"]
 
 const keeping = (lines: Array<Line>) =>

@@ -1,39 +1,37 @@
 import * as Work from "./Work.js"
 
 /**
- * How long the event loop of this process is held at a time, in milliseconds of work: of the time between two of its
- * turns, what was spent computing. Other load of the machine makes turns longer, but no work.
+ * Measures how long this process holds its event loop, in milliseconds of CPU time between two turns of the loop.
+ * Other load on the machine lengthens turns but adds no CPU time.
  */
 export interface LoopMonitor {
-  /** The longest time since it was asked last. */
+  /** The longest hold since the previous call, in milliseconds. */
   readonly longest: () => number
   readonly stop: () => void
 }
 
-/** What fresh memory costs in JSON of so many distinct names, milliseconds, where it is dear but no more than usual. */
+/** CPU time to parse `names` into fresh memory on a slow but normal machine, in milliseconds. */
 const usualMillis = 30
-/** What is held for longer than that many times the bound is held for too long on any machine. */
+/** Upper limit of the machine's cost factor: a hold beyond this multiple of the bound fails on any machine. */
 const dearest = 4
 const names = JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`a${n}`, 1])))
 
 /**
- * How many times dearer than usual fresh memory is; at least 1, and at most `dearest`. A virtual machine whose host
- * takes unused pages back pays for each of them again when it is touched, ten times what it costs elsewhere, and the
- * thread's time counts that as work.
+ * Cost factor of fresh memory on this machine, from 1 to `dearest`. A virtual machine whose host reclaims unused pages
+ * pays up to ten times as much to touch them again, and the thread's CPU time includes that cost.
  */
 const dearness = (): number => {
   const costs = Array.from({ length: 5 }, () => Work.of(() => void JSON.parse(names)))
   return Math.min(Math.max(1, Math.min(...costs) / usualMillis), dearest)
 }
 
-/** How long it was held, as it would be where memory costs what it usually does, if that is beyond the bound. */
+/** A hold beyond the bound, in milliseconds, scaled to a machine with the usual memory cost. */
 export const asUsual = (most: number, millis: number): number =>
   millis < most ? millis : millis / dearness()
 
 /**
- * What holds the loop by its own work does so every time. Beyond the bound it is tried four times more, and the least
- * counts: a cold compiler, and a processor that is shared with others, make the same work longer, some of the times. What
- * is beyond it even then is told `asUsual`.
+ * The least of up to five attempts: a result beyond the bound is retried four times. A cold compiler or a shared
+ * processor delays some attempts; real work delays all. A result still beyond the bound is scaled by `asUsual`.
  */
 export const leastOf = async <A extends { readonly longest: number }>(
   most: number,
@@ -71,7 +69,7 @@ export const start = (): LoopMonitor => {
       longest = 0
       return held
     },
-    // What was done in the turn that ends with this belongs to it.
+    // Work done in the turn that calls `stop` counts.
     stop: () => {
       measure()
       running = false

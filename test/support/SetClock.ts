@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Runs it on a machine whose clock is ahead by what `millis` says at the moment: what lasts goes on as it would have. */
+/** Runs the effect on a machine whose clock is ahead by `millis()`; durations are unaffected. */
 export const settable =
   (millis: () => number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -18,5 +18,5 @@ export const settable =
       })
     })
 
-/** Runs it as after somebody has set the machine's clock by so much. */
+/** Runs the effect as if an operator had moved the machine's clock by `millis`. */
 export const by = (millis: number) => settable(() => millis)

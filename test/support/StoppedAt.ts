@@ -6,8 +6,8 @@ import * as Scope from "effect/Scope"
 import * as Time from "./Time.js"
 
 /**
- * Closes the scope when the fibers of the effect, one or another, come to their step of this number, or rest before it.
- * Whether the effect and the scope have come to their end then, without any time.
+ * Closes the scope when any fiber of the effect reaches step `number`, or all fibers rest earlier. Returns whether the
+ * effect and the scope have ended by then without the clock moving.
  */
 export const step = <A, E, R>(
   number: number,

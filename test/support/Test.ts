@@ -8,10 +8,10 @@ type Body<R> = () => Generator<Effect.Effect<unknown, unknown, R | Scope.Scope>,
 const run = <R>(body: Body<R>) =>
   Effect.gen(body as Body<never>) as Effect.Effect<unknown, unknown, R | Scope.Scope>
 
-/** A test whose body yields effects: in a scope that ends with it, and at a time that `Time` alone moves. */
+/** A test whose body yields effects, in its own scope and on a clock that only `Time` moves. */
 export const test = (name: string, body: Body<never>): void => it.effect(name, () => run(body))
 
-/** The same over services that each test has anew. */
+/** Likewise, with fresh services for each test. */
 export const testOver =
   <R>(layer: Layer.Layer<R, unknown>) =>
   (name: string, body: Body<R>): void =>

@@ -2,7 +2,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 
-/** Lets everything go on that needs no time: fibers that wait for each other take several turns of the event loop. */
+/** Lets fibers run until only time can wake them; fibers that wait for each other take several turns of the event loop. */
 export const settle: Effect.Effect<void> = Effect.promise(async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise((done) => setImmediate(done))
 })
@@ -10,7 +10,7 @@ export const settle: Effect.Effect<void> = Effect.promise(async () => {
 const settled = (effect: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.andThen(settle, Effect.andThen(effect, settle))
 
-/** Time passes for fibers that rest: before it and after it they go on as far as they can. */
+/** Advances the clock and lets fibers run before and after. */
 export const adjust = (by: Duration.Input): Effect.Effect<void> => settled(TestClock.adjust(by))
 
 export const setTime = (at: number): Effect.Effect<void> => settled(TestClock.setTime(at))

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 
-/** Nanoseconds that the process's main thread has run, where the system tells; without compiler and garbage collector. */
+/** CPU nanoseconds of the main thread, without compiler and garbage collector; null where unsupported. */
 const ofThread = (): number | null => {
   try {
     return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0])
@@ -9,7 +9,7 @@ const ofThread = (): number | null => {
   }
 }
 
-/** Milliseconds of work so far: of this thread, else of the process. What else the machine does is no part of it. */
+/** CPU time so far, in milliseconds: of this thread if known, otherwise of the process. */
 export const soFar = (): number => {
   const nanos = ofThread()
   if (nanos !== null) return nanos / 1_000_000

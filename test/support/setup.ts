@@ -9,8 +9,8 @@ Accelerated.use(Accelerated.none)
 const most = 2_000
 
 /**
- * A failure of Effect without a stack of its own has its whole message in one line, and a long one costs Vitest minutes:
- * it takes the line for a place in a browser's stack, with a regular expression that tries every way to read it.
+ * An Effect failure without its own stack holds its message in one line. Vitest takes a long line for a browser stack
+ * frame, and its regular expression backtracks for minutes.
  */
 afterEach(({ task }) => {
   for (const error of task.result?.errors ?? []) {

@@ -43,7 +43,7 @@ export interface Receipts {
   }>
 }
 
-/** Answers by path: the fields that the demo reads. */
+/** Fields of the responses that the demo reads, by path. */
 interface Answers {
   readonly "/predict": ReadonlyArray<Predicted>
   readonly "/create": TransactionResult<Created>
@@ -51,7 +51,7 @@ interface Answers {
   readonly "/receipt": Receipts
 }
 
-/** Calls the service as any client would; rejects with the answer's text when it is not a 200. */
+/** Calls the service over HTTP; rejects with the response's text unless the status is 200. */
 export const make =
   (info: DevInfo) =>
   async <Path extends keyof Answers>(path: Path, body: unknown): Promise<Answers[Path]> => {

@@ -1,8 +1,7 @@
 /** Progress lines and checks of a run, as plain text. */
 export interface Report {
-  /** Begins a step. */
   readonly step: (title: string) => void
-  /** One thing that was looked up independently of the service. */
+  /** Checks a fact independently of the service. */
   readonly check: (what: string, holds: boolean, seen?: unknown) => void
   readonly note: (text: string) => void
   readonly table: (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) => void

@@ -21,7 +21,7 @@ import type { Report } from "./Report.js"
 export interface Stage {
   readonly info: DevInfo
   readonly call: Client
-  /** The chain itself, asked past the service. */
+  /** The chain itself, bypassing the service. */
   readonly provider: JsonRpcProvider
   readonly proxy: CountingProxy
   readonly report: Report
@@ -32,10 +32,10 @@ const coder = AbiCoder.defaultAbiCoder()
 const deposit = parseEther("1")
 const minted = 1_000n
 const moved = 250n
-/** Transfers more than it has. */
+/** Index of the wallet that transfers more than it has. */
 const greedy = 3
 
-/** The address by the formula of the interface, computed without the service's code. */
+/** Wallet address by the published formula, without the service's code. */
 const addressOf = (salt: string, { settings }: DevInfo): string =>
   getCreate2Address(
     settings.factory,

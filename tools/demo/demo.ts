@@ -14,8 +14,8 @@ import * as Story from "./Story.js"
 
 const usage = `npm run demo -- [--dev path/to/dev.json]
 
-Runs the story of five wallets over HTTP and checks every step on the chain. Starts a development stack of its own,
-or uses the running one that the file describes.`
+Runs the story of five wallets over HTTP and checks every step on the chain. Starts a development stack,
+or uses the running stack of the file.`
 
 class DemoError extends Data.TaggedError("DemoError")<{ readonly message: string }> {}
 
@@ -34,7 +34,7 @@ interface Setting {
   readonly proxy: CountingProxy.CountingProxy
 }
 
-/** A stack of its own on free ports, whose service reaches the chain through the proxy. */
+/** A new stack on free ports, whose service reaches the chain through the proxy. */
 const ownStack = Effect.gen(function* () {
   const opened: Array<Omit<Setting, "info">> = []
   const info = yield* DevStack.start({

@@ -47,7 +47,7 @@ const endpoint = (one: Endpoint): string =>
     .filter((part) => part !== "")
     .join("\n")
 
-/** What the first page of the reference says of a group. */
+/** A group's section on the first page of the reference. */
 const contents = (group: Reference["groups"][number]): string =>
   table(
     [`[${group.name}](reference/${group.name}.md)`, group.description],
@@ -63,7 +63,7 @@ const anchor = (method: string, path: string): string =>
     .replaceAll(/[^a-z0-9 ]/g, "")
     .replaceAll(" ", "-")
 
-/** docs/reference.md, and a page for each group of endpoints; by their path in the repository. */
+/** docs/reference.md and a page per group of endpoints, by path in the repository. */
 export const reference = (source: Reference): Readonly<Record<string, string>> => ({
   "docs/reference.md": [
     `# HTTP reference\n`,
@@ -91,7 +91,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
   )
 })
 
-/** What is said beside the texts of these codes. */
+/** Additional reasons of these codes. */
 const reasonsOf = (codes: Reference["failures"][number]["codes"]): ReadonlyArray<string> => {
   const rows = codes.flatMap(({ code, reasons }) => reasons.map((reason) => [`\`${code}\``, reason]))
   if (rows.length === 0) return []

@@ -1,9 +1,9 @@
 import { api } from "../../src/hosts/http/contract/Api.js"
 import * as OpenApi from "../../src/hosts/http/docs/OpenApi.js"
 
-/** What of OpenAPI 3.1 the service's document uses, for those that read it. */
+/** The part of OpenAPI 3.1 that the service's document uses, for its readers. */
 
-/** A JSON Schema of the 2020-12 dialect, as far as this project's schemas use it. */
+/** The part of JSON Schema (draft 2020-12) that this project uses. */
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string
@@ -22,7 +22,7 @@ export interface JsonSchema {
   readonly maximum?: number
 }
 
-/** Where named schemas stand in an OpenAPI document. */
+/** Path of named schemas in an OpenAPI document. */
 export const root = "#/components/schemas/"
 
 export interface Reference {
@@ -40,7 +40,7 @@ export interface Response {
   readonly content: Readonly<Record<string, Media>>
 }
 
-/** What a request says outside of its body. */
+/** A request parameter outside of the body. */
 export interface Parameter {
   readonly name: string
   readonly in: "path" | "query" | "header"
@@ -64,14 +64,13 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Response | Reference>>
 }
 
-/** An OpenAPI 3.1 document. */
 export interface Document {
   readonly openapi: "3.1.0"
   readonly info: {
     readonly title: string
     readonly version: string
     readonly summary: string
-    /** Markdown: what no schema tells. */
+    /** Markdown, for rules outside of schemas. */
     readonly description: string
     readonly license: { readonly name: string; readonly identifier: string }
   }
@@ -87,5 +86,4 @@ export interface Document {
   }
 }
 
-/** The document that the service serves. */
 export const document: Document = JSON.parse(JSON.stringify(OpenApi.fromApi(api)))

@@ -3,7 +3,7 @@ import { reasons } from "../../src/application/request/Reasons.js"
 import * as Statuses from "../../src/hosts/http/message/Statuses.js"
 import { type Document, type JsonSchema, type Operation, type Parameter, root } from "./OpenApiDocument.js"
 
-/** One member of a request or an answer, wherever it is nested. */
+/** A member of a request or a response, at any depth. */
 export interface Field {
   /** For example `operations[].to`. */
   readonly path: string
@@ -28,11 +28,11 @@ export interface Endpoint {
   readonly answer: ReadonlyArray<Field>
   /** A shell command. */
   readonly example: string
-  /** What the service answered to that command; null when the example was never sent. */
+  /** The service's response to the command; null when it was never sent. */
   readonly exampleAnswer: ExampleAnswer | null
 }
 
-/** What was sent to a real service, and what it answered: JSON, or the text of a stream. */
+/** A request to a real service and its response: JSON, or a stream's text. */
 export interface Exchange {
   /** Absent: the request has no body. */
   readonly request?: unknown
@@ -47,11 +47,11 @@ export interface Group {
 
 export interface Failures {
   readonly status: Statuses.Status
-  /** `reasons`: what is said beside the text. */
+  /** `reasons`: further explanations of the code. */
   readonly codes: ReadonlyArray<Entry & { readonly code: string; readonly reasons: ReadonlyArray<string> }>
 }
 
-/** What the documentation pages say, before it is laid out: everything is read from the OpenAPI document. */
+/** Content of the documentation pages, before layout, read from the OpenAPI document. */
 export interface Reference {
   readonly title: string
   readonly version: string
@@ -62,7 +62,7 @@ export interface Reference {
 
 const baseUrl = "http://127.0.0.1:8080"
 
-/** `exchanges`: by the endpoint's name, for endpoints whose example is one that was really answered. */
+/** `exchanges`: by endpoint name, for examples with a real response. */
 export const fromDocument = (
   document: Document,
   exchanges: ReadonlyMap<string, Exchange> = new Map()
@@ -125,7 +125,7 @@ const endpoint = (
   }
 }
 
-/** A path with the examples of its parameters in their places. */
+/** A path with its parameters' examples filled in. */
 const filled = (path: string, parameters: ReadonlyArray<Parameter>): string =>
   parameters.reduce(
     (text, { example, name }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
@@ -140,7 +140,7 @@ const shown = (answer: unknown): ExampleAnswer =>
 const example = (method: string, path: string, withKey: boolean, body: unknown): string =>
   [
     `curl ${baseUrl}${path}`,
-    // What curl does not choose by itself.
+    // Only parts that are not curl's defaults.
     ...(method === (body === undefined ? "GET" : "POST") ? [] : [`-X ${method}`]),
     ...(withKey ? ["-H 'X-API-Key: <API_KEY>'"] : []),
     ...(body === undefined
@@ -180,7 +180,7 @@ const fields = (document: Document, schema: JsonSchema, path = ""): ReadonlyArra
 
 const addressPattern = "^0x[0-9a-fA-F]{40}$"
 
-/** A type in a few words; the names of scalar schemas (Address, Uint256) stand for their rules. */
+/** A short type name; names of scalar schemas (Address, Uint256) stand for their rules. */
 const typeName = (document: Document, schema: JsonSchema): string => {
   const { allOf, anyOf, enum: values, items, maximum, minimum, oneOf, pattern, type } = schema
   const ref = schema.$ref ?? allOf?.[0]?.$ref
@@ -194,13 +194,13 @@ const typeName = (document: Document, schema: JsonSchema): string => {
   if (items !== undefined) return `array of ${typeName(document, items)}`
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" or ")
   if (minimum !== undefined && maximum !== undefined) return `${type ?? "number"}, ${minimum} to ${maximum}`
-  // An address with a description of its own loses its name on the way to JSON Schema.
+  // An address with a description loses its name in JSON Schema.
   if (pattern === addressPattern) return "Address"
   if (type === "array") return "array of any"
   return type ?? "any"
 }
 
-/** What the names of scalar types stand for. */
+/** Rules behind the names of scalar types. */
 export const scalars: ReadonlyArray<readonly [name: string, rule: string]> = [
   [
     "Address",

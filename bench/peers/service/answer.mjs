@@ -1,4 +1,4 @@
-/** Answers the messages of the bench by these functions. */
+/** Answers the bench's messages with these functions. */
 export const answer = (methods) => {
   process.on("message", async ({ id, method, params }) => {
     try {
@@ -9,7 +9,7 @@ export const answer = (methods) => {
   })
 }
 
-/** CPU time of this process so far, milliseconds. */
+/** CPU time of this process, in ms. */
 export const cpuMillis = () => {
   const { system, user } = process.cpuUsage()
   return (system + user) / 1_000

@@ -4,8 +4,8 @@ import rateLimit from "@fastify/rate-limit"
 import Fastify from "fastify"
 
 /**
- * What a careful backend in fastify does for one endpoint: a key that is looked up by its hash, limits for each account,
- * a schema for what comes and what goes, and a line a request in a log on disk. Configured by the environment.
+ * One endpoint of a careful fastify backend: keys looked up by hash, limits per account, schemas of request and response,
+ * and a log line per request on disk. Configured by the environment.
  */
 
 const { BODY_LIMIT, KEYS, LOG_FILE, MAX, PEPPER } = process.env

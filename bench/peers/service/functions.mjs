@@ -24,7 +24,7 @@ import {
 import { getUserOperationHash } from "viem/account-abstraction"
 import { sign } from "viem/accounts"
 
-/** The same tasks by viem and by ox. Each takes the task's inputs and gives a function to be called again and again. */
+/** The same tasks with viem and ox. Each takes the task's inputs and returns a function to call repeatedly. */
 
 const transfer = "function transfer(address to, uint256 value) returns (bool)"
 const transferred = "event Transfer(address indexed from, address indexed to, uint256 value)"
@@ -141,7 +141,7 @@ export const ox = {
 const keccak = await createKeccak(256)
 const bytesOf = (hex) => Buffer.from(hex.slice(2), "hex")
 
-/** What WebAssembly reaches: hash-wasm and tiny-secp256k1. A limit to compare with, not a peer. */
+/** hash-wasm and tiny-secp256k1, as the upper bound of WebAssembly, not a peer. */
 export const wasm = {
   keccak:
     ({ bytes }) =>

@@ -7,11 +7,11 @@ import { privateKeyToAccount } from "viem/accounts"
 import { foundry } from "viem/chains"
 import { answer, cpuMillis } from "./answer.mjs"
 
-/** What a backend in TypeScript would use in the place of castellan: permissionless, with alto behind it. */
+/** The usual TypeScript stack instead of castellan: permissionless with alto. */
 
 const tokenAbi = parseAbi(["function transfer(address to, uint256 value) returns (bool)"])
 const pollingInterval = 20
-/** Of an HTTP request, milliseconds: on a busy machine the default of ten seconds is too short. */
+/** Time-out of an HTTP request, in ms: the default of ten seconds is too short on a busy machine. */
 const timeout = 60_000
 
 let clients
@@ -58,7 +58,7 @@ answer({
     }
     return clients.map(({ account }) => account.address)
   },
-  /** So many callers in a closed loop, each with a wallet of its own. */
+  /** Runs callers in a closed loop, each with a separate wallet. */
   run: async ({ callers, millis, most, recipient, token }) => {
     const latencies = []
     const cpu = cpuMillis()

@@ -5,8 +5,8 @@ import { foundry } from "viem/chains"
 import { answer, cpuMillis } from "./answer.mjs"
 
 /**
- * The floor: SimpleAccounts, ops with fixed gas that are signed and packed into handleOps transactions by viem alone,
- * nothing simulated, nothing stored, nobody else served.
+ * The floor: viem signs SimpleAccounts' ops with fixed gas and packs them into handleOps transactions, without simulation,
+ * storage or other callers.
  */
 
 const factoryAbi = parseAbi([
@@ -47,7 +47,7 @@ const submit = async (to, data, gas) => {
   return mined
 }
 
-/** `readNonces`: one eth_call for each op, all in one HTTP request; else they are counted here. */
+/** `readNonces`: one eth_call per op, all in one HTTP request; otherwise counts nonces locally. */
 const bundle = async (wallets, recipient, readNonces) => {
   const { client, entryPoint, owner, token } = world
   const nonces = readNonces
@@ -119,7 +119,7 @@ answer({
     world.wallets = wallets
     return wallets.map(({ address }) => address)
   },
-  /** Transactions of so many ops one after the other, until the time is over or `most` of them are mined. */
+  /** Sends transactions one after the other until the time is over or `most` are mined. */
   run: async ({ millis, most, perTransaction, readNonces, recipient }) => {
     const { wallets } = world
     const latencies = []

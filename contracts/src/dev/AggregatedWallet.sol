@@ -7,15 +7,15 @@ import {OpSignature, Proofs} from "../Proofs.sol";
 import {Wallet} from "../Wallet.sol";
 
 /// @title A wallet whose operations are verified by an aggregator, for development chains and tests
-/// @notice A {Wallet} in everything else, so that it can stand behind a beacon in its place. The operation that creates
-/// it names no aggregator; every other one does, and is refused outside of its group in `handleAggregatedOps`.
+/// @notice Otherwise a {Wallet}, so a beacon can point to it instead. The operation that creates it names no aggregator;
+/// every later operation does, and is refused outside its group in `handleAggregatedOps`.
 contract AggregatedWallet is Wallet {
     using ConfigStorage for ConfigStorage.Layout;
 
     /// @notice Verifies the proofs.
     address public immutable aggregator;
 
-    /// @param aggregator_ What every operation names. The others are those of {Wallet}.
+    /// @param aggregator_ aggregator that every operation names; the other parameters are {Wallet}'s
     constructor(
         address entryPointV06,
         address entryPointV07,

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 /// @title A contract that counts its calls per id, for tests of exactly-once execution
-/// @notice An operation that carries an id of its own was executed as often as `count` says.
+/// @notice `count` of an operation's unique id is the number of its executions.
 contract Counter {
     /// @notice The call was meant to fail.
     error Refused(bytes32 id);
@@ -10,7 +10,7 @@ contract Counter {
     /// @notice The gate was closed when the call was executed.
     error Closed(bytes32 id);
 
-    /// @notice An id was counted once more.
+    /// @notice An id was counted.
     event Hit(bytes32 indexed id, address indexed caller, uint256 count);
 
     /// @notice How often an id was counted.
@@ -25,14 +25,14 @@ contract Counter {
         return _hit(id);
     }
 
-    /// @notice Counts the id, or fails while the gate is closed: what holds in a simulation need not hold on the chain.
+    /// @notice Counts the id, or fails while the gate is closed: a call that passes simulation can fail on the chain.
     /// @return the count including this call
     function hitIfOpen(bytes32 gate, bytes32 id) external payable returns (uint256) {
         if (closed[gate]) revert Closed(id);
         return _hit(id);
     }
 
-    /// @notice Counts and fails: nothing of it must remain.
+    /// @notice Counts, then reverts: the count must not remain.
     function hitAndRevert(bytes32 id) external payable {
         _hit(id);
         revert Refused(id);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @title Calls whose success hangs on the gas that they are given, for development chains
-/// @notice Each needs more than it uses, or does something else with less.
+/// @title Calls whose success depends on their gas limit, for development chains
+/// @notice Each call needs more gas than it uses, or takes another path with less.
 contract GasGuard {
-    /// @notice `needed` gas was to be left, and `left` was.
+    /// @notice `left` gas was left, less than `needed`.
     error TooLittleGas(uint256 needed, uint256 left);
 
     /// @notice A forwarded call failed.
@@ -13,7 +13,7 @@ contract GasGuard {
     /// @notice How often each function was carried out in full.
     uint256 public done;
 
-    /// @notice How often `attempt` took the other way.
+    /// @notice Number of inner calls that failed without a revert here.
     uint256 public missed;
 
     /// @notice Counts, if enough gas is left.
@@ -24,8 +24,8 @@ contract GasGuard {
         done++;
     }
 
-    /// @notice Counts at the end of `depth` calls of itself, each of which is given 63 of 64 parts (EIP-150).
-    /// @param depth how many calls lie inside each other
+    /// @notice Counts at the end of `depth` calls of itself, each with 63/64 of its caller's gas (EIP-150).
+    /// @param depth number of nested calls
     /// @param least gas that must be left in the innermost
     function nested(uint256 depth, uint256 least) external {
         if (depth == 0) guarded(least);
@@ -33,7 +33,7 @@ contract GasGuard {
     }
 
     /// @notice Calls as a forwarder of meta-transactions does: with exactly `gas`, and not with less.
-    /// @param gas what the inner call is given
+    /// @param gas gas limit of the inner call
     /// @param least gas that must be left inside
     function forwarded(uint256 gas, uint256 least) external {
         (bool ok, bytes memory data) = address(this).call{gas: gas}(abi.encodeCall(this.guarded, (least)));
@@ -51,8 +51,8 @@ contract GasGuard {
         }
     }
 
-    /// @notice The same with work inside that uses up gas: `rounds` new slots are written.
-    /// @param rounds how many
+    /// @notice Likewise with inner work that uses up gas: writes `rounds` new slots.
+    /// @param rounds number of slots
     function attemptedWork(uint256 rounds) external {
         try this.work(rounds) {
             done++;
@@ -65,14 +65,14 @@ contract GasGuard {
     mapping(uint256 index => uint256 value) public slots;
 
     /// @notice Writes `rounds` slots.
-    /// @param rounds how many
+    /// @param rounds number of slots
     function work(uint256 rounds) external {
         for (uint256 i = 0; i < rounds; i++) {
             slots[i] = block.number + 1;
         }
     }
 
-    /// @notice Counts, and returns the gas that was left: no two limits give the same answer.
+    /// @notice Counts, and returns the gas left: no two limits return the same value.
     /// @return left gas
     function told() external returns (uint256 left) {
         done++;

@@ -5,11 +5,11 @@ import {PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.s
 import {UserOperationV06} from "../Types.sol";
 
 /// @title A paymaster that does its worst, for development chains and tests
-/// @notice In one way each, whatever data it is given.
+/// @notice Each instance misbehaves in one way, whatever its data.
 contract HostilePaymaster {
-    /// @notice What it does: nothing bad; revert with a reason; use up all gas; answer much; answer little; refuse the
-    /// signature; pay for a time that is over; hand out a huge context; fail in postOp; use up all gas there; pay once for
-    /// a wallet and never again.
+    /// @notice Vices in validation: none, revert with a reason, burn all gas, return much, return little, refuse the
+    /// signature, sponsor an expired window, return a huge context. In postOp: revert, burn all gas. Last, sponsor each
+    /// wallet only once.
     enum Vice {
         None,
         Revert,
@@ -31,7 +31,7 @@ contract HostilePaymaster {
 
     mapping(address wallet => bool) private _seen;
 
-    /// @param vice What this one does.
+    /// @param vice the vice of this instance
     constructor(Vice vice) {
         VICE = vice;
     }

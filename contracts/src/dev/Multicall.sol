@@ -12,7 +12,7 @@ contract Multicall {
         bytes callData;
     }
 
-    /// @notice What one call came to: its return data, or its revert data.
+    /// @notice Outcome of one call: its return data, or its revert data.
     struct Result {
         bool success;
         bytes returnData;
@@ -22,7 +22,7 @@ contract Multicall {
     error CallFailed(uint256 index);
 
     /// @notice Makes the calls in order, each with all the gas that may be passed on.
-    /// @param calls what to call; one that may not fail takes all of them along
+    /// @param calls the calls; a failed call without `allowFailure` reverts all of them
     /// @return results in the order of the calls
     function aggregate3(Call3[] calldata calls) external payable returns (Result[] memory results) {
         results = new Result[](calls.length);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @title A contract that makes a call chosen by somebody else, for tests of nested EntryPoints
+/// @title A contract that makes a call chosen in advance, for tests of nested EntryPoints
 /// @notice An operation that calls `run` only burns gas until a call is loaded: its simulation shows no harm.
 contract Nester {
     /// @notice A loaded call was made.
@@ -15,7 +15,7 @@ contract Nester {
         (_target, _data) = (target, data);
     }
 
-    /// @notice Makes the loaded call, whatever comes of it; without one it burns the gas that the call would need.
+    /// @notice Makes the loaded call and ignores its failure; without one it burns the gas that the call would need.
     function run(uint256 gasToBurn) external payable {
         uint256 start = gasleft();
         if (_target == address(0)) {

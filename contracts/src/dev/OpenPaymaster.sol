@@ -4,10 +4,10 @@ pragma solidity 0.8.37;
 import {PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.sol";
 import {UserOperationV06} from "../Types.sol";
 
-/// @title A paymaster that pays for everybody, for development chains and tests
-/// @notice Named by its address alone it accepts. With any data behind that it has a postOp too, which notes what the
-/// wallet has cost it, as one that bills its users would.
-/// @dev Serves every EntryPoint: whoever deposits for it gives the money away.
+/// @title A paymaster that pays for every op, for development chains and tests
+/// @notice Without data it only accepts. With any data it also has a postOp, which records the wallet's cost, as a
+/// paymaster that bills its users would.
+/// @dev Serves every EntryPoint: anyone can spend its deposits.
 contract OpenPaymaster {
     /// @notice Wei that each wallet has cost.
     mapping(address wallet => uint256 wei_) public spent;
@@ -32,12 +32,12 @@ contract OpenPaymaster {
         return (context, validationData);
     }
 
-    /// @notice What v0.7 and v0.8 call after the operation.
+    /// @notice postOp of v0.7 and v0.8.
     function postOp(uint8, bytes calldata context, uint256 actualGasCost, uint256) external {
         spent[abi.decode(context, (address))] += actualGasCost;
     }
 
-    /// @notice What v0.6 calls after the operation.
+    /// @notice postOp of v0.6.
     function postOp(uint8, bytes calldata context, uint256 actualGasCost) external {
         spent[abi.decode(context, (address))] += actualGasCost;
     }

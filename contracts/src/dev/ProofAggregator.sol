@@ -6,13 +6,13 @@ import {Conditions} from "../Conditions.sol";
 import {OpSignature, Proofs} from "../Proofs.sol";
 import {UserOperationV06} from "../Types.sol";
 
-/// @dev What the aggregator asks the EntryPoint that calls it.
+/// @dev Functions of the calling EntryPoint that the aggregator uses.
 interface IHashes {
     function getUserOpHash(PackedUserOperation calldata userOp) external view returns (bytes32);
     function getUserOpHash(UserOperationV06 calldata userOp) external view returns (bytes32);
 }
 
-/// @dev What it asks of a wallet.
+/// @dev Function of a wallet that the aggregator uses.
 interface IProven {
     function isProof(bytes32 hash, bytes calldata proof) external view returns (bool);
 }
@@ -20,10 +20,10 @@ interface IProven {
 /// @title The smallest aggregator, for development chains and tests
 /// @notice It takes the proofs out of the operations of {AggregatedWallet}s and verifies them together: the aggregated
 /// signature is abi.encode(bytes[] proofs), one per operation. A real one would hold one BLS signature there.
-/// @dev A bundler makes calls of its own from the EntryPoint's address, since operations are hashed by the caller:
+/// @dev A bundler calls from the EntryPoint's address, since the aggregator asks its caller for operation hashes:
 /// 1. `aggregateSignatures` of the signed operations is the group's signature;
-/// 2. `validateUserOpSignature` of each verifies it, and is what the operation carries as its signature in the bundle
-///    (behind which a sponsor's signature comes as ever);
+/// 2. `validateUserOpSignature` of each verifies it, and returns the operation's signature in the bundle (a sponsor's
+///    signature follows it as usual);
 /// 3. `handleAggregatedOps` with [{userOps, aggregator, signature}], which calls `validateSignatures`.
 contract ProofAggregator is IAggregator {
     /// @notice An operation's proof is not by its wallet's validators.
@@ -92,7 +92,7 @@ contract ProofAggregator is IAggregator {
         if (proofs.length != operations) revert WrongCount(proofs.length, operations);
     }
 
-    /// @dev The proof is over the signing hash, as for a wallet of its own.
+    /// @dev The proof is over the signing hash, as for a plain {Wallet}.
     function _check(address wallet, bytes32 userOpHash, OpSignature calldata signed, bytes memory proof) private view {
         bytes32 hash = Conditions.signingHash(userOpHash, signed.validUntil, signed.validAfter, signed.bundler);
         if (!IProven(wallet).isProof(hash, proof)) revert WrongProof(wallet);

@@ -84,7 +84,7 @@ contract Reverter {
         revert JustRefused();
     }
 
-    /// @notice Burns all the gas it is given.
+    /// @notice Burns all its gas.
     function failOutOfGas() external pure {
         while (true) {}
     }

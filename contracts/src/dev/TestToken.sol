@@ -8,8 +8,8 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 contract TestToken is ERC20 {
     constructor() ERC20("Castellan Test Token", "CTT") {}
 
-    /// @notice Gives `to` new tokens.
-    /// @param to who gets them
+    /// @notice Mints new tokens.
+    /// @param to recipient
     /// @param amount in the smallest unit
     function mint(address to, uint256 amount) external {
         _mint(to, amount);

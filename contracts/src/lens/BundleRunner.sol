@@ -7,7 +7,7 @@ import {Outcome} from "./LimitSearch.sol";
 import {OpValidator} from "./OpValidator.sol";
 
 /// @title Runs a list of ops as `handleOps` would, in a frame whose effects are all undone
-/// @dev Results live in the memory of frames that call the hostile code and that nothing else can reach.
+/// @dev Results live in the memory of frames that call the hostile code: only those frames can reach them.
 abstract contract BundleRunner is OpValidator {
     /// @notice Runs a bundle: all validations first, each undone when it fails, then the calls of those that passed,
     /// in order. Only for the lens itself; always reverts, with the measures.

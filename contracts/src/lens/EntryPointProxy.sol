@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @title Code at the EntryPoint's address that leaves to the EntryPoint's own code whatever it does not know itself
+/// @title Code at the EntryPoint's address that forwards unknown calls to the EntryPoint's own code
 /// @notice Wallets and factories find the EntryPoint that they expect: its address as the caller, its deposits, its
 /// nonces. Serves the canonical v0.6, v0.7 and v0.8.
 abstract contract EntryPointProxy {
-    /// @notice Where the EntryPoint's own code stands: the last 20 bytes of keccak256("castellan.lens.entrypoint").
+    /// @notice Address of the EntryPoint's own code: the last 20 bytes of keccak256("castellan.lens.entrypoint").
     address public constant SPARE = 0xFc2FE12c3c1D4992B9A045435810e7ADE94FCaF7;
 
     /// @notice `handleOps` was called from inside an op.

@@ -21,7 +21,7 @@ library Frames {
         return limit < type(uint128).max && (gasleft() * 63) / 64 > limit + reserve;
     }
 
-    /// @notice Calls `target`, and copies nothing but the first word of the answer.
+    /// @notice Calls `target`, and copies only the first word of the answer.
     /// @return ok whether it succeeded
     /// @return used gas of the call as its caller pays it
     /// @return word the first word of the return data or revert data, zero-padded
@@ -57,8 +57,8 @@ library Frames {
         }
     }
 
-    /// @notice Ends the frame and undoes it; `data` is its answer. A revert also takes back which accounts and slots
-    /// are warm (EIP-2929), so that looking does not make what is measured afterwards cheaper.
+    /// @notice Ends the frame and undoes it; `data` is its answer. A revert also resets the warm accounts and slots
+    /// (EIP-2929), so that a read does not make later measurements cheaper.
     function revertWith(bytes memory data) internal pure {
         assembly ("memory-safe") {
             revert(add(data, 32), mload(data))

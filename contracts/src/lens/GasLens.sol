@@ -17,18 +17,18 @@ contract GasLens is BundleRunner {
     /// @notice The state override lacks the EntryPoint's code at `SPARE`.
     error NoEntryPointCode();
 
-    /// @notice Measures ops as `handleOps` would run them: all validations first, each undone when it fails, then
-    /// the calls of those that passed, in order, each on the state that its predecessors left. When there are
-    /// several, each one that went through is run alone too and the larger figures are given, for what an earlier
-    /// op has warmed is cheap only in its company.
+    /// @notice Measures ops as `handleOps` would run them: all validations first, each undone when it fails, then the
+    /// calls of those that passed, in order, each on the state that its predecessors left. When there are several, each op
+    /// that went through also runs by itself, and the larger figures are returned: accounts that an earlier op warmed are
+    /// cheap only behind it.
     /// @param probes the ops, in the order of the bundle
     /// @param wallets whose state is reported
     /// @param keys nonce keys whose sequences are reported for each wallet
     /// @param beacon a beacon whose implementation is reported, or zero
     /// @param creator the EntryPoint's SenderCreator
-    /// @param limitsDeclared whether the probes say final limits, which are tried as they are; else the least limits are
-    /// searched with which the calls, the paymasters' validations and their postOps do the same as with what the probes
-    /// grant, and later ops find the state that the earlier ones left under those
+    /// @param limitsDeclared whether the probes grant final limits, tried unchanged. Otherwise searches the least limits
+    /// with which calls, paymasters' validations and postOps behave as with the probes' grants; later ops find the state
+    /// that the earlier ones left under those limits
     /// @return chain the block environment and the beacon's implementation
     /// @return states of the wallets before any probe
     /// @return measures one per probe
@@ -54,10 +54,10 @@ contract GasLens is BundleRunner {
         else _runAlone(probes, creator, cap, measures);
     }
 
-    /// @notice Several calls of `measure`, each as if it were alone: what one does, and which accounts and slots it warms,
-    /// is undone before the next. Only what gas is left differs, which a measure that is `Starved` tells.
+    /// @notice Runs several calls of `measure`, each on the original state: its effects, and the accounts and slots that it
+    /// warms, are undone before the next call. Only the gas left differs: a measure short of it is `Starved`.
     /// @param calls calldata of `measure` each
-    /// @return answers what each of them returned; its revert data; nothing, where it ran out of gas
+    /// @return answers return data of each call, or its revert data; empty when it ran out of gas
     function measureEach(bytes[] calldata calls) external returns (bytes[] memory answers) {
         if (running) _runEntryPoint();
         answers = new bytes[](calls.length);
@@ -72,7 +72,7 @@ contract GasLens is BundleRunner {
         Frames.revertWith(answer);
     }
 
-    /// @dev Runs each op that went through again, alone, and keeps the larger figures.
+    /// @dev Runs each op that went through again, by itself, and keeps the larger figures.
     function _runAlone(Probe[] calldata probes, address creator, uint256 cap, Measure[] memory measures) private {
         uint256 reserve = Frames.reserveFor(probes.length);
         uint256[] memory claims = _claims(probes);
@@ -86,7 +86,7 @@ contract GasLens is BundleRunner {
             (Probe[] memory alone, uint256 granted) = _alone(probes[i], claims[i], m);
             if (!Frames.affords(granted, reserve)) break;
             _keepLarger(m, _run(abi.encodeCall(this.run, (alone, creator, cap)), 1)[0]);
-            // Nothing of this turn is needed any more.
+            // Releases the memory of this turn.
             assembly ("memory-safe") {
                 mstore(0x40, free)
             }
@@ -114,8 +114,8 @@ contract GasLens is BundleRunner {
         granted = 2 * only.verificationGas + only.callGas + only.paymasterGas + only.postOpGas + Frames.reserveFor(1);
     }
 
-    /// @dev What each op and the earlier ones of its wallet claim of the deposit: run alone, it must not count on what
-    /// is gone in their company, or later. A paymaster is told what the op itself costs at most.
+    /// @dev Deposit that each op and its wallet's earlier ops claim together: run by itself, an op must not rely on wei
+    /// that those ops spend. A paymaster gets its op's own maximum cost.
     function _claims(Probe[] calldata probes) private pure returns (uint256[] memory claims) {
         address[] memory senders = new address[](probes.length);
         claims = new uint256[](probes.length);
@@ -133,7 +133,7 @@ contract GasLens is BundleRunner {
         }
     }
 
-    /// @dev Adds to `m` what the op did alone.
+    /// @dev Raises `m` to the figures that the op has by itself.
     function _keepLarger(Measure memory m, Measure memory alone) private pure {
         if (alone.stage != Stage.Done && alone.stage != Stage.Call) return;
         m.creationGas = Math.max(m.creationGas, alone.creationGas);

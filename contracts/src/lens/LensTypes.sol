@@ -6,15 +6,15 @@ pragma solidity 0.8.37;
 /// @param nonce the whole EntryPoint nonce: key << 64 | sequence
 /// @param initCode factory ++ calldata, or empty for a deployed wallet
 /// @param validateCall calldata of this EntryPoint version's `validateUserOp`; its third word, missingAccountFunds, is written here
-/// @param callData what the EntryPoint calls the wallet with; empty for no call
+/// @param callData calldata of the EntryPoint's call to the wallet; empty for no call
 /// @param requiredPrefund wei that the EntryPoint would demand of the wallet, or of the paymaster
 /// @param verificationGas gas for creation and validation together; on v0.6 for the paymaster's validation too, which
 /// has what they leave, and as much once more for its postOp
 /// @param callGas gas for the call
-/// @param paymaster who pays, or zero: the wallet
+/// @param paymaster the paymaster, or zero: the wallet pays
 /// @param paymasterGas gas for the paymaster's validation; without meaning on v0.6
 /// @param postOpGas gas for its postOp; without meaning on v0.6
-/// @param feePerGas wei per gas unit with which postOp is told what the op has cost
+/// @param feePerGas wei per gas unit; postOp gets the op's cost at this price
 struct Probe {
     address sender;
     uint256 nonce;
@@ -43,24 +43,24 @@ enum Stage {
     PostOp
 }
 
-/// @notice What happened to one op.
+/// @notice Result of one op.
 /// @param stage where it stopped
 /// @param nonceAccepted whether the EntryPoint would accept the nonce after the earlier probes
-/// @param coldValidation whether creation and validation were measured alone too, with no storage warmed by other ops
-/// @param coldCall whether the call was as well
+/// @param coldValidation whether creation and validation were also measured with no storage warmed by other ops
+/// @param coldCall likewise for the call
 /// @param creationGas gas of the call to the SenderCreator
 /// @param validationGas gas of the call to `validateUserOp`
-/// @param bookkeepingGas gas of what the EntryPoint reads and writes around it: the wallet's deposit and nonce
+/// @param bookkeepingGas gas of the EntryPoint's own reads and writes: the wallet's deposit and nonce
 /// @param callGas gas of the call with `callData`
 /// @param paymasterGas gas of the call to `validatePaymasterUserOp`, and of charging the paymaster's deposit
 /// @param postOpGas gas of the call to `postOp`; 0 when the paymaster asked for none
-/// @param callLimit least gas found with which the call does the same; the limit itself where limits are declared
-/// @param paymasterLimit the same of the paymaster's validation, the charging of its deposit with it
-/// @param postOpLimit the same of `postOp`
+/// @param callLimit least gas found with which the call behaves as granted; the limit itself where limits are declared
+/// @param paymasterLimit likewise for the paymaster's validation, including the charge to its deposit
+/// @param postOpLimit likewise for `postOp`
 /// @param validationData what `validateUserOp` returned
-/// @param paymasterData what `validatePaymasterUserOp` returned beside its context
+/// @param paymasterData validation data that `validatePaymasterUserOp` returned
 /// @param shortfall wei that deposit and balance together, or a paymaster's deposit, lack of `requiredPrefund`
-/// @param data return data of the call when done, else the revert data; both cut to a bound
+/// @param data return data of the call when done, otherwise the revert data; both cut to a bound
 struct Measure {
     Stage stage;
     bool nonceAccepted;
@@ -83,7 +83,7 @@ struct Measure {
 
 /// @notice A wallet before the probes.
 /// @param deposit wei at the EntryPoint
-/// @param balance wei of its own
+/// @param balance the account's own wei
 /// @param codeHash EXTCODEHASH
 /// @param sequences next sequence of each nonce key asked for
 struct WalletState {
@@ -97,9 +97,9 @@ struct WalletState {
 /// @param chainId EIP-155 chain id
 /// @param number block number
 /// @param timestamp block timestamp, Unix seconds
-/// @param baseFee base fee, wei; nodes may say 0 in a call without a gas price
+/// @param baseFee base fee, wei; nodes may report 0 in a call without a gas price
 /// @param gasLimit block gas limit
-/// @param implementation what the beacon says; zero when no beacon was given or it does not answer
+/// @param implementation the beacon's implementation; zero without a beacon or without its answer
 /// @param implementationHash EXTCODEHASH of the implementation
 struct Chain {
     uint256 chainId;

@@ -5,11 +5,11 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {Frames} from "./Frames.sol";
 import {StateReader} from "./StateReader.sol";
 
-/// @notice A call of foreign code, and what it is to do.
-/// @param target whom it calls
+/// @notice A call of foreign code, and its expected result.
+/// @param target the called address
 /// @param data its calldata
-/// @param used the gas that it is to use; 0 for any
-/// @param digest what it is to return; 0 for anything
+/// @param used the expected gas; 0 for any
+/// @param digest keccak256 of the expected return data; 0 for any
 struct Task {
     address target;
     bytes data;
@@ -17,11 +17,11 @@ struct Task {
     bytes32 digest;
 }
 
-/// @notice What became of a call.
+/// @notice Outcome of a call.
 /// @param starved there was too little gas to try it
 /// @param ok it succeeded
 /// @param used its gas, as its caller pays it
-/// @param limit the least gas found with which it does the same
+/// @param limit the least gas found with which it behaves the same
 /// @param data its answer, cut to a bound
 struct Outcome {
     bool starved;
@@ -31,23 +31,23 @@ struct Outcome {
     bytes data;
 }
 
-/// @title Calls foreign code with the least gas with which it does what it does with plenty
-/// @dev A call may need more than it uses: each nested call is given 63 of 64 parts of what there is (EIP-150), a
-/// transfer of value has to have 2,300 in hand, and code may ask for what is left. It may also do something else with
-/// less, and succeed. So every limit is tried on the very state on which the call will run, and holds when the call
-/// succeeds, returns the same and uses the same gas: code that takes another way uses another amount.
+/// @title Calls foreign code with the least gas with which it behaves as with plenty
+/// @dev A call may need more gas than it uses: a nested call gets 63/64 of the rest (EIP-150), a transfer of value needs
+/// 2,300 in hand, and code may read `gasleft()`. With less gas, code may also take another path and succeed. So every
+/// limit is tried on the state on which the call will run. It holds when the call succeeds, returns the same data and
+/// uses the same gas: another path uses another amount.
 abstract contract LimitSearch is StateReader {
-    /// @dev Gas to tell the outcome of an attempt.
+    /// @dev Gas to report the outcome of an attempt.
     uint256 private constant TELLING = 20_000;
 
     /// @dev Limits tried between the bounds of a search.
     uint256 private constant TRIALS = 16;
 
-    /// @dev True when the probes say the final limits: nothing is searched.
+    /// @dev True when the probes grant final limits: skips the search.
     bool internal transient declared;
 
-    /// @notice Tries a task with `limit` gas. Only for the lens itself. Returns, and so keeps its effects, if they are
-    /// wanted and the call does as the task says; else reverts with what it did, or with nothing for want of gas.
+    /// @notice Tries a task with `limit` gas. Only for the lens itself. With `keep`, returns, and so keeps the effects, if
+    /// the call matches the task. Otherwise reverts with the outcome, or with empty data for lack of gas.
     function attempt(Task calldata task, uint256 limit, uint256 cap, bool keep) external internalOnly {
         bytes memory data = task.data;
         if (!Frames.affords(limit, TELLING)) Frames.revertWith("");
@@ -63,8 +63,8 @@ abstract contract LimitSearch is StateReader {
         Frames.revertWith(abi.encode(ok, used, digest, answer));
     }
 
-    /// @dev Runs a call with the least gas at which it does what it does with `grant`; with `grant` itself when limits are
-    /// declared. Two executions when it needs little more than it uses, and at most TRIALS + 5.
+    /// @dev Runs a call with the least gas at which it behaves as with `grant`; with `grant` itself when limits are declared.
+    /// Two executions when it needs little more than it uses, and at most TRIALS + 5.
     function _runLeast(address target, uint256 grant, bytes memory data, uint256 cap)
         internal
         returns (Outcome memory seen)
@@ -96,8 +96,8 @@ abstract contract LimitSearch is StateReader {
         return used + used / 64;
     }
 
-    /// @dev The least limit, to one part in 64, above `_little`, which is known not to suffice. What depends on the limit
-    /// itself is no longer asked of the call.
+    /// @dev The least limit, to one part in 64, above `_little`, which is known not to suffice. Drops an expectation (gas,
+    /// return data) that varies with the limit itself.
     function _search(Task memory task, uint256 grant) private returns (uint256 high) {
         uint256 low = _little(task.used);
         high = task.used + task.used / 8 + 5_000;
@@ -129,13 +129,13 @@ abstract contract LimitSearch is StateReader {
         return wanted == 0 || wanted == found;
     }
 
-    /// @dev Whether the call does as the task says within `limit`; its effects are undone.
+    /// @dev Whether the call matches the task within `limit`; its effects are undone.
     function _does(Task memory task, uint256 limit) private returns (bool) {
         (bool ok, uint256 used, bytes32 digest) = _try(task, limit);
         return ok && _same(task.used, used) && _same(uint256(task.digest), uint256(digest));
     }
 
-    /// @dev What the call does within `limit`; not `ok` either when there is too little gas to try.
+    /// @dev Outcome of the call within `limit`; `ok` is also false when there is too little gas to try.
     function _try(Task memory task, uint256 limit) private returns (bool ok, uint256 used, bytes32 digest) {
         uint256 free = _free();
         (, bytes memory result) = address(this).call(abi.encodeCall(this.attempt, (task, limit, 0, false)));
@@ -143,7 +143,7 @@ abstract contract LimitSearch is StateReader {
         _release(free);
     }
 
-    /// @dev Runs the call within `limit`, and undoes it unless it does as the task says.
+    /// @dev Runs the call within `limit`, and undoes it unless it matches the task.
     function _keeps(Task memory task, uint256 limit) private returns (bool kept) {
         uint256 free = _free();
         (kept,) = address(this).call(abi.encodeCall(this.attempt, (task, limit, 0, true)));
@@ -166,7 +166,7 @@ abstract contract LimitSearch is StateReader {
         }
     }
 
-    /// @dev Nothing of an attempt is needed any more: calldata of many attempts would fill the memory.
+    /// @dev Frees the memory of an attempt: calldata of many attempts would fill it.
     function _release(uint256 free) private pure {
         assembly ("memory-safe") {
             mstore(0x40, free)

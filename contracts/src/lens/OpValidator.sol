@@ -7,9 +7,8 @@ import {PaymasterRunner} from "./PaymasterRunner.sol";
 
 /// @title Creates, validates and charges one op as the EntryPoint would, and measures it
 abstract contract OpValidator is PaymasterRunner {
-    /// @notice Creates and validates one op as the EntryPoint would. Only for the lens itself. Returns the measure and
-    /// what the paymaster wants to be given in postOp, or reverts with the measure, and so undoes everything, when the
-    /// op does not pass.
+    /// @notice Creates and validates one op as the EntryPoint would. Only for the lens itself. Returns the measure and the
+    /// paymaster's context for postOp. Reverts with the measure, and so undoes everything, when the op does not pass.
     function validate(uint256 index, Probe calldata probe, address creator, uint256 cap)
         external
         internalOnly
@@ -107,7 +106,7 @@ abstract contract OpValidator is PaymasterRunner {
     }
 
     /// @dev Uses up a nonce.
-    /// @return sequence the one that the EntryPoint would have accepted
+    /// @return sequence the sequence that the EntryPoint would have accepted
     function _useNonce(address sender, uint256 nonce) private returns (uint256 sequence) {
         uint256 slot = uint256(keccak256(abi.encode(nonce >> 64, keccak256(abi.encode(sender, 1)))));
         assembly ("memory-safe") {

@@ -12,7 +12,7 @@ abstract contract PaymasterRunner is LimitSearch {
     /// @notice The EntryPoint's way to name a failing op.
     error FailedOp(uint256 opIndex, string reason);
 
-    /// @dev validateUserOp of v0.6: how the versions are told apart.
+    /// @dev validateUserOp of v0.6: distinguishes the versions.
     bytes4 private constant VALIDATE_V06 = 0x3a871cdd;
 
     // validatePaymasterUserOp and postOp of v0.6, and of v0.7 and v0.8
@@ -26,7 +26,7 @@ abstract contract PaymasterRunner is LimitSearch {
     }
 
     /// @dev Charges the paymaster and asks it to pay.
-    /// @return context what it wants to be given in postOp; empty when it wants none
+    /// @return context the paymaster's context for postOp; empty: no postOp
     function _approve(Measure memory m, uint256 index, Probe calldata probe, uint256 cap)
         internal
         returns (bytes memory context)
@@ -51,8 +51,8 @@ abstract contract PaymasterRunner is LimitSearch {
         return _isV06(probe) ? "AA40 over verificationGasLimit" : "AA36 over paymasterVerificationGasLimit";
     }
 
-    /// @dev Takes the prefund, or what there is of it, and begins the figure of the paymaster's gas with what that cost,
-    /// the first look at its account included.
+    /// @dev Takes the prefund, or the deposit if it is smaller, and starts the figure of the paymaster's gas with that cost,
+    /// including the cold access to its account.
     /// @return deployed whether there is code
     function _chargePaymaster(Measure memory m, Probe calldata probe) private returns (bool deployed) {
         uint256 slot = uint256(keccak256(abi.encode(probe.paymaster, 0)));
@@ -80,7 +80,7 @@ abstract contract PaymasterRunner is LimitSearch {
         ok = offset == 64 && context.length <= answer.length - 96;
     }
 
-    /// @dev The arguments are those of validateUserOp, but for the third: what the op costs at most.
+    /// @dev The arguments of validateUserOp, except the third: the maximum cost of the op.
     function _approveCall(Probe calldata probe) private pure returns (bytes memory data) {
         data = probe.validateCall;
         bytes4 selector = _isV06(probe) ? APPROVE_V06 : APPROVE;

@@ -5,13 +5,13 @@ import {EntryPointProxy} from "./EntryPointProxy.sol";
 import {Frames} from "./Frames.sol";
 import {Chain, WalletState} from "./LensTypes.sol";
 
-/// @dev What the lens asks of the EntryPoint's own code (the same in v0.6, v0.7 and v0.8).
+/// @dev Views of the EntryPoint's own code, identical in v0.6, v0.7 and v0.8.
 interface IEntryPointViews {
     function balanceOf(address account) external view returns (uint256);
     function getNonce(address sender, uint192 key) external view returns (uint256);
 }
 
-/// @title Looks at the chain and at wallets without warming what it looks at
+/// @title Reads the chain and wallets without warming them
 abstract contract StateReader is EntryPointProxy {
     /// @notice The state of the chain, a beacon and wallets. Only for the lens itself; always reverts, with the answer.
     function look(address[] calldata wallets, uint192[] calldata keys, address beacon) external internalOnly {

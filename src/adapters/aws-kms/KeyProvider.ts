@@ -13,26 +13,26 @@ export interface Credentials {
   readonly sessionToken?: Redacted.Redacted<string> | undefined
 }
 
-/** How AWS KMS is reached. The name of a key is its id, its ARN or an alias (`alias/...`). */
+/** Connection to AWS KMS. A key's name is its id, its ARN or an alias (`alias/...`). */
 export interface Options {
   readonly region: string
-  /** An http or https URL; absent: the region's own. */
+  /** An http or https URL; absent: the region's endpoint. */
   readonly endpoint?: string | undefined
-  /** Absent: where the SDK looks by default (environment, shared files, SSO, web identity, container, instance). */
+  /** Absent: the SDK's default chain (environment, shared files, SSO, web identity, container, instance). */
   readonly credentials?: Credentials | undefined
-  /** From asking to the last byte of the answer, by default 7,000. */
+  /** Time-out from the request to the last response byte, in ms. Default 7,000. */
   readonly timeoutMillis?: number | undefined
 }
 
-/** What the SDK hangs on the errors that AWS answered with. */
+/** Fields that the SDK adds to errors from AWS. */
 interface Answered {
   readonly name?: unknown
-  /** Of the network: `ECONNREFUSED`. */
+  /** Network code, for example `ECONNREFUSED`. */
   readonly code?: unknown
   readonly $metadata?: { readonly httpStatusCode?: unknown; readonly clockSkewCorrected?: unknown }
 }
 
-/** Errors of status 400 that go away: throttling, trouble behind the key, session tokens that the SDK renews. */
+/** Transient errors of status 400: throttling, trouble behind the key, session tokens that the SDK renews. */
 const passing: ReadonlySet<string> = new Set([
   "ThrottlingException",
   "Throttling",
@@ -45,28 +45,28 @@ const passing: ReadonlySet<string> = new Set([
   "RequestTimeout"
 ])
 
-/** An ARN or alias that can not be one names no key either. */
+/** An invalid ARN or alias names no key either. */
 const absent: ReadonlySet<string> = new Set(["NotFoundException", "InvalidArnException"])
 
-/** The key exists, and its kind or usage has no such signature. */
+/** The key's kind or usage does not support the signature. */
 const otherKind: ReadonlySet<string> = new Set(["InvalidKeyUsageException", "UnsupportedOperationException"])
 
 const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
   new KeyProviderError({ reason, message: `AWS KMS: ${what}` })
 
-/** An answer of status 200 that is not what was asked for. */
+/** A malformed response of status 200. */
 const broken = (what: string): KeyProviderError => failure("unavailable", what)
 
 const unsuitable = failure("unsuitable", "the key is not of spec ECC_SECG_P256K1 and usage SIGN_VERIFY")
 
-/** A name comes from outside: shown when it is one. */
+/** Shows an external name only in the shape of a name. */
 const nameOf = (...names: ReadonlyArray<unknown>): string =>
   names.find((name) => typeof name === "string" && /^[A-Za-z][A-Za-z0-9_]{0,79}$/.test(name))?.toString() ??
   "an error without a name"
 
 /**
- * A failure of the SDK. No answer, a broken one or one of a server in trouble is `unavailable`; so are a clock that the
- * SDK has just corrected, and credentials that it did not find, since the places where it looks come and go.
+ * Converts an SDK error. No response, a broken one or a server error is `unavailable`. So are a clock that the SDK has just
+ * corrected, and missing credentials, since their sources come and go.
  */
 const fromSdk = (error: unknown): KeyProviderError => {
   const { $metadata, code, name: given }: Answered = typeof error === "object" && error !== null ? error : {}
@@ -80,7 +80,7 @@ const fromSdk = (error: unknown): KeyProviderError => {
   return failure(mayPass ? "unavailable" : "refused", name)
 }
 
-/** To an open connection, TLS included. */
+/** Time-out of opening a connection, including TLS, in ms. */
 const connectMillis = 2_000
 
 const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: number): KMSClientConfig => ({
@@ -96,7 +96,7 @@ const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: num
     }
   }),
   maxAttempts: 1,
-  // Any other mode may ask the instance's metadata server where it runs.
+  // Other modes may query the instance's metadata server for the region.
   defaultsMode: "standard",
   requestHandler: {
     connectionTimeout: Math.min(connectMillis, timeoutMillis),
@@ -149,13 +149,13 @@ const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): Provide
   }
 }
 
-/** Keys of AWS KMS. The connections live as long as the scope. */
+/** Provides keys of AWS KMS. The connections live as long as the scope. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
   const { endpoint, timeoutMillis = 7_000 } = options
   if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:\/\//.test(endpoint)))
-    return yield* failure("refused", "the endpoint is no http or https URL")
+    return yield* failure("refused", "the endpoint is not an http or https URL")
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => new KMSClient(configOf(options, timeoutMillis))),
     (open) => Effect.sync(() => open.destroy())

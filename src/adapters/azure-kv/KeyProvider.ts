@@ -7,10 +7,10 @@ import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../appl
 import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 
-/** Gives out tokens for the vault. */
+/** Issues tokens for the vault. */
 export type TokenCredential = ConstructorParameters<typeof KeyClient>[1]
 
-/** An application of Microsoft Entra. */
+/** A Microsoft Entra application. */
 export interface Credentials {
   readonly tenantId: string
   readonly clientId: string
@@ -19,21 +19,21 @@ export interface Credentials {
   readonly authorityHost?: string | undefined
 }
 
-/** How a vault is reached. The name of a key is `name/version`, or `name` for its newest version. */
+/** Connection to a vault. A key's name is `name/version`, or `name` for the newest version. */
 export interface Options {
-  /** `https://NAME.vault.azure.net`, or that of a managed HSM. */
+  /** `https://NAME.vault.azure.net`, or a managed HSM's URL. */
   readonly vaultUrl: string
   /** Absent: `DefaultAzureCredential`. */
   readonly credentials?: Credentials | undefined
-  /** Instead of `credentials`: whatever gives out tokens. */
+  /** Source of tokens, instead of `credentials`. */
   readonly credential?: TokenCredential | undefined
-  /** A private CA, a resolver of names: what the HTTPS agent takes. */
+  /** Options of the HTTPS agent, for example a private CA or a resolver. */
   readonly agentOptions?: AgentOptions | undefined
-  /** From asking to the last byte of the answer, by default 7,000. */
+  /** Time-out from the request to the last response byte, in ms. Default 7,000. */
   readonly timeoutMillis?: number | undefined
 }
 
-/** What the SDKs of the vault and of the identities hang on their errors. */
+/** Fields that the SDKs of vaults and identities add to errors. */
 interface Told {
   readonly name?: unknown
   readonly code?: unknown
@@ -42,7 +42,7 @@ interface Told {
   readonly errorResponse?: { readonly error?: unknown }
 }
 
-/** What an authority answers to an application that it will give no token (RFC 6749, 5.2). */
+/** Errors with which an authority refuses a token to an application (RFC 6749, 5.2). */
 const denials: ReadonlySet<string> = new Set([
   "access_denied",
   "invalid_client",
@@ -53,17 +53,17 @@ const denials: ReadonlySet<string> = new Set([
   "unsupported_grant_type"
 ])
 
-/** The authority's answer, which the SDK keeps nowhere but at the beginning of its message. */
+/** The authority's error, which the SDK keeps only at the beginning of its message. */
 const denialOf = (error: Error): string | undefined => {
   const name = error.name === "AuthenticationRequiredError" ? error.message.split(":", 1)[0] : undefined
   return name !== undefined && denials.has(name) ? name : undefined
 }
 
-/** A name comes from outside: shown when it is one. */
+/** Shows an external name only in the shape of a name. */
 const named = (name: unknown): string | undefined =>
   typeof name === "string" && /^[A-Za-z][A-Za-z0-9_]{0,79}$/.test(name) ? name : undefined
 
-/** `Forbidden (KeyDisabled)`, `invalid_client`: what kind of error it is, and of which it is a case. */
+/** Kind and case of an error: `Forbidden (KeyDisabled)`, `invalid_client`. */
 const nameOf = ({ code, details, errorResponse, statusCode }: Told): string => {
   const kind = named(errorResponse?.error) ?? named(code)
   const inner = named(details?.error?.innerError?.code)
@@ -73,7 +73,7 @@ const nameOf = ({ code, details, errorResponse, statusCode }: Told): string => {
 
 const reasonOf = (status: number, code: unknown): KeyProviderError["reason"] => {
   if (status === 404) return "notFound"
-  // The requests are well-formed: what does not fit is the algorithm to the key.
+  // The requests are well-formed, so the key does not support the algorithm.
   if (status === 400 && code === "BadParameter") return "unsuitable"
   return status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused"
 }
@@ -82,9 +82,9 @@ const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderE
   new KeyProviderError({ reason, message: `Azure Key Vault: ${what}` })
 
 /**
- * A failure of the SDKs. No answer, a broken one or one of a service in trouble is `unavailable`; so are credentials
- * that were not found, since the places where they are looked for come and go. What the SDK itself refuses is a plain
- * Error: a key before its time, past it or without the operation, or a challenge that names another vault.
+ * Converts an SDK error. No response, a broken one or a server error is `unavailable`; so are missing credentials, since
+ * their sources come and go. The SDK's own refusals are plain Errors: a key outside its validity or without the operation,
+ * or a challenge that names another vault.
  */
 const fromSdk = (error: unknown): KeyProviderError => {
   const told: Told = typeof error === "object" && error !== null ? error : {}
@@ -101,8 +101,8 @@ type Policy = NonNullable<KeyClientOptions["additionalPolicies"]>[number]["polic
 type Connections = Pick<KeyClientOptions, "additionalPolicies" | "retryOptions">
 
 /**
- * What every client of the SDKs is made with: connections that end with the scope, one time limit for a call from its
- * start to the last byte (the SDKs' own ends with the headers), no attempt after the first.
+ * Shared settings of the SDKs' clients: connections that end with the scope, one time-out from the start to the last byte
+ * (the SDKs' own ends with the headers), no retries.
  */
 const connectionsOf = (
   timeoutMillis: number,
@@ -117,7 +117,7 @@ const connectionsOf = (
       const policy: Policy = {
         name: "castellanConnections",
         sendRequest: async (request, next) => {
-          // Signals of AbortSignal.any may be collected before they fire.
+          // Signals of AbortSignal.any may be garbage-collected before they fire.
           const ending = new AbortController()
           const end = () => ending.abort()
           const limit = setTimeout(end, timeoutMillis)
@@ -125,7 +125,7 @@ const connectionsOf = (
           given?.addEventListener("abort", end)
           if (given?.aborted === true) end()
           request.abortSignal = ending.signal
-          // The metadata server of a managed identity is asked over http.
+          // A managed identity's metadata server uses http.
           if (request.url.startsWith("https:")) request.agent = agent
           try {
             return await next(request)
@@ -140,8 +140,8 @@ const connectionsOf = (
   )
 
 /**
- * The application's tokens, or those of the places where the SDK looks by default (environment, workload and managed
- * identity, the tools of a developer). Only the application's own authority is asked for them.
+ * The application's tokens, or the SDK's default chain (environment, workload and managed identity, developer tools).
+ * An application's tokens come only from its own authority.
  */
 const tokensOf = (credentials: Credentials | undefined, connections: Connections) =>
   Effect.tryPromise({
@@ -155,12 +155,12 @@ const tokensOf = (credentials: Credentials | undefined, connections: Connections
         ...(authorityHost !== undefined && { authorityHost })
       })
     },
-    catch: () => failure("refused", "the credentials can not be used")
+    catch: () => failure("refused", "the credentials cannot be used")
   })
 
 const nameShape = /^([0-9A-Za-z-]{1,127})(?:\/([0-9a-f]{32}))?$/
 
-const broken = failure("unavailable", "the answer holds nothing that was asked for")
+const broken = failure("unavailable", "the answer lacks the requested data")
 const unsuitable = failure("unsuitable", "the key is not of type EC, curve P-256K, with the operation sign")
 
 const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<A, KeyProviderError> =>
@@ -172,8 +172,8 @@ const keyOf = (client: KeyClient, name: string, version?: string): ProviderKey =
   const open = () =>
     client.getCryptographyClient(name, version === undefined ? undefined : { keyVersion: version })
   /**
-   * Knows the key's times and operations from its first use on. It reads them before it signs: the SDK sends its very
-   * first request without a body, to be challenged for a token, and that one must not be a signature's.
+   * Caches the key's validity and operations, and reads them before the first signature. The SDK sends its very first
+   * request without a body, to get a token challenge, and that request must not be a signature.
    */
   let signing = open()
 
@@ -222,12 +222,12 @@ const isVaultUrl = (text: string): boolean => {
   return protocol === "https:" && pathname === "/" && `${hash}${password}${search}${username}` === ""
 }
 
-/** Keys of an Azure key vault. The connections live as long as the scope. */
+/** Provides keys of an Azure key vault. The connections live as long as the scope. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {
   const { agentOptions = {}, credential, credentials, timeoutMillis = 7_000, vaultUrl } = options
-  if (!isVaultUrl(vaultUrl)) return yield* failure("refused", "the vault's URL is no https origin")
+  if (!isVaultUrl(vaultUrl)) return yield* failure("refused", "the vault's URL is not an https origin")
   const connections = yield* connectionsOf(timeoutMillis, agentOptions)
   const tokens = credential ?? (yield* tokensOf(credentials, connections))
   const client = new KeyClient(new URL(vaultUrl).origin, tokens, connections)

@@ -23,34 +23,34 @@ import type { SqlError } from "effect/sql/SqlError"
 import { Replicas } from "../../application/ports/Replicas.js"
 import * as Signals from "./Signals.js"
 
-/** The registry of processes in the database cannot be used. */
+/** The database's registry of processes is unavailable. */
 export class ReplicasError extends Data.TaggedError("ReplicasError")<{
   readonly message: string
 }> {}
 
 export interface Options {
-  /** Processes of one group share lanes: replicas with the same keys. At most 47 characters of `a-z0-9`. */
+  /** Processes of one group, replicas with the same keys, share lanes. At most 47 characters of `a-z0-9`. */
   readonly group: string
   /** Connects to the same database, for signals. */
   readonly connect: Effect.Effect<PgConnection, SqlError, Scope.Scope>
 }
 
-/** Of the tables in the database. */
+/** Prefix of the tables. */
 const prefix = "castellan_cluster"
 
-/** Lanes are spread over so many shards, of which each belongs to one process of the group at a time. */
+/** Number of shards; each lane is in a shard, and each shard belongs to one process of the group at a time. */
 const shards = 64
 
 /**
- * A sign of life every 2 seconds: a process that is held up for less than 5 keeps its lanes, and one that is gone loses
- * them 5 to 7 seconds after its end.
+ * Heartbeat every 2 seconds: a process stalled for less than 5 seconds keeps its lanes; an ended process loses them after 5
+ * to 7 seconds.
  */
 const expiration = "7 seconds"
 const signOfLife = "2 seconds"
-/** How often a process looks who is alive, and what it has been assigned, milliseconds. */
+/** Polling interval for live processes and assigned shards, in ms. */
 const lookMillis = 500
 
-/** An element whenever this process has been given shards of the group, looked at again and again. */
+/** Emits whenever this process gains shards of the group; polls. */
 const gained = (cluster: Sharding.Sharding["Service"], group: string): Stream.Stream<void> => {
   const ids = Array.from({ length: shards }, (_, n) => ShardId.make(group, n + 1))
   let had = new Set<ShardId.ShardId>()
@@ -67,8 +67,8 @@ const gained = (cluster: Sharding.Sharding["Service"], group: string): Stream.St
 }
 
 /**
- * Spreads the lanes over the processes of a group that share a PostgreSQL database, by the shards of `effect/cluster`.
- * Locks of shards are rows that expire, so that a process that hangs loses its lanes as one does that has died.
+ * Distributes the lanes over a group's processes with a shared PostgreSQL database, by the shards of `effect/cluster`.
+ * Shard locks are rows that expire, so a hung process loses its lanes as a dead one does.
  */
 export const layer = ({
   connect,
@@ -86,7 +86,7 @@ export const layer = ({
     refreshAssignmentsInterval: lookMillis,
     entityMessagePollInterval: lookMillis
   })
-  // Apart from the storage: `SqlRunnerStorage.layerWith` dies where its tables cannot be made.
+  // Created separately: `SqlRunnerStorage.layerWith` dies when it cannot create its tables.
   const tables = Migrator.make({})({
     loader: SqlRunnerStorage.migrations({ prefix }),
     table: `${prefix}_runner_migrations`
@@ -102,9 +102,9 @@ export const layer = ({
     Effect.gen(function* () {
       const cluster = yield* Sharding.Sharding
       const runners = yield* RunnerStorage.RunnerStorage
-      /** As far as is known: a look that fails does not say that there is nobody, whose lanes would be free to take. */
+      /** Last known value: a failed poll must not suggest that no processes exist and that their lanes are free. */
       let independent: ReadonlyArray<string> = []
-      // Under this name it claims lanes in the journal.
+      // The process claims lanes in the journal under this name.
       yield* Effect.annotateLogs(Effect.logInfo("shares the lanes of its database"), { process })
       return {
         ...(yield* Signals.make(connect)),

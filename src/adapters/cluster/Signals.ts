@@ -10,15 +10,15 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Replicas, Signal } from "../../application/ports/Replicas.js"
 import * as Address from "../../domain/primitives/Address.js"
 
-/** Notifications go to all connections of one database that listen to this name. */
+/** Notifications reach all connections of the database that listen to this channel. */
 const channel = "castellan"
-/** PostgreSQL takes payloads below 8,000 bytes; an id of a request is at most some hundred. */
+/** PostgreSQL limits payloads to less than 8,000 bytes; a request id has at most some hundred. */
 const perNotification = 16
-/** Told and not yet sent: beyond that the oldest are lost. */
+/** Most unsent signals; beyond that the oldest are lost. */
 const backlog = 4_096
-/** How long the server may take for anything. */
+/** Time-out of the server. */
 const patience = "5 seconds"
-/** Something is sent at least this often: a connection that is dead and does not say so is noticed then. */
+/** Longest interval between sends, so that a dead connection is noticed. */
 const beat = "10 seconds"
 
 const Payload = Schema.fromJsonString(
@@ -36,8 +36,8 @@ const encode = Schema.encodeEffect(Payload)
 const decode = Schema.decodeOption(Payload)
 
 /**
- * Signals between the processes of one PostgreSQL database, by LISTEN and NOTIFY on a connection of their own. While the
- * database is away signals are lost; the connection comes back by itself.
+ * Signals between the processes of one PostgreSQL database, by LISTEN and NOTIFY on a dedicated connection. Signals are
+ * lost while the database is unavailable; the connection recovers by itself.
  */
 export const make = (
   connect: Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope>
@@ -46,7 +46,7 @@ export const make = (
     const outgoing = yield* Queue.sliding<Signal>(backlog)
     const incoming = yield* Queue.sliding<Signal>(backlog)
     const converse = Effect.gen(function* () {
-      // Who listens has the connection to himself, and speaks on it as well.
+      // The listener owns the connection and sends on it, too.
       const connection = yield* Effect.flatMap(connect, ({ pin }) => pin)
       const notifications = yield* connection.listen(channel)
       const hear = Effect.map(Queue.take(notifications), ({ payload }) => {

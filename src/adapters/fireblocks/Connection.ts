@@ -16,25 +16,25 @@ export interface Options {
   readonly basePath?: string | undefined
 }
 
-/** Makes one request, given up when its fiber is interrupted. The error is the SDK's own. */
+/** Makes one request and aborts it on interruption. Fails with the SDK's error. */
 export type Call = <A>(send: (client: Fireblocks) => Promise<A>) => Effect.Effect<A, unknown>
 
-/** What the SDK hangs on its errors: the answer, or of the network a text that names what went wrong. */
+/** Fields that the SDK adds to errors: the response, or for network errors a message. */
 interface Answered {
   readonly message?: unknown
   readonly response?: { readonly statusCode?: unknown; readonly data?: unknown }
 }
 
-/** Codes of the API for a vault account or an asset that does not exist. */
+/** API codes for a missing vault account or asset. */
 const absent: ReadonlySet<number> = new Set([1004, 1006])
 
 export const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
   new KeyProviderError({ reason, message: `Fireblocks: ${what}` })
 
-/** An answer of status 2xx that is not what was asked for. */
+/** A malformed response of status 2xx. */
 export const broken = (what: string): KeyProviderError => failure("unavailable", what)
 
-/** The HTTP status of an error that was answered; null when nothing was. */
+/** HTTP status of an error response; null without a response. */
 export const statusOf = (error: unknown): number | null => {
   const { response }: Answered = typeof error === "object" && error !== null ? error : {}
   return typeof response?.statusCode === "number" && response.statusCode >= 300 ? response.statusCode : null
@@ -45,7 +45,7 @@ const codeOf = (data: unknown): number | null =>
     ? Number(data.code)
     : null
 
-/** A failure of the SDK. Of what Fireblocks wrote only the numbers are repeated. */
+/** Converts an SDK error; repeats only numbers from Fireblocks. */
 export const fromSdk = (error: unknown): KeyProviderError => {
   const { message, response }: Answered = typeof error === "object" && error !== null ? error : {}
   const status = statusOf(error)
@@ -59,10 +59,10 @@ export const fromSdk = (error: unknown): KeyProviderError => {
   return failure(status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused", told)
 }
 
-/** Most bytes of an answer: 127 signatures are some 60 KiB. */
+/** Most bytes of a response: 127 signatures are some 60 KiB. */
 const largestAnswer = 1_024 * 1_024
 
-/** Least bits that RS256 may have. */
+/** Shortest RSA key for RS256, in bits. */
 const leastBits = 2_048
 
 const isRsaKey = (pem: string): boolean => {
@@ -74,7 +74,7 @@ const isRsaKey = (pem: string): boolean => {
   }
 }
 
-/** Connections that are kept between requests and end with the scope. Nothing is sent yet. */
+/** Keeps connections alive until the scope ends. Sends nothing yet. */
 export const make = ({
   apiKey,
   basePath = BasePath.US,
@@ -82,9 +82,9 @@ export const make = ({
 }: Options): Effect.Effect<Call, KeyProviderError, Scope.Scope> =>
   Effect.gen(function* () {
     if (!(URL.canParse(basePath) && /^https?:\/\//.test(basePath)))
-      return yield* failure("refused", "the base path is no http or https URL")
+      return yield* failure("refused", "the base path is not an http or https URL")
     if (!isRsaKey(Redacted.value(secretKey)))
-      return yield* failure("refused", `the secret key is no RSA private key of ${leastBits} bits in PEM`)
+      return yield* failure("refused", `the secret key is not an RSA private key of ${leastBits} bits in PEM`)
     const agents = yield* Effect.acquireRelease(
       Effect.sync(() => ({
         httpAgent: new HttpAgent({ keepAlive: true }),
@@ -96,7 +96,7 @@ export const make = ({
           httpsAgent.destroy()
         })
     )
-    // The SDK takes a signal per client, not per request; a client is no more than its options.
+    // The SDK takes a signal per client, not per request; a client is merely its options.
     const client = (signal: AbortSignal) =>
       new Fireblocks({
         apiKey: Redacted.value(apiKey),

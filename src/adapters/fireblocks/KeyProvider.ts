@@ -5,11 +5,11 @@ import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import * as Connection from "./Connection.js"
 import * as Requests from "./Requests.js"
 
-/** How Fireblocks is reached. The name of a key is `vaultAccountId/assetId`. */
+/** Connection to Fireblocks. A key's name is `vaultAccountId/assetId`. */
 export interface Options extends Connection.Options {
-  /** Between two looks at a transaction that waits, by default 1,000. */
+  /** Polling interval of a waiting transaction, in ms. Default 1,000. */
   readonly pollMillis?: number | undefined
-  /** From asking to having all signatures, approval included, by default 20,000. */
+  /** Time-out for all signatures, including approval, in ms. Default 20,000. */
   readonly timeoutMillis?: number | undefined
 }
 
@@ -69,7 +69,7 @@ const keyOf = (
   }
 }
 
-/** Keys of Fireblocks. Connections, and what waits for approval, are known as long as the scope lives. */
+/** Provides keys of Fireblocks. Connections and waiting transactions are remembered as long as the scope lives. */
 export const make = (options: Options): Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope> =>
   Effect.map(Connection.make(options), (call) => {
     const keys = new Map<string, ProviderKey>()

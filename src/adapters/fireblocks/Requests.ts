@@ -8,32 +8,32 @@ import * as Keccak from "../../domain/primitives/Keccak.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import { broken, type Call, failure, fromSdk, statusOf } from "./Connection.js"
 
-/** The key of one asset of one vault account. */
+/** The key of a vault account's asset. */
 export interface Place {
   readonly vaultAccountId: string
   readonly assetId: string
 }
 
-/** A transaction of operation RAW: digests that Fireblocks' policy, approvers and MPC nodes decide about. */
+/** A RAW transaction: digests for Fireblocks' policy, approvers and MPC nodes. */
 interface Transaction {
   readonly id: string
-  /** - `waiting`: for approval, signature or its turn; `refused`: it will never be signed */
+  /** - `waiting`: for approval, signature or its turn; `refused`: will never be signed */
   readonly state: "waiting" | "completed" | "refused"
-  /** Its status and sub-status by their names. */
+  /** Names of its status and sub-status. */
   readonly told: string
-  /** Unix milliseconds of its last change; 0 where none is told. */
+  /** Unix milliseconds of its last change; 0 when absent. */
   readonly changed: number
-  /** By digest, of a completed one. */
+  /** By digest, once completed. */
   readonly signatures: ReadonlyMap<Hex.Bytes32, RawSignature>
 }
 
-/** How long a refusal answers for the same digests, before they may be put to the approvers once more. */
+/** Lifetime of a refusal, in ms; then the same digests may be submitted for approval again. */
 export const refusalMillis = 60_000
 
-/** Most transactions that may ever be made of the same digests. */
+/** Most transactions ever created for the same digests. */
 const maxAttempts = 32
 
-/** Most digests whose transactions are remembered. */
+/** Most digests with remembered transactions. */
 const maxRemembered = 10_000
 
 const refused: ReadonlySet<string> = new Set([
@@ -86,21 +86,21 @@ const read = (data: unknown): Effect.Effect<Transaction, KeyProviderError> => {
 const asked = (call: Call, send: (client: Fireblocks) => Promise<{ readonly data: unknown }>) =>
   Effect.flatMap(Effect.mapError(call(send), fromSdk), ({ data }) => read(data))
 
-/** Digests that travel together, and the transaction that they have become. */
+/** Digests submitted together, and their transaction. */
 interface Request {
   readonly digests: ReadonlyArray<Hex.Bytes32>
   attempt: number
   id: string | null
 }
 
-/** The same digests of the same key have the same id, whoever asks: a retry, a later request, another process. */
+/** Equal digests of a key have an equal id in every retry, later request and process. */
 const externalIdOf = ({ assetId, vaultAccountId }: Place, { attempt, digests }: Request): string =>
   `castellan-${Keccak.hashText([vaultAccountId, assetId, ...digests].join("/")).slice(2, 50)}-${attempt}`
 
 /**
- * The request's transaction: a new one, or the one that was made before, of which the answer may have been lost.
- * Fireblocks takes an external id once and for ever, and answers 400 to a second one; then it is looked up, and if there
- * is none, the 400 was about the request.
+ * Creates the request's transaction, or finds the existing one, whose response may have been lost. Fireblocks accepts an
+ * external id only once, ever, and answers a second use with 400. The transaction is then looked up; if there is none, the
+ * 400 concerned the request.
  */
 const ensure = (call: Call, place: Place, request: Request): Effect.Effect<Transaction, KeyProviderError> => {
   const externalTxId = externalIdOf(place, request)
@@ -134,9 +134,8 @@ const ensure = (call: Call, place: Place, request: Request): Effect.Effect<Trans
 }
 
 /**
- * Signs digests of this key. A digest that already waits in a transaction waits there, and is in no second one: while the
- * process lives by what it remembers, across processes by the external id. A transaction that was refused counts for a
- * minute; after it the same digests make the next one.
+ * Signs digests of this key. A digest is never in two waiting transactions: the process remembers its own, and the external
+ * id covers other processes. A refusal stands for a minute; then the same digests create a new transaction.
  */
 export const make = (call: Call, place: Place, pollMillis: number) => {
   const remembered = new Lru<Hex.Bytes32, Request>(maxRemembered)
@@ -145,7 +144,7 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
     for (const digest of request.digests) if (remembered.get(digest) === request) remembered.delete(digest)
   }
 
-  /** The requests that carry these digests: those that wait, and one for the rest. */
+  /** Requests with these digests: the waiting ones, and one new request for the others. */
   const carriers = (digests: ReadonlySet<Hex.Bytes32>): ReadonlySet<Request> => {
     const rest = [...digests].filter((digest) => remembered.get(digest) === undefined).sort()
     const fresh = { digests: rest, attempt: 0, id: null }
@@ -166,7 +165,7 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
       const transaction = yield* current(request)
       told(transaction.told)
       if (transaction.state === "completed") {
-        // What completes at once comes without signatures in the answer to its creation.
+        // A transaction completed on creation comes without signatures in that response.
         if (request.id === transaction.id || transaction.signatures.size > 0) {
           forget(request)
           return transaction.signatures

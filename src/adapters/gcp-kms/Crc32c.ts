@@ -7,7 +7,7 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value
 })
 
-/** CRC-32C (RFC 3720), with which Google's KMS tells that bytes arrived as they were sent. */
+/** CRC-32C (RFC 3720), with which Google's KMS confirms that bytes arrived unchanged. */
 export const of = (bytes: Uint8Array): number => {
   let crc = 0xffffffff
   for (const byte of bytes) crc = (crc >>> 8) ^ (table[(crc ^ byte) & 0xff] ?? 0)

@@ -11,7 +11,7 @@ import * as Crc32c from "./Crc32c.js"
 import * as Transport from "./Transport.js"
 
 /**
- * How Google Cloud KMS is reached. The name of a key is the full resource name of one version of it:
+ * Connection to Google Cloud KMS. A key's name is the full resource name of a key version:
  * `projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V`.
  */
 export interface Options {
@@ -19,20 +19,20 @@ export interface Options {
   readonly endpoint?:
     | { readonly host: string; readonly port: number; readonly protocol: "http" | "https" }
     | undefined
-  /** A JSON file of a service account or of a workload identity. Absent: application default credentials. */
+  /** JSON file of a service account or workload identity. Absent: application default credentials. */
   readonly credentialsFile?: string | undefined
-  /** From asking to the last byte of the answer, by default 7,000. */
+  /** Time-out from the request to the last response byte, in ms. Default 7,000. */
   readonly timeoutMillis?: number | undefined
 }
 
-/** What the SDK's transport hangs on its errors: the answer, its body as text or as what JSON it was. */
+/** Fields that the SDK's transport adds to errors: the response, with its body as text or parsed JSON. */
 interface Answered {
-  /** Of the network: `ECONNREFUSED`. */
+  /** Network code, for example `ECONNREFUSED`. */
   readonly code?: unknown
   readonly response?: { readonly status?: unknown; readonly data?: unknown }
 }
 
-/** Canonical codes of Google's APIs that go away by themselves. */
+/** Transient canonical codes of Google's APIs. */
 const passing: ReadonlySet<string> = new Set([
   "UNAVAILABLE",
   "RESOURCE_EXHAUSTED",
@@ -48,20 +48,20 @@ const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderE
   new KeyProviderError({ reason, message: `Google Cloud KMS: ${what}` })
 
 const changed = failure("unavailable", "the answer is not as it was sent")
-const broken = failure("unavailable", "the answer holds nothing that was asked for")
+const broken = failure("unavailable", "the answer lacks the requested data")
 const unsuitable = failure("unsuitable", "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256")
-const unusable = failure("refused", "the file of the credentials can not be used")
+const unusable = failure("refused", "the file of the credentials cannot be used")
 
 const reasonOf = (name: string, status: number): KeyProviderError["reason"] => {
   if (name === "NOT_FOUND" || (status === 404 && name === "")) return "notFound"
-  // The requests are well-formed: what does not fit is the algorithm of the key.
+  // The requests are well-formed, so the key does not support the algorithm.
   if (name === "INVALID_ARGUMENT") return "unsuitable"
   return passing.has(name) || status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused"
 }
 
 /**
- * The name that an answer gives its error: of the API (`{"error": {"status": "NOT_FOUND"}}`) or of the place that gives
- * out tokens (`{"error": "invalid_grant"}`). Empty where it gives none, or what is no name.
+ * Error name in a response of the API (`{"error": {"status": "NOT_FOUND"}}`) or of the token endpoint
+ * (`{"error": "invalid_grant"}`). Empty when there is no valid name.
  */
 const nameOf = (data: unknown): string => {
   const parsed = Result.try((): unknown => (typeof data === "string" ? JSON.parse(data) : data))
@@ -75,8 +75,8 @@ const isNetworkName = (code: unknown): code is string =>
   typeof code === "string" && /^E[A-Z0-9_]{2,40}$/.test(code)
 
 /**
- * A failure of the SDK. No answer, a broken one or one of a service in trouble is `unavailable`; so are credentials that
- * the SDK did not find, since the metadata server that it asks last comes and goes.
+ * Converts an SDK error. No response, a broken one or a server error is `unavailable`; so are missing credentials, since
+ * the metadata server, the SDK's last source, comes and goes.
  */
 const fromSdk = (error: unknown): KeyProviderError => {
   const { code, response }: Answered = typeof error === "object" && error !== null ? error : {}
@@ -87,10 +87,7 @@ const fromSdk = (error: unknown): KeyProviderError => {
   return failure(reasonOf(name, status), name === "" ? `HTTP status ${status}` : name)
 }
 
-/**
- * The JSON object in a file of credentials. The SDK would take what it can not parse for a private key, and fail with
- * the first signature.
- */
+/** Parses a credentials file. The SDK would take unparsable text for a private key, and fail only at the first signature. */
 const credentialsIn = (file: string) =>
   Effect.tryPromise({
     try: async (signal): Promise<unknown> => JSON.parse(await readFile(file, { encoding: "utf8", signal })),
@@ -101,8 +98,8 @@ type Client = KeyManagementServiceClient
 type Wrapped = protos.google.protobuf.IInt64Value | null | undefined
 
 /**
- * Finds the credentials, once. A workload identity would trade its token over connections of its own, retried and
- * without a time limit, and one trade that hangs holds up all calls: it gets the transport of the others.
+ * Finds the credentials once. A workload identity would exchange its token over separate connections, retried and without a
+ * time-out, where one hung exchange blocks all calls: it gets the client's transport.
  */
 const findCredentials = async (client: Client): Promise<void> => {
   const found: object = await client.auth.getClient()
@@ -110,19 +107,19 @@ const findCredentials = async (client: Client): Promise<void> => {
     Object.assign(found.stsCredential, { transporter: found.transporter })
 }
 
-/** A segment holds no slash and nothing that means something else in a URL. */
+/** Segments contain no slash and no other special characters of URLs. */
 const nameShape =
   /^projects\/[^/?#%]+\/locations\/[^/?#%]+\/keyRings\/[\w-]{1,63}\/cryptoKeys\/[\w-]{1,63}\/cryptoKeyVersions\/\d{1,19}$/
 
-/** Once: the ring makes calls again. */
+/** No retries: the key ring retries. */
 const once = { retry: { retryCodes: [] } }
 
-/** True when the sender's sum is of these bytes. An absent sum is a wrong one. */
+/** Whether the checksum matches the bytes. A missing checksum does not. */
 const arrived = (bytes: Uint8Array, sum: Wrapped): boolean => String(sum?.value) === String(Crc32c.of(bytes))
 
 const pemShape = /^-----BEGIN PUBLIC KEY-----\n([A-Za-z0-9+/=\n]+)\n-----END PUBLIC KEY-----\n?$/
 
-/** The DER in a PEM, which holds it in base64 in the one way there is. */
+/** The DER in a PEM, accepted only in canonical base64. */
 const unwrapped = (pem: string): Buffer | null => {
   const base64 = pemShape.exec(pem)?.[1]?.replaceAll("\n", "") ?? ""
   const der = Buffer.from(base64, "base64")
@@ -176,7 +173,7 @@ const keyOf = (client: Client, name: string): ProviderKey => {
   }
 }
 
-/** Keys of Google Cloud KMS. The connections live as long as the scope. */
+/** Provides keys of Google Cloud KMS. The connections live as long as the scope. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<KeyProvider, KeyProviderError, Scope.Scope> {

@@ -3,23 +3,23 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 
-/** What every key begins with, so that a leaked one is recognised (by people and by secret scanners). */
+/** Prefix of every key, so that people and secret scanners recognise a leaked one. */
 const prefix = "cst_"
 
 /** `cst_` and 32 random bytes in base64url: 43 characters. */
 const shape = /^cst_[A-Za-z0-9_-]{43}$/
 
-/** A fresh key. It is shown once; only its hash is kept. */
+/** Creates a key. Show it once; only its hash is stored. */
 export const issue: Effect.Effect<Redacted.Redacted<string>> = Effect.sync(() =>
   Redacted.make(`${prefix}${randomBytes(32).toString("base64url")}`)
 )
 
-/** True for text of the shape of a key. */
+/** Whether the text has the shape of a key. */
 export const is = (text: string): boolean => shape.test(text)
 
 /**
- * HMAC-SHA-256 of the key under the pepper, 64 lower-case hex digits. Who steals the hashes learns no key and, without
- * the pepper, cannot even test a guess.
+ * HMAC-SHA-256 of the key under the pepper, 64 lower-case hex digits. Stolen hashes reveal no keys and, without the pepper,
+ * cannot even verify a guess.
  */
 export const hash = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string =>
   hashWith(secretOf(pepper), key)
@@ -32,7 +32,7 @@ const hashWith = (secret: KeyObject, key: Redacted.Redacted<string>): string =>
 
 const minimalPepperBytes = 16
 
-/** How a service with this pepper hashes what it is sent: null for text that is no key. A failure: the pepper is too short. */
+/** A service's hash function, which returns null for text that is not a key. Fails on a short pepper. */
 export const hasher = (
   pepper: Redacted.Redacted<string>
 ): Result.Result<(key: Redacted.Redacted<string>) => string | null, string> => {

@@ -25,8 +25,8 @@ import { ChainState, type Execution } from "./ChainState.js"
 export type { Execution } from "./ChainState.js"
 
 /**
- * The chain's code: what calls and transactions do. It may read and write the node it belongs to. `block` is the number
- * of the one on whose state it runs: the latest, for calls at an older one that one.
+ * The chain's code: executes calls and transactions. It may read and write its node. `block` is the number of the block
+ * whose state it uses: the latest, or for calls the requested one.
  */
 export type Execute = (
   call: Call,
@@ -35,16 +35,16 @@ export type Execute = (
   block: bigint
 ) => Effect.Effect<Execution>
 
-/** Succeeds, returns nothing, costs what a transfer costs. */
+/** Succeeds, returns nothing and costs a transfer's gas. */
 export const nothing: Execute = () =>
   Effect.succeed({ success: true, data: Hex.empty, gasUsed: 21_000n, logs: [] })
 
 export interface Options {
   readonly chainId: bigint
-  /** Unix seconds of block 0. Each block is one second after the one before it. */
+  /** Unix seconds of block 0. Each later block adds one second. */
   readonly genesis?: number
   readonly blockGasLimit?: bigint
-  /** The base fee of every block, and the tip that the node suggests. */
+  /** Base fee of every block, and the node's suggested tip. */
   readonly fees?: NetworkFees
   readonly execute?: Execute
   /** Wei. */
@@ -53,8 +53,8 @@ export interface Options {
 }
 
 /**
- * A chain without an EVM, mined by one node: a block per transaction, at once. Of older blocks it remembers the
- * balances; codes and nonces are told as they are now.
+ * A chain without an EVM, mined by one node: each transaction immediately gets a block. Past balances are kept; code and
+ * nonces exist only in their current state.
  */
 export interface Node {
   readonly chainId: bigint
@@ -62,11 +62,11 @@ export interface Node {
   readonly setCode: (address: Address, code: Hex.Hex) => Effect.Effect<void>
   /** Adds an empty block. */
   readonly mine: Effect.Effect<Block>
-  /** Every call of the port fails with this from now on; null: no longer. */
+  /** Makes every call of the port fail with this reason; null: no longer. */
   readonly breakDown: (reason: ChainRpcError["reason"] | null) => Effect.Effect<void>
-  /** The transactions in blocks, oldest first. */
+  /** The mined transactions, oldest first. */
   readonly mined: Effect.Effect<ReadonlyArray<Transaction.Signed>>
-  /** The node under a URL of this origin. */
+  /** The node under a URL with this origin. */
   readonly client: (origin: string) => ChainClient
 }
 
@@ -84,19 +84,19 @@ interface Parts {
   readonly chainId: bigint
   readonly fees: NetworkFees
   readonly state: ChainState
-  /** Runs a call on the state of the block. */
+  /** Runs a call on a block's state. */
   readonly run: (
     call: Call,
     block: bigint,
     overrides?: ReadonlyMap<Address, StateOverride>
   ) => Effect.Effect<Execution>
-  /** Transactions run one after another, however long one takes. */
+  /** Runs transactions one after another, however long each takes. */
   readonly miner: Semaphore.Semaphore
-  /** Why every call fails, if it does. */
+  /** Reason why all calls fail; null: none. */
   readonly broken: () => ChainRpcError["reason"] | null
 }
 
-/** What a node says to a raw transaction, in the order in which nodes check. */
+/** Refusal of a raw transaction, checked in the order of nodes; null: accepted. */
 const objection = (signed: Transaction.Signed, { chainId, fees, state }: Parts): string | null => {
   const { from, hash, transaction } = signed
   const { gasLimit, legacy, maxFeePerGas, nonce, value } = transaction
@@ -111,7 +111,7 @@ const objection = (signed: Transaction.Signed, { chainId, fees, state }: Parts):
 
 const insufficientFunds = "insufficient funds for gas * price + value"
 
-/** The methods of the port, each a look at the chain's state. */
+/** Implements the port on the chain's state. */
 const clientOf = (origin: string, parts: Parts): ChainClient => {
   const { chainId, fees, run, state } = parts
   const fail = (reason: ChainRpcError["reason"], message: string, rpcCode?: number) =>
@@ -205,7 +205,7 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
           )
         )
       ),
-    // What is given to a node is not taken back by whoever does not wait for its answer.
+    // The node mines a submitted transaction even if its caller leaves.
     sendRawTransaction: (raw) =>
       answer(Effect.flatMap(Effect.forkDetach(parts.miner.withPermits(1)(send(raw))), Fiber.join)),
     receipt: (txHash) => tell(() => state.mined.get(txHash)?.receipt ?? null),
@@ -254,7 +254,7 @@ export const make = (options: Options): Effect.Effect<Node> =>
     return node
   })
 
-/** Nodes by URL, for callers and the operator alike; any other URL is unreachable. */
+/** Nodes by URL, for callers and the operator; other URLs are unreachable. */
 export const layer = (nodes: Readonly<Record<string, Node>>): Layer.Layer<ChainRpc> =>
   Layer.sync(ChainRpc, () => {
     const byUrl = new Map(Object.entries(nodes).map(([url, node]) => [new URL(url).href, node]))

@@ -15,7 +15,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 
-/** What a transaction or call does when it runs. */
+/** Result of running a transaction or call. */
 export interface Execution extends CallResult {
   readonly gasUsed: bigint
   readonly logs: ReadonlyArray<Omit<RawLog, "logIndex">>
@@ -28,7 +28,7 @@ export interface Options {
   readonly fees: NetworkFees
   readonly balances: ReadonlyMap<Address, bigint> | undefined
   readonly codes: ReadonlyMap<Address, Hex.Hex> | undefined
-  /** Runs a transaction on the state of the block. */
+  /** Runs a transaction on a block's state. */
   readonly execute: (call: Call, block: bigint) => Effect.Effect<Execution>
 }
 
@@ -41,7 +41,7 @@ interface Mined {
 export class ChainState {
   readonly balances: Map<Address, bigint>
   readonly codes: Map<Address, Hex.Hex>
-  /** By hash, in the order of their blocks. */
+  /** By hash, in block order. */
   readonly mined = new Map<Hex.Bytes32, Mined>()
   readonly blocks: Array<Block> = []
   head: Block
@@ -87,7 +87,7 @@ export class ChainState {
     return typeof tag === "bigint" ? tag : this.head.number
   }
 
-  /** Whether the sender of a call has its value at the end of a block. */
+  /** Whether the sender has the call's value at the end of a block. */
   affords({ from, value }: Call, number: bigint): boolean {
     if (value === undefined || value === 0n || from === undefined) return true
     const balances = number === this.head.number ? this.balances : this.#pastBalances[Number(number)]
@@ -98,7 +98,7 @@ export class ChainState {
     return this.#queued.has(txHash) || this.mined.has(txHash)
   }
 
-  /** Whether a transaction of the sender waits with this nonce. */
+  /** Whether the sender has a queued transaction with this nonce. */
   isQueued(from: Address, nonce: bigint): boolean {
     return [...this.#queued.values()].some(
       (other) => other.from === from && other.transaction.nonce === nonce
@@ -129,7 +129,7 @@ export class ChainState {
     return block
   }
 
-  /** Takes a transaction, and includes every queued one whose turn has come. */
+  /** Accepts a transaction, then mines every queued transaction whose nonce is next. */
   add(signed: Transaction.Signed): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#queued.set(signed.hash, signed)
@@ -146,7 +146,7 @@ export class ChainState {
     return Effect.void
   })
 
-  /** Runs one transaction in a block of its own. Its state is the chain's: no execution is undone. */
+  /** Runs one transaction in a new block, on the chain's state: no execution is undone. */
   #include(signed: Transaction.Signed): Effect.Effect<void> {
     const { data, gasLimit, nonce, to, value } = signed.transaction
     return Effect.suspend(() => {

@@ -8,7 +8,7 @@ import type { AccountId } from "../../application/ports/Tenants.js"
 /** The profiles contradict themselves or each other. */
 export class NetworksError extends Data.TaggedError("NetworksError")<{ readonly message: string }> {}
 
-/** What one account has of its own on one chain. */
+/** Profile of one account on one chain. */
 export interface Override {
   readonly accountId: AccountId
   readonly chainId: bigint
@@ -45,7 +45,7 @@ const check = (
   return Effect.succeed(profile)
 }
 
-/** Profiles that do not change while the process runs. */
+/** Serves profiles that are fixed for the life of the process. */
 export const make = ({
   overrides = [],
   profiles

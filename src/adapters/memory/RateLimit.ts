@@ -4,13 +4,13 @@ import * as Layer from "effect/Layer"
 import { allowance, beginsAt, RateLimit, type windowMillis } from "../../application/ports/RateLimit.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 
-/** The counts of the current window. All accounts share its bounds, so that one replacement evicts all old counts. */
+/** Counts of the current window. All accounts share its bounds, so one replacement evicts all old counts. */
 class Window {
   private begins = Number.NaN
   private counts = new Map<AccountId, number>()
   constructor(readonly kind: keyof typeof windowMillis) {}
 
-  /** Requests counted in the window of that time; another window than before begins with none. */
+  /** Requests counted in the window at `now`; a new window starts at zero. */
   counted(account: AccountId, now: number): number {
     const begins = beginsAt(this.kind, now)
     if (begins !== this.begins) {
@@ -25,7 +25,7 @@ class Window {
   }
 }
 
-/** Counts in this process only. Accounts that were silent for an hour take no memory. */
+/** Counts in this process only. Accounts silent for an hour use no memory. */
 export const make: Effect.Effect<RateLimit["Service"]> = Effect.sync(() => {
   const minute = new Window("minute")
   const hour = new Window("hour")

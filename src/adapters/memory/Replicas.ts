@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { Replicas } from "../../application/ports/Replicas.js"
 
-/** One process, which owns every lane: for one that has its journal to itself. */
+/** A single process that owns every lane, for a journal without other users. */
 export const layer: Layer.Layer<Replicas> = Layer.sync(Replicas, () => ({
   process: randomUUID(),
   owns: () => true,

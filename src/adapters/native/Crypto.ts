@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Accelerated from "../../domain/primitives/Accelerated.js"
 
 /**
- * keccak256 in WebAssembly (hash-wasm), secp256k1 in native code (libsecp256k1, whose signatures take the same time for
- * every key) and P-256 in OpenSSL. What does not load on this machine is left to the domain's own code.
+ * keccak256 in WebAssembly (hash-wasm), secp256k1 in native code (libsecp256k1, whose signing time is the same for every
+ * key) and P-256 in OpenSSL. An implementation that does not load on this machine is left to the domain's own code.
  */
 
-/** Loads a package of this name. */
+/** Loads a package by name. */
 type Require = (name: string) => unknown
 
-/** What is used of hash-wasm's hasher. */
+/** The used part of hash-wasm's hasher. */
 interface Hasher {
   readonly init: () => Hasher
   readonly update: (bytes: Uint8Array) => Hasher
@@ -19,7 +19,7 @@ interface Hasher {
 }
 
 const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
-  // The build of this one hash: the whole package is 25 times as large.
+  // The build with only this hash: the whole package is 25 times as large.
   const { createKeccak } = require("hash-wasm/dist/keccak.umd.min.js") as {
     readonly createKeccak: (bits: number) => Promise<Hasher>
   }
@@ -27,7 +27,7 @@ const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
   return (bytes) => hasher.init().update(bytes).digest()
 }
 
-/** What is used of secp256k1. */
+/** The used part of secp256k1. */
 interface Native {
   readonly ecdsaSign: (
     digest: Uint8Array,
@@ -42,7 +42,7 @@ interface Native {
 }
 
 const secp256k1 = (require: Require): Accelerated.Secp256k1 => {
-  // Its native code alone: without it the package's entry falls back to another implementation in JavaScript.
+  // The native binding only: the package's entry would fall back to a JavaScript implementation.
   const native = require("secp256k1/bindings.js") as Native
   return {
     sign: (digest, privateKey) => {
@@ -75,7 +75,7 @@ const p256: Accelerated.P256 = {
   }
 }
 
-/** The implementation, once it has proved that it works: a call that must succeed. */
+/** Returns the implementation if it loads and passes a test call. */
 const working = async <A>(load: () => A | Promise<A>, works: (made: A) => boolean): Promise<A | null> => {
   try {
     const made = await load()
@@ -90,7 +90,7 @@ const digest = new Uint8Array(32).fill(0x5a)
 /** keccak256 of nothing. */
 const ofNothing = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
 
-/** What loads on this machine. */
+/** Loads the implementations that work on this machine. */
 export const load = (
   require: Require = createRequire(import.meta.url)
 ): Effect.Effect<Accelerated.Implementations> =>
@@ -109,5 +109,5 @@ export const load = (
     p256
   }))
 
-/** Has the domain compute with what loads, in the whole process. */
+/** Makes the domain use the loaded implementations, in the whole process. */
 export const install: Effect.Effect<void> = Effect.map(load(), Accelerated.use)

@@ -1,18 +1,18 @@
 import * as Data from "effect/Data"
 import { KeyProviderError } from "../../application/ports/KeyProvider.js"
 
-/** What a PKCS #11 library answered in place of CKR_OK: the name of its return value, or what is wrong with the library. */
+/** A PKCS #11 error: the name of the return value other than CKR_OK, or the library's fault. */
 export class Refusal extends Data.TaggedError("Pkcs11Refusal")<{ readonly name: string }> {}
 
 type Reason = KeyProviderError["reason"]
 
-/** Return values of PKCS #11 v3 that the binding has no name for. */
+/** Return values of PKCS #11 v3 without a name in the binding. */
 const unnamed: Readonly<Record<number, string>> = { 320: "CKR_CURVE_NOT_SUPPORTED" }
 
-/** What else the binding says is about the library's file, with its path. */
-const unreadable = "the library can not be loaded"
+/** The binding's other errors concern the library's file, and quote its path. */
+const unreadable = "the library cannot be loaded"
 
-/** An error of the binding. The vendor's own return values have no name but their number. */
+/** Converts an error of the binding. Vendor return values are named by number. */
 export const refusal = (message: string, code: unknown): Refusal => {
   const name = /CKR_[A-Z0-9_]+/.exec(message)?.[0] ?? unreadable
   return new Refusal({
@@ -23,7 +23,7 @@ export const refusal = (message: string, code: unknown): Refusal => {
   })
 }
 
-/** What goes away by itself, or by asking again over a fresh session. Vendors say "connection lost" in numbers of their own. */
+/** Errors that pass by themselves or with a fresh session. Vendors report "connection lost" under their own numbers. */
 const passing: ReadonlySet<string> = new Set([
   "CKR_CANCEL",
   "CKR_CRYPTOKI_NOT_INITIALIZED",
@@ -47,7 +47,7 @@ const passing: ReadonlySet<string> = new Set([
   "CKR_USER_NOT_LOGGED_IN"
 ])
 
-/** The digest is well-formed: what does not fit is the key, or the token. */
+/** The digest is well-formed, so the key or the token does not support it. */
 const misfit: ReadonlySet<string> = new Set([
   "CKR_CURVE_NOT_SUPPORTED",
   "CKR_DATA_INVALID",
@@ -60,7 +60,7 @@ const misfit: ReadonlySet<string> = new Set([
   "CKR_MECHANISM_PARAM_INVALID"
 ])
 
-/** The PIN itself was refused: each time it is tried brings the token closer to locking itself. */
+/** The PIN was refused: each attempt brings the token closer to locking itself. */
 const ofPin: ReadonlySet<string> = new Set([
   "CKR_PIN_EXPIRED",
   "CKR_PIN_INCORRECT",
@@ -71,7 +71,7 @@ const ofPin: ReadonlySet<string> = new Set([
 
 export const isOfPin = ({ name }: Refusal): boolean => ofPin.has(name)
 
-/** Sessions, login and handles are worth nothing after it. */
+/** Whether sessions, login and handles are invalid after the error. */
 export const isLoss = ({ name }: Refusal): boolean =>
   reasonOf(name) === "unavailable" && name !== "CKR_SESSION_COUNT"
 

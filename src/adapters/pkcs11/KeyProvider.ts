@@ -9,10 +9,10 @@ import * as Failure from "./Failure.js"
 import type { Attribute, Handle } from "./Library.js"
 import * as Token from "./Token.js"
 
-/** How a token is reached. The name of a key is its label, or `id:` and its id in hex. */
+/** Connection to a token. A key's name is its label, or `id:` and its id in hex. */
 export type Options = Token.Options
 
-/** A secp256k1 key of a token that signs digests. */
+/** A token's secp256k1 key pair that signs digests. */
 interface KeyPair {
   readonly privateKey: Handle
   /** In the form of `Secp256k1`. */
@@ -24,7 +24,7 @@ const curve = Buffer.from("06052b8104000a", "hex")
 
 const byId = /^id:((?:[0-9a-f]{2})+)$/i
 
-/** What the objects of a key have in common: `id:` and the id in hex, or the label. */
+/** Attribute that a key's objects share: its id for `id:` and hex, otherwise its label. */
 const attributeOf = (name: string): Attribute => {
   const id = byId.exec(name)?.[1]
   return id === undefined
@@ -32,14 +32,14 @@ const attributeOf = (name: string): Attribute => {
     : { type: pkcs11.CKA_ID, value: Buffer.from(id, "hex") }
 }
 
-/** The first two objects with these attributes: more are as bad as two. */
+/** At most two objects with these attributes: two already make the name ambiguous. */
 const objects = ({ call, handle }: Token.Session, ...template: ReadonlyArray<Attribute>) =>
   Effect.andThen(
     call("C_FindObjectsInit", handle, template),
     Effect.ensuring(call("C_FindObjects", handle, 2), Effect.ignore(call("C_FindObjectsFinal", handle)))
   )
 
-/** An attribute in hex; empty where the token has none of that type. */
+/** An attribute in hex; empty when the token lacks it. */
 const read = ({ call, handle }: Token.Session, object: Handle, type: number) =>
   call("C_GetAttributeValue", handle, object, [{ type }]).pipe(
     Effect.map(([attribute]) => Buffer.from(attribute?.value ?? []).toString("hex")),
@@ -49,7 +49,7 @@ const read = ({ call, handle }: Token.Session, object: Handle, type: number) =>
     )
   )
 
-/** A point in the OCTET STRING that the standard wants or, as some tokens have it, bare. */
+/** A point, in the OCTET STRING of the standard or, from some tokens, bare. */
 const pointShape = /^(?:04(?:21|41))?(0[23][0-9a-f]{64}|04[0-9a-f]{128})$/
 
 const one = Effect.fnUntraced(function* (
@@ -70,9 +70,9 @@ const one = Effect.fnUntraced(function* (
 })
 
 const noPrivateKey = Failure.make("notFound", "there is no private key of this name")
-const noPublicKey = Failure.make("unsuitable", "beside the private key there is no public key of its name")
+const noPublicKey = Failure.make("unsuitable", "the private key has no public key of the same name")
 
-/** The key of this name, which is one, on the right curve, and can sign without somebody at a keyboard. */
+/** Finds the only key with this name; checks the curve, and that signing needs no person at a keyboard. */
 const find = Effect.fnUntraced(function* (
   session: Token.Session,
   name: string
@@ -101,13 +101,13 @@ const signature = Effect.fnUntraced(function* (
   yield* call("C_SignInit", handle, { mechanism: pkcs11.CKM_ECDSA }, privateKey)
   const bytes = Buffer.from(yield* call("C_SignAsync", handle, digest, new Uint8Array(128)))
   if (bytes.length !== 64)
-    return yield* Failure.make("unavailable", "the token's answer is no signature of 64 bytes")
+    return yield* Failure.make("unavailable", "the token's answer is not a signature of 64 bytes")
   const half = (from: number) => BigInt(`0x${bytes.subarray(from, from + 32).toString("hex")}`)
   return { r: half(0), s: half(32) }
 })
 
 const keyOf = (token: Token.Token, name: string): ProviderKey => {
-  /** Handles of objects hold as long as the connection. */
+  /** Object handles are valid as long as the connection. */
   const known = new WeakMap<Token.Connection, KeyPair>()
   const fresh = (session: Token.Session) =>
     Effect.tap(find(session, name), (pair) => Effect.sync(() => void known.set(session.connection, pair)))
@@ -129,8 +129,8 @@ const keyOf = (token: Token.Token, name: string): ProviderKey => {
 }
 
 /**
- * Keys of a PKCS #11 token. Logs in at once, so that a wrong PIN is said at the start. Lost sessions, logins and tokens
- * are `unavailable` once, and are made anew when the key is used again.
+ * Provides keys of a PKCS #11 token. Logs in immediately, so that a wrong PIN fails the start. After the loss of a session,
+ * login or token one call fails with `unavailable`; the next use reconnects.
  */
 export const make = Effect.fnUntraced(function* (
   options: Options
@@ -140,10 +140,10 @@ export const make = Effect.fnUntraced(function* (
   return { key: (name) => keyOf(token, name) }
 })
 
-/** Bytes of a new key's id. Some tokens take no more. */
+/** Length of a new key's id, in bytes: the most that some tokens accept. */
 const idBytes = 2
 
-/** An id that no object of the token has. */
+/** Returns an id unused on the token. */
 const unusedId = (session: Token.Session): Effect.Effect<Buffer, Failure.Refusal> =>
   Effect.suspend(() => {
     const value = randomBytes(idBytes)
@@ -170,7 +170,7 @@ const templates = (names: ReadonlyArray<Attribute>) => ({
   ]
 })
 
-/** Signs something with the new key, as the service will. */
+/** Signs a random digest with the new key and verifies it. */
 const prove = Effect.fnUntraced(function* (session: Token.Session, pair: KeyPair) {
   const digest = randomBytes(32)
   const word = Hex.unsafe32(`0x${digest.toString("hex")}`)
@@ -179,14 +179,14 @@ const prove = Effect.fnUntraced(function* (session: Token.Session, pair: KeyPair
 })
 
 /**
- * Makes a secp256k1 key on the token, which never leaves it, under a label that nothing on the token has. The public
- * key, in the form of `Secp256k1`, of a key that has been seen to sign.
+ * Creates a non-extractable secp256k1 key on the token under a new label, and tests a signature. Returns the public key in
+ * the form of `Secp256k1`.
  */
 export const create = Effect.fnUntraced(function* (
   options: Options,
   label: string
 ): Effect.fn.Return<string, KeyProviderError, Scope.Scope> {
-  if (byId.test(label)) return yield* Failure.make("refused", "a label can not look like an id")
+  if (byId.test(label)) return yield* Failure.make("refused", "a label cannot look like an id")
   const token = yield* Token.make(options)
   return yield* token.write(
     Effect.fnUntraced(function* (session) {

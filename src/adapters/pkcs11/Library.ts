@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Failure from "./Failure.js"
 
-/** A slot, a session or an object, in the library's own bytes. */
+/** Handle of a slot, a session or an object, as the library's bytes. */
 export type Handle = Uint8Array
 
 export interface Attribute {
@@ -15,7 +15,7 @@ interface Mechanism {
   readonly mechanism: number
 }
 
-/** What is used of the binding, in its terms. */
+/** The used part of the binding. */
 export interface Calls {
   readonly load: (path: string) => void
   readonly C_Initialize: (options: { readonly flags: number }) => void
@@ -44,24 +44,24 @@ export interface Calls {
   ) => { readonly publicKey: Handle; readonly privateKey: Handle }
 }
 
-/** A PKCS #11 library, called in a thread of its own. */
+/** A PKCS #11 library, called in a worker thread. */
 export interface Library {
   readonly call: <M extends keyof Calls>(
     method: M,
     ...args: Parameters<Calls[M]>
   ) => Effect.Effect<ReturnType<Calls[M]>, Failure.Refusal>
-  /** How many calls are under way, also those whose asker has gone. */
+  /** Number of running calls, including abandoned ones. */
   readonly running: () => number
-  /** Waits until none is. */
+  /** Waits until no call is running. */
   readonly idle: Effect.Effect<void>
-  /** Ends the thread. Not while a call is under way: it would be waited for. */
+  /** Ends the thread. Call it only when idle: it waits for a running call. */
   readonly close: Effect.Effect<void>
 }
 
 /**
- * What the thread runs. Most functions of the binding are synchronous, and an HSM may be far away: here they hold up
- * nobody but each other. Those that end in Async run in Node's thread pool, several at once; the binding does not keep
- * their buffers from being collected, so the arguments are held until they are done.
+ * The worker's program. Most functions of the binding are synchronous, and an HSM may be far away: in the worker they block
+ * only each other. Functions ending in Async run concurrently in Node's thread pool. The binding does not protect their
+ * buffers from garbage collection, so the worker holds the arguments until they end.
  */
 const program = `
 const { parentPort, workerData } = require("node:worker_threads")
@@ -91,7 +91,7 @@ const binding = createRequire(import.meta.url).resolve("pkcs11js")
 
 const gone = new Failure.Refusal({ name: "CKR_CRYPTOKI_NOT_INITIALIZED" })
 
-/** Starts the thread; nothing is loaded in it yet. */
+/** Starts the thread; it loads nothing yet. */
 export const start = (): Library => {
   const worker = new Worker(program, { eval: true, execArgv: [], workerData: { binding } })
   const asked = new Map<number, (answer: Effect.Effect<unknown, Failure.Refusal>) => void>()

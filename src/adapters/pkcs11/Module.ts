@@ -7,33 +7,33 @@ import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
 import * as Failure from "./Failure.js"
 import * as Library from "./Library.js"
 
-/** A loaded library as one of its users sees it. All users in the process share what is loaded. */
+/** A loaded library from one user's view. All users in the process share the loaded library. */
 export interface Module {
   readonly call: Library.Library["call"]
-  /** Says whether this user has sessions. */
+  /** Records whether this user has sessions. */
   readonly connected: (yes: boolean) => void
   /**
-   * Finalizes and initializes the library, which some need to see a token that was away. Only while no other user has
-   * sessions and no call is under way: it would take them away. What it can not do now it leaves.
+   * Finalizes and initializes the library, which some libraries need to see a token that returned. It would end other
+   * users' sessions, so it does nothing while they have any or a call is running.
    */
   readonly restart: Effect.Effect<void>
 }
 
-/** What is loaded of one file. */
+/** The shared state of one library file. */
 interface Loaded {
   readonly library: Library.Library
-  /** False where somebody else in the process has initialized it: then it is theirs to finalize. */
+  /** False when other code in the process initialized the library, and must finalize it. */
   readonly ours: boolean
-  /** The users that have sessions. */
+  /** Users with sessions. */
   readonly connected: Set<symbol>
 }
 
 const osLocking = { flags: 0x2 }
 
-/** How long the last user waits for calls under way, milliseconds. */
+/** Time-out of the last user for running calls, in ms. */
 const patience = 5_000
 
-/** One library may be reached by several paths, and is one all the same. */
+/** Resolves links: several paths may lead to one library. */
 const real = (path: string): string => {
   try {
     return realpathSync(path)
@@ -44,7 +44,7 @@ const real = (path: string): string => {
 
 const doors = new Map<string, Semaphore.Semaphore>()
 
-/** Who comes while the last user's leaving is under way loads the library after it. */
+/** A user that arrives while the last one is unloading the library loads it afterwards. */
 const inTurn = (path: string) => {
   const door = doors.get(path) ?? Semaphore.makeUnsafe(1)
   doors.set(path, door)
@@ -65,7 +65,7 @@ const load = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Loaded
   return { library, ours, connected: new Set() }
 })
 
-/** A call that does not come back keeps the thread, and leaves the library as it is. */
+/** A call that never returns keeps the thread and leaves the library initialized. */
 const unload = Effect.fnUntraced(
   function* ({ library, ours }: Loaded) {
     yield* library.idle
@@ -76,7 +76,7 @@ const unload = Effect.fnUntraced(
   (effect) => Effect.ignore(effect)
 )
 
-/** Each is initialized by its first user in the process and finalized after its last. */
+/** Its first user in the process initializes a library; its last finalizes it. */
 const modules = Effect.runSync(
   RcMap.make({
     lookup: (path: string) =>
@@ -84,7 +84,7 @@ const modules = Effect.runSync(
   }).pipe(Scope.provide(Scope.makeUnsafe()))
 )
 
-/** The library of this path, as long as the scope lives. */
+/** The library at this path, as long as the scope lives. */
 export const open = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<Module, KeyProviderError, Scope.Scope> {
@@ -97,7 +97,7 @@ export const open = Effect.fnUntraced(function* (
     restart: Effect.suspend(() => {
       const others = [...connected].some((user) => user !== me)
       if (others || library.running() > 0 || !ours) return Effect.void
-      // Where only the second failed the last time there is nothing to finalize.
+      // When only C_Initialize failed the last time, there is nothing to finalize.
       return Effect.andThen(
         Effect.ignore(library.call("C_Finalize")),
         Effect.ignore(library.call("C_Initialize", osLocking))

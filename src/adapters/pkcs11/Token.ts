@@ -16,20 +16,20 @@ export interface Options {
   /** Label of the token. */
   readonly token: string
   readonly pin: Redacted.Redacted<string>
-  /** How many sessions sign at once at most. Each occupies a thread of Node's pool, which has four. Default 3. */
+  /** Most concurrent signing sessions. Each occupies a thread of Node's pool, which has four. Default 3. */
   readonly sessions?: number | undefined
 }
 
-/** The token, logged in to. What it says holds until the connection is lost. */
+/** A logged-in connection to the token; valid until it is lost. */
 export interface Connection {
   readonly slot: Handle
-  /** Sessions that nobody uses now. */
+  /** Idle sessions. */
   readonly free: Array<Handle>
-  /** True once something has been done over it. */
+  /** True once a call has succeeded on it. */
   proven: boolean
 }
 
-/** A session of a connection, for one user alone. */
+/** A session of a connection, for one user at a time. */
 export interface Session {
   readonly call: Library["call"]
   readonly handle: Handle
@@ -39,13 +39,13 @@ export interface Session {
 export type Problem = Failure.Refusal | KeyProviderError
 
 export interface Token {
-  /** Logs in, unless that is done. */
+  /** Logs in, unless already logged in. */
   readonly connect: Effect.Effect<void, KeyProviderError>
-  /** Does something over a session. It is not interrupted: a session is not free before its call is over. */
+  /** Uses a session, uninterruptibly: a session is busy until its call returns. */
   readonly use: <A>(
     body: (session: Session) => Effect.Effect<A, Problem>
   ) => Effect.Effect<A, KeyProviderError>
-  /** The same over a session of its own that may write. */
+  /** Likewise with a separate read-write session. */
   readonly write: <A>(
     body: (session: Session) => Effect.Effect<A, Problem>
   ) => Effect.Effect<A, KeyProviderError>
@@ -55,19 +55,19 @@ const serialSession = 0x4
 const readWriteSession = 0x2
 const user = 1
 
-/** States of a session in which its user is logged in: read-only, and for reading and writing. */
+/** States of a user's logged-in session: read-only and read-write. */
 const loggedIn: ReadonlySet<number> = new Set([1, 3])
 
-/** Labels are 32 bytes, filled up with blanks, or against the standard with zeros. */
+/** Labels are 32 bytes, padded with blanks or, against the standard, with zeros. */
 const padding = /[ \0]+$/
 
-/** How long closing sessions may take, milliseconds. */
+/** Time-out of closing sessions, in ms. */
 const patience = 2_000
 
-/** Of a token, about the PIN of its user. */
+/** Token flags about the user's PIN. */
 const flags = { finalTry: 0x20000, locked: 0x40000 }
 
-/** The PINs that tokens have refused, by library and token, until the process ends. */
+/** PINs refused in this process, by library and token. */
 const refusedPins = new Map<string, { readonly pin: Redacted.Redacted<string>; readonly name: string }>()
 
 const placeOf = ({ module, token }: Options): string => JSON.stringify([module, token])
@@ -76,8 +76,8 @@ const notAgain = (name: string): KeyProviderError =>
   Failure.make("refused", `${name} (the PIN is not tried again)`)
 
 /**
- * Why the PIN must not be tried, if it must not. Tokens lock themselves after a few wrong ones, so none is tried twice;
- * and the last attempt is left to a person, lest a supervisor's restarts use it up.
+ * Reason not to try the PIN. Tokens lock after a few wrong ones, so a wrong PIN is never repeated. The last attempt is left
+ * to a person; otherwise a supervisor's restarts could use it up.
  */
 const objectionTo = (options: Options, tokenFlags: number): KeyProviderError | null => {
   const before = refusedPins.get(placeOf(options))
@@ -93,8 +93,8 @@ const named = (name: string) => (refusal: Failure.Refusal) => refusal.name === n
 const lost = new Failure.Refusal({ name: "CKR_TOKEN_NOT_PRESENT" })
 
 /**
- * Fails when what the session sees is not what is on the token: after a logout or the loss of the token libraries find
- * nothing and say nothing.
+ * Fails when the session no longer sees the token's objects: after a logout or a token loss, libraries silently find
+ * nothing.
  */
 export const present = Effect.fnUntraced(function* ({ call, connection, handle }: Session) {
   yield* call("C_GetTokenInfo", connection.slot)
@@ -102,7 +102,7 @@ export const present = Effect.fnUntraced(function* ({ call, connection, handle }
   if (!loggedIn.has(state)) return yield* lost
 })
 
-/** A token of a library. It is connected to when it is used, and again after it was lost. */
+/** A token of a library. It connects on first use, and again after a loss. */
 export const make = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Token, KeyProviderError, Scope.Scope> {
@@ -172,13 +172,13 @@ export const make = Effect.fnUntraced(function* (
     )
   )
 
-  /** The connection is of no use any more. Who still has a session of it closes it after use. */
+  /** Discards the connection; users close their own sessions after use. */
   const drop = (connection: Connection) =>
     Effect.suspend(() => {
       if (current !== connection) return Effect.void
       current = null
       module.connected(false)
-      // A connection over which nothing ever went: the library itself has to start again.
+      // A connection that never worked: the library itself must restart.
       restart = !connection.proven
       return Effect.forEach(connection.free.splice(0), close, { discard: true })
     })

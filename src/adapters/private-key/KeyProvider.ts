@@ -5,7 +5,7 @@ import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../appl
 import { type PrivateKey, privateKey } from "../../domain/crypto/Secp256k1.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 
-/** A key encrypted under a password: a Web3 Secret Storage file, version 3, as geth, ethers and others write it. */
+/** A key encrypted under a password: a Web3 Secret Storage file, version 3, as written by geth, ethers and others. */
 interface Keystore {
   readonly json: Redacted.Redacted<string>
   readonly password: Redacted.Redacted<string>
@@ -22,11 +22,11 @@ const unsuitable = (message: string) => new KeyProviderError({ reason: "unsuitab
 const noKey = unsuitable("no valid secp256k1 private key")
 const notFound = new KeyProviderError({ reason: "notFound", message: "there is no private key of this name" })
 
-/** Most memory, bytes, that scrypt may ask for, and most rounds of PBKDF2: four times what wallets write. */
+/** Most memory for scrypt, in bytes, and most rounds of PBKDF2: four times the wallets' usual values. */
 const mostMemory = 512 * 1_024 * 1_024
 const mostRounds = 4_000_000
 
-/** Wallets do not agree on the case of names. */
+/** Wallets write names in different cases. */
 const member = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null
     ? Object.entries(value).find(([key]) => key.toLowerCase() === name)?.[1]
@@ -37,7 +37,7 @@ const number = (value: unknown, name: string): number => {
   return typeof found === "number" && found > 0 ? found : Number.NaN
 }
 
-/** Says what can be said without the password. The work that a file asks for is bounded before it is begun. */
+/** Finds faults without the password. Bounds the work that a file can demand before it begins. */
 const problemOf = (json: string): string | undefined => {
   const file = Result.getOrNull(Result.try((): unknown => JSON.parse(json)))
   if (file === null) return "is not JSON"
@@ -60,28 +60,28 @@ const problemOf = (json: string): string | undefined => {
 const wrongPassword = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "argument" in cause && cause.argument === "password"
 
-/** The private key in hex. Holds the process for about a second: for the start, not for requests. */
+/** Decrypts the private key, in hex. Blocks the process for about a second: only for the start. */
 const opened = ({ json, password }: Keystore) =>
   Effect.suspend(() => {
     const problem = problemOf(Redacted.value(json))
     if (problem !== undefined) return unsuitable(`the keystore ${problem}`)
     return Effect.tryPromise({
       try: async () => {
-        // Loaded for keystores alone: it brings more than a wallet.
+        // Loaded only for keystores: it is large.
         const { decryptKeystoreJson } = await import("ethers/wallet")
         return (await decryptKeystoreJson(Redacted.value(json), Redacted.value(password))).privateKey
       },
-      // The cause is dropped: it may quote the file.
+      // Drops the cause: it may quote the file.
       catch: (cause) =>
         unsuitable(
           wrongPassword(cause)
             ? "the keystore does not open with this password"
-            : "the keystore can not be decrypted"
+            : "the keystore cannot be decrypted"
         )
     })
   })
 
-/** What is wrong with a text is not told: it may quote the key. */
+/** Errors do not describe the text: a description may quote the key. */
 const parsed = (text: string) =>
   keyShape.test(text)
     ? Effect.mapError(Effect.fromResult(privateKey(Hex.unsafe32(`0x${text.slice(-64)}`))), () => noKey)
@@ -106,7 +106,7 @@ const providerKey = (key: Effect.Effect<PrivateKey, KeyProviderError>): Provider
     )
 })
 
-/** Keys that this process holds in memory. Keystores are decrypted here, one after the other, and never again. */
+/** Holds keys in this process's memory. Keystores are decrypted here, one after the other, and never again. */
 export const make = ({ keys }: Options): Effect.Effect<KeyProvider> =>
   Effect.gen(function* () {
     const ready = new Map<string, ProviderKey>()

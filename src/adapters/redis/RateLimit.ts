@@ -15,13 +15,13 @@ import {
 export interface Options {
   /** `redis://user:password@host:port/database`, or `rediss:` for TLS. */
   readonly url: Redacted.Redacted<string>
-  /** How long a count may take, milliseconds. Default 1,000: whoever counts in its place begins with none. */
+  /** Time-out of a count, in ms. Default 1,000. The fallback counter starts at zero. */
   readonly commandTimeoutMillis?: number
 }
 
 /**
- * Counts a request in both windows, or in none, and tells how many each had before. Of the server's time only the
- * expiry of a window's count depends, a window's length after its end at the latest.
+ * Counts a request in both windows or in neither, and returns the previous counts. Only the expiry of counts depends on the
+ * server's clock: at the latest one window length after the window's end.
  */
 const script = `
 local minute = tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -37,8 +37,8 @@ const failed = new RateLimitError({ message: "Redis does not count" })
 const connectMillis = 2_000
 
 /**
- * What the promise gives; rejects when it has taken too long. A process that computed for as long has not read yet what
- * has arrived meanwhile: it does so in the turn of the event loop between the timer and the check.
+ * Rejects when the promise takes too long. A process that was blocked as long has not yet read the reply: it does so in the
+ * turn of the event loop between the timer and the check.
  */
 const inTime = <A>(promise: Promise<A>, millis: number): Promise<A> =>
   new Promise((resolve, reject) => {
@@ -46,19 +46,19 @@ const inTime = <A>(promise: Promise<A>, millis: number): Promise<A> =>
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 
-/** Redis's answer: two counts. */
+/** Redis's reply: two counts. */
 const isCounts = (answer: unknown): answer is readonly [number, number] =>
   Array.isArray(answer) && answer.length === 2 && answer.every((count) => Number.isSafeInteger(count))
 
 /**
- * Counts for all processes that use the same Redis. Without a connection every count fails at once; the connection is
- * looked for as long as the scope is open.
+ * Counts for all processes with the same Redis. Without a connection counts fail immediately; it reconnects until the scope
+ * closes.
  */
 export const make = (options: Options): Effect.Effect<RateLimit["Service"], RateLimitError, Scope.Scope> =>
   Effect.gen(function* () {
     const url = Redacted.value(options.url)
     if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
-      return yield* new RateLimitError({ message: "rateLimit.redis is no URL of a Redis server" })
+      return yield* new RateLimitError({ message: "rateLimit.redis is not the URL of a Redis server" })
     const patience = options.commandTimeoutMillis ?? 1_000
     const redis = yield* Effect.acquireRelease(
       Effect.sync(
@@ -69,21 +69,21 @@ export const make = (options: Options): Effect.Effect<RateLimit["Service"], Rate
             autoResendUnfulfilledCommands: false,
             maxRetriesPerRequest: 0,
             connectTimeout: connectMillis,
-            // What is asked with each connection may hang as well.
+            // Commands on connection may hang as well.
             commandTimeout: connectMillis + patience,
             retryStrategy: (times) => Math.min(100 * times, 2_000)
           })
       ),
       (client) => Effect.sync(() => client.disconnect())
     )
-    // What fails is told to whoever counts; an event that nobody hears would end the process.
+    // Counts fail by themselves; an unhandled error event would end the process.
     redis.on("error", () => {})
     yield* Effect.promise(() => redis.connect().catch(() => {})).pipe(Effect.timeoutOption(connectMillis))
     return {
       take: (account, limits) =>
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
-          // Braces: in a cluster both counts are in one place.
+          // Braces place both counts on one cluster node.
           const key = (window: keyof typeof windowMillis) =>
             `castellan:rate:{${JSON.stringify(account)}}:${window}:${beginsAt(window, now)}`
           const answer = yield* Effect.tryPromise({

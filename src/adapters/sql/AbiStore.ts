@@ -20,10 +20,10 @@ interface Row {
   readonly canonical: string
 }
 
-/** What is known of one account: its first `ordinal` definitions. Rows never change, so that it is never wrong. */
+/** Cache of an account's first `ordinal` definitions; never stale, since rows never change. */
 interface Known {
   readonly turn: Semaphore.Semaphore
-  /** How many have asked for what is new, and how many of them, the first ones, a look has an answer for. */
+  /** Reads begun, and the count of the first ones that a refresh covers. */
   asked: number
   answered: number
   readonly canonical: Set<string>
@@ -33,10 +33,10 @@ interface Known {
   errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
 }
 
-/** Characters of canonical texts that are held parsed, over all accounts. */
+/** Size of the cache of parsed definitions, in characters of canonical text, over all accounts. */
 const maxHeldCharacters = 16_777_216
 
-/** Definitions that are parsed before other work of the process has its turn. */
+/** Definitions parsed before other work gets its turn. */
 const parsedAtOnce = 200
 
 const failed = (error: SqlError): AbiStoreError =>
@@ -57,10 +57,10 @@ const nothing = (): Known => ({
 })
 
 const read = <A>(parsed: Result.Result<A, unknown>): ReadonlyArray<A> =>
-  // Every text was written from a definition; one that only a newer version of the program reads is passed over.
+  // Skips definitions that only a newer version of the program can parse.
   Result.match(parsed, { onFailure: () => [], onSuccess: (definition) => [definition] })
 
-/** Adds the rows that follow on what is known. */
+/** Appends rows to the cache. */
 const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
   const texts = (kind: Row["kind"]) =>
     rows.filter((row) => row.kind === kind).map(({ canonical }) => canonical)
@@ -76,13 +76,13 @@ const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
 }
 
 /**
- * Definitions in the database of the client; brings its schema up to date first. Of an account that was read before,
- * a read asks only for what was registered since, by whichever process.
+ * Stores definitions in the client's database; migrates its schema first. Repeated reads of an account query only
+ * definitions that any process has registered since.
  */
 export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
-  // An account of which nothing is held is something to hold, too.
+  // An account without definitions occupies the cache, too.
   const held = new Lru<AccountId, Known>(maxHeldCharacters, ({ characters }) => characters + 1_024)
 
   const refresh = (account: AccountId, known: Known): Effect.Effect<void, SqlError> =>
@@ -103,7 +103,7 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
     return known
   }
 
-  /** One reader or writer of an account at a time: what is new is parsed once. */
+  /** Serialises readers and writers of an account, so that new rows are parsed once. */
   const inTurn = <A, E>(
     account: AccountId,
     use: (known: Known) => Effect.Effect<A, E | SqlError>
@@ -116,7 +116,7 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
       Effect.mapError((error) => (Store.isSqlError(error) ? failed(error) : (error as Exclude<E, SqlError>)))
     )
 
-  /** Who waits for a turn needs no look of its own when one has begun since it asked. */
+  /** A read needs no query when another one started since it began to wait. */
   const list = <A>(account: AccountId, of: (known: Known) => A) =>
     Effect.suspend(() => {
       const asked = ++knownOf(account).asked
@@ -144,7 +144,7 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
         const row = { account_id: account, ordinal: known.ordinal + 1, kind, canonical }
         yield* sql`insert into abi_definitions ${sql.insert({ ...row, digest: Keccak.hashText(canonical) })}`
       })
-      // Outside of the transaction first: the first reading of an account may be a long one.
+      // First outside of the transaction: an account's first read may take long.
       const first = known.ordinal === 0 ? refresh(account, known) : Effect.void
       return Effect.andThen(first, Store.transaction(sql)(insert))
     })

@@ -37,12 +37,12 @@ const failed = (error: unknown): AuditLogError =>
 
 const stopped = new AuditLogError({ message: "the service stops" })
 
-/** Only the first word counts. */
+/** Later calls have no effect. */
 const tell = (jobs: ReadonlyArray<Job>, outcome: Effect.Effect<void, AuditLogError>): void => {
   for (const { done } of jobs) Deferred.doneUnsafe(done, outcome)
 }
 
-/** Acts that come while others are written are written together: one commit for all of them. */
+/** Acts that arrive during a write share the next commit. */
 export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const scope = yield* Effect.scope
@@ -81,7 +81,7 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
     return Effect.void
   })
 
-  /** On SQLite these are found by an index of their first 18 characters. */
+  /** SQLite indexes the first 18 characters. */
   const begins = (column: "hash" | "request_id" | "signer", value: string): Fragment =>
     sql`${sql(column)} = ${value} and substr(${sql(column)}, 1, 18) = ${value.slice(0, 18)}`
 
@@ -96,19 +96,19 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
           waiting.push({ act, at: yield* Clock.currentTimeMillis, done })
           if (!writing) {
             writing = true
-            // With nothing of who records: others record through it as well.
+            // Uses the layer's context, not the caller's: the writer serves other callers, too.
             const writer = yield* Effect.forkIn(
               Effect.updateContext(drain, (_: Context.Context<never>) => context),
               scope
             )
-            // It is interrupted when the scope is closed, or was before: nobody writes any more.
+            // Interrupted by the closed scope: no further writes.
             writer.addObserver((exit) => {
               if (Exit.isSuccess(exit)) return
               writing = false
               tell(waiting.splice(0), Effect.fail(stopped))
             })
           }
-          // The journal is in the same database.
+          // Transaction acts become durable with the journal, which is in the same database.
           const waits = act.kind !== "transaction" && !(yield* withheld)
           return yield* restore(Effect.andThen(Deferred.await(done), waits ? durable : Effect.void))
         })

@@ -33,7 +33,7 @@ interface Row {
   readonly expires_at: number | string
 }
 
-/** How many days what has ended is still known. */
+/** Days for which settled reservations are kept. */
 const keptDays = 2
 
 const columns = ({ accountId, chainId, name }: Budget) => ({
@@ -128,7 +128,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   const transaction = answered(Store.transaction(sql))
   const reading = answered(Store.reading(sql))
 
-  /** Locks the budgets in one order, so that no two calls wait for each other. */
+  /** Locks budgets in a fixed order, to prevent deadlocks. */
   const lockAll = (budgets: ReadonlyArray<Budget>) =>
     Effect.forEach([...new Set(budgets.map(lockName))].sort(), lock, { discard: true })
 
@@ -144,7 +144,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       ([row]) => BigInt(row?.booked ?? 0)
     )
 
-  /** What is held of a budget. */
+  /** Open reservations of a budget. */
   const openOf = (budget: Budget, now: number) => sql<Row>`
     select * from budget_holds
     where ${of(budget)} and state <> 'settled' and (state = 'bound' or expires_at > ${now})`

@@ -1,14 +1,14 @@
 import { inflateRawSync } from "node:zlib"
 
 /**
- * Columns of hex and JSON that earlier versions deflated. They stay as they are, and are read as long as a database holds them:
- * a start does not rewrite a whole history while others wait for it, and what is sealed opens with the key alone.
+ * Columns of hex and JSON that earlier versions deflated. They are read as long as a database holds them, but not
+ * rewritten: a start must not rewrite a whole history while other processes wait, and sealed columns need the key.
  */
 
-/** Text; earlier versions wrote bytes too, on SQLite. */
+/** Text; on SQLite, earlier versions wrote bytes, too. */
 export type Column = string | Uint8Array
 
-/** What the bytes of those columns are likely to have in common: zlib names what it finds here by its place. */
+/** zlib's dictionary: likely common parts of these columns. Never change it: stored text refers to positions in it. */
 const dictionary = inflateRawSync(
   Buffer.from(
     [
@@ -36,16 +36,16 @@ const dictionary = inflateRawSync(
   )
 )
 
-/** `isShared`: they were deflated with the dictionary. */
+/** `isShared`: deflated with the dictionary. */
 export const inflated = (bytes: Uint8Array, isShared: boolean): string =>
   inflateRawSync(bytes, isShared ? { dictionary } : {}).toString("utf8")
 
 /** Neither hex, which begins with `0x`, nor JSON begins so. `z2:`: with the dictionary. */
 const alone = "z1:"
-/** The count of hashes, these with 32 bytes each, and as in `z2:` the text with a letter in the place of each. */
+/** The number of hashes, the hashes with 32 bytes each, then as in `z2:` the text with a letter for each hash. */
 const hashed = "z3:"
 
-/** The prefix, and the bytes after it: they are in base64 where the column is text. */
+/** The prefix and the following bytes, which are in base64 in text columns. */
 export const partsOf = (column: Column): { readonly prefix: string; readonly bytes: Buffer } =>
   typeof column === "string"
     ? { prefix: column.slice(0, 3), bytes: Buffer.from(column.slice(3), "base64") }
@@ -54,7 +54,7 @@ export const partsOf = (column: Column): { readonly prefix: string; readonly byt
         bytes: Buffer.from(column.subarray(3))
       }
 
-/** The same as text: what another database takes. */
+/** A bytes column as text, for other databases. */
 export const asText = (column: Uint8Array): string => {
   const { bytes, prefix } = partsOf(column)
   return prefix + bytes.toString("base64")

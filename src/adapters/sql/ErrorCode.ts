@@ -1,8 +1,8 @@
 const shape = /^[A-Z0-9_]{1,40}$/
 
 /**
- * The database's own code of a failure (`SQLITE_FULL`, `40001`), in brackets after a space, or nothing. It is all
- * of a database error that may be shown: messages quote SQL and data.
+ * The database's code of a failure (`SQLITE_FULL`, `40001`), in brackets after a space, or nothing. Show no other part of a
+ * database error: messages quote SQL and data.
  */
 export const suffix = (failure: unknown): string => {
   let cause = failure

@@ -8,15 +8,15 @@ import * as Accounts from "./schema/Accounts.js"
 import * as Journal from "./schema/Journal.js"
 import * as Webhooks from "./schema/Webhooks.js"
 
-/** The schema cannot be brought to what this version of the program expects. */
+/** The schema cannot be migrated to this version. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
 
 const table = "castellan_migrations"
 
 /**
- * By number: the migrator skips one whose number is not above the latest that ran. Processes of the version before go on
- * while one runs and after it, so that each only adds: tables, and columns that an insert need not name. None takes long:
- * others wait for it meanwhile.
+ * By number: the migrator skips migrations up to the latest that ran. Processes of the previous version keep working during
+ * and after a migration, so each only adds tables, and columns that inserts may omit. Each must be quick, since other
+ * processes wait.
  */
 export const migrations = {
   "0001_journal": Journal.journal,
@@ -56,11 +56,11 @@ export const migrations = {
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 
-/** On PostgreSQL, of two processes that make a table at once the second one fails. */
+/** On PostgreSQL, the second of two processes that create a table concurrently fails. */
 const isMadeMeanwhile = (error: unknown): boolean =>
   [" (23505)", " (42P07)", " (42710)"].includes(ErrorCode.suffix(error))
 
-/** Work of processes that go on was in its way: a deadlock, or a lock that it did not get in time. */
+/** Other processes' work interfered: a deadlock, or a lock time-out. */
 const isInTheWay = (error: unknown): boolean => [" (40P01)", " (55P03)"].includes(ErrorCode.suffix(error))
 
 const newer = new MigrationsError({ message: "the database was written by a newer version of the program" })
@@ -75,7 +75,7 @@ const latestId = Effect.flatMap(
   (sql) => sql<{ readonly id: number | string | null }>`select max(migration_id) as id from ${sql(table)}`
 )
 
-/** The number of the latest migration that the database has had; null: it is new. */
+/** Number of the latest migration in the database; null: it is new. */
 const known: Effect.Effect<number | null, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* sql.onDialectOrElse({
@@ -86,18 +86,18 @@ const known: Effect.Effect<number | null, MigrationsError, SqlClient.SqlClient> 
   return latest === undefined || latest.id === null ? null : Number(latest.id)
 }).pipe(
   Effect.mapError(
-    (error) => new MigrationsError({ message: `the database can not be read${ErrorCode.suffix(error)}` })
+    (error) => new MigrationsError({ message: `the database cannot be read${ErrorCode.suffix(error)}` })
   ),
   Effect.withTracerEnabled(false)
 )
 
-/** Whether this version can use the database, whose schema stays as it is: `run` brings an older one up to date. */
+/** Whether this version can use the database, possibly after `run`. Does not change the schema. */
 export const inspect: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.flatMap(
   known,
   (latest) => (latest !== null && latest > newest ? Effect.fail(newer) : Effect.void)
 )
 
-/** Brings the schema up to date, in one transaction. */
+/** Migrates the schema in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
   yield* Effect.retry(Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }), {
     times: 3,
@@ -116,21 +116,18 @@ export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Ef
   Effect.withTracerEnabled(false)
 )
 
-/**
- * Fails where the schema is an older version's: processes of that version may be at work, and start no more once it is brought
- * up to date.
- */
+/** Fails on an older schema: processes of that version may be running, and could not restart after a migration. */
 export const refuseOlder: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.flatMap(
   known,
   (latest) => (latest !== null && latest < newest ? Effect.fail(older) : Effect.void)
 )
 
-/** The client of a database whose schema is up to date. */
+/** The client of a database with a current schema. */
 export const client: Effect.Effect<SqlClient.SqlClient, MigrationsError, SqlClient.SqlClient> =
   Effect.andThen(run, SqlClient.SqlClient)
 
-/** A port that is kept in such a database. */
+/** A port stored in such a database. */
 export type Stored<A, R = never> = Effect.Effect<A, MigrationsError, SqlClient.SqlClient | R>
 
-/** The layer of one. */
+/** The layer of a `Stored` port. */
 export type StoredLayer<Id> = Layer.Layer<Id, MigrationsError, SqlClient.SqlClient>

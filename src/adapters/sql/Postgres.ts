@@ -8,10 +8,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as ErrorCode from "./ErrorCode.js"
 import * as PostgresClient from "./postgres/PostgresClient.js"
 
-/** The server cannot be used. Of its address only the host is named. */
+/** The server is unusable. Shows only the host of its address. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
 
-/** Where the database is. */
 export type Address =
   | {
       /** `postgres://user:password@host:port/database?sslmode=verify-full` */
@@ -27,18 +26,18 @@ export type Address =
     }
 
 export type Options = Address & {
-  /** Connections that this process holds at most, at least 2. Default 10. */
+  /** Most connections of this process, at least 2. Default 10. */
   readonly maxConnections?: number
-  /** How long a connection may take, and how long one waits for a free one, milliseconds. Default 5,000. */
+  /** Time-out of opening a connection, and of waiting for a free one, in ms. Default 5,000. */
   readonly connectTimeoutMillis?: number
   /**
-   * How long the server may take to answer a statement, at least 2,000 milliseconds; then its connection is cut, and
-   * what it had under way has failed. Null: as long as it likes. Default 15,000.
+   * Time-out of a statement's reply, at least 2,000 ms. Its connection is then closed, and its work has failed. Null: none.
+   * Default 15,000.
    */
   readonly answerTimeoutMillis?: number | null
 }
 
-/** What may be shown of the address; null when it is no URL of a PostgreSQL server. */
+/** The presentable part of the address; null when it is not the URL of a PostgreSQL server. */
 const shownHost = (options: Options): string | null => {
   if (!("url" in options)) return options.host
   const text = Redacted.value(options.url)
@@ -49,8 +48,8 @@ const shownHost = (options: Options): string | null => {
 export const defaultAnswerTimeoutMillis = 15_000
 
 /**
- * A client of one PostgreSQL database, with a pool of connections. Every commit is on the server's disk when it
- * returns; a server that does not write to the disk (`fsync = off`) is refused.
+ * A client of a PostgreSQL database, with a connection pool. Every commit is on the server's disk when it returns; a server
+ * with `fsync = off` is refused.
  */
 export const make = (
   options: Options

@@ -23,13 +23,13 @@ const failed = (error: SqlError): RateLimitError =>
   new RateLimitError({ message: `the counts of requests failed${ErrorCode.suffix(error)}` })
 
 /**
- * Counts for all processes of one PostgreSQL database, in one statement; one on SQLite costs a write to the disk. A process
- * whose clock is behind counts in the newest window that another one has begun. One that is further ahead than the next was
- * begun by a clock that was wrong, and counts no more.
+ * Counts in one statement for all processes of a PostgreSQL database; on SQLite, each count costs a disk write. A process
+ * whose clock is behind counts in the newest window of the others. A window that is more than one window ahead was begun by
+ * a wrong clock, and is replaced.
  */
 export const make: Migrations.Stored<RateLimit["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
-  /** Whether the window is another one than that of the row. */
+  /** Whether the row's window is replaced. */
   const isOther = (window: keyof typeof windowMillis) =>
     sql.literal(
       `(excluded.${window} > rate_counts.${window}
@@ -64,7 +64,7 @@ export const make: Migrations.Stored<RateLimit["Service"]> = Effect.gen(function
           },
           now
         )
-        // Another process may have begun a new window in between.
+        // Another process may have started a new window in between.
         return { ...refused, allowed: false, remaining: 0 }
       }).pipe(Effect.mapError(failed), Effect.withTracerEnabled(false))
   }

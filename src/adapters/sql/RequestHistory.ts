@@ -21,7 +21,7 @@ const entryOf = ({ held, ...row }: Row): Entry => ({
 const failed = (error: unknown): RequestHistoryError =>
   new RequestHistoryError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
 
-/** Reads the journal's table of requests, which the journal alone writes. */
+/** Reads the journal's table of requests; only the journal writes it. */
 export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   return {

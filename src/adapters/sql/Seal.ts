@@ -4,13 +4,13 @@ import * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Compact from "./Compact.js"
 
-/** Text at rest that only the holder of the key reads, bound to the row that it stands in. */
+/** Encrypts text at rest and binds it to its row. */
 export interface Seal {
   readonly close: (row: string, text: string) => string
   readonly open: (row: string, sealed: Compact.Column) => Effect.Effect<string, JournalError>
 }
 
-/** A URL at rest; null: it was sealed under another key. */
+/** Opens a sealed URL; null: it was sealed under another key. */
 export const openUrl = (
   seal: Seal,
   row: string,

@@ -13,22 +13,22 @@ import * as ResultCode from "./sqlite/ResultCode.js"
 import * as SqliteConnection from "./sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "./sqlite/WriteAheadLog.js"
 
-/** The database file cannot be used. */
+/** The database file is unusable. */
 export class SqliteError extends Data.TaggedError("SqliteError")<{ readonly message: string }> {}
 
 export interface Options {
-  /** Path of the database file, made (readable by its owner only) when it is absent; `:memory:` for tests. */
+  /** Path of the database file, created if absent, readable only by its owner; `:memory:` for tests. */
   readonly filename: string
-  /** How long a write waits for another process that writes, milliseconds. Default 5,000. */
+  /** Wait of a write for another writing process, in ms. Default 5,000. */
   readonly busyTimeoutMillis?: number
 }
 
 const { inMemory } = SqliteConnection
 
-/** How long one statement may hold the thread while another process writes. */
+/** Longest block of the thread by a statement while another process writes, in ms. */
 const heldMillis = 20
 
-/** The file holds every tenant's operations: SQLite alone would make it readable by everybody. */
+/** Creates the file readable only by its owner, for it holds every tenant's operations; SQLite's default is world-readable. */
 const createFile = (filename: string) =>
   Effect.try({
     try: () => closeSync(openSync(filename, "a", 0o600)),
@@ -36,12 +36,12 @@ const createFile = (filename: string) =>
       new SqliteError({ message: `cannot open the database file ${filename}${ErrorCode.suffix(cause)}` })
   })
 
-/** How long transactions of a busy process are gathered before they are committed together. */
+/** Time in which a busy process collects transactions for a shared commit, in ms. */
 const gatherMillis = 20
 
 /**
- * Pages in the write-ahead log from which on SQLite moves them into the database: 16 MB, and what a busy process writes
- * until then. The move waits for the disk twice, on the event loop, and writes a page once however often the log has it.
+ * Pages in the write-ahead log before SQLite checkpoints it: 16 MB, and further writes of a busy process. A checkpoint
+ * waits for the disk twice, on the event loop, and writes each page once however often the log has it.
  */
 const logPages = 4_000
 
@@ -59,7 +59,7 @@ const clientOf = (
     })
   )
 
-/** Settings of the connection; what it has to be like to be durable is looked at, not assumed. */
+/** Configures the connection, and verifies the settings that durability needs. */
 const prepare = (
   { all }: SqliteConnection.SqliteConnection,
   { busyTimeoutMillis = heldMillis, filename }: Options
@@ -69,8 +69,8 @@ const prepare = (
     yield* pragma(`busy_timeout = ${Math.min(heldMillis, busyTimeoutMillis)}`)
     yield* pragma("synchronous = normal")
     yield* pragma("foreign_keys = on")
-    // What SQLite sets aside to undo a statement would be a temporary file otherwise, which writes would need a free
-    // descriptor and a folder for: callers that hold all descriptors, or a full /tmp, would keep the journal from writing.
+    // SQLite's rollback data would otherwise go to a temporary file, which needs a free descriptor and disk space: callers
+    // that exhaust descriptors, or a full /tmp, would stop the journal's writes.
     yield* pragma("temp_store = memory")
     yield* pragma(`wal_autocheckpoint = ${logPages}`)
     if (filename === inMemory) return WriteAheadLog.inMemory
@@ -78,14 +78,14 @@ const prepare = (
     const [level] = yield* pragma("synchronous")
     if (mode?.journal_mode !== "wal" || level?.synchronous !== 1)
       return yield* new SqliteError({ message: `${filename} cannot be used with a write-ahead log` })
-    // The first look at the database makes the log.
+    // The first read creates the log.
     yield* pragma("user_version")
     return yield* WriteAheadLog.open(filename)
   })
 
 /**
- * A client of one SQLite file with a write-ahead log. Every commit is on the disk when it returns, except for those that
- * say otherwise (`GroupCommit.answered`); the event loop does not wait for the disk.
+ * A client of one SQLite file with a write-ahead log. Every commit is on the disk when it returns, except as
+ * `GroupCommit.answered` says; the event loop does not wait for the disk.
  */
 export const make = (
   options: Options
@@ -109,7 +109,7 @@ export const make = (
     Effect.withTracerEnabled(false)
   )
 
-/** The file itself, made when it is absent: whoever names it by a symbolic link means the same. */
+/** Creates the file if absent, and resolves symbolic links. */
 const resolved = (filename: string) =>
   Effect.gen(function* () {
     yield* createFile(filename)
@@ -118,10 +118,10 @@ const resolved = (filename: string) =>
       catch: (cause) =>
         new SqliteError({ message: `cannot open the database file ${filename}${ErrorCode.suffix(cause)}` })
     })
-    // Lock and write-ahead log are found by the name. Two processes that name it otherwise would not see each other's.
+    // SQLite derives lock and log from the name: processes with different names of one file would not see each other's.
     if (names > 1)
       return yield* new SqliteError({
-        message: `the database file ${filename} has ${names} names (hard links): remove all but one, since each would have a write-ahead log and a lock of its own`
+        message: `the database file ${filename} has ${names} names (hard links): remove all but one, because each name would get its own write-ahead log and lock`
       })
     return file
   })
@@ -150,9 +150,9 @@ const lock = (filename: string, file: string) =>
   })
 
 /**
- * Keeps a database file for this process until the scope ends: a second process that wants the same is refused. The lock
- * is one of the operating system, on a file beside the database, and ends with the process however it ends. Tools that
- * only read or add rows do not need it.
+ * Reserves a database file for this process until the scope ends; a second process is refused. The lock is the operating
+ * system's, on a file next to the database, and ends with the process in any case. Tools that only read or add rows do not
+ * need it.
  */
 export const exclusive = ({
   filename

@@ -13,35 +13,35 @@ import * as Lineage from "./recovery/Lineage.js"
 import * as Seal from "./Seal.js"
 import type { SqliteClient } from "./sqlite/GroupCommit.js"
 
-/** The connection of a journal, and how its methods use it. */
+/** A journal's connection, and the ways in which its methods use it. */
 export interface Store {
   readonly sql: SqlClient.SqlClient
-  /** Runs one method: all of it is durable, or none of it is. A database error becomes a `JournalError`. */
+  /** Runs a method atomically and durably. A database error becomes a `JournalError`. */
   readonly transaction: <A, E>(
     effect: Effect.Effect<A, E>
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
-  /** The same of one that only reads: all that it reads is of one moment. */
+  /** Runs a read-only method on one snapshot. */
   readonly reading: Store["transaction"]
-  /** The same of one statement, which is of one moment by itself, or of several that need not be of the same. */
+  /** Runs a read-only method of one statement, or of several that need no common snapshot. */
   readonly query: Store["transaction"]
-  /** The same of one that keeps out others which lock one of these names: it begins when none of them does. */
+  /** Runs a method that first acquires the named locks. */
   readonly locking: (names: ReadonlyArray<string>) => Store["transaction"]
-  /** Waits until everything that was committed before survives the machine. */
+  /** Waits until all earlier commits survive a crash of the machine. */
   readonly durable: Effect.Effect<void, JournalError>
-  /** Keeps others that lock the same name out until the transaction ends. */
+  /** Holds the named lock until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
-  /** End of a query whose rows are kept from others until the transaction ends. */
+  /** Suffix of a query that locks its rows exclusively until the transaction ends. */
   readonly forUpdate: Fragment
-  /** End of a query whose rows nobody changes until the transaction ends. */
+  /** Suffix of a query that locks its rows against changes until the transaction ends. */
   readonly forShare: Fragment
-  /** The name of this instance of the journal, as the holder of lanes. */
+  /** Name of this journal instance, as a holder of lanes. */
   readonly instance: string
   readonly lineage: Lineage.Lineage
   readonly seal: Seal.Seal
 }
 
 export interface Options {
-  /** What requests and nodes are sealed with at rest. The same one opens them: keep it as long as the database. */
+  /** Seals requests and nodes at rest. Keep it as long as the database: no other key opens them. */
   readonly sealingKey: Redacted.Redacted<string>
 }
 
@@ -50,22 +50,21 @@ const storeFailed = (error: SqlError): JournalError =>
 
 export const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
-/** PostgreSQL undid one of two transactions that stood in each other's way: it may be run again. */
+/** PostgreSQL rolled back one of two conflicting transactions: it may run again. */
 export const isBroken = (error: unknown): boolean =>
   isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
 export const isSqlite = (client: SqlClient.SqlClient): client is SqliteClient => "read" in client
 
-/** What a process on SQLite loads nothing of. */
+/** Recognises the client without its module, which a SQLite process does not load. */
 export const isPostgres = (client: SqlClient.SqlClient): client is PostgresClient => "ofOneMoment" in client
 
-/** Runs an effect over the database. */
 type Run = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
 
-/** All of the effect is durable, or none of it is. Where the database is SQLite, others wait while it waits. */
+/** Runs an effect atomically and durably. On SQLite, others wait while it waits. */
 export const transaction = (sql: SqlClient.SqlClient): Run => sql.withTransaction
 
-/** The same for one that only reads: all that it reads is of one moment. */
+/** Runs a read-only effect on one snapshot. */
 export const reading = (sql: SqlClient.SqlClient): Run => {
   if (isSqlite(sql)) return sql.read
   return isPostgres(sql) ? sql.ofOneMoment : sql.withTransaction
@@ -75,11 +74,11 @@ const query = (sql: SqlClient.SqlClient): Run =>
   // Spans of statements carry their text.
   isSqlite(sql) ? sql.query : Effect.withTracerEnabled(false)
 
-/** PostgreSQL answers no commit before that. */
+/** PostgreSQL answers a commit only once it is durable. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
   isSqlite(sql) ? sql.durable : Effect.void
 
-/** Keeps others that lock the same name out until the transaction ends. */
+/** Holds the named lock until the transaction ends. */
 export const lock =
   (sql: SqlClient.SqlClient) =>
   (name: string): Effect.Effect<void, SqlError> =>
@@ -87,12 +86,12 @@ export const lock =
       ? Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
       : Effect.void
 
-/** The same for an effect before which nobody else may have a lock of one of the names. */
+/** Runs an effect that first acquires the named locks. */
 const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
-  // In one order, so that nobody waits for who waits for him.
+  // A fixed order prevents deadlocks.
   isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
 
-/** SQLite has one writer at a time: a transaction keeps all others out since it began. */
+/** Empty on SQLite, which has one writer at a time: a transaction excludes all others from its start. */
 const onPostgres = (sql: SqlClient.SqlClient, text: string): Fragment =>
   sql.literal(isPostgres(sql) ? text : "")
 
@@ -126,21 +125,18 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   }
 }
 
-/** End of a query whose rows of this table nobody removes until the transaction ends; others may change them. */
+/** Suffix of a query that locks this table's rows against deletion, but not changes, until the transaction ends. */
 export const forKeyShare = ({ sql }: Pick<Store, "sql">, table: string): Fragment =>
   onPostgres(sql, `for key share of ${table}`)
 
-/**
- * No claim of a row lasts so long, milliseconds: one that seems to was made while the clock was ahead, perhaps by a process
- * that is gone.
- */
+/** Upper bound of a row claim, in ms. A longer one was made while a clock was ahead, perhaps by an ended process. */
 const longestClaimMillis = 300_000
 
-/** Whether no other process than this one has claimed the row. */
+/** Whether no other process has claimed the row. */
 export const isFree = ({ sql }: Pick<Store, "sql">, process: string, now: number): Fragment => sql`
   (claimed_until <= ${now} or claimed_until > ${now + longestClaimMillis} or claimed_by = ${process})`
 
-/** A call that contradicts what the journal holds. */
+/** Fails for a call that contradicts the journal. */
 export const refuse = (message: string): Effect.Effect<never, JournalError> =>
   Effect.fail(new JournalError({ message }))
 
@@ -158,21 +154,21 @@ export const uint64 = (value: bigint): string => value.toString().padStart(20, "
 /** Column of a nonce key, 192 bits. */
 export const nonceKey = (value: bigint): string => value.toString().padStart(58, "0")
 
-/** Rows of one statement: the number of its parameters is bounded. */
+/** Splits rows by statement: the number of parameters is limited. */
 export const chunks = <A>(
   values: ReadonlyArray<A>,
   size = 500
 ): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> =>
   Arr.isReadonlyArrayNonEmpty(values) ? Arr.chunksOf(values, size) : []
 
-/** Runs the statement for as many of the values at a time as it may have, and gives all of its rows. */
+/** Runs the statement on chunks of the values and returns all rows. */
 export const inChunks = <A, Row, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
 ): Effect.Effect<ReadonlyArray<Row>, E> =>
   Effect.map(Effect.forEach(chunks(values), statement), (rows) => rows.flat())
 
-/** Runs a statement for each chunk and drops its rows. */
+/** Runs the statement on chunks of the values and drops the rows. */
 export const forChunks = <A, B, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,

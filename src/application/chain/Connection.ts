@@ -37,7 +37,7 @@ const whyOf = ({ message, origin }: ChainRpcError): string =>
 const noConnection = "network connection failed: RPC endpoint unreachable"
 
 const forbidden =
-  "forbidden: the service connects to public addresses alone, and to those that its operator allows"
+  "forbidden: the service connects only to public addresses and to addresses that its operator allows"
 
 /** Whether an origin names an address, which says to everybody that it is not public. */
 const isSpelledOut = (origin: string): boolean =>

@@ -138,7 +138,7 @@ export const since = Effect.fnUntraced(function* (
         reason: "rejected",
         origin: chain.origin,
         message:
-          "it does not tell the EOA's past nonces, and has too many blocks since then to read all of them"
+          "it does not report the EOA's past nonces, and has too many blocks since then to read all of them"
       })
     const lowest = BigInts.max(to - atOnce + 1n, 0n)
     const blocks = Array.from({ length: Number(to - lowest) + 1 }, (_, above) => lowest + BigInt(above))

@@ -22,7 +22,7 @@ export const maxDefinitions = 32
 
 const BlockText = Schema.String.annotate({
   description:
-    "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, safe, finalized, pending. Default: latest. pending means latest: what is not mined has no events."
+    "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, safe, finalized, pending. Default: latest. pending means latest, because unmined transactions have no events."
 })
 
 /** Fields of an event that one request may give values: no event of a contract has so many. */
@@ -32,7 +32,7 @@ export const maxFields = 256
 export const Request = Schema.Struct({
   contracts: optional(
     Schema.Array(Address.schema).annotate({
-      description: `Contracts whose events are looked for, at most ${maxContracts}. An empty list means every contract.`
+      description: `Contracts whose events are searched, at most ${maxContracts}. An empty list means every contract.`
     }),
     []
   ),
@@ -51,7 +51,7 @@ export const Request = Schema.Struct({
   fields: optional(
     Schema.Record(Schema.String, Schema.Unknown).annotate({
       description:
-        "By the name of an event's field the value that it must have, or an array of values of which it must have one. One value of an array type is JSON text, or an array inside of the array. At most 256 fields."
+        "The required value of each named event field, or an array of accepted values. One value of an array type is JSON text, or an array inside the array. At most 256 fields."
     }),
     {}
   ),

@@ -16,7 +16,7 @@ import * as BlockReference from "./BlockReference.js"
 import * as Connection from "./Connection.js"
 import * as EventQuery from "./EventQuery.js"
 import * as LogRanges from "./LogRanges.js"
-import { type BlockRange, sizeOf } from "./LogRefusal.js"
+import { type BlockRange, isTooLarge, sizeOf } from "./LogRefusal.js"
 
 /** An event on the chain. */
 export interface FoundEvent {
@@ -86,7 +86,7 @@ const resolve = (
         invalid("block_range_too_wide", [
           {
             path: "fromBlock",
-            message: `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read at once: end it at block ${first + maxBlocks - 1n} and ask for the rest apart`
+            message: `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read per request: end it at block ${first + maxBlocks - 1n} and request the remaining blocks separately`
           }
         ])
       )
@@ -248,7 +248,13 @@ export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQ
   const ask = asker(chain, filters, new Set(request.contracts ?? []))
   return yield* readOnce(chain, ask, range).pipe(
     Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
-    Effect.mapError((error) => (error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error))),
+    Effect.mapError((error) => {
+      if (error._tag !== "ChainRpcError") return told(chain, range, error)
+      if (!isTooLarge(error)) return refusal(error)
+      return unprocessable("too_many_events", [
+        { path: "fromBlock", message: Reasons.text("eventAnswer", { ...range }) }
+      ])
+    }),
     Effect.flatMap(decodable),
     Effect.timeoutOrElse({
       duration: patienceMillis,

@@ -218,7 +218,7 @@ const inParts = Effect.fnUntraced(function* (
       new ChainRpcError({
         reason: "rejected",
         origin: chain.origin,
-        message: `it gives logs of about ${span} blocks at a time, and ${to - from + 1n} are to be searched`
+        message: `it returns logs of about ${span} blocks at a time, and the search has ${to - from + 1n} blocks`
       })
   )
 })

@@ -88,9 +88,13 @@ const eighth = (size: bigint): bigint => BigInts.max(size / 8n, 1n)
 
 const refusals: ReadonlySet<ChainRpcError["reason"]> = new Set(["rejected", "unsupported", "unavailable"])
 
-/** What the adapter says of answers that never came to an end, or were too large to be read. */
-const endless =
-  /answer within \d+ ms|larger than \d+ bytes|cut off|ECONNRESET|EPIPE|HTTP status (?:408|413|500|502|504|52\d)/
+/** What the adapter says of answers that were too large to be read, or never came to an end. */
+const oversized = /larger than \d+ bytes/
+const endless = /answer within \d+ ms|cut off|ECONNRESET|EPIPE|HTTP status (?:408|413|500|502|504|52\d)/
+
+/** Whether the node said more than is read: of one block no fewer blocks cure it. */
+export const isTooLarge = ({ message, reason }: ChainRpcError): boolean =>
+  reason === "notAnRpc" && oversized.test(message)
 
 /**
  * What a refusal of these blocks means for the next attempt; null when fewer blocks are no cure. Every vendor words
@@ -105,7 +109,7 @@ export const cure = ({ message, reason, rpcCode }: ChainRpcError, range: BlockRa
     reason === "notAnRpc" ||
     (reason === "unavailable" && rpcCode === undefined)
   )
-    return endless.test(message) ? { where: "here", size: eighth(size) } : null
+    return oversized.test(message) || endless.test(message) ? { where: "here", size: eighth(size) } : null
   if (!refusals.has(reason) || incurable.test(message)) return null
   if (aboutPlan.test(message) && !limitOfQuery.test(message)) return null
   if (!tooMuch.test(message) && !queryCodes.has(rpcCode)) return null

@@ -69,7 +69,7 @@ export const layer1 = (chain: ChainClient, { l1Fee }: NetworkProfile, say: Say) 
     if (isThere && l1Fee === null)
       say(
         "limited",
-        `l1Fee is not set, and the chain has the oracle of OP-stack chains at ${L1Fee.oracle}: what layer 1 asks for data is not counted, so that operations cost more than they pay for. Set "l1Fee": "op-stack"`
+        `l1Fee is not set, and the chain has the oracle of OP-stack chains at ${L1Fee.oracle}: the fee of layer 1 for data is not counted, so that operations cost more than they pay for. Set "l1Fee": "op-stack"`
       )
     if (!isThere && l1Fee !== null)
       say(

@@ -20,7 +20,7 @@ export interface Finding {
   readonly chainId: bigint
   /** Whose profile it is about; null: every account's. */
   readonly account: string | null
-  /** `broken`: what is configured can not work. `limited`: something will not work, or costs more. */
+  /** `broken`: what is configured cannot work. `limited`: something will not work, or costs more. */
   readonly severity: "broken" | "limited"
   readonly message: string
 }
@@ -86,7 +86,7 @@ const beacon = Effect.fnUntraced(function* (
   if (beacon === null) return
   const implementation = yield* addressAt(chain, beacon, "implementation")
   if (implementation === null)
-    return say("broken", `beaconAdminAddress ${beacon} is no beacon: it names no implementation`)
+    return say("broken", `beaconAdminAddress ${beacon} is not a beacon: it names no implementation`)
   const code = yield* chain.code(implementation)
   if (code === Hex.empty)
     return say("broken", `the beacon ${beacon} names ${implementation}, which has no code`)
@@ -94,7 +94,7 @@ const beacon = Effect.fnUntraced(function* (
   if (implementationCodeHash === null)
     say(
       "limited",
-      `implementationCodeHash pins nothing, so that the service's own EOA submits for nobody; the code at ${implementation} has the hash ${hash}`
+      `implementationCodeHash is not set, so that the service EOA submits for no account; the code at ${implementation} has the hash ${hash}`
     )
   else if (implementationCodeHash !== hash)
     say(
@@ -128,14 +128,14 @@ const factory = Effect.fnUntraced(function* (
     [addressAt(chain, factory, "beacon"), addressAt(chain, factory, "deployer")],
     { concurrency: "unbounded" }
   )
-  if (named === null || authority === null) return say("broken", `${factory} is no factory of this suite`)
+  if (named === null || authority === null) return say("broken", `${factory} is not a factory of this suite`)
   if (beacon !== null && named !== beacon)
     say("broken", `the factory ${factory} is of the beacon ${named}, not ${beacon}`)
   const deployer = yield* addressOf(keys.deployer)
   if (deployer === null)
     say("limited", "systemKeys.deployer is missing or does not answer: no wallet can be created")
   else if (deployer !== authority)
-    say("broken", `systemKeys.deployer is ${deployer}, and the factory ${factory} heeds ${authority} alone`)
+    say("broken", `systemKeys.deployer is ${deployer}, and the factory ${factory} accepts only ${authority}`)
 })
 
 const paymaster = Effect.fnUntraced(function* (
@@ -146,12 +146,12 @@ const paymaster = Effect.fnUntraced(function* (
 ) {
   if (sponsor === null) return
   const authority = yield* addressAt(chain, sponsor.paymaster, "sponsor")
-  if (authority === null) return say("broken", `${sponsor.paymaster} is no SponsorPaymaster`)
+  if (authority === null) return say("broken", `${sponsor.paymaster} is not a SponsorPaymaster`)
   const key = yield* addressOf(keys.sponsor)
   if (key !== null && key !== authority)
     say(
       "broken",
-      `systemKeys.sponsor is ${key}, and the paymaster ${sponsor.paymaster} heeds ${authority} alone`
+      `systemKeys.sponsor is ${key}, and the paymaster ${sponsor.paymaster} accepts only ${authority}`
     )
   const data = Words.call(selector.balanceOf, [Words.address(sponsor.paymaster)])
   const deposits = yield* Effect.forEach(entryPoints, (to) => chain.call({ to, data }), {
@@ -175,7 +175,7 @@ const serviceEoa = Effect.fnUntraced(function* (
   const address = yield* addressOf(keys.serviceEoa)
   if (address === null) return
   const balance = yield* chain.balance(address)
-  if (balance === 0n) say("broken", `the service's EOA ${address} has nothing to pay gas with`)
+  if (balance === 0n) say("broken", `the service's EOA ${address} has no balance to pay gas with`)
   else if (balance < lowBalance)
     say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
 })
@@ -196,7 +196,7 @@ const submitters = (
         if (address !== null && (yield* chain.balance(address)) === 0n)
           say(
             "limited",
-            `the signer ${ref.clientId} ${ref.versionId ?? ref.assetId ?? ""} of ${account}, ${address}, has nothing to pay gas with: what it submits here is refused`
+            `the signer ${ref.clientId} ${ref.versionId ?? ref.assetId ?? ""} of ${account}, ${address}, has no balance to pay gas with: its submissions on this chain are refused`
           )
       }),
     { concurrency: 16, discard: true }
@@ -217,7 +217,7 @@ const capabilities = (chain: ChainClient, { remoteBundler }: NetworkProfile, say
     if (p256 === "broken")
       say(
         "broken",
-        `what ${chain.origin} has at 0x100 takes a wrong P-256 signature for a right one, so that everybody passes for each passkey: writes of wallets with passkeys (custody 2, 4, 5) are refused until the chain has the precompile of EIP-7951 there, or nothing`
+        `the code at 0x100 of ${chain.origin} accepts a wrong P-256 signature, so that any signature passes for each passkey: writes of wallets with passkeys (custody 2, 4, 5) are refused until the chain has the precompile of EIP-7951 there, or nothing`
       )
     if (p256 === "absent")
       say(

@@ -94,7 +94,7 @@ interface Wanted {
   readonly source: KeySource
 }
 
-const remedy = "with its address configured the service starts all the same"
+const remedy = "the service starts without the provider when the signer's address is configured"
 
 /** The key's address, or what is wrong with it. A pinned key need not answer now. */
 const addressOf = Effect.fnUntraced(function* (
@@ -113,7 +113,7 @@ const addressOf = Effect.fnUntraced(function* (
       const told = `${name}: ${place(source)}: ${message}`
       if (reason !== "unavailable") return Effect.fail({ reason, message: told })
       if (source.address === undefined) return Effect.fail({ reason, message: `${told} (${remedy})` })
-      return Effect.logWarning("a key provider is down").pipe(
+      return Effect.logWarning("key provider down").pipe(
         Effect.annotateLogs({ key: place(source), detail: message }),
         Effect.as(source.address)
       )
@@ -262,6 +262,6 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, Rules.KeyRingEr
 export const ports = ({ signers, systemSigners }: KeyRing): Context.Context<Signers | SystemSigners> =>
   Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
 
-/** Both ports; keys that can not be used fail the start. */
+/** Both ports; keys that cannot be used fail the start. */
 export const layer = (registry: Registry): Layer.Layer<Signers | SystemSigners, Rules.KeyRingError> =>
   Layer.effectContext(Effect.map(make(registry), ports))

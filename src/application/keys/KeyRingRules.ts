@@ -12,14 +12,14 @@ import {
 import type { RingKeyError } from "./RingKeyCall.js"
 
 /**
- * One reason why a key ring can not be used. `message` names the key and holds no secret.
+ * One reason why a key ring cannot be used. `message` names the key and holds no secret.
  *
  * - `badReference`: not exactly one of versionId and assetId, an empty name, no account, or no such provider
  * - `duplicateReference`: one account has two keys under one reference
  * - `sharedEoa`: two accounts reach one EOA and not every record of it is `shared`
  * - `systemKeyReachable`: an account reaches an EOA of the operator's own keys
  * - `systemKeysEqual`: two of the operator's keys are one
- * - all others: the key itself, or its provider, can not be used
+ * - all others: the key itself, or its provider, cannot be used
  */
 export interface Problem {
   readonly reason:
@@ -32,7 +32,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** The key ring can not be used; `message` has a line per problem. */
+/** The key ring cannot be used; `message` has a line per problem. */
 export class KeyRingError extends Data.TaggedError("KeyRingError")<{
   readonly message: string
   readonly problems: ReadonlyArray<Problem>
@@ -41,7 +41,7 @@ export class KeyRingError extends Data.TaggedError("KeyRingError")<{
 export const failed = (problems: ReadonlyArray<Problem>): KeyRingError =>
   new KeyRingError({
     problems,
-    message: ["the keys can not be used:", ...problems.map(({ message }) => `  ${message}`)].join("\n")
+    message: ["the keys cannot be used:", ...problems.map(({ message }) => `  ${message}`)].join("\n")
   })
 
 const badReference = (record: SignerRecord): string | undefined => {

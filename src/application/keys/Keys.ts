@@ -18,7 +18,7 @@ export const unavailable = ({ reason }: SignerError): Reasons.Text =>
 /** Where to look, whoever has such a signer: the same is told of another account's signer and of none at all. */
 const unknown = (path: string, { message }: SignerError): Detail => ({
   path,
-  message: `${message}; try the signer alone with /getSigner; the operator sees this account's signers with castellan signers list`
+  message: `${message}; call /getSigner with the signer only. The operator lists this account's signers with castellan signers list`
 })
 
 /** What a failing signer means for the request, as long as nothing was sent. */

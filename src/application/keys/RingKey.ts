@@ -41,7 +41,7 @@ const told = <A>(
   troubles: Troubles.Troubles,
   { key, doing }: { readonly key: string; readonly doing: "sign" | "resolve" }
 ) => {
-  const trouble = { what: "a key can not be used", place: key, subject: doing }
+  const trouble = { what: "key unavailable", place: key, subject: doing }
   return Effect.matchEffect(effect, {
     onFailure: ({ message, reason }) => {
       const isDelay = reason !== "wrongSignature" && reason !== "addressMismatch"

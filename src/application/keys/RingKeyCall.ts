@@ -6,7 +6,7 @@ import { KeyProviderError } from "../ports/KeyProvider.js"
 import * as Wait from "../runtime/Wait.js"
 
 /**
- * A key of the ring can not be used. `message` is for the operator and holds no secret.
+ * A key of the ring cannot be used. `message` is for the operator and holds no secret.
  *
  * - what its provider says: `unavailable`, `refused`, `notFound`, `unsuitable`
  * - `addressMismatch`: it is not the key that the configuration pins

@@ -35,7 +35,7 @@ const checkOne = Effect.fnUntraced(
     if (balance >= least) return void low.delete(name)
     if (low.has(name)) return
     low.add(name)
-    yield* Effect.annotateLogs(Effect.logWarning("the balance of an EOA is low"), {
+    yield* Effect.annotateLogs(Effect.logWarning("EOA balance low"), {
       chainId: profile.chainId.toString(),
       address,
       balance: balance.toString(),

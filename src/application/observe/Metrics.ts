@@ -6,13 +6,13 @@ import * as Metric from "effect/Metric"
  * chooses (a URL, a salt) is never one.
  */
 
-const counter = (name: string, description: string) =>
-  Metric.counter(`castellan_${name}`, { description, incremental: true })
+const counter = (name: string, description: string, attributes: Labels = {}) =>
+  Metric.counter(`castellan_${name}`, { description, incremental: true, attributes })
 
 const gauge = (name: string, description: string) => Metric.gauge(`castellan_${name}`, { description })
 
-const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) =>
-  Metric.histogram(`castellan_${name}`, { description, boundaries })
+const histogram = (name: string, description: string, boundaries: Array<number>, attributes: Labels = {}) =>
+  Metric.histogram(`castellan_${name}`, { description, boundaries, attributes })
 
 type Labels = Readonly<Record<string, string>>
 
@@ -30,12 +30,13 @@ export const count = (metric: Metric.Counter<number>, labels: Labels): Effect.Ef
 const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 
 /** Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). */
-export const requests = counter("requests_total", "Requests that were answered.")
+export const requests = (labels: Labels) => counter("requests_total", "Requests that were answered.", labels)
 /** Labels: endpoint. */
-export const requestSeconds = histogram("request_seconds", "Time from a request to its answer.", latency)
+export const requestSeconds = (labels: Labels) =>
+  histogram("request_seconds", "Time from a request to its answer.", latency, labels)
 
 /** Labels: node (host of the operator's own, `caller` for every other), reason. */
-export const rpcErrors = counter("rpc_errors_total", "JSON-RPC calls that failed.")
+export const rpcErrors = counter("rpc_errors_total", "Failed JSON-RPC calls.")
 
 /** Labels: signer (address). */
 export const signatureSeconds = histogram(
@@ -54,7 +55,7 @@ export const transactionsSigned = counter(
 /** Labels: chain, outcome (`success`, `reverted`, `foreign`). */
 export const transactionsMined = counter(
   "transactions_mined_total",
-  "Nonces that the chain has used up; one that a reorganisation takes back counts again."
+  "Nonces that the chain has used. A nonce that a reorganisation frees counts again."
 )
 /** Labels: chain. */
 export const bundleOps = histogram(
@@ -84,14 +85,11 @@ export const clockDoubted = gauge(
   "1: the clock is over an hour from a chain's time and unconfirmed, so that nothing is deleted for its age."
 )
 /** Labels: outcome (`delivered`, `failed`, `dead`: given up). */
-export const webhookDeliveries = counter(
-  "webhook_deliveries_total",
-  "Attempts to tell a webhook of an event."
-)
+export const webhookDeliveries = counter("webhook_deliveries_total", "Delivery attempts of webhook events.")
 /** Labels: none. */
 export const webhookOldestSeconds = gauge(
   "webhook_oldest_seconds",
-  "Age of the oldest event that is owed to an enabled webhook."
+  "Age of the oldest undelivered event of an enabled webhook."
 )
 /** Labels: chain, node (`operator`, `caller`: the URL of an account). */
 export const watchBlocksBehind = gauge(
@@ -101,7 +99,7 @@ export const watchBlocksBehind = gauge(
 /** Labels: chain, node (`operator`, `caller`: the URL of an account). */
 export const watchReadErrors = counter(
   "watch_read_errors_total",
-  "Looks at a node for watches that came to nothing: it did not answer, or its answers do not hold together."
+  "Failed watch polls: the node did not answer, or its answers are inconsistent."
 )
 /** Labels: none. */
-export const journalErrors = counter("journal_errors_total", "Calls of the journal that failed.")
+export const journalErrors = counter("journal_errors_total", "Failed journal calls.")

@@ -11,7 +11,7 @@ export const named =
   <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) =>
       fiber.getRef(References.TracerEnabled)
-        ? // The compiler can not tell that R has no parent span in it.
+        ? // The compiler cannot tell that R has no parent span in it.
           (Effect.withSpan(work, name, { captureStackTrace: false, ...options }) as Effect.Effect<A, E, R>)
         : work
     )

@@ -115,9 +115,7 @@ export const make = (budgets: Budgets["Service"]): Losses => {
       const wei = lossOf(record, receipt)
       if (bearer === null || id === null)
         return yield* Effect.annotateLogs(
-          Effect.logError(
-            "a transaction of the service's EOA lost: its operations landed in one that the EOA signed elsewhere"
-          ),
+          Effect.logError("service EOA lost a transaction to one signed outside the service"),
           { txHash: receipt.txHash, wei: wei.toString() }
         )
       yield* budgets.reserve([

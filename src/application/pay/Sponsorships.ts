@@ -25,7 +25,7 @@ const Note = Schema.fromJsonString(
     /** Left out by an earlier version, whose holds have it as their id. */
     userOpHash: Schema.optional(Hex.schema32),
     entryPoint: Address.schema,
-    /** Number of a block before which the op can not have landed. */
+    /** Number of a block before which the op cannot have landed. */
     since: Schema.BigIntFromString,
     /** Last Unix second at which it may land. */
     validUntil: Schema.Int
@@ -141,7 +141,7 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
     Effect.gen(function* () {
       state.sealed = false
       const left = yield* Effect.catch(look(budgets, watched), (error) =>
-        Effect.as(Effect.logDebug(`sponsored operations can not be followed: ${error._tag}`), 1)
+        Effect.as(Effect.logDebug(`sponsored operations cannot be followed: ${error._tag}`), 1)
       )
       yield* troubles.passed(troubleOf(key))
       const over = left === 0 && !state.sealed

@@ -39,7 +39,7 @@ export interface NetworkProfile {
     /** Most ops of one account on their way at a time. */
     readonly maxInFlight: number
   }
-  /** Addresses beside 0x1 to 0x1ff at which the chain answers calls without having code there. */
+  /** Addresses outside 0x1 to 0x1ff that answer calls without having code. */
   readonly precompiles: ReadonlyArray<Address>
   /** The custody that `walletCustody` 0 stands for beside a salt. */
   readonly defaultCustody: 1 | 2 | 3 | 4 | 5
@@ -67,7 +67,7 @@ export interface NetworkProfile {
   readonly maxInFlight: number
   /** How long a request waits for its transaction before it answers outcome_unknown, milliseconds. */
   readonly receiptTimeoutMillis: number
-  /** How long after its acceptance a request of which nothing was signed is given up, milliseconds. */
+  /** Time after acceptance at which an unsigned request expires, milliseconds. */
   readonly requestExpiryMillis: number
   /** How often new blocks are asked for, milliseconds; what was just sent is looked for sooner where chains are fast. */
   readonly pollIntervalMillis: number

@@ -8,7 +8,7 @@ export type AccountId = string & Brand.Brand<"AccountId">
 export type Tier = "free" | "pro" | "enterprise"
 export type Scope = "read" | "write" | "sign" | "webhooks"
 
-/** What an account has of its own in the place of its tier's: requests per UTC minute and per UTC hour. */
+/** What an account has of its own instead of its tier's: requests per UTC minute and per UTC hour. */
 export interface OwnLimits {
   readonly requestsPerMinute?: number
   readonly requestsPerHour?: number

@@ -38,7 +38,7 @@ export type Told =
 /** One event on its way to one endpoint. */
 export type Delivery = Told & {
   readonly chainId: bigint
-  /** Attempts that failed. */
+  /** Failed attempts. */
   readonly attempts: number
   /** When the first of them did, Unix milliseconds. */
   readonly failingSince: number | null
@@ -127,7 +127,7 @@ export class Webhooks extends Context.Service<
      */
     readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
     readonly release: (webhookId: string, process: string) => Asked<void>
-    /** What is due to it: of each request and watch the first event that is owed alone. Null: it is gone, or can not be read. */
+    /** What is due to it: of each request and watch the first event that is owed alone. Null: it is gone, or cannot be read. */
     readonly next: (
       webhookId: string,
       limit: number

@@ -38,7 +38,7 @@ const Stored = Schema.fromJsonString(
 const kept = (details: ReadonlyArray<Detail>): ReadonlyArray<RefusalDetail> =>
   details.map((detail) => ({ ...detail, message: Reasons.known(detail.message) }))
 
-/** After acceptance a request can be refused, and no other failure is left (decisions, 7). */
+/** After acceptance a request can be refused, and no other failure is left (decision 7). */
 export const asUnprocessable = (failure: Failure): Unprocessable =>
   failure._tag === "Unprocessable"
     ? failure

@@ -29,7 +29,7 @@ export const catalogue = {
   invalid_request: invalid(
     "invalid request",
     "A field is missing, of the wrong type, out of range, or contradicts another one.",
-    "Mend the fields that details names."
+    "Fix the fields in `details`."
   ),
   unknown_field: invalid(
     "unknown field",
@@ -58,13 +58,13 @@ export const catalogue = {
   ),
   too_many_webhooks: invalid(
     "too many webhooks",
-    "The account has as many webhooks as it may.",
-    "Remove one that is not needed any more."
+    "The account has reached its maximum of webhooks.",
+    "Delete an unused webhook."
   ),
   too_many_watches: invalid(
     "too many watches",
-    "The account has as many watches as it may, or as many that cost more: without a value of an indexed field, of more nodes of its own, or long ones (details says which).",
-    "Remove one that is not needed any more, or give an indexed field a value."
+    "The account has reached its maximum of watches, or of watches without a value of an indexed field, of watches on its own nodes, or of long watches (details names the limit).",
+    "Remove an unused watch, or give an indexed field a value."
   ),
   invalid_salt_format: invalid(
     "invalid salt format",
@@ -73,12 +73,12 @@ export const catalogue = {
   ),
   salt_required: invalid(
     "salt is required",
-    "An account of /create has neither salt nor wallet, or its wallet alone, which is not deployed.",
-    "Send the wallet's salt: it tells how to make the wallet, the address does not."
+    "An account of /create has neither salt nor wallet, or only a wallet that is not deployed.",
+    "Send the wallet's salt: castellan cannot derive the wallet's code from its address."
   ),
   invalid_wallet_custody_type: invalid(
     "invalid wallet custody type",
-    "walletCustody is not one of the custody values, or one that the endpoint does not take.",
+    "walletCustody is not a custody value, or the endpoint does not accept the value.",
     "Use 1 to 5; 0 only where the interface allows it."
   ),
   invalid_function_signature: invalid(
@@ -93,7 +93,7 @@ export const catalogue = {
   ),
   invalid_rpc: invalid(
     "invalid rpc",
-    "The rpc URL is malformed, forbidden, redirects, cannot be connected to, or is not an EVM JSON-RPC. One that says that it cannot answer now is node_unavailable.",
+    "The rpc URL is malformed, forbidden, redirects, cannot be connected to, or is not an EVM JSON-RPC. A node that cannot answer now is node_unavailable.",
     "Check the URL and that the service can reach it."
   ),
   unsupported_chain: invalid(
@@ -103,7 +103,7 @@ export const catalogue = {
   ),
   unsupported_entry_point: invalid(
     "unsupported entry point",
-    "settings.entryPoint is not one that the network profile accepts.",
+    "The network profile does not accept settings.entryPoint.",
     "Use an EntryPoint that the operator lists for the chain."
   ),
   factory_not_allowed: invalid(
@@ -144,7 +144,7 @@ export const catalogue = {
   operator_rpc_missing: invalid(
     "no operator RPC for this chain",
     "The request needs a system key, or names no rpc, and the operator has configured no RPC for the chain.",
-    "Name an rpc of your own where no system key is needed, or ask the operator to configure one for the chain."
+    "Send an rpc where no system key is needed, or ask the operator to configure a node for the chain."
   ),
   unauthorized: unauthorized(
     "invalid API key",
@@ -153,7 +153,7 @@ export const catalogue = {
   ),
   scope_missing: unauthorized(
     "API key lacks the scope",
-    "The key has not the scope that the endpoint needs.",
+    "The key lacks the endpoint's scope.",
     "Use a key with that scope."
   ),
   account_paused: unauthorized("account paused", "The operator has paused the account.", "Ask the operator."),
@@ -174,7 +174,7 @@ export const catalogue = {
   ),
   insufficient_funds: refused(
     "insufficient funds",
-    "A wallet, or the submitting EOA, can not pay for gas and value. Nothing was sent.",
+    "A wallet, or the submitting EOA, cannot pay for gas and value. Nothing was sent.",
     "Fund the addresses in details by the amounts named there."
   ),
   account_exists: refused(
@@ -189,7 +189,7 @@ export const catalogue = {
   ),
   registry_full: refused(
     "the registry is full",
-    "The account has as many registered events and errors as it may have, or their texts are too long together.",
+    "The account has reached its maximum of registered events and errors, or of their total length.",
     "Send further definitions in useABI."
   ),
   wallet_not_deployed: refused(
@@ -209,7 +209,7 @@ export const catalogue = {
   ),
   passkeys_forgeable: refused(
     "the chain takes forged passkey signatures",
-    "What the chain has at 0x100, where wallets verify P-256, says that a wrong signature is right: everybody could act for a wallet with passkeys (custody 2, 4 or 5). Nothing was sent.",
+    "The code at 0x100, where wallets verify P-256, accepts wrong signatures: any signature could act for a wallet with passkeys (custody 2, 4 or 5). Nothing was sent.",
     "Use a chain with the P-256 precompile of EIP-7951, or with nothing at 0x100, or wallets without passkeys (custody 1 and 3)."
   ),
   threshold_not_met: refused(
@@ -230,7 +230,7 @@ export const catalogue = {
   window_passed: refused(
     "validity window over before it was executed",
     "validUnitl of an accepted operation passed, by the timestamp of the chain's latest block, before it was executed; it never will be. Transactions that were sent for it, which the request's txHashes name, came too late.",
-    "Send it with a later validUnitl, under a new Idempotency-Key, if it is wanted all the same."
+    "To execute it later, send it with a later validUnitl under a new Idempotency-Key."
   ),
   dependency_failed: refused(
     "dependency failed",
@@ -244,22 +244,22 @@ export const catalogue = {
   ),
   submission_unpaid: refused(
     "op does not pay for its submission",
-    "No signer was named, so the service's own EOA would submit; it does so only for ops that give it back what that costs, for wallets of the account's own profile. Nothing was sent.",
+    "The request names no signer, so the service EOA would submit. The service EOA submits only ops that repay its cost, for wallets of the account's own profile. Nothing was sent.",
     "Estimate again and send the op unchanged, or name settings.signer, whose EOA submits then."
   ),
   submission_limit: refused(
     "too much is submitted for this account",
-    "What the service's own EOA has lost by the account today, or has under way for it, leaves no room for this op. Nothing was sent.",
+    "The service EOA's losses for the account today, or its ops in flight for the account, leave no room for this op. Nothing was sent.",
     "Wait until earlier ops are mined, or name settings.signer, whose EOA submits then."
   ),
   paymaster_refused: refused(
     "paymaster refused the operation",
     "The service of the paymaster that was named does not pay for the operation; the text has its own words.",
-    "Ask whoever runs the paymaster, or leave settings.paymaster out."
+    "Ask the paymaster's operator, or leave settings.paymaster out."
   ),
   paymaster_unavailable: refused(
     "paymaster service unavailable",
-    "The service of the paymaster that was named did not answer, or not as ERC-7677 has it. Nothing was sent.",
+    "The paymaster's service did not answer, or its answer does not follow ERC-7677. Nothing was sent.",
     "Repeat the request later, or leave settings.paymaster out."
   ),
   sponsorship_exhausted: refused(
@@ -269,12 +269,12 @@ export const catalogue = {
   ),
   sponsorship_over: refused(
     "sponsorship is over",
-    "The operation was handed out more than ten minutes ago; the sponsor pays for it no more.",
+    "The operation was prepared more than ten minutes ago. Its sponsorship has expired.",
     "Estimate the operation again and send what comes out in time."
   ),
   not_sponsored: refused(
     "operation is not sponsored",
-    "The operation names the operator's paymaster and is not, byte for byte, one that the service built for this account.",
+    "The operation names the operator's paymaster and differs from the operations that the service built for this account.",
     "Estimate the operation with settings.paymaster and send it back unchanged."
   ),
   invalid_nonce: refused(
@@ -290,7 +290,7 @@ export const catalogue = {
   no_contract: refused(
     "no contract at the called address",
     "The call has data, and there is no code at its address on this chain: it would do nothing, and succeed. Nothing was sent.",
-    "Check the address and the chain. Value alone goes with funcSignature receive(). An operation that creates the contract comes first, or is named in dependsOn."
+    "Check the address and the chain. Use funcSignature receive() to send only value. Put an operation that creates the contract first, or name it in dependsOn."
   ),
   execution_failed: refused(
     "execution failed",
@@ -319,7 +319,7 @@ export const catalogue = {
   ),
   bundler_refused: refused(
     "the bundler refused the operation",
-    "The bundler of this chain does not take the operation, and what it was given of it can land no more, or was signed without an end.",
+    "The bundler rejected the operation. Copies that it holds have expired or never expire.",
     "See details for its reason."
   ),
   aggregator_refused: refused(
@@ -329,22 +329,22 @@ export const catalogue = {
   ),
   outcome_unknown: unknown(
     "transaction not confirmed in time",
-    "The transaction was sent and is not mined yet, or a bundler that refused an operation has it, signed, until it expires; the service goes on watching it.",
+    "The transaction was sent and is not mined yet, or a bundler that refused an operation holds its signed copy until it expires. The service keeps watching it.",
     "Ask GET /requests/{requestId}, or repeat the request with the same Idempotency-Key; never send it anew."
   ),
   request_cancelled: refused(
     "request cancelled",
-    "The caller or the operator cancelled the request before this was signed. It never will be, and nothing of it was sent.",
-    "Make a new request, under a new Idempotency-Key, for what is wanted all the same."
+    "The caller or the operator cancelled the request before this operation was signed. Nothing was sent.",
+    "To execute it later, send a new request under a new Idempotency-Key."
   ),
   request_dropped: refused(
     "request dropped by the operator",
-    "The request was held, since it may have been done by a transaction that the service's database does not know of, as after the restoration of a backup. The operator decided that it is not to be done, or not again.",
+    "The request was held, because a transaction that the service's database lacks may have executed it, for example after a restored backup. The operator decided not to execute it.",
     "Look on the chain whether it was done. Make a new request, under a new Idempotency-Key, only if it was not."
   ),
   request_expired: refused(
     "request expired",
-    "The request was accepted, and nothing of it was signed within the time that the network allows. It never will be.",
+    "The request was accepted, and nothing was signed within the network's requestExpiryMillis. Nothing was sent.",
     "Find out what held it up (the signer, the node, the wallet's or the signer's other work), and make a new request."
   ),
   too_many_events: refused(
@@ -365,37 +365,37 @@ export const catalogue = {
   writes_paused: refused(
     "writes are paused",
     "The operator has paused writes by this signer or on this chain. Nothing was sent.",
-    "Ask the operator, or try again when it is resumed. What was accepted before goes on."
+    "Ask the operator, or try again after the operator has resumed writes. Work accepted before continues."
   ),
   node_refused: refused(
     "the node refused the request",
-    "The chain's node answered a needed call with an error that is no outage, or with what makes no sense. Nothing was sent.",
+    "The chain's node answered a needed call with an error other than an outage, or with an inconsistent answer. Nothing was sent.",
     "Read details; try another RPC."
   ),
   internal_application_error: refused(
     "internal application error",
-    "beaconAdminCreationCode can not be used: not hex, empty, or longer than 48 KiB.",
+    "beaconAdminCreationCode cannot be used: not hex, empty, or longer than 48 KiB.",
     "Send the creation code that the operator gave you."
   ),
   rate_limited: limited(
     "rate limit exceeded",
-    "The account has used up its requests of this minute or hour, or has as much accepted work without a final answer as it may (details says so), or the address has used up those that it has without a valid key.",
+    "The account has used its requests of this minute or hour, or has reached its maximum of unfinished work (details says so), or the address has used its requests without a valid key.",
     "Wait for the seconds in Retry-After."
   ),
   request_not_found: notFound(
     "request not found",
     "The account has no accepted request of this id.",
-    "Only requests that were accepted are kept; one that was refused has had its answer."
+    "Only accepted requests are kept. A refused request has no later answer."
   ),
   webhook_not_found: notFound(
     "webhook not found",
     "The account has no webhook of this id.",
-    "GET /webhooks lists those that there are."
+    "List webhooks with GET /webhooks."
   ),
   watch_not_found: notFound(
     "watch not found",
     "The account has no watch of this id.",
-    "GET /watches lists those that there are. One that was removed, or whose webhook was, is gone."
+    "List watches with GET /watches. A watch ends with its removal or with its webhook's."
   ),
   not_found: notFound("not found", "No endpoint has this path.", "See /docs for the endpoints."),
   method_not_allowed: notAllowed(
@@ -415,7 +415,7 @@ export const catalogue = {
   ),
   node_unavailable: unavailable(
     "node unavailable",
-    "The operator's node does not answer, or a node, also one that rpc names, says that it cannot answer now: HTTP 5xx, a limit of its rate, a JSON-RPC error of an outage, a block that it has not got yet. Nothing was sent; what was accepted waits for the node.",
+    "The operator's node does not answer, or a node, the rpc's included, cannot answer now: HTTP 5xx, a rate limit, a JSON-RPC error of an outage, a block that it lacks. Nothing was sent. Accepted work waits for the node.",
     "Try again after Retry-After, a write with the same Idempotency-Key and the same bytes."
   ),
   overloaded: unavailable(

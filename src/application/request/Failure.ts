@@ -43,7 +43,7 @@ export class TooManyRequests extends Data.TaggedError("TooManyRequests")<
   Body<CodeOf<"limited">> & { readonly retryAfterSeconds: number }
 > {}
 
-/** The service can not answer now. */
+/** The service cannot answer now. */
 export class Unavailable extends Data.TaggedError("Unavailable")<
   Body<CodeOf<"unavailable">> & { readonly retryAfterSeconds: number }
 > {}

@@ -9,7 +9,7 @@
  * - `unknown`: sent, and its outcome is not known yet
  * - `limited`: too much at a time
  * - `internal`: a defect of the service
- * - `unavailable`: the service can not answer now
+ * - `unavailable`: the service cannot answer now
  */
 export type FailureKind =
   | "invalid"

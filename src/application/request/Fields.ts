@@ -42,12 +42,12 @@ export const FunctionText = Schema.String.annotate({
 /** URL of a node. The use case connects to it. */
 const RpcUrl = Schema.String.annotate({
   description:
-    "URL of a JSON-RPC endpoint of the chain, http or https. Left out: the operator's node of chainId, or of the only chain of which the operator has one.",
+    "URL of a JSON-RPC endpoint of the chain, http or https. Default: the operator's node of chainId, or of the only chain with an operator's node.",
   [codeAnnotation]: "invalid_rpc"
 })
 
 const ChainId = Schema.Int.pipe(Schema.check(Schema.isGreaterThan(0))).annotate({
-  description: "The chain to work on; beside rpc, the one that its node must serve.",
+  description: "The chain to work on. With rpc, the chain that its node must serve.",
   message: "expected a chain id: a positive integer"
 })
 

@@ -86,7 +86,7 @@ export const reasons = {
     "op does not pay for its submission: preVerificationGas {given} is below {least}"
   ),
   notMeasured: unpaid(
-    "op does not pay for its submission: the operator's node can not tell what the ops would pay"
+    "op does not pay for its submission: the operator's node cannot simulate the ops' payment"
   ),
   chargedLess: unpaid(
     "op does not pay for its submission: the transaction takes {used} gas, and the ops are charged for {charged}"
@@ -102,29 +102,29 @@ export const reasons = {
     "the sponsorship names its submitter, and a remote bundler submits; estimate the operation again"
   ),
   sponsorUnbound: sponsored(
-    "the sponsorship names no submitter, which is for remote bundlers alone; estimate the operation again"
+    "the sponsorship names no submitter, which only remote bundlers accept; estimate the operation again"
   ),
   sponsorGas: sponsored("the operation's gas limits are above the operator's bound"),
-  sponsorTime: sponsored("the sponsorship is of another length than the operator's"),
+  sponsorTime: sponsored("sponsorship duration differs from the configured one"),
 
   paymasterRefused: paymaster("the paymaster's service refused the operation: {message}"),
   otherPaymaster: paymaster("the paymaster's service answered for paymaster {paymaster}"),
   paymasterData: paymaster("the answer of the paymaster's service: {problem}"),
   paymasterLonger: paymaster("the paymaster's service gave {given} bytes of data after a stub of {stub}"),
   paymasterDearer: paymaster("the paymaster's service raised its gas limits after its stub"),
-  paymasterSilent: paymasterService("the paymaster's service could not be asked: {message}"),
+  paymasterSilent: paymasterService("the paymaster's service did not answer: {message}"),
 
   nodeRefused: node("the node refused the request: {message}"),
   nodeAnswered: node("{origin} answered: {message}"),
   nodeUnavailable: node("the node is unavailable: {message}"),
-  operatorNodeUnread: node("the operator's node is not read at present"),
+  operatorNodeUnread: node("the operator's node is currently unavailable"),
   operatorNodeOfOtherChain: node("the operator's node serves another chain"),
   operatorNodeWithoutBlock: node("the operator's node has no latest block"),
   nodeWithoutBlock: node("the node has no latest block"),
-  nodeWithoutDeposit: node("the node did not tell the deposit of the paymaster"),
+  nodeWithoutDeposit: node("the node did not return the paymaster's deposit"),
   nodeWithoutOverrides: node("the node cannot simulate with state overrides: {problem}"),
   nodeWithoutSimulation: node(
-    "the operator's node has no eth_simulateV1, without which the service's own EOA submits nothing: name a signer of the account, where the custody has one"
+    "service submission requires eth_simulateV1, which the operator's node lacks: name a signer of the account, if the custody has one"
   ),
   nodeOfOtherChain: node("the node serves chain {chain} now, and served {expected} before"),
   noL1Oracle: node("the chain has no GasPriceOracle at {oracle}"),
@@ -138,7 +138,7 @@ export const reasons = {
     "the operations that depend on each other need more gas than one transaction may have"
   ),
   simulationGas: tooLarge(
-    "the operations of this request need more gas than the node simulates at once: split the request"
+    "the operations of this request need more gas than the node simulates in one call: split the request"
   ),
   transactionGas: tooLarge("the transaction needs {gas} gas; the cap is {cap}"),
 
@@ -166,6 +166,9 @@ export const reasons = {
   ),
   eventBytes: events(
     "blocks {from} to {to} hold more than {bytes} bytes of such events: ask for fewer blocks, or name contracts or fields"
+  ),
+  eventAnswer: events(
+    "a block of {from} to {to} holds more events than are read at once: name contracts or fields"
   ),
   blocksAtATime: nodeLimit(
     "{origin} takes about {span} blocks at a time, and blocks {from} to {to} would take more than {asks} questions: ask for at most {most} blocks, or use another node"

@@ -30,7 +30,7 @@ const address = (description: string) => shown(Address.schema, { description })
 
 /** Members that some endpoints require. */
 const known = {
-  entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
+  entryPoint: address("ERC-4337 EntryPoint that the network profile accepts."),
   signer: SignerRef
 }
 

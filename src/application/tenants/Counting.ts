@@ -9,7 +9,7 @@ const patienceMillis = 2_000
 /** How long the second one counts before the first one is asked again, milliseconds. */
 const awayMillis = 5_000
 
-const silent = new RateLimitError({ message: "what counts the requests does not answer" })
+const silent = new RateLimitError({ message: "the rate limit store does not answer" })
 
 /** A count that takes too long fails. */
 export const bounded = ({ take }: RateLimit["Service"]): RateLimit["Service"] => ({
@@ -44,7 +44,7 @@ export const withFailover = (
           yield* Effect.annotateLogs(
             Effect.logError(
               second === null
-                ? "requests can not be counted, and are refused"
+                ? "rate limit store unavailable; requests refused"
                 : "requests are counted in the database"
             ),
             { detail: counted.failure.message }

@@ -27,7 +27,7 @@ const hashShape = /^[0-9a-f]{64}$/
 
 const fail = (message: string) => new TenantsError({ message })
 
-/** A list that can not be right is refused: an account or a key that is in it twice, a hash that is none. */
+/** A list that cannot be right is refused: an account or a key that is in it twice, a hash that is none. */
 export const check = Effect.fnUntraced(function* (accounts: ReadonlyArray<FileAccount>) {
   const hashes = new Set<string>()
   const ids = new Set<string>()

@@ -26,7 +26,7 @@ const told = ({ path, what }: Relied): Failure =>
     }
   ])
 
-const unread: Troubles.Trouble = { what: "kill switches can not be read", place: "" }
+const unread: Troubles.Trouble = { what: "kill switches unavailable", place: "" }
 
 /** Fails while the operator has paused it; also when nobody can say. */
 export const check = (relied: Relied) =>

@@ -41,7 +41,7 @@ const isOdd = (error: ChainRpcError | Reading.Unreadable): boolean =>
   error instanceof ChainRpcError && error.reason === "notAnRpc"
 
 const otherNode = "; if it stays so, give networks[].rpc another node"
-const otherRpc = "; if it stays so, make the watch anew with another rpc"
+const otherRpc = "; if that persists, recreate the watch with another rpc"
 
 /** So long a node is asked again for logs that it does not give in full; then for `readsAsTold` they are told with what they have. */
 const patienceMillis = 60_000
@@ -172,7 +172,7 @@ const look = Effect.fnUntraced(function* (parts: Parts) {
   if (head === null)
     return yield* new Reading.Unreadable({ message: `${node.chain.origin}: it has no block` })
   if (head.number > BigInt(Number.MAX_SAFE_INTEGER))
-    return yield* new Reading.Unreadable({ message: `${node.chain.origin}: its blocks are no blocks` })
+    return yield* new Reading.Unreadable({ message: `${node.chain.origin}: its blocks are malformed` })
   const ordered = [...followed.cursors].sort(isLower)
   const newest = ordered.at(-1)
   if (newest === undefined) return false

@@ -16,7 +16,7 @@ export const startWith = Effect.fnUntraced(function* (most?: Telling.Bounds) {
   const { process } = yield* Replicas
   const scope = yield* Effect.scope
   const followed = new Set<number>()
-  const failed = (cause: unknown) => Effect.logDebug("what watches are to be told is not known", cause)
+  const failed = (cause: unknown) => Effect.logDebug("watches' new events unavailable", cause)
   const look = Effect.gen(function* () {
     for (const source of yield* watches.sources(process)) {
       if (followed.has(source.source)) continue

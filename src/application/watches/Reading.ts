@@ -20,7 +20,7 @@ export interface Read {
   readonly head: bigint
 }
 
-/** The node can not be read on from now: what it answers does not hold together, or is of another chain. */
+/** The node cannot be read on from now: what it answers does not hold together, or is of another chain. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly message: string }> {}
 
 type Reading<A> = Effect.Effect<A, ChainRpcError | Unreadable>
@@ -55,7 +55,7 @@ const inOrder = (logs: ReadonlyArray<FoundLog>): ReadonlyArray<FoundLog> => {
 }
 
 /**
- * The logs of blocks by their hashes: a node that is behind can not answer for a block that it does not have, and none
+ * The logs of blocks by their hashes: a node that is behind cannot answer for a block that it does not have, and none
  * is missed for want of it.
  */
 const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, headers: ReadonlyArray<Header>) =>

@@ -156,7 +156,7 @@ const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target:
   yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
   if (status !== gone && retryAt !== null) return "refused"
   yield* store.setState(target.webhookId, "failing", "service")
-  yield* Effect.annotateLogs(Effect.logWarning("a webhook takes nothing and is paused until it is resumed"), {
+  yield* Effect.annotateLogs(Effect.logWarning("webhook paused; run castellan webhooks resume"), {
     webhookId: target.webhookId,
     accountId: target.accountId,
     reason
@@ -218,7 +218,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
     /** Endpoints to which more became due while they were served. */
     const missed = new Set<string>()
     const scope = yield* Effect.scope
-    const failed = (cause: unknown) => Effect.logDebug("what is owed to webhooks is not known", cause)
+    const failed = (cause: unknown) => Effect.logDebug("webhooks' undelivered events unavailable", cause)
     const look = Effect.gen(function* () {
       for (const webhookId of yield* parts.store.due(process)) {
         if (served.has(webhookId)) {

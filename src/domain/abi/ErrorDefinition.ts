@@ -9,7 +9,7 @@ import * as Parameter from "./Parameter.js"
 export interface ErrorDefinition {
   readonly name: string
   readonly inputs: ReadonlyArray<Parameter.Parameter>
-  /** 4 bytes: what its revert data begin with. */
+  /** First 4 bytes of the revert data. */
   readonly selector: Hex
   /** `error NotEnough(uint256 available, uint256 required)` */
   readonly canonical: string

@@ -10,24 +10,21 @@ import * as Parameters from "./Parameters.js"
 import * as Values from "./Values.js"
 
 /**
- * Conditions on the parameters of one event. A parameter is given one value or a list of values, any of which will
- * do; the list is always the outermost array. Values are written as `Parameters` takes them; one value of an array
- * type is JSON text or an array inside of the list: `"[1,2]"`, `[["1","2"]]`. Booleans and safe integers may be
- * written plainly.
+ * Conditions on the parameters of one event. A condition is one value or a list of alternatives; the list is always the
+ * outermost array. `Parameters` defines the spelling of values; one value of an array type is JSON text or an array
+ * inside the list: `"[1,2]"`, `[["1","2"]]`. Booleans and safe integers may be written plainly.
  */
 export interface EventFilter {
   readonly definition: EventDefinition
-  /** By position, for `eth_getLogs`; null matches anything. Conditions that no topic can tell are not in it. */
+  /** By position, for `eth_getLogs`; null matches anything. Leaves out conditions that topics cannot express. */
   readonly topics: ReadonlyArray<null | ReadonlyArray<Hex.Bytes32>>
   /**
-   * The log decoded when it is this event, by topics, layout and data, and meets all conditions; else null. A log that
-   * holds more values than are decoded, alone or with all those before it, comes back raw: it may be one. Those before
-   * it are those of this filter, or of all that were given the same allowance.
+   * The decoded log when it is this event, by topics, layout and data, and meets all conditions; otherwise null. A log that
+   * exceeds the limit of decoded values, by itself or with the logs before it, comes back raw: it may match. The logs
+   * before it are this filter's, or all logs under the same allowance.
    */
   readonly match: (log: RawLog, allowance?: Values.Allowance) => Log.DecodedLog | null
-  /**
-   * The same of a log whose data is not known. Where a condition is on what is in it: null, or the log where it `may` match.
-   */
+  /** Matches a log without its data. With a condition on the data: null, or the log when it `may` match. */
   readonly matchTopics: (log: RawLog, may?: "may") => Log.DecodedLog | null
 }
 
@@ -54,8 +51,8 @@ const contents = (digits: string, at: number): string =>
   digits.slice(2 * (at + 32), 2 * (at + 32 + numberAt(digits, at)))
 
 /**
- * Solidity's in-place encoding, of which indexed reference types are the hash: all values one after another, each
- * padded to words, without offsets and lengths. `digits` is our own encoding, so that every offset in it is right.
+ * Solidity's in-place encoding, whose hash is the topic of an indexed reference type: all values one after another, each
+ * padded to words, without offsets and lengths. `digits` is our own encoding, so every offset in it is right.
  */
 const inPlace = (type: Parameter.Type, digits: string, at: number): string => {
   switch (type.kind) {
@@ -91,7 +88,7 @@ const encode = (
   parameter: Parameter.Parameter,
   value: unknown
 ): Result.Result<Hex.Hex, Parameters.InvalidParameters> => {
-  // Only inside of another value does the encoder take plain numbers and booleans.
+  // The encoder takes plain numbers and booleans only inside another value.
   const plain = typeof value === "number" || typeof value === "boolean"
   const wrapper = plain ? Parameter.arrayOf(parameter.base, 1) : ""
   return typeof wrapper === "string"
@@ -109,7 +106,7 @@ const topicOf = ({ base }: Parameter.Parameter, encoded: Hex.Hex): Hex.Bytes32 =
   return Keccak.hash(hashed)
 }
 
-/** What a decoded value and a wanted one have in common when they are the same. */
+/** Comparison key, equal for equal values, decoded or wanted. */
 const keyOf = (value: Values.Json): string => JSON.stringify(value)
 
 const whyOf = ({ message }: Parameters.InvalidParameters, given: unknown): string => {
@@ -173,7 +170,7 @@ const topicsOf = (
   ])
 }
 
-/** Of one parameter that is not indexed: its place in the decoded log, and what may stand there. */
+/** Condition on a parameter that is not indexed: its place in the decoded log, and the allowed values. */
 interface Wanted {
   readonly place: string
   readonly keys: ReadonlySet<string>
@@ -198,8 +195,7 @@ const plainOf = (
 }
 
 /**
- * The filter of one event. Of non-indexed parameters of type `string`, parts of a log that are no UTF-8 count as
- * U+FFFD, as they are shown.
+ * The filter of one event. In non-indexed parameters of type `string`, malformed UTF-8 counts as U+FFFD, as it is shown.
  */
 export const make = (
   definition: EventDefinition,
@@ -243,7 +239,7 @@ export class UnknownField extends Data.TaggedError("UnknownField")<{
   readonly known: ReadonlyArray<string>
 }> {}
 
-/** A value that is none of its parameter's type; `index` is its place in the list, null when it stands alone. */
+/** A value that does not fit its parameter's type; `index` is its place in the list, null for a single value. */
 export class InvalidValue extends Data.TaggedError("InvalidValue")<{
   readonly name: string
   readonly index: number | null

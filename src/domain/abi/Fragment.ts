@@ -4,11 +4,11 @@ import * as Result from "effect/Result"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
 
-/** What the fragments of a JSON ABI (Solidity's "JSON" specification) have in common. */
+/** Common fields of the fragments of a JSON ABI (Solidity's "JSON" specification). */
 export interface Fragment {
   readonly name: string
   readonly inputs: ReadonlyArray<Parameter.Parameter>
-  /** Null when the fragment does not say. */
+  /** Null when the fragment omits them. */
   readonly outputs: ReadonlyArray<Parameter.Parameter> | null
   readonly anonymous: boolean
 }
@@ -40,10 +40,10 @@ const parameterFields: ReadonlySet<string> = new Set([
   "unit"
 ])
 
-/** Fields whose type is checked though nothing is made of them. */
+/** Boolean fields, each optional. */
 const flags = ["anonymous", "constant", "payable"]
 
-/** What is wrong with a fragment, and where in it: `inputs[0].type`; empty for the whole. */
+/** Problem of a fragment, and its place: `inputs[0].type`; empty for the whole. */
 export interface Misfit {
   readonly path: string
   readonly why: string
@@ -160,11 +160,11 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
 /** Text or JSON that defines no event or error. */
 export class InvalidDefinition extends Data.TaggedError("InvalidDefinition")<
   Misfit & {
-    /** What is wrong, and where, in one line. */
+    /** Problem and place, in one line. */
     readonly message: string
   }
 > {}
 
-/** `kind`: what the definition should have been. */
+/** `kind`: the expected kind of definition. */
 export const invalid = (kind: "event" | "error", misfit: Misfit): InvalidDefinition =>
   new InvalidDefinition({ ...misfit, message: `invalid ${kind} definition: ${text(misfit)}` })

@@ -10,7 +10,7 @@ import * as Parameter from "./Parameter.js"
 export interface FunctionSignature {
   readonly name: string
   readonly inputs: ReadonlyArray<Parameter.Parameter>
-  /** What it returns; null when the text does not say. */
+  /** Return types; null when the text omits them. */
   readonly outputs: ReadonlyArray<Parameter.Parameter> | null
   /** `name(type,type)`, the text that is hashed. */
   readonly canonical: string
@@ -67,7 +67,7 @@ const read = (reader: Grammar.Reader): FunctionSignature => {
 
 /**
  * A human-readable function signature: `name(type,type)`, with or without `function`, parameter names, data
- * locations, `external`/`public`, one of `pure`/`view`/`payable`/`nonpayable`, or `constant` as old compilers have it,
+ * locations, `external`/`public`, one of `pure`/`view`/`payable`/`nonpayable`, or `constant` of old compilers,
  * `returns (...)`, and `@` with an amount of gas, as ethers writes it.
  * `uint`, `int` and `byte` are canonicalised, `tuple` is optional, types may be nested 16 deep.
  */
@@ -95,7 +95,7 @@ export const parseReturns = (
     (why) => new InvalidSignature({ message: "invalid return signature", why })
   )
 
-/** A JSON fragment of type `function` (Solidity's JSON ABI); `Failure` says what is wrong with it. */
+/** A JSON fragment of type `function` (Solidity's JSON ABI); `Failure` names its problem. */
 export const fromJson = (fragment: unknown): Result.Result<FunctionSignature, string> =>
   Result.flatMap(
     Result.mapError(Fragment.read(fragment, "function"), Fragment.text),
@@ -105,7 +105,7 @@ export const fromJson = (fragment: unknown): Result.Result<FunctionSignature, st
         : Result.succeed(make(name, inputs, outputs))
   )
 
-/** Text that is no signature. `message` is fixed, `why` says what the reader met. */
+/** Text that is not a signature. `message` is fixed, `why` names the problem. */
 export class InvalidSignature extends Data.TaggedError("InvalidSignature")<{
   readonly message: string
   readonly why: string

@@ -42,7 +42,7 @@ const tokenize = (text: string): ReadonlyArray<string> => {
   return tokens
 }
 
-/** What a definition's reader may ask of the text. */
+/** Operations of a definition's reader on the text. */
 export interface Reader {
   /** The next token, not consumed; empty at the end. */
   readonly peek: () => string
@@ -50,11 +50,11 @@ export interface Reader {
   readonly atEnd: () => boolean
   /** Consumes the next token if it is this one. */
   readonly take: (token: string) => boolean
-  /** Consumes a name; `what` it names stands in the refusal. */
+  /** Consumes a name; a refusal contains `what`. */
   readonly name: (what: string) => string
-  /** Consumes the next word that is one of these; empty when the next token is none of them. */
+  /** Consumes the next word if it is in the set; otherwise returns the empty string. */
   readonly oneOf: (words: ReadonlySet<string>) => string
-  /** Consumes a number; `what` it is stands in the refusal. */
+  /** Consumes a number; a refusal contains `what`. */
   readonly number: (what: string) => void
   /** Consumes `{type name; type name;}` or `(type name, type name)`: the fields of a struct. */
   readonly fields: () => ReadonlyArray<Parameter.Parameter>
@@ -70,14 +70,13 @@ export interface Reader {
   readonly refuse: (why: string) => never
 }
 
-/** How a text is read. */
 export interface Options {
   /**
-   * The text is a canonical one of ours, which has no data location and no `payable`: every word behind a type is a
-   * name, type names too. Other text with a type name there rather lacks a comma.
+   * The text is our own canonical form, without data location or `payable`: every word behind a type is a name, type
+   * names too. In other text a type name there indicates a missing comma.
    */
   readonly canonical?: boolean
-  /** The struct of that name; null when there is none, text says why it cannot be. */
+  /** The struct of that name; null when there is none, a string with the reason when it is invalid. */
   readonly struct?: (name: string) => Parameter.Type | string | null
 }
 
@@ -223,7 +222,7 @@ export const read = <A>(
 const inline = /^(?:tuple)?\(/
 
 /**
- * The type that a JSON fragment's `type` field spells: `uint256[2]`, `tuple[]` with the tuple's components beside it,
+ * The type that a JSON fragment's `type` field spells: `uint256[2]`, `tuple[]` with the tuple's components next to it,
  * `(address,uint256)[]` with or without them.
  */
 export const readJsonType = (

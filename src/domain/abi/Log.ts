@@ -71,8 +71,8 @@ const merge = (
 }
 
 /**
- * An anonymous event has no topic to be recognised by, so that almost any log with as many topics would pass
- * for it: its data must be exactly what an encoder writes.
+ * An anonymous event has no topic to be recognised by, so almost any log with as many topics would match: its data must
+ * be exactly an encoder's output.
  */
 const isExact = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<Values.Json>): boolean => {
   const plain = definition.inputs.filter(({ indexed }) => indexed !== true)
@@ -104,7 +104,7 @@ const decoded = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<V
 })
 
 /**
- * The log as this event, or null when it is not. Of an anonymous event the data must be exactly what an encoder
+ * The log as this event, otherwise null. Of an anonymous event the data must be exactly what an encoder
  * writes. `tooMuch`: it holds more than 4,096 values, or more than the allowance.
  */
 export const read = (
@@ -118,7 +118,7 @@ export const read = (
   return definition.anonymous && !isExact(definition, log, args) ? null : decoded(definition, log, args)
 }
 
-/** A log without its data as this event, by its topics: null stands for what is in the data. */
+/** A log without its data as this event, by its topics: null stands for values in the data. */
 export const readTopics = (definition: EventDefinition, log: RawLog): DecodedLog | null => {
   const [topic, ...topics] = log.topics
   if (definition.anonymous || topic !== definition.topic) return null
@@ -127,7 +127,7 @@ export const readTopics = (definition: EventDefinition, log: RawLog): DecodedLog
   return args === null ? null : decoded(definition, log, args)
 }
 
-/** What decides whether a log fits: definitions that agree in it differ in names only. */
+/** Decides whether a log fits: definitions of one shape differ only in names. */
 const shape = ({ anonymous, inputs, topic }: EventDefinition): string =>
   `${topic}${anonymous ? Parameter.canonicalList(inputs) : ""} ${inputs.map(({ indexed }) => (indexed === true ? 1 : 0)).join("")}`
 
@@ -168,8 +168,8 @@ class Candidates {
 /**
  * Decodes logs with several indexes, given in order of precedence. The first definition that has the log's topic
  * and fits its topics and data decodes it; anonymous events are tried last. A log that fits none of the first 32
- * of a topic stays raw, and so does one of more than 4,096 values, and whatever comes when the allowance of
- * all logs together is used up. Never throws.
+ * of a topic stays raw, and so do a log of more than 4,096 values and all logs after the shared allowance is used up.
+ * Never throws.
  */
 export const layered = (
   indexes: ReadonlyArray<Index>,

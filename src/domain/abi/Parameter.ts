@@ -1,5 +1,5 @@
 /**
- * What an ABI parameter is: its name and its type, and how a type lies in ABI-encoded bytes
+ * An ABI parameter: its name and type, and the layout of the type in ABI-encoded bytes
  * (Solidity's "Contract ABI Specification").
  */
 
@@ -31,7 +31,7 @@ export interface FixedBytesType extends Layout {
 export interface ArrayType extends Layout {
   readonly kind: "array"
   readonly element: Type
-  /** Number of elements; null when each value says its own. */
+  /** Number of elements; null when each value carries its own. */
   readonly length: number | null
 }
 export interface TupleType extends Layout {
@@ -103,7 +103,7 @@ export const elementary = (name: string): Type | null => {
 /** True for Solidity's data locations. */
 export const isLocation = (word: string): boolean => locations.has(word)
 
-/** True for text that can name a parameter, a function, an event or an error, whatever the word means elsewhere. */
+/** True for text that can name a parameter, a function, an event or an error, even if it is a keyword elsewhere. */
 export const isName = (text: string): boolean => identifier.test(text)
 
 /** The array of `length` elements (null: of any number), or why there is no such type. */
@@ -162,14 +162,14 @@ const fullType = (type: Type): string => {
 }
 
 const named = ({ indexed, name }: Parameter): string => {
-  // Behind the type of an event's parameter this word can only say that the parameter is a topic.
+  // Behind the type of an event's parameter this word can only mean a topic.
   if (indexed === false && name === "indexed") return ""
   return `${indexed === true ? " indexed" : ""}${name === "" ? "" : ` ${name}`}`
 }
 
 /**
- * `(type indexed name, (type name, type) name)`: canonical types, one space between words, all names kept but
- * `indexed` of a parameter of an event that is no topic.
+ * `(type indexed name, (type name, type) name)`: canonical types, one space between words. Keeps all names, except
+ * `indexed` as the name of an event's parameter that is not a topic.
  */
 export const fullList = (parameters: ReadonlyArray<Parameter>): string =>
   `(${parameters.map((parameter) => `${fullType(parameter.base)}${named(parameter)}`).join(", ")})`

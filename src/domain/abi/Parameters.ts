@@ -10,7 +10,7 @@ import type { FunctionSignature } from "./FunctionSignature.js"
 import * as Parameter from "./Parameter.js"
 
 /**
- * Strings to ABI-encoded bytes. What each type takes:
+ * Converts strings to ABI-encoded bytes. Each type takes:
  *
  * - integers: decimal (`-` for signed types) or 0x hex of at most 32 bytes; no leading zeros, `+`, fraction,
  *   exponent or white space
@@ -63,7 +63,7 @@ const signed = (text: string, bits: number): Encoded => {
     : Result.fail(Uint.misfit(text, `int${bits}`))
 }
 
-/** Decimal digits of which a number keeps all, whatever they are, and the bits that they need at most. */
+/** Decimal digits that a double holds exactly, and the most bits of such a number. */
 const short = { pattern: /^(?:0|[1-9][0-9]{0,14})$/, bits: 50 }
 
 const integer = (type: Parameter.IntegerType, text: string): Encoded =>
@@ -127,7 +127,7 @@ const elementary = (
   }
 }
 
-/** A JSON number or boolean as the string that stands for it; null when it stands for none. */
+/** The string form of a value of a simple type: a string, boolean or safe integer of JSON. */
 const plainly = (type: Parameter.Type, value: unknown): Encoded => {
   if (typeof value === "string") return Result.succeed(value)
   if (typeof value === "boolean" && type.kind === "bool") return Result.succeed(String(value))
@@ -235,7 +235,7 @@ const countNames = (value: unknown): number => {
 /** Longest example of a value in a refusal, in characters. */
 const maxExample = 200
 
-/** A value of the type as JSON, as long as there is room for it. */
+/** A value of the type as JSON, while there is room for it. */
 const example = (type: Parameter.Type, room: Room): string => {
   const list = (types: ReadonlyArray<Parameter.Type>) => {
     const shown: Array<string> = []
@@ -263,7 +263,7 @@ const example = (type: Parameter.Type, room: Room): string => {
   }
 }
 
-/** What is wrong with text in the place of an array or a tuple, and how it looks if a line is enough. */
+/** Refuses text for an array or a tuple, with an example if it fits a line. */
 const withExample = (why: string, type: Parameter.Type): Encoded => {
   const shown = example(type, { left: maxExample, most: maxExample })
   return Result.fail(shown.length > maxExample ? why : `${why}, for example ${shown}`)

@@ -5,7 +5,7 @@ import * as ErrorDefinition from "./ErrorDefinition.js"
 import { canonicalList, type Parameter } from "./Parameter.js"
 import * as Values from "./Values.js"
 
-/** What revert data say. */
+/** Decoded revert data. */
 export interface Revert {
   readonly kind: "error" | "panic" | "failedOp" | "custom" | "unknown" | "empty"
   /** The error's name; null for `unknown` and `empty`. */
@@ -14,7 +14,7 @@ export interface Revert {
   readonly args: Values.Json
   /** One line of at most `maxMessage` characters without control characters, for the API's callers. */
   readonly message: string
-  /** `AA24`, when the EntryPoint says so. */
+  /** `AA24`, from the EntryPoint. */
   readonly code: string | null
 }
 
@@ -25,7 +25,7 @@ const maxText = 256
 const maxShownBytes = 68
 const maxShownElements = 8
 
-/** Reverts inside of one revert (`FailedOpWithRevert`, `PostOpReverted`) that are looked into, at all levels. */
+/** Inner reverts (`FailedOpWithRevert`, `PostOpReverted`) decoded per revert, at all levels. */
 const maxInner = 8
 
 /** Errors of one selector that are tried: four bytes collide, by chance or by design. */
@@ -36,7 +36,7 @@ const panics: ReadonlyMap<string, string> = new Map([
   ["1", "assertion failed"],
   ["17", "arithmetic overflow or underflow"],
   ["18", "division or modulo by zero"],
-  ["33", "value is no member of the enum"],
+  ["33", "value is not a member of the enum"],
   ["34", "storage byte array is badly encoded"],
   ["49", "pop of an empty array"],
   ["50", "array index out of bounds"],
@@ -44,7 +44,7 @@ const panics: ReadonlyMap<string, string> = new Map([
   ["81", "call of an uninitialised internal function"]
 ])
 
-/** What is known without any definition. */
+/** Errors known without any definition. */
 const standard: ReadonlyArray<ErrorDefinition.ErrorDefinition> = [
   "error Error(string reason)",
   "error Panic(uint256 code)",
@@ -57,14 +57,14 @@ const standard: ReadonlyArray<ErrorDefinition.ErrorDefinition> = [
 // A contract chooses its reasons: line breaks would forge log lines, direction marks reorder what is displayed.
 const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu
 
-/** Whole characters up to `length`, `...` where some are left out. */
+/** Whole characters up to `length`, `...` for omitted text. */
 const shorten = (text: string, length: number): string => {
   if (text.length <= length) return text
   const cut = text.slice(0, length - 3)
   return `${/[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut}...`
 }
 
-/** Whatever others wrote, in one line of bounded length without control characters. */
+/** Foreign text in one line of bounded length, without control characters. */
 export const oneLine = (text: string, length = maxText): string =>
   shorten(
     text
@@ -82,15 +82,15 @@ const shownBytes = (hex: string): string => {
 /** Bytes from which on revert data may be shortened ones: the EntryPoint hands on 2,048 bytes of an inner revert. */
 const cutFrom = 512
 
-/** Where definitions are found, and how many inner reverts may still be looked into. */
+/** Source of definitions, and the number of inner reverts still to decode. */
 interface Decoding {
   readonly candidates: (selector: string) => ReadonlyArray<ErrorDefinition.ErrorDefinition>
-  /** Whether the data stand inside of shortened ones. */
+  /** Whether the data are part of shortened data. */
   cut: boolean
   innerLeft: number
 }
 
-/** The message of revert data that stand inside of others; null when they say nothing. */
+/** The message of inner revert data; null when they have none. */
 const innerMessage = (decoding: Decoding, data: Values.Json | undefined): string | null => {
   if (decoding.innerLeft === 0 || typeof data !== "string") return null
   decoding.innerLeft -= 1
@@ -145,11 +145,11 @@ const described = (
   definition: ErrorDefinition.ErrorDefinition,
   values: ReadonlyArray<Values.Json>
 ): Pick<Revert, "kind" | "message" | "code"> => {
-  // By signature, whoever defines it: a caller's ABI may list these errors as well.
+  // By signature, whatever the source: a caller's ABI may list these errors as well.
   switch (`${definition.name}${canonicalList(definition.inputs)}`) {
     case "Error(string)": {
       const reason = text(values[0])
-      // Some checks of the EntryPoint itself are plain reasons; a contract's own text stays as it is.
+      // Some checks of the EntryPoint itself are plain reasons; a contract's own text stays unchanged.
       if (/^AA[49]/.test(reason)) return { kind: "error", ...explained(reason, "") }
       return { kind: "error", message: oneLine(reason) || "reverted with an empty reason", code: null }
     }
@@ -177,7 +177,7 @@ const described = (
 
 const unknown = (data: Hex.Hex): string => `reverted with ${shownBytes(data)}`
 
-/** Revert data of which a message shows no more than their first bytes, since no definition fits; null: one does. */
+/** The revert data when no definition fits, so that the message shows only their first bytes; otherwise null. */
 export const undecoded = (data: Hex.Hex, message: string): Hex.Hex | null =>
   data !== Hex.empty && message === unknown(data) ? data : null
 
@@ -240,11 +240,11 @@ const standardIndex = index(standard)
  * Decodes reverts with indexes in order of precedence. `Error(string)`, `Panic(uint256)` and the EntryPoint's
  * `FailedOp` and `FailedOpWithRevert` are always known and come last. Messages:
  *
- * - a reason is shown as it is; a panic as `Panic(0x11): arithmetic overflow or underflow`
+ * - a reason unchanged; a panic as `Panic(0x11): arithmetic overflow or underflow`
  * - a custom error as `NotEnough(available: 5, required: 7)`
- * - an EntryPoint's failure as its reason, what that means and what to do
- * - revert data inside of `bytes` arguments are decoded in their turn, a few levels deep
- * - of long data that were cut, text and bytes are what is left of them
+ * - an EntryPoint's failure as its reason, the meaning and the remedy
+ * - revert data inside `bytes` arguments decoded as well, a few levels deep
+ * - of shortened data, the remaining text and bytes
  */
 export const layered = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Revert) => {
   const candidates = (selector: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> => {

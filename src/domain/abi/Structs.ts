@@ -6,7 +6,7 @@ import * as Parameter from "./Parameter.js"
 
 const keyword = /^[ \t\r\n]*struct(?![A-Za-z0-9_$])[ \t\r\n]*([A-Za-z0-9_$]*)/
 
-/** A line that is no struct: its place in the list, and why. */
+/** An invalid struct line: its place in the list, and why. */
 export interface Misfit {
   readonly index: number
   readonly message: string
@@ -20,9 +20,7 @@ interface Line {
   readonly text: string
 }
 
-/**
- * All structs of a list, whatever their order. `Failure` names the first line that is none, or the one that it needs.
- */
+/** All structs of a list, in any order. `Failure` names the first invalid line, or the line that it needs. */
 export const read = (list: ReadonlyArray<unknown>): Result.Result<Lookup, Misfit> => {
   const lines = new Map<string, Line>()
   for (const [index, text] of list.entries()) {
@@ -52,7 +50,7 @@ export const read = (list: ReadonlyArray<unknown>): Result.Result<Lookup, Misfit
       known.set(name, made.success)
       return made.success
     }
-    // The innermost line comes first: it is the one to mend.
+    // The innermost line comes first: it is the line to fix.
     misfit ??= { index: line.index, message: `invalid struct definition: ${made.failure}` }
     return made.failure
   }

@@ -8,7 +8,7 @@ import * as FunctionSignature from "./FunctionSignature.js"
 import type * as Grammar from "./Grammar.js"
 import * as Structs from "./Structs.js"
 
-/** What a caller's own ABI defines, each kind in the caller's order. */
+/** Definitions of a caller's own ABI, each kind in the caller's order. */
 export interface UseAbi {
   readonly events: ReadonlyArray<Event.EventDefinition>
   readonly errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
@@ -72,13 +72,12 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
     })
   return withoutDefinition.has(type)
     ? Result.succeed(ignored)
-    : Result.fail("type is none of event, error, function, constructor, fallback, receive")
+    : Result.fail("expected the type event, error, function, constructor, fallback or receive")
 }
 
 /**
- * A list of JSON fragments and human-readable definitions, mixed as the caller likes. Constructors, `fallback`
- * and `receive` decode nothing and are passed over; the types of `struct` lines are known in all texts of the list.
- * `Failure` names the first entry that is none of these.
+ * A list of JSON fragments and human-readable definitions, freely mixed. Skips constructors, `fallback` and `receive`,
+ * which decode nothing. Every entry knows the types of the `struct` lines. `Failure` names the first invalid entry.
  */
 export const parse = (list: ReadonlyArray<unknown>): Result.Result<UseAbi, InvalidAbi> => {
   const events: Array<Event.EventDefinition> = []
@@ -98,7 +97,7 @@ export const parse = (list: ReadonlyArray<unknown>): Result.Result<UseAbi, Inval
   return Result.succeed({ events, errors, functions })
 }
 
-/** An entry that is no ABI definition; `index` is its place in the list. */
+/** An entry that is not an ABI definition; `index` is its place in the list. */
 export class InvalidAbi extends Data.TaggedError("InvalidAbi")<{
   readonly index: number
   readonly message: string

@@ -6,22 +6,22 @@ import * as Parameter from "./Parameter.js"
 
 /**
  * ABI-encoded bytes to JSON: integers are decimal strings, bytes 0x hex, addresses EIP-55, booleans booleans,
- * tuples objects when all components have distinct names, else arrays. A string that is not UTF-8 keeps its
+ * tuples objects when all components have distinct names, otherwise arrays. A string that is not UTF-8 keeps its
  * readable parts, each malformed sequence replaced by U+FFFD.
  *
  * Bytes that Solidity's own decoder would refuse are refused: bits outside of the type, offsets and lengths
  * that lead out of the data. Missing padding at the very end and bytes behind the values are accepted, since
  * contracts emit both.
  *
- * The work is bounded by the size of the data, however its offsets point, and by `maxValues` where it is given: whoever
- * chooses the node chooses the data.
+ * The work is bounded by the size of the data, however its offsets point, and by `maxValues` if given: the node chooses
+ * the data.
  */
 
 /** A JSON value. */
 export type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
 /**
- * How often a word may be read on the average. Encoders never point twice at the same bytes; hostile data do,
+ * Most reads of a word, on average. Encoders never point twice at the same bytes; hostile data do,
  * to make a few bytes stand for billions of values.
  */
 const maxReadsPerWord = 4
@@ -37,7 +37,7 @@ export const maxValuesAtOnce = 4_096
 
 const bytesPerValue = 256
 
-/** What several pieces of data may still be decoded to, together. */
+/** Values that several pieces of data may still decode to, together. */
 export interface Allowance {
   left: number
 }
@@ -58,12 +58,12 @@ const refuse = (why: string): never => {
   throw new Refusal(why)
 }
 
-/** Hex digits without 0x, and what may still be spent on them. */
+/** Hex digits without 0x, and the remaining budgets. */
 interface Source {
   readonly digits: string
   readonly size: number
   readonly bound: string
-  /** Whether the last text or bytes may end with the data instead of where their length says. */
+  /** Whether the last text or bytes may end with the data, before their length. */
   readonly cut: boolean
   readsLeft: number
   valuesLeft: number
@@ -193,17 +193,16 @@ const keyed = (
 export const byName = (parameters: ReadonlyArray<Parameter.Parameter>, values: ReadonlyArray<Json>): Json =>
   keyed(parameters, Parameter.allNamed(parameters), values)
 
-/** What decoding may be told. */
 export interface Options {
-  /** Text and bytes may be incomplete: of data that somebody shortened, they are what is left. */
+  /** Text and bytes may be incomplete: the data were shortened. */
   readonly cut?: boolean
-  /** Default: any number. Whoever serves others gives `maxValues`, or `maxValuesAtOnce`. */
+  /** Default: any number. For untrusted data, `maxValues` or `maxValuesAtOnce`. */
   readonly maxValues?: number
   /** Is lessened by the values of these data, also when they turn out to be undecodable. */
   readonly allowance?: Allowance
 }
 
-/** Decodes one value per output. Never throws, whatever the bytes are. */
+/** Decodes one value per output. Never throws. */
 export const decode = (
   outputs: ReadonlyArray<Parameter.Parameter>,
   data: Hex.Hex,
@@ -238,7 +237,7 @@ export const decode = (
   }
 }
 
-/** Bytes that are no encoding of the expected types, or hold more values than are decoded (`tooMuch`). */
+/** Bytes that do not encode the expected types, or hold more values than are decoded (`tooMuch`). */
 export class UndecodableData extends Data.TaggedError("UndecodableData")<{
   readonly message: string
   readonly tooMuch: boolean

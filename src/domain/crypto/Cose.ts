@@ -19,7 +19,7 @@ type Value = number | string | boolean
 
 interface Item<A> {
   readonly value: A
-  /** The digits behind it. */
+  /** The following digits. */
   readonly rest: string
 }
 
@@ -30,8 +30,8 @@ interface Head {
 }
 
 /**
- * Bytes of the argument that follow, and the least that is said in so many, by the low five bits from 24 on: no key has
- * integers or lengths above 2^32.
+ * Following bytes of the argument, and the least value of that size, by the low five bits from 24 on: no key has integers
+ * or lengths above 2^32.
  */
 const following = new Map([
   [24, { bytes: 1, least: 24 }],
@@ -68,10 +68,10 @@ const value = (digits: string): Item<Value> | null => {
   return end > first.rest.length ? null : { value: first.rest.slice(0, end), rest: first.rest.slice(end) }
 }
 
-/** Longest map that is read: five members say all of a key, and others are few. */
+/** Longest map that is read: a key needs five members, and others are few. */
 const maxMembers = 16
 
-/** The members of the one map that the digits are. */
+/** The members, if the digits are exactly one map. */
 const members = (digits: string): ReadonlyMap<number, Value> | null => {
   const first = head(digits)
   if (first === null || first.major !== map || first.argument > maxMembers) return null
@@ -94,7 +94,7 @@ const members = (digits: string): ReadonlyMap<number, Value> | null => {
  */
 export type PublicKeyProblem = "malformed" | "otherKind"
 
-/** The key. `y` may be its sign alone; the algorithm may be absent, else it is ES256. */
+/** The key. `y` may be only its sign; the algorithm may be absent, which means ES256. */
 export const p256PublicKey = (cbor: Hex): Result.Result<P256.PublicKey, PublicKeyProblem> => {
   const found = members(cbor.slice(2))
   if (found === null) return Result.fail("malformed")

@@ -4,7 +4,7 @@ import * as P256 from "./P256.js"
 import * as Secp256k1 from "./Secp256k1.js"
 
 /**
- * What key providers write in DER: signatures (ECDSA-Sig-Value of RFC 3279) and public keys (SubjectPublicKeyInfo of
+ * DER of key providers: signatures (ECDSA-Sig-Value of RFC 3279) and public keys (SubjectPublicKeyInfo of
  * RFC 5480). Every value has exactly one form here; any other spelling of it is refused.
  */
 
@@ -18,13 +18,13 @@ interface Element {
   readonly rest: string
 }
 
-/** The least size that is said in one byte and in two behind the first; no key or signature has 64 KiB. */
+/** The least size that needs one byte behind the first, and two; no key or signature has 64 KiB. */
 const leastIn = new Map([
   [1, 0x80],
   [2, 0x100]
 ])
 
-/** Size of the body and of the bytes that say so; null where it is not said in the shortest way. */
+/** Size of the body, and of its length field; null unless the length has its shortest form. */
 const lengthOf = (digits: string): readonly [size: number, bytes: number] | null => {
   const first = Number.parseInt(digits.slice(0, 2), 16)
   if (first < 0x80) return [first, 1]
@@ -33,7 +33,7 @@ const lengthOf = (digits: string): readonly [size: number, bytes: number] | null
   return size >= (leastIn.get(bytes) ?? Number.POSITIVE_INFINITY) ? [size, 1 + bytes] : null
 }
 
-/** The first element, which has this tag and is all there. */
+/** The first element, if it has this tag and is complete. */
 const read = (digits: string, tag: string): Element | null => {
   if (digits.slice(0, 2) !== tag) return null
   const length = lengthOf(digits.slice(2))
@@ -44,7 +44,7 @@ const read = (digits: string, tag: string): Element | null => {
   return end > digits.length ? null : { tag, body: digits.slice(start, end), rest: digits.slice(end) }
 }
 
-/** The body of the one element that the digits are. */
+/** The body of the element, if the digits are exactly one. */
 const only = (digits: string, tag: string): string | null => {
   const element = read(digits, tag)
   return element === null || element.rest !== "" ? null : element.body
@@ -57,7 +57,7 @@ const positive = (body: string): bigint | null => {
   return digits.length > 64 ? null : BigInt(`0x${digits}`)
 }
 
-/** A signature as a provider made it; whether r and s are below the order is for who proves it. */
+/** A provider's signature; the caller checks that r and s are below the order. */
 export interface Signature {
   readonly r: bigint
   readonly s: bigint

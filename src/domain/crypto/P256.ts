@@ -25,7 +25,7 @@ const { a, b, Fp } = p256.CURVE
 export const isPublicKey = ({ x, y }: PublicKey): boolean =>
   Result.isSuccess(Result.try(() => p256.ProjectivePoint.fromHex(`04${x.slice(2)}${y.slice(2)}`)))
 
-/** The point of these hex digits in the form of SEC 1: 04 || X || Y, or 02 or 03 || X; null when it is none. */
+/** The point of these hex digits in the form of SEC 1: 04 || X || Y, or 02 or 03 || X; otherwise null. */
 export const fromPoint = (digits: string): PublicKey | null => {
   if (!/^(?:04[0-9a-f]{128}|0[23][0-9a-f]{64})$/.test(digits)) return null
   const x = word(digits.slice(2, 66))
@@ -33,7 +33,7 @@ export const fromPoint = (digits: string): PublicKey | null => {
   return y !== null && isPublicKey({ x, y }) ? { x, y } : null
 }
 
-/** The y of this sign above x. The library's own reader of compressed points takes none with x = 0. */
+/** The y of this sign above x. The library's own reader of compressed points rejects x = 0. */
 const yOf = (x: bigint, odd: boolean): Hex.Bytes32 | null =>
   Result.match(
     Result.try(() => Fp.sqrt(Fp.create(x ** 3n + a * x + b))),
@@ -78,7 +78,7 @@ export const verify = (key: PublicKey, message: Hex.Hex, signature: Signature): 
       )
 }
 
-/** False of what is no point of the curve. */
+/** False for coordinates off the curve. */
 const verified = (key: PublicKey, message: Hex.Hex, signature: Signature): boolean =>
   p256.verify(
     { r: BigInt(signature.r), s: BigInt(signature.s) },
@@ -87,7 +87,7 @@ const verified = (key: PublicKey, message: Hex.Hex, signature: Signature): boole
     { lowS: false, prehash: false }
   )
 
-/** The position of the key that has signed the SHA-256 of the message; null when it is none of these. */
+/** The position of the key that signed the SHA-256 of the message; otherwise null. */
 export const signedBy = (
   keys: ReadonlyArray<PublicKey>,
   message: Hex.Hex,

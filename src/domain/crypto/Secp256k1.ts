@@ -35,10 +35,10 @@ export const isPublicKey = (text: string): boolean => {
 export const addressOf = (publicKey: string): Address.Address =>
   Address.fromWord(Keccak.hash(Hex.unsafe(`0x${publicKey.slice(2)}`)))
 
-/** True for what r and s may be: 1 to the order less one. */
+/** True for a valid r or s: 1 to the order less one. */
 const inRange = (value: bigint): boolean => value > 0n && value < order
 
-/** The public key that a compressed or uncompressed point in hex digits is; null when it is none. */
+/** The public key of a compressed or uncompressed point in hex digits; otherwise null. */
 export const fromPoint = (digits: string): string | null =>
   /^(?:0[23][0-9a-f]{64}|04[0-9a-f]{128})$/.test(digits)
     ? Result.getOrNull(Result.try(() => Point.fromHex(digits).toHex(false)))
@@ -63,7 +63,7 @@ const halves = (signature: Uint8Array): { readonly r: bigint; readonly s: bigint
   s: BigInt(Hex.fromBytes(signature.subarray(32)))
 })
 
-/** Modulo the order, as RFC 6979 has it and libsecp256k1 leaves to its callers. */
+/** Modulo the order, as RFC 6979 specifies; libsecp256k1 leaves this to its callers. */
 const reduced = (digest: Hex.Bytes32): Uint8Array =>
   Hex.toBytes(BigInt(digest) < order ? digest : Hex.unsafe(`0x${Uint.toWord(BigInt(digest) - order)}`))
 
@@ -92,7 +92,7 @@ export const privateKey = (bytes: Hex.Bytes32): Result.Result<PrivateKey, string
   })
 }
 
-/** The public key that has signed; null when nobody can have, or s is in the upper half. About 1.5 ms in JavaScript. */
+/** The public key that signed; null without such a key, or with s in the upper half. About 1.5 ms in JavaScript. */
 export const recover = (digest: Hex.Bytes32, { r, s, v }: Signature): string | null => {
   if (!inRange(r) || !inRange(s) || s > largestS) return null
   const native = Accelerated.implementations().secp256k1
@@ -110,7 +110,7 @@ export const recover = (digest: Hex.Bytes32, { r, s, v }: Signature): string | n
   )
 }
 
-/** The address that has signed; null as with `recover`. */
+/** The address that signed; null as with `recover`. */
 export const recoverAddress = (digest: Hex.Bytes32, signature: Signature): Address.Address | null => {
   const publicKey = recover(digest, signature)
   return publicKey === null ? null : addressOf(publicKey)

@@ -4,8 +4,8 @@ import { computeHmac } from "ethers/crypto"
 import * as Hex from "../primitives/Hex.js"
 
 /**
- * Signatures of messages to webhooks as the Standard Webhooks specification has them: HMAC-SHA256 over id, time and body
- * with a point between them, under what stands in base64 behind `whsec_`.
+ * Signatures of webhook messages by the Standard Webhooks specification: HMAC-SHA256 over id, time and body with a point
+ * between them, under the base64 key behind `whsec_`.
  */
 
 const prefix = "whsec_"
@@ -17,7 +17,7 @@ export interface Message {
   readonly body: string
 }
 
-/** `v1,` and the signature in base64. A secret that is none signs with an empty key, which nobody accepts. */
+/** `v1,` and the signature in base64. A malformed secret signs with an empty key, which no receiver accepts. */
 export const sign = (secret: string, { body, id, timestamp }: Message): string => {
   const key = Result.getOrElse(Base64.decode(secret.slice(prefix.length)), () => new Uint8Array())
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)

@@ -4,15 +4,15 @@ import { EntryPointSpec, type Version } from "./entrypoint/EntryPointSpec.js"
 import * as UserOperation from "./UserOperation.js"
 
 /**
- * What a bundler asks of a signature aggregator (ERC-4337's IAggregator). One that hashes the ops asks its caller for their
- * hashes: these are calls from the EntryPoint's address.
+ * A bundler's calls of a signature aggregator (ERC-4337's IAggregator), made from the EntryPoint's address: an aggregator
+ * that hashes the ops asks its caller for their hashes.
  */
 
-/** Calldata of `validateUserOpSignature(op) returns (bytes)`: what the op carries as its signature in the bundle. */
+/** Calldata of `validateUserOpSignature(op) returns (bytes)`: the op's signature in the bundle. */
 export const validateOne = (version: Version, op: UserOperation.UserOperation): Hex.Hex =>
   Words.call(EntryPointSpec[version].functions.validateUserOpSignature, [UserOperation.part(version, op)])
 
-/** Calldata of `aggregateSignatures(ops) returns (bytes)`: the one signature in the place of the ops' own. */
+/** Calldata of `aggregateSignatures(ops) returns (bytes)`: one signature instead of the ops' own. */
 export const aggregate = (version: Version, ops: ReadonlyArray<UserOperation.UserOperation>): Hex.Hex =>
   Words.call(EntryPointSpec[version].functions.aggregateSignatures, [
     Words.array(ops.map((op) => UserOperation.part(version, op)))

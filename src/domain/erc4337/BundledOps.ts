@@ -20,7 +20,7 @@ const members = (cursor: Words.Cursor, at: number): ReadonlyArray<Words.Cursor> 
   return Array.from({ length: Math.min(count, most) }, (_, index) => Words.readTail(elements, index * 32))
 }
 
-/** Where the selector stands in the data, at any byte of it: bundlers call the EntryPoint through contracts of their own. */
+/** Data behind each selector, at any byte: bundlers call the EntryPoint through their own contracts. */
 const placesOf = (data: Hex.Hex, selector: Hex.Hex): ReadonlyArray<Hex.Hex> => {
   const places: Array<Hex.Hex> = []
   const digits = selector.slice(2)
@@ -31,8 +31,8 @@ const placesOf = (data: Hex.Hex, selector: Hex.Hex): ReadonlyArray<Hex.Hex> => {
 
 /**
  * The ops of the bundles in a transaction's data: of `handleOps` and `handleAggregatedOps` of that version's EntryPoint,
- * called by the transaction itself or within the data that it gives to another contract. What is no bundle may read as ops
- * that nobody made: an op counts by its hash, which the EntryPoint's event tells.
+ * called by the transaction itself or within the data that it gives to another contract. Other data may read as ops that
+ * do not exist: an op counts only if the EntryPoint's event has its hash.
  */
 export const read = (version: Version, data: Hex.Hex): ReadonlyArray<UserOperation> => {
   const { handleAggregatedOps, handleOps } = EntryPointSpec[version].functions

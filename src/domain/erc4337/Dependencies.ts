@@ -1,18 +1,18 @@
 import * as Result from "effect/Result"
 
 /**
- * For each element, by index, the one that has to succeed before it is executed; null: none. Each has one at most, so
- * that what hangs together is a tree.
+ * For each element, by index, the element that must succeed before it; null: none. Each has at most one dependency, so
+ * dependent elements form trees.
  */
 export type Dependencies = ReadonlyArray<number | null>
 
-/** Why these are no dependencies: which element names the wrong one. */
+/** The index of the element with an invalid dependency, and why. */
 export interface Problem {
   readonly index: number
   readonly message: string
 }
 
-/** `Failure`: one is out of range, the element itself, or part of a cycle. */
+/** `Failure`: a dependency is out of range, the element itself, or part of a cycle. */
 export const check = (dependencies: Dependencies): Result.Result<void, Problem> => {
   const last = dependencies.length - 1
   for (const [index, on] of dependencies.entries()) {
@@ -21,7 +21,7 @@ export const check = (dependencies: Dependencies): Result.Result<void, Problem> 
       return Result.fail({ index, message: `expected the index of another operation, 0 to ${last}` })
     if (last === 0 && on !== index)
       return Result.fail({ index, message: "there is no other operation on which it could depend" })
-    if (on === index) return Result.fail({ index, message: "an operation can not depend on itself" })
+    if (on === index) return Result.fail({ index, message: "an operation cannot depend on itself" })
   }
   const sound = new Set<number>()
   for (const start of dependencies.keys()) {
@@ -46,22 +46,22 @@ export const check = (dependencies: Dependencies): Result.Result<void, Problem> 
   return Result.succeed(undefined)
 }
 
-/** Once around the cycle that begins at this element. */
+/** The cycle that begins at this element. */
 const walk = (dependencies: Dependencies, from: number): ReadonlyArray<number> => {
   const path = [from]
   for (let at = dependencies[from] ?? from; at !== from; at = dependencies[at] ?? from) path.push(at)
   return [...path, from]
 }
 
-/** The same without dependencies on what is not among these elements. */
+/** The dependencies among these elements only. */
 export const within = (dependencies: Dependencies, elements: Iterable<number>): Dependencies => {
   const among: ReadonlySet<number | null> = new Set(elements)
   return dependencies.map((on, index) => (among.has(index) && among.has(on) ? on : null))
 }
 
 /**
- * The order in which these elements are executed: as they are given, but each behind the one it depends on. One that
- * comes too early waits until that is done; the others keep their places. All of them, once, if they were `check`ed.
+ * The execution order of these elements: as given, but each behind its dependency. An element that comes too early waits
+ * for its dependency; the others keep their places. Each element once, if the dependencies passed `check`.
  */
 export const order = (
   dependencies: Dependencies,
@@ -89,7 +89,7 @@ export const order = (
   return placed
 }
 
-/** For each element, by index, the one at the root of its tree: the same for all that hang together, by however many steps. */
+/** For each element, by index, the root of its tree. */
 export const components = (dependencies: Dependencies): ReadonlyArray<number> => {
   const root: Array<number> = []
   for (const index of order(dependencies)) {
@@ -100,7 +100,7 @@ export const components = (dependencies: Dependencies): ReadonlyArray<number> =>
 }
 
 /**
- * As `order`, with what hangs together in one piece, where its first element is: for those that do not fit into one
+ * As `order`, but each tree in one piece, at the place of its first element: for elements that do not fit into one
  * transaction otherwise.
  */
 export const gathered = (

@@ -9,10 +9,10 @@ export type { Version }
 /** Every version, oldest first. */
 export const versions = Object.keys(EntryPointSpec) as ReadonlyArray<Version>
 
-/** Where the reference EntryPoint of each version is. */
+/** Address of each version's reference EntryPoint. */
 export const canonical = Record.map(EntryPointSpec, ({ address }) => address)
 
-/** Every version, for texts: `v0.6, v0.7 or v0.8`. */
+/** Every version, for messages: `v0.6, v0.7 or v0.8`. */
 export const anyVersion = `${versions.slice(0, -1).join(", ")} or ${versions.at(-1)}`
 
 /** Which canonical EntryPoint this is, if any. */

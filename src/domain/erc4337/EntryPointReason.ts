@@ -7,7 +7,7 @@ export interface EntryPointReason {
   /** `AA24` */
   readonly code: string
   readonly meaning: string
-  /** What the caller or the operator can do. */
+  /** Remedy for the caller or the operator. */
   readonly remedy: string
 }
 
@@ -24,7 +24,7 @@ const table: ReadonlyArray<readonly [code: string, meaning: string, remedy: stri
   ],
   [
     "AA14",
-    "the factory made another address than the op's sender",
+    "the factory created an address other than the op's sender",
     "check salt, custody, factory, beacon and creation code against the predicted address"
   ],
   ["AA15", "the factory left no code at the op's sender", "check the factory and its creation call"],
@@ -106,6 +106,6 @@ export const all: ReadonlyArray<EntryPointReason> = table.map(([code, meaning, r
 
 const byCode: ReadonlyMap<string, EntryPointReason> = new Map(all.map((entry) => [entry.code, entry]))
 
-/** What the code at the beginning of an EntryPoint's reason says; null when there is none, or an unknown one. */
+/** The entry of the code that begins an EntryPoint's reason; null without a known code. */
 export const find = (reason: string): EntryPointReason | null =>
   byCode.get(/^AA[0-9]{2}(?![0-9A-Za-z])/.exec(reason)?.[0] ?? "") ?? null

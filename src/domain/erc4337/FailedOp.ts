@@ -17,10 +17,10 @@ export const opIndex = (revertData: Hex.Hex): number | null => {
   return index < 65_536n ? Number(index) : null
 }
 
-/** The texts AA10 and AA25 in hex. */
+/** ASCII AA10 and AA25 in hex. */
 const outdatedCodes = ["0x41413130", "0x41413235"]
 
-/** The text AA24 in hex. */
+/** ASCII AA24 in hex. */
 const signatureCode = "0x41413234"
 
 /** The text AA22 in hex. */
@@ -35,8 +35,8 @@ const reasonIn = (revertData: Hex.Hex): Hex.Hex =>
 export const isSignature = (revertData: Hex.Hex): boolean => reasonIn(revertData).startsWith(signatureCode)
 
 /**
- * Whether the op is blamed for what the chain's state had become when it was tried: its wallet exists by now
- * (AA10), or its nonce is not the next one (AA25). A node that is a block behind says so of good ops.
+ * Whether the op is blamed for a change of the chain's state: its wallet exists already (AA10), or its nonce is not the
+ * next one (AA25). A node that is a block behind reports this for valid ops.
  */
 export const isOutdated = (revertData: Hex.Hex): boolean => {
   const reason = reasonIn(revertData)

@@ -7,8 +7,8 @@ import * as Words from "../primitives/Words.js"
  * Nonces of ERC-4337: the high 192 bits are a key, the low 64 a sequence that the EntryPoint counts per
  * (wallet, key). Ops of different keys are independent of each other.
  *
- * The wallets demand that the high 64 bits of the key are their epoch: how many configurations they had before the one in
- * force. userOpHash covers the nonce, so that a signature counts under the configuration that it was made for only.
+ * The wallets demand that the high 64 bits of the key are their epoch: the number of their earlier configurations.
+ * userOpHash covers the nonce, so a signature counts only under the configuration that it was made for.
  */
 
 /** key << 64 | sequence. Both are reduced to their widths of 192 and 64 bits. */
@@ -26,13 +26,13 @@ export const epochOf = (nonce: bigint): bigint => BigInt.asUintN(64, nonce >> 19
 
 const getNonce = Keccak.selector("getNonce(address,uint192)")
 
-/** Calldata by which the EntryPoint is asked for the next nonce of a wallet's key; `answered` reads what it says. */
+/** Calldata that reads the next nonce of a wallet's key from the EntryPoint; `answered` decodes the result. */
 export const question = (wallet: Address.Address, key: bigint): Hex.Hex =>
   Words.call(getNonce, [Words.address(wallet), Words.uint(key, 192)])
 
 /**
- * The sequence of the next op of the key, of what the EntryPoint answers to `question`: one word, the whole nonce with the
- * key above its 64 bits. Null: no such answer.
+ * The sequence of the next op of the key, from the answer to `question`: one word, the whole nonce with the key above its
+ * 64 bits. Null: no such answer.
  */
 export const answered = ({
   data,
@@ -57,8 +57,8 @@ export const inEpoch = ({ from, to }: Keys, epoch: bigint): Keys => {
 /** Keys, in epoch 0, of ops that the service signs itself. Few, because the first op of a key costs 15k gas more than later ones. */
 export const serviceKeys: Keys = { from: 0n, to: 15n }
 
-/** Keys, in epoch 0, of ops that are handed out for signing elsewhere, to be submitted by the signer that the caller named. */
+/** Keys, in epoch 0, of ops for signing elsewhere, submitted by the signer that the caller named. */
 export const handedOutKeys: Keys = { from: 16n, to: 32_767n }
 
-/** Keys, in epoch 0, of ops that are handed out while nobody is named who submits. */
+/** Keys, in epoch 0, of ops for signing elsewhere, without a named submitter. */
 export const anonymousKeys: Keys = { from: 32_768n, to: 65_535n }

@@ -4,7 +4,7 @@ import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 
-/** What the EntryPoint says of one op that was mined. */
+/** The EntryPoint's record of one mined op. */
 export interface Outcome {
   readonly userOpHash: Hex.Bytes32
   readonly sender: Address
@@ -19,12 +19,12 @@ export interface Outcome {
   readonly actualGasUsed: bigint
   /**
    * Revert data of the failed call, or of the failed postOp (then `PostOpReverted(bytes)`, v0.7 and later); at most
-   * 2048 bytes (the EntryPoint cuts). Null when nothing reverted, or reverted without data.
+   * 2048 bytes (the EntryPoint cuts). Null without a revert, or for a revert without data.
    */
   readonly revertData: Hex.Hex | null
   /**
    * The logs of the op's execution: logIndex from `first` to `last`, both included; `last` is its
-   * UserOperationEvent. What its validation and creation logged lies before the bundle's BeforeExecution.
+   * UserOperationEvent. Logs of its validation and creation lie before the bundle's BeforeExecution.
    */
   readonly logs: { readonly first: number; readonly last: number }
 }
@@ -51,16 +51,16 @@ const telling = new Set<string>([
   signatureAggregatorChanged
 ])
 
-/** Whether a log with these topics is one by which `parse` tells outcomes, if it is the EntryPoint's. */
+/** Whether `parse` reads outcomes from a log with these topics, if it is the EntryPoint's. */
 export const isTelling = ([topic]: RawLog["topics"]): boolean => topic !== undefined && telling.has(topic)
 
-/** What was parsed of a list of logs, by EntryPoint: each request of a bundle looks at the logs of all of it. */
+/** Parsed outcomes of a list of logs, by EntryPoint: every request of a bundle reads all logs of the bundle. */
 const parsed = new WeakMap<ReadonlyArray<RawLog>, Map<Address, ReadonlyMap<Hex.Bytes32, Outcome>>>()
 
 /**
- * The outcomes of all ops in the logs of one transaction, by userOpHash, in whatever bundle they landed and whoever
- * sent it. Only logs of `entryPoint` count: a wallet or token can imitate the events but not
- * their address. One that does not have the shape of its event is passed over.
+ * The outcomes of all ops in the logs of one transaction, by userOpHash, whatever the bundle and the sender. Only logs of
+ * `entryPoint` count: a wallet or token can imitate the events but not their address. A log without the shape of its
+ * event is skipped.
  *
  * An op's execution logs begin behind the last BeforeExecution, SignatureAggregatorChanged or UserOperationEvent of
  * the EntryPoint (ERC-4337, v0.6 to v0.8: ops are executed one after the other, and handleOps cannot be nested).
@@ -113,8 +113,8 @@ const parseAll = (entryPoint: Address, logs: ReadonlyArray<RawLog>): ReadonlyMap
 }
 
 /**
- * The logs of a transaction that belong to these ops. All of them when it carries no other op; else what these logged in
- * their execution, and of the validation before it what names them or their wallets.
+ * The logs of a transaction that belong to these ops: all logs if it carries no other op. Otherwise the logs of these
+ * ops' execution, and those of the validation before it that name the ops or their wallets.
  */
 export const logsOf = (
   entryPoint: Address,
@@ -143,7 +143,7 @@ export const executeStatus = (outcomes: ReadonlyArray<boolean>): 0 | 1 | 4 => {
   return outcomes.includes(false) ? 4 : 1
 }
 
-/** What became of one requested wallet; "existed": before this request, with the same configuration. */
+/** Outcome of one requested wallet; "existed": before this request, with the same configuration. */
 export type Creation = "deployed" | "existed" | "failed"
 
 /**

@@ -9,7 +9,7 @@ import type { UserOperation } from "./entrypoint/Op.js"
 
 export type { UserOperation }
 
-/** Its type, as it stands in the signatures of functions. */
+/** Its type in function signatures. */
 export const structOf = (version: Version): string => EntryPointSpec[version].layout.struct
 
 /** The op's struct inside a tuple: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8. */
@@ -26,13 +26,13 @@ export const part = (version: Version, op: UserOperation): Words.Part =>
 
 /**
  * Solidity's `abi.encode(userOp)` of that version's struct, so it begins with the offset 0x20. Integers wider than
- * their field are reduced to it: `fits` says beforehand whether they are.
+ * their field are reduced to it: check with `fits` first.
  */
 export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.encode([part(version, op)])
 
 /**
- * The op in `abi.encode(userOp)` of that version's struct. Strict: only the canonical encoding, the one that
- * `encode` gives for the result, is accepted, so that an op has one text and its parts no hidden bytes.
+ * The op in `abi.encode(userOp)` of that version's struct. Strict: accepts only the canonical encoding, `encode` of the
+ * result, so that an op has one text and its parts no hidden bytes.
  */
 export const decode = (version: Version, encoded: Hex.Hex): Result.Result<UserOperation, string> => {
   const cursor = Words.readTail(Words.read(encoded), 0)
@@ -59,7 +59,7 @@ const hashedWords = (version: Version, op: UserOperation): ReadonlyArray<string>
 ]
 
 /**
- * The ERC-4337 userOpHash, as `getUserOpHash` of that EntryPoint gives it. The signature is no part of it.
+ * The ERC-4337 userOpHash, as `getUserOpHash` of that EntryPoint gives it. It does not cover the signature.
  *
  * Does not hold for EIP-7702 accounts of v0.8 (initCode beginning with 0x7702), whose hash depends on chain state:
  * `fits` refuses them.
@@ -87,7 +87,7 @@ export interface AggregatedOps {
   readonly ops: ReadonlyArray<UserOperation>
   /** Zero: none, each op is signed for itself, as with `handleOps`. */
   readonly aggregator: Address.Address
-  /** What the aggregator verifies in the place of the ops' own signatures. */
+  /** Signature that the aggregator verifies instead of the ops' own. */
   readonly signature: Hex.Hex
 }
 
@@ -119,9 +119,9 @@ export const validateCall = (version: Version, op: UserOperation, userOpHash: He
   ])
 
 /**
- * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say: nonce within 256 bits, every gas
- * limit and fee within 120 (else AA94), initCode empty or at least a factory's 20 bytes, paymasterAndData empty or
- * with all its fixed fields (else AA93), and what the version's own `objection` says. `Failure` says what is wrong.
+ * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say. The nonce fits 256 bits, every gas
+ * limit and fee 120 (otherwise AA94). initCode is empty or at least a factory's 20 bytes; paymasterAndData is empty or
+ * has all its fixed fields (otherwise AA93). The version's own `objection` applies too. `Failure` names the problem.
  */
 export const fits = (version: Version, op: UserOperation): Result.Result<void, string> => {
   if (!Uint.fits(op.nonce, 256)) return Result.fail("nonce does not fit in 256 bits")

@@ -1,13 +1,13 @@
 import * as Hex from "../primitives/Hex.js"
 
-/** What the runtime code of a contract says of its functions. */
+/** Facts about a contract's functions, from its runtime code. */
 
 const push1 = 0x60
 const push32 = 0x7f
-/** CALLCODE, DELEGATECALL: the code of others runs in this one's place. */
+/** CALLCODE, DELEGATECALL: they run other code in this context. */
 const delegating = new Set([0xf2, 0xf4])
 
-/** What Solidity writes behind the code: a map in CBOR, and its length. It is never run. */
+/** Cuts the metadata that Solidity writes behind the code: a map in CBOR, and its length. It is never run. */
 const withoutMetadata = (bytes: Uint8Array): Uint8Array => {
   const length = 256 * (bytes.at(-2) ?? 0) + (bytes.at(-1) ?? 0)
   const start = bytes.length - 2 - length
@@ -29,7 +29,7 @@ const delegates = (bytes: Uint8Array): boolean => {
  * one in its place. Compilers leave out the zero bytes that a selector begins with.
  */
 export const lacks = (code: Hex.Hex, selector: string): boolean => {
-  // The designation of an EOA (EIP-7702) is code of its own kind.
+  // The designation of an EOA (EIP-7702) is a separate kind of code.
   if (code.startsWith("0xef")) return false
   const digits = selector.slice(2).replace(/^(?:00)+/, "")
   for (let at = code.indexOf(digits, 2); at >= 0; at = code.indexOf(digits, at + 1))

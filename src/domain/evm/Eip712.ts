@@ -18,6 +18,6 @@ export const domain = (name: string, version: string) => {
     hashStruct(domainTypeHash, [...words, Words.uint(chainId), Words.address(contract)])
 }
 
-/** What is signed: keccak256(0x1901 ++ domain separator ++ hashStruct(message)). */
+/** Signing digest: keccak256(0x1901 ++ domain separator ++ hashStruct(message)). */
 export const digest = (domainSeparator: Hex.Bytes32, message: Hex.Bytes32): Hex.Bytes32 =>
   Keccak.hash(Hex.concat(Hex.unsafe("0x1901"), domainSeparator, message))

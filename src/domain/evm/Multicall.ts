@@ -4,9 +4,9 @@ import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 
-/** Multicall3: many calls in one `eth_call`. Inside of it `msg.sender` is the address at which its code runs. */
+/** Multicall3: many calls in one `eth_call`. Their `msg.sender` is the address at which its code runs. */
 
-/** Where it stands, with the same code on nearly every chain. */
+/** Its address, with the same code on nearly every chain. */
 export const address: Address.Address = Address.unsafe("0xcA11bde05977b3631167028862bE2a173976CA11")
 
 export interface Call {
@@ -24,7 +24,7 @@ const aggregateSelector = Keccak.selector("aggregate3((address,bool,bytes)[])")
 
 /**
  * A call that takes 45,000 gas and does nothing: the pairing check (EIP-197, EIP-1108) of no points. As the last calls
- * they prove how much gas those before them have left.
+ * they prove how much gas the calls before them have left.
  */
 export const toll: Call = {
   to: Address.unsafe("0x0000000000000000000000000000000000000008"),
@@ -35,7 +35,7 @@ export const toll: Call = {
 export const isPaid = ({ data, success }: Result): boolean =>
   success && data === Words.encode([Words.bool(true)])
 
-/** Calldata of `aggregate3((address target, bool allowFailure, bytes callData)[])`: each call fails alone. */
+/** Calldata of `aggregate3((address target, bool allowFailure, bytes callData)[])`: a failed call fails no other. */
 export const aggregate = (calls: ReadonlyArray<Call>): Hex.Hex =>
   Words.call(aggregateSelector, [
     Words.array(
@@ -49,8 +49,8 @@ const encodeResults = (results: ReadonlyArray<Result>): Hex.Hex =>
   ])
 
 /**
- * What `aggregate3` returned for `count` calls: `(bool success, bytes returnData)[]`. `Failure` when it is anything
- * else: no code at the address returns nothing, other code something else.
+ * The results of `aggregate3` for `count` calls: `(bool success, bytes returnData)[]`. `Failure` for anything else: an
+ * address without code returns nothing, other code something else.
  */
 export const decode = (returned: Hex.Hex, count: number): Outcome_.Result<ReadonlyArray<Result>, string> => {
   const { count: found, elements } = Words.readArray(Words.read(returned), 0)

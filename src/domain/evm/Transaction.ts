@@ -35,7 +35,7 @@ export interface Signed {
   readonly hash: Hex.Bytes32
 }
 
-/** Bytes that are no signed transaction of these kinds. */
+/** Bytes that are not a signed transaction of these kinds. */
 export class MalformedTransaction extends Data.TaggedError("MalformedTransaction")<{
   readonly reason: string
 }> {}
@@ -75,7 +75,7 @@ const fields = (tx: Transaction): Fields => [
 
 const envelope = (payload: Fields): Hex.Hex => Hex.concat(type, Rlp.encode(payload))
 
-/** What the sender signs: keccak256(0x02 || rlp(fields)), or keccak256(rlp(fields, chainId, 0, 0)) of a legacy one. */
+/** The sender's signing digest: keccak256(0x02 || rlp(fields)), or keccak256(rlp(fields, chainId, 0, 0)) if legacy. */
 export const signingDigest = (tx: Transaction): Hex.Bytes32 =>
   Keccak.hash(
     tx.legacy
@@ -106,7 +106,7 @@ interface Unverified {
   readonly s: bigint
 }
 
-/** The parts of an RLP list by their place; what is not there is empty. */
+/** The parts of an RLP list by their place; missing parts are empty. */
 const list = (raw: string) => {
   const items = decodeRlp(raw)
   const bytes = (at: number): string => {
@@ -166,7 +166,7 @@ const read = (raw: Hex.Hex): Signed | string => {
   if (transaction.chainId === 0n) return "it names no chain"
   if (s > Secp256k1.largestS) return "s is in the upper half"
   const from = Secp256k1.recoverAddress(signingDigest(transaction), { r, s, v: odd ? 28 : 27 })
-  if (from === null) return "not a signature that anybody made"
+  if (from === null) return "not a valid signature"
   return { transaction, from, hash: hash(raw) }
 }
 
@@ -177,7 +177,7 @@ const read = (raw: Hex.Hex): Signed | string => {
 export const parse = (raw: Hex.Hex): Result.Result<Signed, MalformedTransaction> =>
   Result.try({
     try: () => read(raw),
-    catch: () => "not RLP, or not a signature that anybody made"
+    catch: () => "not RLP, or not a valid signature"
   }).pipe(
     Result.flatMap((result) => (typeof result === "string" ? Result.fail(result) : Result.succeed(result))),
     Result.mapError((reason) => new MalformedTransaction({ reason }))

@@ -1,8 +1,8 @@
-/** Where a text stops to be JSON: engines say it in words of their own, which quote the text, or not at all. */
+/** Finds the place where a text stops being JSON: messages of engines quote the text, or omit the place. */
 
 const blank = /[ \t\n\r]*/y
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
-/** What follows a backslash. */
+/** Characters after a backslash. */
 const short = new Set(Array.from('"\\/bfnrt', (sign) => sign.charCodeAt(0)))
 const code = /u[0-9a-fA-F]{4}/y
 const words = ["true", "false", "null"]
@@ -12,7 +12,7 @@ const endOf = (pattern: RegExp, text: string, at: number): number => {
   return pattern.test(text) ? pattern.lastIndex : at
 }
 
-/** A value, a name or a sign that was read: the place behind it; `broken`: where it is none. */
+/** A value, a name or a sign: the place behind it; `broken`: the place of the fault. */
 type Token = { readonly next: number } | { readonly broken: number }
 
 const string = (text: string, start: number): Token => {
@@ -40,10 +40,10 @@ const scalar = (text: string, at: number): Token => {
   return next > at ? { next } : { broken: text[at] === "-" ? at + 1 : at }
 }
 
-/** What may stand next. */
+/** Tokens that may come next. */
 type Expected = "value" | "valueOrEnd" | "name" | "nameOrEnd" | "colon" | "more"
 
-/** The index at which a text stops to be JSON, its length when it ends too early; null when it is JSON. */
+/** The index at which a text stops being JSON, its length when it ends too early; null when it is JSON. */
 const indexOf = (text: string): number | null => {
   const open: Array<"}" | "]"> = []
   let expected: Expected = "value"
@@ -88,5 +88,5 @@ const told = (text: string, index: number | null): string => {
   return `${index >= text.length ? ": it ends too early," : ":"} line ${line}, column ${column}`
 }
 
-/** `: line 3, column 7`, or what else there is to say of the place; never what stands there, which may be a secret. Nothing for JSON. */
+/** `: line 3, column 7`, or another description of the place; never its text, which may be a secret. Empty for JSON. */
 export const tell = (text: string): string => told(text, indexOf(text))

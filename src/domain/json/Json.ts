@@ -2,9 +2,9 @@ import * as Result from "effect/Result"
 import * as Breakage from "./Breakage.js"
 
 /**
- * Strict JSON. JSON.parse keeps only the last of two members of one name, so that two readers of a document may see
- * different requests, and rounds numbers that a double does not hold; here such a document is none. So is one that has
- * a member `__proto__`, which nobody sends in good faith.
+ * Strict JSON. JSON.parse keeps only the last of two members of one name, so two readers of a document may see
+ * different requests, and rounds numbers that a double does not hold. Here such a document is refused, and so is a
+ * document with a member `__proto__`, which no honest client sends.
  */
 
 /** Bounds on the shape of a document. */
@@ -33,7 +33,7 @@ export const unbounded: Bounds = {
 }
 
 /**
- * Why a text is refused.
+ * A refusal of a text.
  *
  * - `malformed`: it is not JSON
  * - `name`: a member's name occurs twice in one object, or is not allowed
@@ -55,7 +55,7 @@ export const member = (path: string, name: string): string => {
   return `${path}[${JSON.stringify(name.length > echo ? `${name.slice(0, echo)}...` : name)}]`
 }
 
-/** An array or object that the walk is inside of. */
+/** An enclosing array or object of the walk. */
 interface Frame {
   /** Members seen so far; null: an array. */
   readonly names: Set<string> | null
@@ -79,7 +79,7 @@ const closing = (text: string, start: number): number => {
   }
 }
 
-/** What a number is made of: of text that is JSON nothing else can be glued to one. */
+/** Characters of a number: in JSON no other text follows a number directly. */
 const numberUnits = /[-+.0-9eE]*/y
 
 /** The index behind the number that starts at `start`. */
@@ -92,10 +92,10 @@ const numberEnd = (text: string, start: number): number => {
 const plain = /^[1-9][0-9]{0,14}$|^0$/
 const shape = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 
-/** Longest exponent that is looked at: those beyond mean infinity, or zero. */
+/** Most digits of an exponent: beyond them a number is infinite, or zero. */
 const exponentDigits = 8
 
-/** One text for all texts of one number: its significant digits and the power of ten of the last one. */
+/** One form for all spellings of a number: its significant digits and the power of ten of the last one. */
 const normal = (text: string): string | null => {
   const [, sign, units, decimals = "", exponent = "0"] = shape.exec(text) ?? []
   if (sign === undefined || units === undefined || exponent.length > exponentDigits) return null
@@ -107,9 +107,9 @@ const normal = (text: string): string | null => {
 }
 
 /**
- * True when the number that `JSON.parse` makes of this text is the one that is written: its shortest decimal text
- * (`String`) is the same number. 50.10 and 1e3 are exact, 9007199254740993, 0.1000000000000000000001 and 1e400 are
- * not, and neither is -0, which no reader tells from 0.
+ * True when `JSON.parse` makes the written number of this text: its shortest decimal text (`String`) is the same
+ * number. 50.10 and 1e3 are exact. 9007199254740993, 0.1000000000000000000001 and 1e400 are not, and neither is -0,
+ * which readers do not distinguish from 0.
  */
 const isExact = (text: string): boolean => {
   if (plain.test(text)) return true
@@ -123,7 +123,7 @@ const close = { object: 0x7d, array: 0x5d }
 const comma = 0x2c
 const minus = 0x2d
 
-/** Walks text that is known to be JSON, and says where it breaks the rules, in order. */
+/** Walks valid JSON text, and yields each break of the rules, in order. */
 // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: a walk over bytes; calls in its loop cost as much as the work.
 function* refusals(
   text: string,
@@ -185,13 +185,13 @@ const refuse = (kind: Refusal["kind"], frames: ReadonlyArray<Frame>, message: st
 const beyond = (frames: ReadonlyArray<Frame>, message: string): Refusal =>
   refuse("bounds", frames.slice(0, -1), message)
 
-/** Where text that is known to be JSON has a number that loses digits once it is parsed; null: nowhere. */
+/** The first number of JSON text that loses digits once it is parsed; otherwise null. */
 export const inexactNumber = (text: string): Refusal | null => {
   for (const refusal of refusals(text, unbounded)) if (refusal.kind === "number") return refusal
   return null
 }
 
-/** What `JSON.parse` makes of a text, of so many values; the other bounds and rules are for `refusal`. */
+/** Parses a text with `JSON.parse`, bounded by `maxValues`; `refusal` checks the other bounds and rules. */
 export const read = (text: string, { maxValues }: Bounds): Result.Result<unknown, Refusal> => {
   if (maxValues !== undefined && holdsMore(text, maxValues))
     return Result.fail({ kind: "bounds", path: "", message: `expected at most ${maxValues} values in all` })
@@ -204,7 +204,7 @@ export const read = (text: string, { maxValues }: Bounds): Result.Result<unknown
   }
 }
 
-/** Where text that is known to be JSON breaks the rules or the bounds first; null: nowhere. */
+/** The first break of the rules or the bounds in JSON text; otherwise null. */
 export const refusal = (text: string, bounds: Bounds): Refusal | null => {
   for (const first of refusals(text, bounds)) return first
   return null
@@ -221,7 +221,7 @@ export const parse = (text: string, bounds: Bounds): Result.Result<unknown, Refu
 export const print = (value: unknown): string =>
   JSON.stringify(value, (_, part: unknown) => (typeof part === "bigint" ? part.toString() : part))
 
-/** Whether text, JSON or not, holds more values than that: they follow commas and begin arrays and objects. */
+/** Whether text, JSON or not, holds more values than that: commas and openings of arrays and objects precede values. */
 export const holdsMore = (text: string, most: number): boolean => {
   let count = 1
   for (let at = 0; at < text.length && count <= most; at++) {

@@ -3,36 +3,35 @@ import * as IpAddress from "./IpAddress.js"
 
 /**
  * Which `Host` headers are meant: one name, all names below one (`.svc.cluster.local`), or the addresses of a network.
- * A network is of addresses that the header itself has: no name is resolved, since whoever owns a name may let it resolve
- * to anything.
+ * A network matches only addresses in the header itself. No name is resolved: its owner may let it resolve to anything.
  */
 export type HostPattern =
   | { readonly _tag: "name"; readonly name: string }
   | { readonly _tag: "suffix"; readonly suffix: string }
   | { readonly _tag: "network"; readonly range: IpAddress.Range }
 
-/** Of letters, digits, hyphens and underscores; a last label of digits alone makes it an address that is none. */
+/** Letters, digits, hyphens and underscores; a last label of only digits makes it a malformed address. */
 const isName = (text: string): boolean =>
   text.length <= 253 &&
   text.split(".").every((label) => /^[a-z0-9_-]{1,63}$/.test(label)) &&
   !/(^|\.)[0-9]+$/.test(text)
 
-/** Names are the same with a dot at their end, and whatever the case of their letters. */
+/** Names are equal with a dot at their end, and in any case of letters. */
 const plain = (text: string): string => text.toLowerCase().replace(/(?<=[^.])\.$/, "")
 
 /** An IPv6 address is written with and without brackets. */
 const unbracketed = (text: string): string => text.replace(/^\[([^\]]*)\](?=$|\/)/, "$1")
 
-/** What was perhaps meant by a text that no header can match. */
+/** The likely intention behind a text that no header can match. */
 const refusal = (text: string): string => {
   if (text.includes("*"))
     return 'a * is compared as it is; ".example.internal" stands for every name below example.internal'
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return "no header has a scheme or a path: write the host alone"
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return "a Host header has no scheme or path: write only the host"
   if (/^[0-9a-f.:[\]]+\/[0-9]+$/i.test(text))
     return "expected a range of IP addresses, 10.0.0.0/8 for example"
-  if (/:[0-9]*$/.test(text)) return "the port is not compared: write the host alone"
-  if (text.includes("/")) return "no header has a path: write the host alone"
-  if (/^\.?[0-9][0-9.]*$/.test(text)) return "it is no IP address, and no name ends in a number"
+  if (/:[0-9]*$/.test(text)) return "the port is not compared: write only the host"
+  if (text.includes("/")) return "a Host header has no path: write only the host"
+  if (/^\.?[0-9][0-9.]*$/.test(text)) return "it is not an IP address, and no name ends in a number"
   if (/[^\0-\x7f]/.test(text)) {
     const ascii = URL.canParse(`http://${text}`) ? new URL(`http://${text}`).hostname : "xn--..."
     return `headers have names in ASCII: write ${ascii}`
@@ -54,7 +53,7 @@ export const parse = (text: string): Result.Result<HostPattern, string> => {
   return Result.fail(refusal(text))
 }
 
-/** Whether one of the patterns is met by the header. Its port is that of the connection, whatever it says. */
+/** Whether the header meets one of the patterns. Its port is ignored: the connection's port counts. */
 export const matches = (patterns: ReadonlyArray<HostPattern>, header: string): boolean => {
   const host = header.replace(/:[0-9]*$/, "")
   const address = IpAddress.parse(unbracketed(host))

@@ -1,22 +1,22 @@
 import * as Result from "effect/Result"
 
-/** An IP address; an IPv4 one that is mapped into IPv6 is that IPv4 address. */
+/** An IP address; an IPv4 address mapped into IPv6 is that IPv4 address. */
 export interface IpAddress {
   readonly bits: 32 | 128
   readonly value: bigint
 }
 
 /**
- * What kind of network an IP address belongs to, by the IANA special-purpose registries (RFC 6890) and what sits
- * behind well-known addresses of clouds.
+ * Kind of network of an IP address, by the IANA special-purpose registries (RFC 6890) and the well-known addresses of
+ * clouds.
  *
- * - `public`: may be anybody's on the Internet
+ * - `public`: any host of the Internet
  * - `loopback`: this machine
- * - `other`: everything else, text that is no address included
+ * - `other`: everything else, including text that is not an address
  */
 export type Reach = "public" | "loopback" | "other"
 
-/** Addresses that begin alike. */
+/** Addresses with a common prefix. */
 export interface Range {
   readonly bits: 32 | 128
   readonly base: bigint
@@ -96,7 +96,7 @@ const mapped = range6("::ffff:0:0/96")
 const nat64 = range6("64:ff9b::/96")
 const globalUnicast = range6("2000::/3")
 
-/** Parts of global unicast that are nobody's, or that wrap another address. */
+/** Parts of global unicast that are reserved, or that wrap another address. */
 const closed6 = [
   "2001::/23", // protocol assignments: Teredo, benchmarks, ORCHID
   "2001:db8::/32", // documentation
@@ -122,7 +122,7 @@ const reach6 = (value: bigint): Reach => {
   return closed6.some((range) => within(value, range)) ? "other" : "public"
 }
 
-/** The address of its usual text form, IPv6 without brackets and zone; undefined: the text is none. */
+/** The address of its usual text form, IPv6 without brackets and zone; otherwise undefined. */
 export const parse = (text: string): IpAddress | undefined => {
   const v4 = parse4(text)
   if (v4 !== undefined) return { bits: 32, value: v4 }

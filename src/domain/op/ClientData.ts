@@ -1,7 +1,7 @@
 /**
- * Where the members of a `clientDataJSON` are, by the rule of the wallets (contracts/src/ClientData.sol): a string that
- * begins while one bracket is open, a curly one, is a member of the object itself, or stands in one's place. What stands
- * behind the members that are looked for is not looked at.
+ * Places of the members of a `clientDataJSON`, by the rule of the wallets (contracts/src/ClientData.sol). A string that
+ * begins while only one bracket is open, a curly one, is a member of the object itself, or is in a member's place. Text
+ * behind the wanted members is not read.
  */
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c] as const
@@ -17,7 +17,7 @@ const behindString = (bytes: Uint8Array, begin: number): number => {
   return at + 1
 }
 
-/** Bytes at which strings of the outermost object begin, in their order. They end where the object does. */
+/** Bytes at which strings of the outermost object begin, in order, up to the end of the object. */
 export const outermostStrings = (bytes: Uint8Array): ReadonlyArray<number> => {
   const found: Array<number> = []
   let depth = 0
@@ -40,8 +40,8 @@ export const outermostStrings = (bytes: Uint8Array): ReadonlyArray<number> => {
 }
 
 /**
- * What wallets read one by one up to the later of both indexes, in the gas of a character outside of strings: a string
- * costs as much as three, an escape in it as much as two. Nothing where the client data begin as the specification says.
+ * Cost of the characters that wallets read one by one, up to the later of both indexes. Unit: a character outside
+ * strings; a string costs three, an escape in it two. 0 when the client data begin as the specification says.
  */
 export const steps = (bytes: Uint8Array, typeIndex: bigint, challengeIndex: bigint): number => {
   if (typeIndex === first && challengeIndex === second) return 0
@@ -65,7 +65,7 @@ export const steps = (bytes: Uint8Array, typeIndex: bigint, challengeIndex: bigi
   return count
 }
 
-/** How every serialisation of the WebAuthn specification begins: `{"type":"webauthn.get","challenge":"`. */
+/** Beginning of every serialisation by the WebAuthn specification: `{"type":"webauthn.get","challenge":"`. */
 const [first, second] = [1n, 23n] as const
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Faster implementations of what the domain computes, in native code or WebAssembly, where a process has loaded them.
- * A result is the same with and without: whoever fills a place answers for that, and tests hold both against each other.
- * Without one the domain computes by itself, in JavaScript, so it runs anywhere.
+ * A result is the same with and without them: the loader guarantees it, and tests compare both. Without them the domain
+ * computes in JavaScript, so it runs anywhere.
  */
 
 /** keccak256, in 64 lower-case hex digits. */
@@ -14,14 +14,14 @@ export interface Secp256k1 {
     digest: Uint8Array,
     privateKey: Uint8Array
   ) => { readonly signature: Uint8Array; readonly odd: boolean }
-  /** The uncompressed public key, 65 bytes, of whom the signature with this point can be; null: of nobody. */
+  /** The uncompressed public key, 65 bytes, of the signature with this point; null: no key has made it. */
   readonly recover: (digest: Uint8Array, signature: Uint8Array, odd: boolean) => Uint8Array | null
 }
 
 export interface P256 {
   /**
    * Whether the key, x and y of 32 bytes each, has signed the SHA-256 of the message; s may be in either half. False for
-   * what is no point of the curve.
+   * coordinates off the curve.
    */
   readonly verify: (key: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean
 }
@@ -36,7 +36,7 @@ export const none: Implementations = { keccak: null, secp256k1: null, p256: null
 
 let present: Implementations = none
 
-/** What this process computes with. */
+/** The implementations in use in this process. */
 export const implementations = (): Implementations => present
 
 /** Computes with these from now on, in the whole process. */

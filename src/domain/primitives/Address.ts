@@ -14,7 +14,7 @@ const shape = /^0x[0-9a-fA-F]{40}$/
 
 /**
  * Addresses seen lately, by their EIP-55 or lower-case text: a service meets the same few again and again, and a
- * checksum is a hash. The keys are texts of our own: a slice of a caller's would keep the caller's whole text.
+ * checksum is a hash. The keys are our own strings: a slice of a caller's text would keep the whole text.
  */
 const seen = new Lru<string, Address>(8_192)
 
@@ -28,7 +28,7 @@ const make = (text: string): Address => {
 export const unsafe = (text: string): Address => seen.get(text) ?? make(text)
 
 /**
- * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
+ * Text to an address. Accepts all-lower and all-upper digits; mixed case must carry the
  * EIP-55 checksum. `Failure` says why not.
  */
 export const from = (text: string): Result.Result<Address, InvalidValue> => {
@@ -49,7 +49,7 @@ export const zero = "0x0000000000000000000000000000000000000000" as Address
 /** The address in the low 20 bytes of a 32-byte ABI word. */
 export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
 
-/** The address in a lower-case ABI word, without the cache: for words of which there may be any number. */
+/** The address in a lower-case ABI word, without the cache: for words in unbounded number. */
 export const fromAnyWord = (word: string): Address => Keccak.checksum(word.slice(-40)) as Address
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */

@@ -11,7 +11,7 @@ export type Hex = string & Brand.Brand<"Hex">
 /** Exactly 32 bytes: hashes, topics, salts, storage words. */
 export type Bytes32 = Hex & Brand.Brand<"Bytes32">
 
-// One class, repeated: in time that grows with the text alone, and without a stack of places to go back to.
+// One class, repeated: linear in the text, and without a stack of backtracking positions.
 const digits = /^0x[0-9a-fA-F]*$/
 
 /** True for `0x` and an even number of hex digits of either case. */
@@ -48,7 +48,7 @@ export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
 
 const ascii = new TextDecoder("latin1")
 
-/** Bytes in hex. By way of an array: a text that is put together of many parts takes long to be read. */
+/** Bytes in hex. By way of an array: a string concatenated from many parts is slow to read. */
 export const fromBytes = (bytes: Uint8Array): Hex => {
   const units = new Uint8Array(2 + 2 * bytes.length)
   units.set([0x30, 0x78])
@@ -62,7 +62,7 @@ export const fromBytes = (bytes: Uint8Array): Hex => {
 
 const digitUnits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
 
-/** What a UTF-16 unit is worth as a hex digit. */
+/** Value of a UTF-16 unit as a hex digit. */
 const worth = new Uint8Array(128)
 for (let digit = 0; digit < 16; digit++) {
   worth[digit.toString(16).charCodeAt(0)] = digit

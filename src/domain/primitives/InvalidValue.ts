@@ -2,18 +2,18 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
 /**
- * What was given is no value of the type. `message` says what is expected. Only where an integer is expected it quotes
- * the beginning of what was given, see `given`: it may be a secret in the wrong place.
+ * A value that does not fit its type. `message` says what is expected. It quotes the beginning of the value only where
+ * an integer is expected, see `given`: the value may be a misplaced secret.
  */
 export class InvalidValue extends Data.TaggedError("InvalidValue")<{
   readonly type: "Address" | "Bytes32" | "CreationCode" | "Custody" | "Hex" | "Percent" | "Salt" | "Uint"
   readonly message: string
 }> {}
 
-/** Longest text that is quoted whole, and how much is quoted of a longer one, which may be a secret; in characters. */
+/** Longest text that is quoted whole, and the quoted length of a longer one, which may be a secret; in characters. */
 const quoted = { whole: 24, beginning: 8 }
 
-/** A given text, so far as it may be repeated, and the first character of it that is not what it looks like. */
+/** A given text, as far as it may be repeated, and its first character outside printable ASCII. */
 export const given = (text: string): string => {
   const isWhole = text.length <= quoted.whole
   const characters = [...text.slice(0, quoted.whole)].slice(0, isWhole ? quoted.whole : quoted.beginning)
@@ -24,10 +24,10 @@ export const given = (text: string): string => {
   return `${JSON.stringify(characters.join(""))}${length}${which}`
 }
 
-/** Hyphens, dashes and minus signs beside the one on keyboards. */
+/** Hyphens, dashes and minus signs other than the keyboard's. */
 const dash = /[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/
 
-/** What kind of value was given, where it may not be repeated. */
+/** The kind of the given value, where the value may not be repeated. */
 export const kindOf = (value: unknown): string => {
   if (value === undefined) return "nothing"
   if (value === null) return "null"
@@ -36,12 +36,12 @@ export const kindOf = (value: unknown): string => {
   return `a ${typeof value}`
 }
 
-/** What was given where an integer is expected. */
+/** The given value, where an integer is expected. */
 export const givenInteger = (value: unknown): string => {
   if (typeof value === "string") return given(value)
   return typeof value === "number" || typeof value === "bigint" ? String(value) : kindOf(value)
 }
 
-/** The same with the message alone, for failures that name the value themselves. */
+/** Keeps only the message, for failures that name the value themselves. */
 export const toText = <A>(result: Result.Result<A, InvalidValue>): Result.Result<A, string> =>
   Result.mapError(result, ({ message }) => message)

@@ -31,27 +31,27 @@ const put = <K, V>(entry: Entry<K, V>, ring: Place<K, V>): void => {
 }
 
 /**
- * Values by key, in order of their use. When all of them together weigh more than `most`, the least recently used ones
- * leave; a value that weighs more by itself is not kept at all.
+ * Values by key, in order of their use. When their total weight exceeds `most`, the least recently used values leave; a
+ * value heavier than `most` is not kept.
  */
 export class Lru<K, V> {
   private readonly entries = new Map<K, Entry<K, V>>()
-  /** A ring through all of them, from the least recently used one: a map whose entries change places grows and shrinks. */
+  /** A ring through all entries, from the least recently used: a map whose entries change places grows and shrinks. */
   private readonly ring = ringOf<K, V>()
   private total = 0
 
-  /** `weigh`: what a value weighs when it is set; without it `most` is a number of values. */
+  /** `weigh`: the weight of a value when it is set; without it `most` is a number of values. */
   constructor(
     private readonly most: number,
     private readonly weigh: (value: V) => number = () => 1
   ) {}
 
-  /** How many values there are. */
+  /** Number of values. */
   get size(): number {
     return this.entries.size
   }
 
-  /** What they weigh together. */
+  /** Total weight of the values. */
   get weight(): number {
     return this.total
   }
@@ -65,7 +65,7 @@ export class Lru<K, V> {
     return entry.value
   }
 
-  /** Sets the value, or weighs it anew. */
+  /** Sets the value and its weight. */
   set(key: K, value: V): void {
     this.delete(key)
     const weight = this.weigh(value)

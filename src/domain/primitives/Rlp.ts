@@ -8,7 +8,7 @@ const lengthDigits = (length: number): string => {
   return digits.length % 2 === 0 ? digits : `0${digits}`
 }
 
-/** What stands before `size` bytes: `base` tells strings (0x80) from lists (0xc0). */
+/** Prefix of `size` bytes: `base` distinguishes strings (0x80) from lists (0xc0). */
 const prefix = (base: number, size: number): string => {
   if (size < 56) return (base + size).toString(16)
   const length = lengthDigits(size)

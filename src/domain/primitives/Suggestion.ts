@@ -1,4 +1,4 @@
-/** The known name that a mistyped one is most likely meant to be, whatever the case of its letters; null: none is near. */
+/** The known name closest to a mistyped one, in any case of letters; null: none is near. */
 export const closest = (name: string, known: ReadonlyArray<string>): string | null => {
   if (name.length > 40) return null
   let best: string | null = null

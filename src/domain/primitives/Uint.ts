@@ -12,10 +12,10 @@ const decimal = /^(?:0|[1-9][0-9]*)$/
 const hexadecimal = /^0x[0-9a-fA-F]{1,64}$/
 const anyLength = /^-?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$/
 
-/** `1 ether`, `0.5`, `1e18`, `1,000`: amounts as people say them. */
+/** Amounts as people write them: `1 ether`, `0.5`, `1e18`, `1,000`. */
 const spoken = /^[+-]?[0-9]*[.,_]?[0-9][0-9.,_]*(?:e[+-]?[0-9]+)?(?:\s*[a-z]{2,10})?$/i
 
-/** Why text is no integer of a type such as `uint256`; one that is of no other type says so. */
+/** Message for text that does not fit an integer type such as `uint256`; names the range if the text is an integer. */
 export const misfit = (text: string, type: string): string => {
   const isSigned = type.startsWith("int")
   if (anyLength.test(text) && (isSigned || !text.startsWith("-"))) return `the integer does not fit ${type}`

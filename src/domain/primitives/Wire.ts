@@ -6,7 +6,7 @@ import * as SchemaGetter from "effect/SchemaGetter"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { InvalidValue } from "./InvalidValue.js"
 
-/** A wire form as JSON schemas show it. What a value must be to be read says the codec's `from`. */
+/** A wire form as JSON schemas show it. The codec's `from` decides which values it reads. */
 export const shown = <A>(wire: Schema.Codec<A>, jsonSchema: JsonSchema.JsonSchema): Schema.Codec<A> =>
   wire.check(Schema.makeFilter(() => true, { toJsonSchema: () => jsonSchema }))
 

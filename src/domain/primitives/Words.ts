@@ -4,11 +4,11 @@ import * as Uint from "./Uint.js"
 
 /**
  * The ABI encoding of the project's own fixed layouts (Solidity ABI specification, "Formal Specification of the
- * Encoding"): words in, text out. Values of types that only a caller knows are the business of `domain/abi`.
+ * Encoding"): words in, text out. `domain/abi` handles types that only a caller knows.
  *
  * Encoding never fails: an integer is reduced to the width of its type, so it cannot spill into its neighbours.
- * Reading never fails either: past the end it finds zeros, as calldata does. Whether the bytes were the
- * canonical encoding is decided by encoding what was read once more and comparing.
+ * Reading never fails either: past the end it finds zeros, as calldata does. To check for the canonical encoding, encode
+ * the result and compare.
  */
 
 /** Hex digits without 0x: one part of a tuple, a whole number of words in place or, when dynamic, behind the head. */
@@ -53,7 +53,7 @@ export const array = (elements: ReadonlyArray<Part>): Part => ({
   tail: uint(BigInt(elements.length)) + tuple(elements)
 })
 
-/** `abi.encode` of the parts, whose digits are small letters already: a simulation's are a hundred thousand. */
+/** `abi.encode` of the parts, whose digits are lower case already: a simulation has a hundred thousand. */
 export const encode = (parts: ReadonlyArray<Part>): Hex.Hex => `0x${tuple(parts)}` as Hex.Hex
 
 /** A function call: selector and arguments. */
@@ -83,7 +83,7 @@ export const readBytes32 = (cursor: Cursor, at: number): Hex.Bytes32 =>
 export const readAddress = (cursor: Cursor, at: number): Address.Address =>
   Address.fromWord(wordAt(cursor, at))
 
-/** An offset, length or count; one that points past the end of the data is the end of the data. */
+/** An offset, length or count; a value past the end of the data becomes the end of the data. */
 const readSize = (cursor: Cursor, at: number): number =>
   Math.min(Number(readUint(cursor, at)), cursor.digits.length / 2)
 

@@ -6,24 +6,23 @@ import * as Keccak from "../primitives/Keccak.js"
 import * as Uint from "../primitives/Uint.js"
 import * as Words from "../primitives/Words.js"
 
-/** Under which conditions an op is signed; its wallet enforces them. */
+/** Conditions of a signed op; its wallet enforces them. */
 export interface Conditions {
   /** Last Unix second at which the op may be executed, uint48; 0: no bound. */
   readonly validUntil: number
   /** First Unix second at which the op may be executed, uint48; 0: no bound. */
   readonly validAfter: number
-  /** The only EOA (tx.origin) that may submit the op; the zero address: anybody. */
+  /** The only EOA (tx.origin) that may submit the op; the zero address: any. */
   readonly bundler: Address.Address
 }
 
-/** No conditions: anybody may submit the op at any time. */
+/** No conditions: any EOA may submit the op at any time. */
 export const none: Conditions = { validUntil: 0, validAfter: 0, bundler: Address.zero }
 
-/** Whether these are no conditions at all. */
 export const isNone = (conditions: Conditions): boolean =>
   conditions.validUntil === 0 && conditions.validAfter === 0 && conditions.bundler === Address.zero
 
-/** Numbers that are no uint48 must not turn into 0, which is "no bound": they make conditions that never hold. */
+/** Numbers outside uint48 must not turn into 0, which is "no bound": they make conditions that never hold. */
 const window = ({ validUntil, validAfter }: Conditions): readonly [until: string, after: string] =>
   Uint.isUint48(validUntil) && Uint.isUint48(validAfter)
     ? [Words.uint(BigInt(validUntil)), Words.uint(BigInt(validAfter))]
@@ -40,10 +39,10 @@ const domainSeparator = Eip712.hashStruct(Keccak.hashText("EIP712Domain(string n
 ])
 
 /**
- * What a proof signs: `userOpHash` itself when there are no conditions, else the EIP-712 digest of
+ * A proof's signing hash: `userOpHash` itself without conditions, otherwise the EIP-712 digest of
  * `Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,address bundler)` in the domain
- * `EIP712Domain(string name,string version)` of ("castellan", "1"). Times that are no uint48 are signed as a
- * window that never is.
+ * `EIP712Domain(string name,string version)` of ("castellan", "1"). Times outside uint48 are signed as a window that
+ * never opens.
  */
 export const signingHash = (userOpHash: Hex.Bytes32, conditions: Conditions): Hex.Bytes32 =>
   isNone(conditions)
@@ -58,8 +57,8 @@ export const signingHash = (userOpHash: Hex.Bytes32, conditions: Conditions): He
       )
 
 /**
- * The op's `signature`: abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof). Times
- * that are no uint48 are encoded as a window that never is.
+ * The op's `signature`: abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof). Times outside
+ * uint48 are encoded as a window that never opens.
  */
 export const encodeSignature = (conditions: Conditions, proof: Hex.Hex): Hex.Hex =>
   Words.encode([...window(conditions), Words.address(conditions.bundler), Words.bytes(proof)])

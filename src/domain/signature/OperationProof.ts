@@ -5,7 +5,7 @@ import type { Document } from "./typed/TypedData.js"
 /**
  * Messages whose signature could be the proof of an operation, a deployment, a sponsorship or an approval.
  *
- * Gotchas: who asks for a signature of "a message" need not know what it is; whoever gave it to them may.
+ * Gotchas: a caller who asks for a signature of "a message" may not know its meaning; the author of the message may.
  */
 
 /**
@@ -17,7 +17,7 @@ const domains: ReadonlySet<unknown> = new Set(["castellan", "castellan approvals
 /** Whether wallets could take the EIP-191 signature of these bytes: they take it of the 32 of a hash. */
 export const isMessage = (bytes: Hex.Hex): boolean => Hex.size(bytes) === 32
 
-/** The one struct in the domain `castellan` that means nothing to any contract: `TypedData.wrapped`. */
+/** The one struct in the domain `castellan` without meaning to any contract: `TypedData.wrapped`. */
 const isWrapper = ({ primaryType, types }: Document): boolean => {
   const members = primaryType === "Message" && Predicate.isObject(types) ? types.Message : null
   if (!Array.isArray(members) || members.length !== 1) return false

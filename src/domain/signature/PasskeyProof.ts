@@ -18,7 +18,7 @@ export interface PasskeyPart {
 
 /** The parts of a proof, all over the same signing hash. */
 export interface Parts {
-  /** r || s || v of 65 bytes each, concatenated, or nothing. */
+  /** r || s || v of 65 bytes each, concatenated, or empty. */
   readonly ecdsa: Hex.Hex
   readonly passkeys: ReadonlyArray<PasskeyPart>
 }
@@ -30,7 +30,7 @@ export const maxPasskeys = 16
 const maxSize =
   32 * 4 + 1056 + maxPasskeys * (32 * 11 + WebAuthn.maxAuthenticatorData + WebAuthn.maxClientData)
 
-/** A number that is no uint8 becomes 255, which no wallet has. */
+/** A number outside uint8 becomes 255, which no wallet has. */
 const uint8 = (value: number): string =>
   Words.uint(Number.isInteger(value) && value >= 0 && value < 256 ? BigInt(value) : 255n)
 

@@ -9,7 +9,7 @@ const hexOf = (text: string): Hex.Hex => Hex.fromBytes(utf8.encode(text))
 
 const loneSurrogate = /\p{Surrogate}/u
 
-/** The bytes that a message means: those of 0x and an even number of hex digits, else its UTF-8 ones. */
+/** The bytes of a message: those of 0x and an even number of hex digits, otherwise its UTF-8. */
 export const bytes = (message: string): Result.Result<Hex.Hex, string> => {
   if (Hex.is(message)) return Result.succeed(Hex.unsafe(message))
   return loneSurrogate.test(message)

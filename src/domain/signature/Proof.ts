@@ -12,9 +12,9 @@ import * as PasskeyProof from "./PasskeyProof.js"
 import * as WebAuthn from "./WebAuthn.js"
 
 /**
- * Who has signed an op. The ECDSA form of a proof is r (32 bytes) || s (32) || v (1), once or up to 16 times in any
- * order, each over the signing hash itself or over its EIP-191 form; with passkeys it is the ABI form of `PasskeyProof`.
- * The forms cannot be confused: 65 * k is no multiple of 32 for any k up to 16. All parts are over the same signing hash.
+ * Signers of an op. The ECDSA form of a proof is r (32 bytes) || s (32) || v (1), once or up to 16 times in any order,
+ * each over the signing hash itself or over its EIP-191 form; with passkeys it is the ABI form of `PasskeyProof`. The
+ * forms cannot be confused: 65 * k is not a multiple of 32 for any k up to 16. All parts are over the same signing hash.
  */
 
 export type PasskeyPart = PasskeyProof.PasskeyPart
@@ -54,13 +54,13 @@ const problemOf = ({ r, s, v }: Part): string | undefined => {
 /** Bytes of one signature in the compact form of EIP-2098: r, and s with the parity of v in its highest bit. */
 const compactPart = 64
 
-/** Both forms of signatures cannot be confused either: 65 * k is no multiple of 64 for any k up to 16. */
+/** The sizes of signatures cannot be confused either: 65 * k is not a multiple of 64 for any k up to 16. */
 const isCompact = (ecdsa: Hex.Hex): boolean => {
   const size = Hex.size(ecdsa)
   return size > 0 && size % compactPart === 0 && size <= compactPart * maxParts
 }
 
-/** The first word of every proof with passkeys: where `ecdsa` begins. As an r it would be of a key that nobody has. */
+/** The first word of every proof with passkeys: the offset of `ecdsa`. As an r it would need an unknown key. */
 const abiHead = `0x${"40".padStart(64, "0")}`
 
 const top = 1n << 255n
@@ -93,14 +93,14 @@ const normaliseEcdsa = (ecdsa: Hex.Hex): Result.Result<Hex.Hex, string> => {
   return Result.succeed(Hex.unsafe(text))
 }
 
-/** How many signatures these bytes are. */
+/** Number of signatures in these bytes. */
 export const signatures = (ecdsa: Hex.Hex): number => Math.floor(Hex.size(ecdsa) / part)
 
 /** The proof of these parts: the ECDSA form when there are no passkeys. */
 export const encode = (parts: Parts): Hex.Hex =>
   parts.passkeys.length === 0 && parts.ecdsa !== Hex.empty ? parts.ecdsa : PasskeyProof.encode(parts)
 
-/** The parts of a proof of either form. Only the canonical encoding is one; what the parts say is not looked at. */
+/** The parts of a proof of either form. Only the canonical encoding is one; the parts themselves are not checked. */
 export const decode = (proof: Hex.Hex): Result.Result<Parts, string> => read(proof, (ecdsa) => ecdsa)
 
 const read = (proof: Hex.Hex, written: (ecdsa: Hex.Hex) => Hex.Hex): Result.Result<Parts, string> => {
@@ -128,7 +128,8 @@ const isCompactProof = (proof: Hex.Hex): boolean =>
 
 /**
  * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
- * passkeys, and signatures of 65 bytes where all of them have 64. `Failure` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
+ * passkeys, and signatures of 65 bytes where all of them have 64. `Failure` names the problem: neither form, r or s out of
+ * range, s in the upper half, another v.
  */
 export const normalise = (proof: Hex.Hex): Result.Result<Hex.Hex, string> =>
   Result.flatMap(
@@ -139,7 +140,7 @@ export const normalise = (proof: Hex.Hex): Result.Result<Hex.Hex, string> =>
       Result.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
   )
 
-/** What a wallet's `personal_sign` signs for these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and them. */
+/** The `personal_sign` digest of these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and the bytes. */
 export const eip191 = (hash: Hex.Bytes32): Hex.Bytes32 => Keccak.hash(Hex.concat(prefix, hash))
 
 const prefix = Hex.unsafe(
@@ -147,8 +148,8 @@ const prefix = Hex.unsafe(
 )
 
 /**
- * Who has signed this hash with the signature at this position of an ECDSA proof; null when it is nobody's, as with s in
- * the upper half. About 1.5 ms.
+ * The signer of this hash at this position of an ECDSA proof; null without a signer, as with s in the upper half.
+ * About 1.5 ms.
  */
 export const signer = (hash: Hex.Bytes32, ecdsa: Hex.Hex, index: number): Address.Address | null => {
   const [only] = partsOf(Hex.unsafe(`0x${ecdsa.slice(2 + 2 * part * index, 2 + 2 * part * (index + 1))}`))
@@ -159,12 +160,12 @@ export const signer = (hash: Hex.Bytes32, ecdsa: Hex.Hex, index: number): Addres
   return recoverAddress(hash, { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`), v: even ? 27 : 28 })
 }
 
-/** The x of secp256k1's generator: a valid r in which no byte is zero, so calldata costs what it does for real. */
+/** The x of secp256k1's generator: a valid r without a zero byte, so calldata has its real cost. */
 const dummyR = "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"
 
 /**
  * A proof of `count` (1 to 16) signatures for gas estimation: of the real length, accepted by the curve, low s, no
- * zero byte, each different, and by nobody.
+ * zero byte, each different, by no known key.
  */
 export const dummyEcdsa = (count: number): Hex.Hex => ecdsaDummies(clamp(count, 1))
 
@@ -176,12 +177,12 @@ const ecdsaDummies = (count: number): Hex.Hex =>
     `0x${Array.from({ length: count }, (_, index) => `${dummyR}${(largestS - BigInt(index)).toString(16)}1b`).join("")}`
   )
 
-/** The challenge of dummies, until `challenged` puts the right one there. */
+/** The challenge of dummies, until `challenged` replaces it. */
 const placeholder = Base64.encodeUrl(Keccak.hashText("castellan dummy challenge"))
 
 /**
- * The longest client data, in an order that no specification has: wallets read all of it, and of what they read one by
- * one brackets cost most.
+ * The longest client data, in a nonstandard order of members: wallets read all of it, and brackets are the costliest
+ * characters of the text that they read one by one.
  */
 const dummyJson = (() => {
   const end = `":${"[".repeat(23)}${"]".repeat(23)}, "challenge":"${placeholder}","type":"webauthn.get"}`
@@ -211,8 +212,8 @@ const dummyPasskey = (index: number): PasskeyPart => ({
 })
 
 /**
- * A proof for gas estimation by so many owners and so many of the configuration's passkeys: of the real form, as long and
- * as dear as one can be. Wallets give it up before the curve unless `challenged` puts the challenge in.
+ * A proof for gas estimation with this many owners and passkeys of the configuration: of the real form, as long and
+ * costly as possible. Wallets reject it before the curve check unless `challenged` inserts the challenge.
  */
 export const dummy = (
   config: WalletConfig,
@@ -230,8 +231,8 @@ const asciiDigits = (text: string): string =>
   Array.from(text, (character) => character.charCodeAt(0).toString(16)).join("")
 
 /**
- * The op's `signature` with the right challenge in its dummies, so that wallets go all the way to the curve; one
- * without dummies as it is, and whatever stands behind it stays.
+ * The op's `signature` with the right challenge in its dummies, so that wallets go all the way to the curve. A signature
+ * without dummies, and bytes behind the signature, stay unchanged.
  */
 export const challenged = (signature: Hex.Hex, userOpHash: Hex.Bytes32): Hex.Hex => {
   const cursor = Words.read(signature)

@@ -5,7 +5,7 @@ import type { WalletConfig } from "../wallet/WalletConfig.js"
 import * as Proof from "./Proof.js"
 import * as WebAuthn from "./WebAuthn.js"
 
-/** Why a wallet would refuse a proof: one of its parts is worth nothing, or there are too few. */
+/** A wallet's refusal of a proof: a part is invalid, or there are too few. */
 export interface Refusal {
   readonly kind: "threshold" | "invalid"
   readonly message: string
@@ -68,9 +68,9 @@ const verifyPasskeys = (
   })
 
 /**
- * Whether a wallet of this configuration takes the proof over this signing hash, as `CustodyValidator.verify` decides
- * it: every part is good and by a validator that no other part is by, and there are enough of them. v may be 0 or 1,
- * which `Proof.normalise` raises for the chain.
+ * Whether a wallet of this configuration takes the proof over this signing hash, by the rules of
+ * `CustodyValidator.verify`. Every part is valid, no two parts are by the same validator, and there are enough parts.
+ * v may be 0 or 1, which `Proof.normalise` raises for the chain.
  */
 export const verify = (
   config: WalletConfig,

@@ -23,20 +23,20 @@ export interface Auth {
 }
 
 /*
- * Gas is estimated before anybody signs, for the longest and costliest assertion within these bounds: what is beyond them
- * would be paid for by nobody.
+ * Gas is estimated before signing, for the longest and costliest assertion within these bounds: gas beyond them would be
+ * unpaid.
  */
 
 /**
- * Most bytes of `clientDataJSON`. Browsers write 134 and the origin, at most 395, and some add a member of 110; what a
- * page in a frame of another origin adds finds room as long as both names together have less than 250 bytes.
+ * Most bytes of `clientDataJSON`. Browsers write 134 and the origin, at most 395, and some add a member of 110. The
+ * additions of a cross-origin frame fit as long as both names together have less than 250 bytes.
  */
 export const maxClientData = 512
 
-/** Most bytes of `authenticatorData`: 37, and room for what an extension such as `prf` adds, 95. */
+/** Most bytes of `authenticatorData`: 37, and room for an extension such as `prf`, which adds 95. */
 export const maxAuthenticatorData = 160
 
-/** Most of `ClientData.steps`: other orders than that of the specification were written by browsers with 35 to 60. */
+/** Most `ClientData.steps`: browsers that deviated from the specification's order needed 35 to 60. */
 export const maxSteps = 64
 
 /** rpIdHash, flags and signCount. */
@@ -50,7 +50,7 @@ const [userPresent, userVerified, backupEligible, backedUp] = [0x01, 0x04, 0x08,
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const utf8Bytes = new TextEncoder()
 
-/** UTF-8 bytes to text; null when they are none. */
+/** UTF-8 bytes to text; null if malformed. */
 export const textOf = (bytes: Uint8Array): string | null =>
   Result.getOrNull(Result.try(() => utf8.decode(bytes)))
 
@@ -63,7 +63,7 @@ interface Members {
   readonly challenge: string
 }
 
-/** The two members that count, as JSON.parse understands them; null when it finds not both. */
+/** The two members that count, as JSON.parse understands them; null without both. */
 const membersOf = (json: string): Members | null => {
   const value: unknown = Result.getOrNull(Result.try((): unknown => JSON.parse(json)))
   if (typeof value !== "object" || value === null || !("type" in value) || !("challenge" in value))
@@ -76,7 +76,7 @@ const noObject = "expected a JSON object with type and challenge"
 const spelled =
   'expected "type":"..." and "challenge":"..." as browsers write them, without white space or escapes'
 
-/** Byte at which the member of the object itself stands, spelled as wallets look for it. */
+/** Byte at which the member of the object itself begins, in the spelling that wallets expect. */
 const find = (bytes: Uint8Array, name: string, value: string): bigint | null => {
   const text = utf8Bytes.encode(`"${name}":"${value}"`)
   const at = ClientData.outermostStrings(bytes).find((begin) => standsAt(bytes, begin, text))
@@ -94,7 +94,7 @@ export interface Encoded {
   readonly clientDataJSON: string
 }
 
-/** What of an assertion cannot be read: the field, and why. */
+/** The unreadable field of an assertion, and the reason. */
 export interface Problem {
   readonly field: keyof Encoded
   readonly message: string
@@ -132,7 +132,7 @@ const bounded = (text: string, limit: number): Result.Result<Uint8Array, string>
 /** Most bytes of a signature in DER: two integers of 33 bytes and their headers. */
 const maxSignature = 72
 
-/** The assertion, with s in the lower half. What it says is for `check`, whose it is for `signedBy`. */
+/** The assertion, with s in the lower half. `check` judges its content, `signedBy` finds its key. */
 export const read = (encoded: Encoded): Result.Result<Auth, Problem> =>
   Result.gen(function* () {
     const because = (field: Problem["field"]) => (message: string) => ({ field, message })
@@ -163,7 +163,7 @@ const problemOfFlags = (flags: number): string | null => {
     : null
 }
 
-/** Why client data without both members at their indexes is refused. */
+/** Problem of client data without both members at their indexes. */
 const problemOfMembers = (json: string, signingHash: Hex.Bytes32, challenge: string): string => {
   const members = membersOf(json)
   if (members === null) return noObject
@@ -189,7 +189,7 @@ const problemOf = (auth: Auth, signingHash: Hex.Bytes32): string | null => {
     return `clientDataJSON: ${problemOfMembers(auth.clientDataJSON, signingHash, challenge)}`
   const steps = ClientData.steps(bytes, auth.typeIndex, auth.challengeIndex)
   if (steps > maxSteps)
-    return `clientDataJSON: expected type and challenge in front, as browsers write them, or at most ${maxSteps} characters outside of strings before them, of which a string counts as 3 and an escape as 2, but there are ${steps}`
+    return `clientDataJSON: expected type and challenge first, as browsers write them, or at most ${maxSteps} steps before them (a character is 1, a string 3, an escape 2), got ${steps}`
   const signature = { r: auth.r, s: auth.s }
   if (!P256.inRanges(signature)) return `signature: ${outOfRange}`
   if (!P256.isLow(signature)) return "signature: s is in the upper half"
@@ -202,23 +202,23 @@ const shownLength = 100
 const shown = (text: string): string =>
   text.length > shownLength ? JSON.stringify(`${text.slice(0, shownLength)}...`) : JSON.stringify(text)
 
-/** Whether this ASCII text stands at this byte. */
+/** Whether this ASCII text is at this byte. */
 const isAt = (bytes: Uint8Array, index: bigint, text: string): boolean =>
   index <= BigInt(bytes.length - text.length) && standsAt(bytes, Number(index), utf8Bytes.encode(text))
 
 /**
- * What wallets demand of an assertion, the key apart: type webauthn.get; the challenge, base64url of the signing
- * hash; user present and verified; backed up only if it may be; r and s in their ranges, s low; both within their lengths.
+ * Demands of wallets on an assertion, except for its key. Type webauthn.get; the challenge is base64url of the signing
+ * hash. User present and verified; backed up only if eligible. r and s in their ranges, s low. Both lengths in bounds.
  */
 export const check = (auth: Auth, signingHash: Hex.Bytes32): Result.Result<void, string> => {
   const problem = problemOf(auth, signingHash)
   return problem === null ? Result.void : Result.fail(problem)
 }
 
-/** What the authenticator has signed the SHA-256 of: authenticatorData || sha256(clientDataJSON). */
+/** The bytes whose SHA-256 the authenticator has signed: authenticatorData || sha256(clientDataJSON). */
 const signedMessage = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Hex =>
   Hex.concat(auth.authenticatorData, Hex.unsafe32(sha256(clientDataOf(auth))))
 
-/** The position of the key that has made the assertion; null when it is none of these. */
+/** The position of the key that made the assertion; otherwise null. */
 export const signedBy = (auth: Auth, keys: ReadonlyArray<PublicKey>): number | null =>
   P256.signedBy(keys, signedMessage(auth), auth)

@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "../primitives/InvalidValue.js"
 
-/** Who validates a wallet's ops. 0 stands for "as the chain says" or the operator's default and is never stored. */
+/** The kind of validators of a wallet. 0 means the custody on the chain, or the operator's default; it is never stored. */
 export type Custody = 0 | Stored
 
 /** The custody of a wallet, part of its address; it never changes. */
@@ -21,7 +21,7 @@ export const names = {
   5: "PASSKEY"
 } as const satisfies Record<Custody, string>
 
-/** The API's text for a number that is no custody, or none that the endpoint takes. */
+/** The API's message for a number that is not a custody, or not a custody of the endpoint. */
 export const invalid = "invalid wallet custody type"
 
 /** A number to a custody, 0 included. */

@@ -9,12 +9,12 @@ import * as Words from "../primitives/Words.js"
 import * as Custody from "./Custody.js"
 import * as WalletConfig from "./WalletConfig.js"
 
-/** A wallet to be deployed, and until when the deployer's authorisation for it holds. */
+/** A wallet to be deployed, and the end of the deployer's authorisation for it. */
 export interface Deployment {
   /** keccak256 of the salt's UTF-8 bytes. */
   readonly saltHash: Hex.Bytes32
   readonly custody: Custody.Stored
-  /** The address is of `saltHash` alone. */
+  /** The address depends only on `saltHash`. */
   readonly legacy: boolean
   readonly config: WalletConfig.WalletConfig
   /** Last Unix second at which the authorisation holds, uint48; factories accept `maxLifeSeconds` ahead at most. */
@@ -24,7 +24,7 @@ export interface Deployment {
 /** The factory's MAX_AUTHORIZATION_LIFE: it refuses an authorisation that holds for longer. */
 export const maxLifeSeconds = 3_600
 
-/** A number that is no uint48 is a deadline that has passed. */
+/** A number outside uint48 is a deadline that has passed. */
 const deadlineWord = (deadline: number): string => Words.uint(Uint.isUint48(deadline) ? BigInt(deadline) : 0n)
 
 const typeHash = Keccak.hashText(
@@ -33,9 +33,9 @@ const typeHash = Keccak.hashText(
 const domain = Eip712.domain("castellan", "1")
 
 /**
- * What the factory's deployer signs to authorise a deployment: the EIP-712 digest of
+ * The deployer's signing digest for a deployment: EIP-712 of
  * `Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline,address bundler)` in the domain
- * ("castellan", "1", chainId, factory). A deadline that is no uint48 counts as 0, which has passed. `bundler` is the EOA
+ * ("castellan", "1", chainId, factory). A deadline outside uint48 counts as 0, which has passed. `bundler` is the EOA
  * whose transaction may use the authorisation (tx.origin); zero: any, and the authorisation is marked as unbound.
  */
 export const digest = (
@@ -58,7 +58,7 @@ export const digest = (
 /** Behind the signature of an authorisation that names no bundler. */
 const unboundMark = Hex.unsafe("0x01")
 
-/** What `createWallet` is given: the deployer's r || s || v over the `digest`, and the mark when the bundler is zero. */
+/** Authorization for `createWallet`: the deployer's r || s || v over the `digest`, and the mark if the bundler is zero. */
 export const authorization = (signature: Hex.Hex, bundler: Address.Address): Hex.Hex =>
   bundler === Address.zero ? Hex.concat(signature, unboundMark) : signature
 
@@ -81,14 +81,14 @@ export const createWalletCall = (deployment: Deployment, authorization: Hex.Hex)
 export const initCode = (factory: Address.Address, deployment: Deployment, authorization: Hex.Hex): Hex.Hex =>
   Hex.concat(Hex.unsafe(factory), createWalletCall(deployment, authorization))
 
-/** What an initCode deploys, and through which factory. */
+/** The deployment in an initCode, and its factory. */
 export interface Parsed {
   readonly factory: Address.Address
   readonly deployment: Deployment
   readonly authorization: Hex.Hex
 }
 
-/** Reads an `initCode` back. Strict: `Failure` unless it is exactly what `initCode` gives for the result. */
+/** Reads an `initCode` back. Strict: `Failure` unless `initCode` of the result is the same. */
 export const parse = (code: Hex.Hex): Result.Result<Parsed, string> => {
   const problem = "expected an initCode of factory ++ createWallet calldata"
   if (Hex.size(code) < 24) return Result.fail(problem)

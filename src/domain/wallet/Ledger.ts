@@ -5,15 +5,15 @@ import * as Words from "../primitives/Words.js"
 import * as WalletCalls from "./WalletCalls.js"
 
 /**
- * The OperationLedger, by which one op of a transaction depends on another: the first one's batch ends with `record` of
- * its key, the other's begins with `requireRecorded` of that key by the first one's wallet.
+ * The OperationLedger makes one op of a transaction depend on another: the first op's batch ends with `record` of its key,
+ * and the dependent op's batch begins with `requireRecorded` of that key by the first op's wallet.
  */
 
-/** What an op records and requires. */
+/** The keys that an op records and requires. */
 export interface Links {
-  /** The key under which it records that it has succeeded; null: nobody asks. */
+  /** The key of its success; null: no op requires it. */
   readonly records: Hex.Bytes32 | null
-  /** What has to be recorded before it is executed; null: nothing. */
+  /** The record that must exist before it is executed; null: none. */
   readonly requires: Requirement | null
 }
 
@@ -29,8 +29,8 @@ export const key = (entryPoint: Address, wallet: Address, nonce: bigint): Hex.By
   Keccak.hash(Words.encode([Words.address(entryPoint), Words.address(wallet), Words.uint(nonce)]))
 
 /**
- * Stands for the key of the `index`th op (of at most 2^16) while its nonce is not known: of another op than any other
- * index, and without a zero byte, so that no key costs more.
+ * Stands for the key of the `index`th op (of at most 2^16) while its nonce is not known: distinct for every index, and
+ * without a zero byte, so that no key costs more.
  */
 export const placeholder = (index: number): Hex.Bytes32 => {
   const bytes = [index >> 12, (index >> 6) & 63, index & 63].map((part) => (64 + (part & 63)).toString(16))
@@ -48,7 +48,7 @@ export const record = (of: Hex.Bytes32): Hex.Hex => Words.call(recordSelector, [
 export const requireRecorded = ({ key: of, wallet }: Requirement): Hex.Hex =>
   Words.call(requireSelector, [Words.address(wallet), Words.bytes32(of)])
 
-/** The wallet's calldata: `execute` of the call, or a batch with what links it. */
+/** The wallet's calldata: `execute` of the call, or a batch with its links. */
 export const callData = (ledger: Address, call: WalletCalls.Call, { records, requires }: Links): Hex.Hex => {
   if (records === null && requires === null) return WalletCalls.execute(call.target, call.value, call.data)
   const own = (data: Hex.Hex): WalletCalls.Call => ({ target: ledger, value: 0n, data })
@@ -59,7 +59,7 @@ export const callData = (ledger: Address, call: WalletCalls.Call, { records, req
   ])
 }
 
-/** What the call itself returned, out of the return data of the wallet; null when that is nothing of the kind. */
+/** The return data of the call itself, from the wallet's return data; otherwise null. */
 export const returned = ({ records, requires }: Links, returnData: Hex.Hex): Hex.Hex | null => {
   if (records === null && requires === null) {
     const only = WalletCalls.decodeExecuteResult(returnData)
@@ -69,7 +69,7 @@ export const returned = ({ records, requires }: Links, returnData: Hex.Hex): Hex
   return all._tag === "Success" ? (all.success[requires === null ? 0 : 1] ?? null) : null
 }
 
-/** What links a wallet's calldata by this ledger, wherever in its batch: every key that it records or requires. */
+/** Every key that a wallet's calldata records or requires by this ledger, anywhere in its batch. */
 export const linksOf = (
   ledger: Address,
   callData: Hex.Hex
@@ -86,13 +86,13 @@ export const linksOf = (
   return { records, requires }
 }
 
-/** The key of which the ledger said that it was not recorded; null: the data are of another revert. */
+/** The key that the ledger reported as not recorded; null: another revert. */
 export const failedKey = (revertData: Hex.Hex): Hex.Bytes32 | null =>
   revertData.startsWith(dependencyFailed) && Hex.size(revertData) === 36
     ? Hex.unsafe32(`0x${revertData.slice(10)}`)
     : null
 
-/** Whether calldata of a wallet makes this call and no other; what links it to other ops by the ledger is beside it. */
+/** Whether calldata of a wallet makes only this call, not counting links to other ops by the ledger. */
 export const makes = (callData: Hex.Hex, call: WalletCalls.Call | null, ledger: Address | null): boolean => {
   if (call === null) return callData === Hex.empty
   const all = WalletCalls.read(callData)

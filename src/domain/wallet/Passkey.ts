@@ -10,7 +10,7 @@ import * as Hex from "../primitives/Hex.js"
  * point (33), SubjectPublicKeyInfo in DER, or a COSE_Key in CBOR. Two entries of 32 bytes are X and Y of one key.
  */
 
-/** What is wrong, and with which entry. */
+/** The index of the invalid entry, and its problem. */
 export interface Problem {
   readonly index: number
   readonly message: string
@@ -18,21 +18,21 @@ export interface Problem {
 
 const offCurve = "the coordinates are of no point of the curve P-256"
 
-/** Longest text that is looked at: every encoding of a key is far below. */
+/** Longest text that is decoded: every encoding of a key is far below. */
 const maxLength = 1024
 
 const ofDer = (der: Hex.Hex): Result.Result<P256.PublicKey, string> =>
   Result.mapError(Der.p256PublicKey(der), (problem) =>
     problem === "otherKind"
       ? "the DER is a key of another algorithm or curve than P-256"
-      : "the DER is no SubjectPublicKeyInfo of a point of the curve P-256"
+      : "the DER is not a SubjectPublicKeyInfo of a P-256 point"
   )
 
 const ofCose = (cbor: Hex.Hex): Result.Result<P256.PublicKey, string> =>
   Result.mapError(Cose.p256PublicKey(cbor), (problem) =>
     problem === "otherKind"
       ? "the COSE_Key is of another type, curve or algorithm than ES256 on P-256"
-      : "the CBOR is no COSE_Key of a point of the curve P-256"
+      : "the CBOR is not a COSE_Key of a P-256 point"
   )
 
 const ofPoint = (digits: string): Result.Result<P256.PublicKey, string> => {

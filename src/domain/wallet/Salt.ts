@@ -20,15 +20,15 @@ const loneSurrogate = /\p{Surrogate}/u
 const controlCharacter = /\p{Cc}/u
 
 /**
- * Text to a salt. Refused, never repaired: lone surrogates, text that is not in NFC (two salts that look the same
- * must not give two wallets), control characters (Unicode category Cc), leading or trailing white space (as
- * ECMAScript trims, the byte order mark included), and anything of no or more than 256 UTF-8 bytes. Format
- * characters (Cf: joiners, direction marks) are allowed inside: scripts and emoji need them.
+ * Text to a salt; invalid text is refused, never repaired. 1 to 256 UTF-8 bytes, without lone surrogates, control
+ * characters (Unicode category Cc) or white space at the ends (as ECMAScript trims, the byte order mark included). NFC
+ * only: two salts that look the same must not give two wallets. Format characters (Cf: joiners, direction marks) are
+ * allowed inside: scripts and emoji need them.
  */
 export const from = (text: string): Result.Result<Salt, InvalidValue> =>
   isSalt(text) ? Result.succeed(text) : Result.fail(new InvalidValue({ type: "Salt", message: invalid }))
 
-// The length goes first: nothing below works on a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
+// The length goes first, so that no later check reads a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
 const isSalt = (text: string): text is Salt =>
   text.length > 0 &&
   text.length <= maxBytes &&

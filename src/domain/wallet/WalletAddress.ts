@@ -14,7 +14,7 @@ export type CreationCode = Hex.Hex & Brand.Brand<"CreationCode">
 /** Most bytes of creation code: the chain's own limit for it (EIP-3860). */
 export const maxCreationCode = 49_152
 
-/** Hex text to creation code. `Failure` says why it cannot be used: not hex, empty, longer than 48 KiB. */
+/** Hex text to creation code. `Failure` for text that is not hex, empty, or longer than 48 KiB. */
 export const creationCode = (text: string): Result.Result<CreationCode, InvalidValue> => {
   // Before anything that walks over the text.
   if (text.length > 2 + 2 * maxCreationCode)
@@ -52,7 +52,7 @@ export const predict = (from: {
     Keccak.hash(Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash))
   )
 
-/** The addresses that salts and custodies give under one factory and init code. */
+/** The addresses of salts and custodies under one factory and init code. */
 export const predictor =
   (from: { readonly factory: Address.Address; readonly initCodeHash: Hex.Bytes32 }) =>
   (salt: Salt.Salt, custody: Stored, legacy: boolean): Address.Address =>

@@ -54,8 +54,8 @@ export const read = (callData: Hex.Hex): ReadonlyArray<Call> => {
 }
 
 /**
- * Whether `execute` or `executeBatch` calldata is the canonical ABI encoding of its calls, without a byte beside it.
- * Of other calldata nothing can be said: true.
+ * Whether `execute` or `executeBatch` calldata is the canonical ABI encoding of its calls, without an extra byte. True for
+ * other calldata, which has no such form.
  */
 export const isCanonical = (callData: Hex.Hex): boolean => {
   const calls = read(callData)

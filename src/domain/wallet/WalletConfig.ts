@@ -10,10 +10,10 @@ import * as Custody from "./Custody.js"
 
 export type PublicKey = P256.PublicKey
 
-/** Who may act for a wallet, as the wallet stores it: Solidity's `struct Config`. */
+/** Validators of a wallet, as the wallet stores them: Solidity's `struct Config`. */
 export interface WalletConfig {
   readonly custody: Custody.Stored
-  /** How many distinct validators have to sign, uint8; 1 for custody 1, 2 and 5. */
+  /** Number of distinct validators that must sign, uint8; 1 for custody 1, 2 and 5. */
   readonly threshold: number
   /** secp256k1 signers, strictly ascending. Exactly one for custody 1 and 2, none for 5. */
   readonly owners: ReadonlyArray<Address.Address>
@@ -32,10 +32,9 @@ export const ecdsa = (owner: Address.Address): WalletConfig => ({
 /** Most owners, and most passkeys, of one wallet. */
 export const most = 16
 
-/** How many validators there are. */
 export const validators = ({ owners, passkeys }: WalletConfig): number => owners.length + passkeys.length
 
-/** What of a request does not make a configuration: the field, and why. */
+/** The invalid field of a request for a configuration, and why. */
 export interface Problem {
   readonly field: "signers" | "passkeyPubKey" | "threshold"
   readonly message: string
@@ -72,9 +71,8 @@ const ascending = <A>(
 }
 
 /**
- * The configuration of these validators, its lists in their order, by the rules that wallets enforce: the numbers of
- * owners and passkeys that the custody has, no zero address, no point off the curve, nobody twice, and a threshold
- * that can be met.
+ * The configuration of these validators, its lists in their order, by the rules that wallets enforce. The custody sets
+ * the numbers of owners and passkeys. No zero address, no point off the curve, no duplicate. The threshold can be met.
  */
 export const make = ({ custody, owners, passkeys, threshold }: Named): Result.Result<WalletConfig, Problem> =>
   Result.gen(function* () {
@@ -124,13 +122,13 @@ export const part = (config: WalletConfig): Words.Part =>
     Words.array(config.passkeys.map(({ x, y }) => Words.bytes32(x) + Words.bytes32(y)))
   ])
 
-/** Solidity's `abi.encode(config)`. A threshold that is no uint8 is encoded as 0, which no wallet accepts. */
+/** Solidity's `abi.encode(config)`. A threshold outside uint8 is encoded as 0, which no wallet accepts. */
 export const encode = (config: WalletConfig): Hex.Hex => Words.encode([part(config)])
 
-/** keccak256(abi.encode(config)): what a deployment authorises, and what tells two configurations apart. */
+/** keccak256(abi.encode(config)): identifies a configuration; a deployment authorises it. */
 export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(encode(config))
 
-/** The struct that begins at the cursor, as it reads; encoding it once more tells whether it was one. */
+/** The struct at the cursor, unchecked: encoding it again shows whether it was one. */
 export const read = (cursor: Words.Cursor): Result.Result<WalletConfig, string> => {
   const owners = Words.readArray(cursor, 64)
   const passkeys = Words.readArray(cursor, 96)
@@ -149,14 +147,14 @@ export const read = (cursor: Words.Cursor): Result.Result<WalletConfig, string> 
   }))
 }
 
-/** What `configuration()` of a wallet says. */
+/** Result of a wallet's `configuration()`. */
 export interface Configuration {
   readonly config: WalletConfig
-  /** How many configurations have been installed so far, uint64. */
+  /** Number of configurations installed so far, uint64. */
   readonly configNonce: bigint
 }
 
-/** How many configurations the wallet had before this one: what the nonces of its ops name. */
+/** Number of configurations before this one: the epoch in the nonces of its ops. */
 export const epochOf = ({ configNonce }: Pick<Configuration, "configNonce">): bigint =>
   configNonce === 0n ? 0n : configNonce - 1n
 

@@ -6,12 +6,12 @@ import * as Words from "../primitives/Words.js"
 import * as WalletCalls from "./WalletCalls.js"
 
 /**
- * A program that tells in one call what stands at many addresses: the hash of the code, and the answer to
- * `configuration()`. It is on no chain: an `eth_call` runs it at an address whose code is overridden. It fails no call
- * alone: whoever takes all gas leaves none to those behind it, whose calls then fail.
+ * A program that reads many addresses in one call: the hash of the code, and the answer to `configuration()`. It is on no
+ * chain: an `eth_call` runs it at an address whose code is overridden. A failed call fails no other, except that a call
+ * that takes all gas makes those behind it fail.
  */
 
-/** What stands at one address. */
+/** State of one address. */
 export interface Sight {
   readonly codeHash: Hex.Bytes32
   readonly success: boolean
@@ -19,7 +19,7 @@ export interface Sight {
   readonly data: Hex.Hex
 }
 
-/** Calldata is a word for each address; of each come three words and the data, in whole words. */
+/** Calldata is a word per address; the result is three words and the data per address, in whole words. */
 export const program = `0x${[
   // mstore(0, the selector); at = 32; place = 0
   ["63", WalletCalls.configuration.slice(2), "60e0", "1b", "6000", "52", "6020", "6000"],
@@ -44,7 +44,7 @@ export const program = `0x${[
 export const encode = (wallets: ReadonlyArray<Address.Address>): Hex.Hex =>
   Words.encode(wallets.map(Words.address))
 
-/** What the program returned for so many addresses. `Failure` when it is anything else: nodes without overrides return nothing. */
+/** The program's result for `count` addresses. `Failure` for anything else: nodes without overrides return nothing. */
 export const decode = (returned: Hex.Hex, count: number): Result.Result<ReadonlyArray<Sight>, string> => {
   const cursor = Words.read(returned)
   const size = (returned.length - 2) / 2

@@ -21,14 +21,14 @@ import { ListenError, type Listening, listening } from "../node/server/Server.js
 import * as Console from "./console/Console.js"
 import type { Data } from "./console/Data.js"
 
-/** The operator's own port: figures, the audit log, new prices for the lanes of this process, and pages for a browser. */
+/** The operator's port: metrics, the audit log, repricing of this process's lanes, and the console. */
 export interface Options {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
-  /** What every request has to bring as `Authorization: Bearer`. */
+  /** Required in every request as `Authorization: Bearer`. */
   readonly token: Redacted.Redacted<string>
-  /** Hosts as which it may be asked for, beside loopback's: a page that has another name resolve to it gets nothing. */
+  /** Allowed Host names in addition to loopback's; other names are refused, against DNS rebinding. */
   readonly hosts: ReadonlyArray<HostPattern.HostPattern>
   readonly data: Data
 }
@@ -43,7 +43,7 @@ const refuse = (status: number, error: string, headers: Readonly<Record<string, 
 
 const loopback = ["localhost", "127.0.0.1", "::1"].map((text) => Result.getOrThrow(HostPattern.parse(text)))
 
-/** Of equal length whatever was sent, so that the comparison takes one time. */
+/** Hashes give equal lengths, so that the comparison takes constant time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
 
 const isOperator =
@@ -54,13 +54,13 @@ const isOperator =
 const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Options): boolean =>
   HostPattern.matches([...loopback, ...hosts], headers.host ?? "")
 
-/** Why a request that is no browser's is not listened to; null: it is. */
+/** Refuses requests from other sites' pages, and requests without the operator's token; null: allowed. */
 const refusalOfOrigin = (
   { headers }: HttpServerRequest.HttpServerRequest,
   options: Options
 ): Response | null => {
   const { authorization = "", origin } = headers
-  // Browsers say where a page's request comes from; tools say nothing.
+  // Browsers send the origin of a page's request; tools send nothing.
   const site = headers["sec-fetch-site"]
   if (origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin"))
     return refuse(403, "not for pages of other sites")
@@ -75,14 +75,14 @@ const millisOf = (text: string): number | null => {
   return Number.isFinite(millis) ? millis : null
 }
 
-/** What the query of `/audit` asks for. `Failure` names the parameter. */
+/** Parses the query of `/audit`. `Failure` names the parameter. */
 export const question = (query: URLSearchParams): Result.Result<Question, string> => {
   const asked: { -readonly [K in keyof Question]: Question[K] } = { limit: 100 }
   for (const [name, value] of query) {
     switch (name) {
       case "account":
       case "request":
-        // PostgreSQL takes no such text, and no id is one.
+        // PostgreSQL rejects such text, and no id contains it.
         if (value.includes("\0")) return Result.fail(`${name}: expected no null character`)
         if (name === "account") asked.accountId = value as AccountId
         else asked.requestId = value
@@ -124,7 +124,7 @@ export const question = (query: URLSearchParams): Result.Result<Question, string
   return Result.succeed(asked)
 }
 
-/** An entry as JSON shows it. */
+/** An entry in JSON form. */
 export const shown = (entry: Entry) => ({
   ...entry,
   number: entry.number.toString(),
@@ -133,7 +133,7 @@ export const shown = (entry: Entry) => ({
   nonce: entry.nonce?.toString() ?? null
 })
 
-/** Which lane `/lanes/unstick` is for. `Failure` names the parameter. */
+/** The lane of `/lanes/unstick`. `Failure` names the parameter. */
 const laneOf = (
   query: URLSearchParams
 ): Result.Result<{ readonly lane: Lane; readonly dryRun: boolean }, string> => {
@@ -149,7 +149,7 @@ const laneOf = (
   })
 }
 
-/** New prices as JSON shows them. */
+/** New prices in JSON form. */
 const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
   replaced: replaced.map(({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) => ({
     nonce: Number(nonce),
@@ -161,7 +161,7 @@ const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
   left: left.map(({ nonce, reason }) => ({ nonce: Number(nonce), reason }))
 })
 
-/** What the service itself measures; the runtime has figures of its own. */
+/** Keeps the service's metrics and drops the runtime's. */
 const own = (text: string): string => text.replace(/^(?!(?:# \w+ )?castellan_).*\n/gm, "")
 
 interface Route {
@@ -190,7 +190,7 @@ const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<str
             onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
             onSuccess: (question) =>
               Effect.match(audit.find(question), {
-                onFailure: () => refuse(503, "the audit log can not be read"),
+                onFailure: () => refuse(503, "the audit log cannot be read"),
                 onSuccess: (entries) => json(200, { entries: entries.map(shown) })
               })
           })
@@ -223,7 +223,7 @@ const routed = (
   const allowed = expected === "GET" ? ["GET", "HEAD"] : [expected]
   if (!allowed.includes(method))
     return Effect.succeed(refuse(405, `expected ${expected}`, { allow: allowed.join(", ") }))
-  // Who waits no longer has it given up.
+  // Stops when the client leaves.
   return route === undefined
     ? Effect.succeed(refuse(404, "expected /metrics, /audit, /lanes/unstick or /console"))
     : Effect.interruptible(route.answer(searchParams))
@@ -235,7 +235,7 @@ const commonHeaders = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
 }
 
-/** The console, and where a browser comes to when nothing more is typed. */
+/** The console, including the root path. */
 const isPage = (url: string): boolean => /^\/(?:console(?:[/?]|$)|(?:\?|$))/.test(url)
 
 const app = (options: Options): Console.App => {
@@ -254,7 +254,7 @@ const app = (options: Options): Console.App => {
     return refused === null ? routed(request, known) : Effect.succeed(refused)
   }).pipe(
     Effect.catchCause((cause) =>
-      Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
+      Effect.as(Effect.logError("operator request failed", cause), refuse(500, "internal error"))
     ),
     Effect.map((response) =>
       HttpServerResponse.setHeaders(response, { ...commonHeaders, ...response.headers })
@@ -281,9 +281,9 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
       }
     )
     yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
-    // Of a connection that the system could not give; the service's own port logs them.
+    // Connections that the system could not accept; the service's port logs them.
     server.on("error", () => {})
-    // The operator's own requests are no part of the traces.
+    // Excludes the operator's requests from traces.
     yield* Effect.provideService(serve(app(options)), HttpMiddleware.TracerDisabledWhen, () => true)
     return listening(server, options)
   })

@@ -6,7 +6,7 @@ import * as Cli from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { type Commands, Operator, type Run } from "./support/Operator.js"
 
-/** What each group is about, and its module, loaded when one of its commands is named: most bring the service's adapters. */
+/** Summary and module of each group. A module loads when one of its commands is named: most load the service's adapters. */
 const groups: Readonly<Record<string, readonly [about: string, load: () => Promise<Commands>]>> = {
   serve: ["run the service", () => import("./commands/serve.js")],
   dev: ["a development chain and the service on it, ready to be called", () => import("./commands/dev.js")],
@@ -14,17 +14,17 @@ const groups: Readonly<Record<string, readonly [about: string, load: () => Promi
   accounts: ["create, show, change and pause accounts", () => import("./commands/accounts.js")],
   keys: ["issue, list, rotate and revoke API keys", () => import("./commands/keys.js")],
   chains: ["pause and resume writes on a chain", () => import("./commands/chains.js")],
-  audit: ["who signed what, when, and for whom", () => import("./commands/audit.js")],
+  audit: ["list signatures with their time and account", () => import("./commands/audit.js")],
   lanes: [
     "list and show pending transactions, replace them at higher prices",
     () => import("./commands/lanes.js")
   ],
   webhooks: [
-    "tell accounts of their requests' events: add, pause, rotate, send again",
+    "deliver events of requests to accounts: add, pause, rotate, send again",
     () => import("./webhooks/webhooks.js")
   ],
   watches: [
-    "tell webhooks of events of contracts: add, show, pause, resume, remove",
+    "deliver events of contracts to webhooks: add, show, pause, resume, remove",
     () => import("./webhooks/watches.js")
   ],
   requests: ["list and show accepted requests", () => import("./commands/requests.js")],
@@ -50,7 +50,7 @@ const configuration = [
 
 type Command = Cli.Command<string, never, object, string, Operator>
 
-/** The commands of a group; `castellan deploy` is one itself. */
+/** The commands of a group; `castellan deploy` is itself a command. */
 const branch = (
   name: string,
   about: string,
@@ -60,7 +60,7 @@ const branch = (
   const own = commands.find((command) => command.name === name)
   const group = Cli.make(name, {}, () =>
     Effect.fail(
-      `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" tells more`
+      `castellan ${name} needs one of: ${commands.map((command) => command.name).join(", ")}\n"castellan ${name} --help" shows the usage`
     )
   ).pipe(Cli.withSubcommands(commands))
   const ends = [...notes, ...environment, "It ends with 0, or with 1 and the reason on standard error."]
@@ -70,7 +70,7 @@ const branch = (
   )
 }
 
-/** The program with the commands of the groups that are named: a group alone tells what it is about. */
+/** The program with the full commands of the named groups, and the summaries of the others. */
 const program = (isNamed: (name: string) => boolean) =>
   Effect.map(
     Effect.forEach(Object.entries(groups), ([name, [about, load]]) =>
@@ -93,16 +93,16 @@ const paths = (
     commands.flatMap((each) => [[...above, each.name], ...paths(each, [...above, each.name])])
   )
 
-/** The words of every group and command, in the order of the help. */
+/** The words of all groups and commands, in the order of the help. */
 export const manual: Effect.Effect<ReadonlyArray<ReadonlyArray<string>>> = Effect.map(
   program(() => true),
   (root) => paths(root, [])
 )
 
-/** A word that may be shown: a mistyped name, and no secret that somebody has put in its place. */
+/** Shows a mistyped name, but not a secret given in its place. */
 const shown = (word: string): string => (/^-{0,2}[a-z][a-z-]{0,30}$/.test(word) ? word : "***")
 
-/** Why the words can not be read. Values are never repeated: one may be a secret. */
+/** Explains a parse error without values: one may be a secret. */
 const reason = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "UnrecognizedOption": {
@@ -125,7 +125,7 @@ const reason = (error: CliError.NonShowHelpErrors): string => {
   }
 }
 
-/** No colours: what is printed is the same everywhere. */
+/** No colours: the output is the same everywhere. */
 const { formatHelpDoc } = CliOutput.defaultFormatter({ colors: false, globalFlags: "summary" })
 
 const presenter = ({ print }: Operator["Service"]): CliOutput.Presenter => ({
@@ -141,7 +141,7 @@ const presenter = ({ print }: Operator["Service"]): CliOutput.Presenter => ({
   }
 })
 
-/** "castellan help keys" and "castellan keys help" ask for the same as "castellan keys --help". */
+/** "castellan help keys" and "castellan keys help" mean "castellan keys --help". */
 const asked = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const at = args.indexOf("help")
   return at === 0 || at === 1 ? [...args.toSpliced(at, 1), "--help"] : args
@@ -160,12 +160,12 @@ const dispatch = (args: ReadonlyArray<string>): Run =>
         const [first] = errors
         return first === undefined
           ? Effect.void
-          : Effect.fail(`${reason(first)}\n"${commandPath.join(" ")} --help" tells more`)
+          : Effect.fail(`${reason(first)}\n"${commandPath.join(" ")} --help" shows the usage`)
       })
     )
   })
 
-/** Runs what the arguments name. With --json the reason of a failure is JSON as well. */
+/** Runs the command that the arguments name. With --json, failures are JSON, too. */
 export const run = (args: ReadonlyArray<string>): Run => {
   const words = args.slice(0, args.includes("--") ? args.indexOf("--") : undefined)
   return words.includes("--json")

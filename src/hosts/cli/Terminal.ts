@@ -9,7 +9,7 @@ import { Operator } from "./support/Operator.js"
 
 const to = (stream: NodeJS.WriteStream) => (text: string) => Effect.sync(() => void stream.write(`${text}\n`))
 
-/** On the terminal's standard error: standard output is for results. */
+/** Asks on standard error: standard output is for results. */
 const ask = (question: string) =>
   Effect.promise(async () => {
     if (!process.stdin.isTTY) return false
@@ -21,7 +21,7 @@ const ask = (question: string) =>
     }
   })
 
-/** The entry of the service's process takes over signals and exit codes; it reads the environment. */
+/** The entry point of the service's process handles signals and exit codes, and reads the environment. */
 const serve = (configFile: string | undefined) =>
   Effect.andThen(
     Effect.promise(() => {
@@ -37,10 +37,9 @@ const become: Operator["Service"]["become"] = (program) =>
     Effect.never
   )
 
-// Whoever read the output has gone: a pipe into head, for example.
+// The reader of the output may leave, for example a pipe into head.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
-/** The command line on a terminal. */
 Effect.runPromise(
   Program.run(process.argv.slice(2)).pipe(
     Effect.provideService(Operator, {

@@ -16,7 +16,7 @@ import { AccountNetwork } from "./NetworkFile.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 
-/** What of the configuration the networks of accounts go by. */
+/** Configuration fields that the accounts' networks depend on. */
 export type NetworksConfig = Pick<
   Config,
   "accounts" | "accountNetworks" | "networks" | "readSecret" | "sharedFactories"
@@ -26,13 +26,13 @@ const profileOf = (config: NetworksConfig, chainId: bigint): NetworkProfile | nu
   config.networks.find((profile) => profile.chainId === chainId) ?? null
 
 /**
- * The profile of a chain for an account of the database without anything of its own. It has no factory: the one of the
- * chain belongs to accounts of the file, unless it is shared.
+ * A chain's profile for a database account without overrides. It has no factory unless the chain's factory is shared: that
+ * one belongs to the file's accounts.
  */
 const withoutFactory = (config: NetworksConfig, base: NetworkProfile): NetworkProfile =>
   config.sharedFactories.has(base.chainId) ? base : { ...base, factory: null }
 
-/** Who of the file, or the chain itself, has this factory; null: nobody. */
+/** Owner of the factory, an account or the chain of the file; null: none. */
 const ownerOf = (config: NetworksConfig, chainId: bigint, factory: Address): string | null => {
   if (config.sharedFactories.has(chainId)) return null
   const own = config.accountNetworks.find(
@@ -44,7 +44,7 @@ const ownerOf = (config: NetworksConfig, chainId: bigint, factory: Address): str
 
 const decode = SchemaProblems.decoder(AccountNetwork)
 
-/** The values of an account's own for a chain, from their JSON; or all that is wrong with them. */
+/** Parses an account's overrides for a chain from JSON; fails with all problems. */
 export const read = (
   config: NetworksConfig,
   settings: string
@@ -83,8 +83,8 @@ export const read = (
 const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">) => `${chainId} ${accountId}`
 
 /**
- * Network profiles for accounts of the file, which do not change, and for those of the database, which do. What an
- * account has of its own and can not be read any more closes that chain to it.
+ * Network profiles of the file's accounts, which are fixed, and of the database's, which change. An account's unreadable
+ * overrides close the chain to the account.
  */
 export const layer = (
   config: NetworksConfig,
@@ -109,7 +109,7 @@ export const layer = (
             const profile = read(config, network.settings)
             own.set(name(network), Result.isSuccess(profile) ? profile.success.profile : null)
             if (Result.isFailure(profile))
-              yield* Effect.logError("a network of an account can not be used").pipe(
+              yield* Effect.logError("account network unusable").pipe(
                 Effect.annotateLogs({
                   accountId: network.accountId,
                   chainId: network.chainId.toString(),

@@ -8,7 +8,7 @@ import { SignerError, Signers, SystemSigners } from "../../application/ports/Sig
 import type { Content, OwnSigner } from "../../application/ports/TenantStore.js"
 import { Directory } from "../../application/tenants/Directory.js"
 
-/** A signer of the database as the key ring takes it. */
+/** A database signer in the key ring's form. */
 export const recordOf = ({ accountId, address, key, provider, ref }: OwnSigner): KeyRing.SignerRecord => ({
   ...ref,
   accountIds: [accountId],
@@ -17,7 +17,7 @@ export const recordOf = ({ accountId, address, key, provider, ref }: OwnSigner):
 
 type Named = Pick<OwnSigner, "accountId" | "ref">
 
-/** Whether requests name them alike. */
+/** Whether requests name both by the same ids. */
 export const isSame = (one: Named, other: Named): boolean =>
   one.accountId === other.accountId &&
   one.ref.clientId === other.ref.clientId &&
@@ -25,8 +25,8 @@ export const isSame = (one: Named, other: Named): boolean =>
   one.ref.assetId === other.ref.assetId
 
 /**
- * The keys of the configuration, and those that accounts of the database have, as they are now. At the start all of
- * them have to be in order. Later ones that are not are left out, all together, and told in the log.
+ * The configuration's keys and the current keys of database accounts. At the start all must be valid. Later, an invalid key
+ * among the new ones excludes all new keys, with a log entry.
  */
 export const layer = (
   registry: KeyRing.Registry
@@ -40,7 +40,7 @@ export const layer = (
       yield* ring.admit(admitted.map(recordOf))
 
       const turn = yield* Semaphore.make(1)
-      /** Those that are gone are gone at once, whatever is wrong with those that came. */
+      /** Removes deleted keys immediately, whatever faults the new ones have. */
       const follow = (content: Content) =>
         turn.withPermits(1)(
           Effect.gen(function* () {
@@ -54,9 +54,7 @@ export const layer = (
             if (kept.length < admitted.length) yield* Effect.ignoreCause(admit(kept), { log: "Debug" })
             if (content.signers.length > kept.length)
               yield* Effect.catch(admit(content.signers), ({ message }) =>
-                Effect.logError("signers of accounts can not be used").pipe(
-                  Effect.annotateLogs({ problems: message })
-                )
+                Effect.logError("account signers unusable").pipe(Effect.annotateLogs({ problems: message }))
               )
           })
         )
@@ -64,7 +62,7 @@ export const layer = (
       return Context.make(Signers, {
         resolve: (account, ref) =>
           Effect.gen(function* () {
-            // A store that does not answer is nothing that a key could mend: what needs the store says so by itself.
+            // A database failure concerns no key: users of the database report it themselves.
             const content = yield* directory.latest
             if (content !== seen) yield* follow(content)
             return yield* ring.signers.resolve(account, ref)
@@ -72,7 +70,7 @@ export const layer = (
       }).pipe(
         Context.add(SystemSigners, {
           ...ring.systemSigners,
-          // It signs beside other keys and for no request of its own: paused, it signs nothing.
+          // The sponsor key signs for other keys' requests, so its pause is checked here.
           sponsor: Effect.tap(ring.systemSigners.sponsor, ({ address }) =>
             Effect.flatMap(
               Effect.orElseSucceed(directory.isPaused("signer", address), () => true),

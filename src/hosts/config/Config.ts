@@ -20,36 +20,36 @@ import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
 
-/** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
+/** The configuration is unusable. `message` is for the operator: one line per problem, without secrets. */
 export class ConfigError extends Data.TaggedError("ConfigError")<{
   readonly message: string
   readonly problems: ReadonlyArray<Problem>
 }> {}
 
-/** What the whole service is made from: checked, defaults filled in, secrets read. */
+/** The service's configuration: validated, with defaults and secrets. */
 export interface Config {
   readonly profile: "development" | "production"
   readonly listen: { readonly host: string; readonly port: number }
-  /** A file of SQLite, or the URL of a database of PostgreSQL. */
+  /** A SQLite file, or the URL of a PostgreSQL database. */
   readonly database: { readonly path: string } | { readonly url: Redacted.Redacted<string> }
   readonly keyPepper: Redacted.Redacted<string>
   readonly accounts: ReadonlyArray<FileAccounts.Listed>
   readonly keys: KeysFile.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
-  /** Chains of `networks` that the interface has, and nobody has configured. */
+  /** Preset chains of `networks` that are not configured. */
   readonly unconfigured: ReadonlySet<bigint>
-  /** Chains whose factory all accounts use. */
+  /** Chains whose factory all accounts share. */
   readonly sharedFactories: ReadonlySet<bigint>
-  /** A secret that something beside the file refers to, under the file's rules. */
+  /** Reads a secret referenced outside the file, under the file's rules. */
   readonly readSecret: (path: string, reference: Secret) => Result.Result<Redacted.Redacted<string>, Problem>
-  /** What counts requests for all replicas; null: the database, or with SQLite the process. */
+  /** Counter of requests for all replicas; null: the database, or with SQLite the process. */
   readonly rateLimit: { readonly redis: Redacted.Redacted<string> } | null
-  /** Definitions for all accounts. */
+  /** ABI definitions for all accounts. */
   readonly abi: UseAbi.UseAbi
   readonly edge: EdgeFile.Edge
   readonly operations: OperationsFile.Operations
-  /** Wei below which an EOA that submits is worth a word, by chain. */
+  /** Low-balance threshold of Submitting EOAs, in wei, by chain. */
   readonly lowBalances: ReadonlyMap<bigint, bigint>
   readonly limits: Limits
 }
@@ -63,14 +63,14 @@ const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =
   new ConfigError({
     problems,
     message: [
-      `the configuration ${where} can not be used:`,
+      `the configuration ${where} cannot be used:`,
       ...SchemaProblems.lines(problems).map((line) => `  ${line}`)
     ].join("\n")
   })
 
 const decode = SchemaProblems.decoder(ConfigFile)
 
-/** A file that its schema refuses is told of all that is wrong with it as far as that can be seen: of its secrets too. */
+/** Reports all problems of a file that fails its schema, including unreadable secrets. */
 const parse = (
   text: string,
   where: string,
@@ -93,14 +93,14 @@ const parse = (
 
 const everyAddress = new Set(["0.0.0.0", "::"])
 
-/** Whether the operator's port can not be opened beside the service's. */
+/** Whether the operator's port conflicts with the service's. */
 const sharesPort = ({ admin, listen }: ConfigFile): boolean => {
   if (admin === undefined || admin.port === 0 || admin.port !== listen.port) return false
   const { host = OperationsFile.adminHost } = admin
   return host === listen.host || everyAddress.has(host) || everyAddress.has(listen.host)
 }
 
-/** Rules that bind several fields. */
+/** Rules across fields. */
 const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const say = (path: string, message: string) => problems.push({ path, message })
@@ -138,7 +138,7 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
   return problems
 }
 
-/** The networks of the file and of its accounts, with the URLs that are secrets. */
+/** Networks of the file and its accounts, with their secret URLs. */
 const networkProfiles = (
   file: ConfigFile,
   secret: ReadSecret,
@@ -176,7 +176,7 @@ const accountOf = ({
   keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? FileAccounts.allScopes }))
 })
 
-/** Makes the configuration of a file's text. `where` names the file in messages. */
+/** Builds the configuration from a file's text. `where` names the file in messages. */
 export const fromText = (
   text: string,
   where: string,
@@ -197,7 +197,7 @@ export const fromText = (
 
     const keyPepper = secret("keyPepper", file.keyPepper)
     const pepperBytes = Buffer.byteLength(Redacted.value(keyPepper), "utf8")
-    // One that could not be read is a problem already.
+    // An unreadable pepper is already a problem.
     if (pepperBytes > 0 && pepperBytes < leastPepperBytes)
       say("keyPepper", `expected at least ${leastPepperBytes} bytes`)
     const rateLimit =
@@ -250,13 +250,10 @@ export const fromText = (
     })
   })
 
-/** What a configuration file holds. */
+/** Content of a configuration file. */
 export type File = typeof ConfigFile.Encoded
 
-/**
- * Makes the configuration of what a file would hold. `env` has the secrets and overrides that come from the environment,
- * `folder` is what relative paths start from.
- */
+/** Builds the configuration from a file's content. `env` holds secrets and overrides; relative paths start at `folder`. */
 export const from = (
   file: File,
   options: { readonly env?: Secrets.Sources["env"]; readonly folder?: string } = {}
@@ -265,10 +262,10 @@ export const from = (
 
 const unreadable = (cause: unknown): string => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown"
-  return code === "ENOENT" ? "there is no such file" : `the file can not be read (${code})`
+  return code === "ENOENT" ? "there is no such file" : `the file cannot be read (${code})`
 }
 
-/** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */
+/** Reads the configuration from the file at `CASTELLAN_CONFIG`. */
 export const load = (env: Secrets.Sources["env"]): Result.Result<Config, ConfigError> => {
   const named = env.CASTELLAN_CONFIG
   if (named === undefined || named === "")

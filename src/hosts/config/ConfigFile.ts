@@ -33,10 +33,10 @@ export const Account = Schema.Struct({
 })
 export type Account = typeof Account.Type
 
-/** Of requests and of their elements. */
+/** Highest rate limit, for requests and for their elements. */
 const most = 10_000_000
 
-/** What the service takes at a time: the least and the most that the operator may say, and what holds unless told. */
+/** Limits of the service: minimum, maximum and default. */
 const limits = {
   bodyBytes: [1_024, 8 * 1_024 * 1_024, 1_048_576],
   arrayElements: [1, 65_536, 256],
@@ -60,7 +60,7 @@ export type Limits = Readonly<Record<keyof typeof limits, number>>
 
 export const defaultLimits: Limits = Record.map(limits, ([, , byDefault]) => byDefault)
 
-/** The configuration file as it is written. */
+/** The configuration file as written. */
 export const ConfigFile = Schema.Struct({
   profile: Schema.Literals(["development", "production"]).annotate(
     says('expected "development" or "production"')

@@ -15,7 +15,7 @@ const Origin = Schema.String.check(
   )
 )
 
-/** Fields of the configuration file about who may come in, and where callers may send the service. */
+/** Configuration fields about admission of clients and destinations of callers' URLs. */
 export const edgeFields = {
   trustedProxies: optional(Schema.Array(Range)),
   cors: optional(
@@ -31,13 +31,13 @@ export const edgeFields = {
 
 const EdgeFile = Schema.Struct(edgeFields)
 
-/** Who may come in, and where callers may send the service. */
+/** Admission of clients, and destinations of callers' URLs. */
 export interface Edge {
-  /** Proxies whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   /** Web origins whose pages may use the service. */
   readonly corsOrigins: ReadonlyArray<string>
-  /** Networks that are not public and that callers' URLs may lead to: all callers', and those of one account, by its id. */
+  /** Private networks that callers' URLs may reach: for all callers, and for one account by id. */
   readonly egress: {
     readonly allow: ReadonlyArray<IpAddress.Range>
     readonly accounts: ReadonlyMap<string, ReadonlyArray<IpAddress.Range>>

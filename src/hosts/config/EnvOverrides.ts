@@ -1,7 +1,6 @@
 import * as Result from "effect/Result"
 import type { Problem } from "../fields/FileFields.js"
 
-/** What every override begins with. */
 const prefix = "CASTELLAN__"
 
 type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
@@ -9,7 +8,7 @@ type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly 
 const isObject = (value: unknown): value is Readonly<Record<string, Json>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** JSON where it is JSON, else the text itself. */
+/** Parses JSON and keeps other text. */
 const valueOf = (text: string): Json =>
   Result.getOrElse(Result.try({ try: () => JSON.parse(text) as Json, catch: () => null }), () => text)
 
@@ -30,15 +29,15 @@ const put = (
   }
   if (tree !== undefined && !isObject(tree)) return Result.fail("there is nothing below this field")
   const own = isObject(tree) && Object.hasOwn(tree, first) ? tree[first] : undefined
-  // `fromEntries` makes own members of whatever the name is.
+  // `fromEntries` creates own properties for any name, including `__proto__`.
   return Result.map(put(own, rest, value), (below) =>
     Object.fromEntries([...Object.entries(tree ?? {}).filter(([name]) => name !== first), [first, below]])
   )
 }
 
 /**
- * The configuration file's content with the environment's overrides: `CASTELLAN__limits__bodyBytes=65536` and
- * `CASTELLAN__networks__0__rpc={"env": "RPC"}`. Names are those of the file, in its case; values are JSON, or texts.
+ * Applies the environment's overrides to the file's content: `CASTELLAN__limits__bodyBytes=65536` and
+ * `CASTELLAN__networks__0__rpc={"env": "RPC"}`. Names are the file's, case-sensitive; values are JSON or text.
  */
 export const apply = (
   file: unknown,

@@ -15,7 +15,7 @@ import * as KeyProviders from "../keys/KeyProviders.js"
 /** A key of a provider. */
 const keyOfProvider = { provider: Name, key: KeyProviders.KeyName, address: optional(Address.schema) }
 
-/** A key that requests may name: one of a provider, or in short a private key. */
+/** A key that requests may name: a provider's key, or in short a private key. */
 const SignerEntry = Schema.Struct({
   accounts: Schema.NonEmptyArray(Name),
   clientId: Name,
@@ -28,7 +28,7 @@ const SignerEntry = Schema.Struct({
   shared: optional(Schema.Boolean)
 })
 
-/** A key of the operator's own: one of a provider, or in short the secret of a private key. */
+/** A key of the operator: a provider's key, or in short the secret of a private key. */
 const SystemKey = Schema.Union([Schema.Struct(keyOfProvider), ...Secret.members]).annotate(
   says(
     'expected {"provider": "NAME", "key": "NAME"} with or without "address", or the private key as {"env": "NAME"} or {"file": "path"}; a text only in the development profile'
@@ -36,7 +36,7 @@ const SystemKey = Schema.Union([Schema.Struct(keyOfProvider), ...Secret.members]
 )
 type SystemKey = typeof SystemKey.Type
 
-/** The fields of the configuration file that are about keys. */
+/** Configuration fields about keys. */
 export const keyFields = {
   allowPrivateKeys: optional(Schema.Boolean),
   providers: optional(Schema.Array(KeyProviders.Entry)),
@@ -61,7 +61,7 @@ export interface KeysConfig {
   readonly systemKeys: Registry["system"]
 }
 
-/** The provider of the private keys that stand beside signers and system keys. */
+/** Provider of the private keys in signers and system keys. */
 const inPlace = "configuration"
 
 const accountId = Brand.nominal<AccountId>()
@@ -69,7 +69,7 @@ const accountId = Brand.nominal<AccountId>()
 const notInProduction =
   "private keys are for tests; outside the development profile they need allowPrivateKeys: true"
 
-/** The configuration's part about keys, read from its file. */
+/** Reads the key fields of the file. */
 export const read = (
   file: KeysFile,
   options: { readonly development: boolean; readonly accounts: ReadonlySet<string> },

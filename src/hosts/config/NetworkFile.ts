@@ -8,13 +8,13 @@ import * as Uint from "../../domain/primitives/Uint.js"
 import * as Custody from "../../domain/wallet/Custody.js"
 import { integer, optional, Secret, says, saysInteger } from "../fields/FileFields.js"
 
-/** A chain of a developer's own has no reorganizations, and blocks at once. */
+/** A developer's chain has no reorganizations and mines immediately. */
 export const ofDevelopment = { settledDepth: 1, pollIntervalMillis: 100 } satisfies NetworkProfile.Fields
 
-/** Wei below which an EOA that submits is said to run low: 0.05 of the chain's coin. */
+/** Default low-balance threshold of a Submitting EOA, in wei: 0.05 coins. */
 export const usualLowBalance = 5n * 10n ** 16n
 
-/** An unsigned integer as text, or as a JSON number that is exact. */
+/** An unsigned integer as text, or as an exact JSON number. */
 const Wei = Schema.Union([
   Uint.schema,
   integer(0, Number.MAX_SAFE_INTEGER).pipe(
@@ -48,7 +48,7 @@ const { defaults } = NetworkProfile
 
 type Value = bigint | number | string | null | undefined
 
-/** The default of a field, and those of the chains that have another one. */
+/** A field's default, with the chains that differ. */
 const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
   [
     String(of(defaults) ?? "none"),
@@ -58,13 +58,13 @@ const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
     })
   ].join("; ")
 
-/** A field that may be absent: what it says, and what stands for it then, for the file's JSON Schema. */
+/** An optional field, with its description and default for the file's JSON Schema. */
 const ofChain = <A, I>(schema: Schema.Codec<A, I>, about: string, byDefault = "none") =>
   Schema.flip(Schema.flip(optional(schema)).annotateKey({ description: `${about}. Default: ${byDefault}.` }))
 
 const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
 
-/** The fields of a network, each with its text. */
+/** A network's fields with their descriptions. */
 const profileFields = (field: typeof ofChain) => ({
   rpc: field(Secret, "The operator's own node. Without it nothing that needs a system key is possible"),
   bundler: field(
@@ -76,7 +76,7 @@ const profileFields = (field: typeof ofChain) => ({
     "Canonical EntryPoints that requests may name",
     defaults.entryPoints.join(", ")
   ),
-  ledger: field(Address.schema, "The OperationLedger, without which no operation can depend on another"),
+  ledger: field(Address.schema, "The OperationLedger, which enforces dependencies between operations"),
   sponsor: field(
     Schema.NullOr(Schema.Struct({ paymaster: Address.schema, dailyBudget: optional(Wei) })).annotate(
       says('expected {"paymaster": address, "dailyBudget": wei} or null')
@@ -112,11 +112,11 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   precompiles: field(
     Schema.Array(Address.schema),
-    "Addresses beside 0x1 to 0x1ff at which the chain answers calls without having code there"
+    "Addresses outside 0x1 to 0x1ff that answer calls without having code"
   ),
   defaultCustody: field(
     Custody.storedSchema,
-    "What walletCustody 0 stands for beside a salt",
+    "Custody that walletCustody 0 means together with a salt",
     said(({ defaultCustody }) => defaultCustody)
   ),
   maxFeePerGas: field(
@@ -141,7 +141,7 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   l1Fee: field(
     Schema.NullOr(Schema.Literal("op-stack")).annotate(says('expected "op-stack" or null')),
-    "What tells the cost of a transaction's data on layer 1; null: it costs nothing there",
+    "Source of the layer 1 fee of a transaction's data; null: there is no such fee",
     said(({ l1Fee }) => l1Fee)
   ),
   confirmations: field(
@@ -172,17 +172,17 @@ const profileFields = (field: typeof ofChain) => ({
   ),
   requestExpiryMillis: field(
     integer(1_000, 86_400_000),
-    "How long after its acceptance a request of which nothing was signed is given up, milliseconds",
+    "Time after acceptance at which an unsigned request expires, milliseconds",
     said(({ requestExpiryMillis }) => requestExpiryMillis)
   ),
   pollIntervalMillis: field(
     integer(10, 60_000),
-    "How often the node is asked for what is new, milliseconds",
+    "Polling interval of the node, milliseconds",
     `${defaults.pollIntervalMillis}; ${ofDevelopment.pollIntervalMillis} in the development profile`
   )
 })
 
-/** What the operator says of one chain. Every field but its id has a default. */
+/** Configuration of one chain. Every field but its id has a default. */
 export const Network = Schema.Struct({
   chainId: ChainId,
   sharedFactory: optional(Schema.Boolean),
@@ -190,6 +190,6 @@ export const Network = Schema.Struct({
 })
 export type Network = typeof Network.Type
 
-/** What one account has of its own on one chain; what is absent is the chain's. */
+/** Overrides of one account on one chain; absent fields are the chain's. */
 export const AccountNetwork = Schema.Struct({ chainId: ChainId, ...profileFields(ofAccount) })
 export type AccountNetwork = typeof AccountNetwork.Type

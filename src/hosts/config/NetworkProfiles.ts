@@ -5,7 +5,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import { type Problem, type ReadSecret, urlReader } from "../fields/FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
 
-/** The profile of one account on one chain where it has anything of its own. */
+/** Profile of an account with overrides on a chain. */
 export interface AccountProfile {
   readonly accountId: AccountId
   readonly chainId: bigint
@@ -14,17 +14,17 @@ export interface AccountProfile {
 
 interface Located<N> {
   readonly network: N
-  /** Where it stands in the configuration file. */
+  /** Path in the configuration file. */
   readonly path: string
-  /** Its operator's RPC, once read. */
+  /** The operator's RPC, once read. */
   readonly rpc: Redacted.Redacted<string> | null
-  /** The URL of its bundler, once read. */
+  /** URL of the bundler, once read. */
   readonly bundler: Redacted.Redacted<string> | null
-  /** The URLs of its paymasters, in their order, once read. */
+  /** URLs of the paymasters, in order, once read. */
   readonly paymasters: ReadonlyArray<Redacted.Redacted<string>>
 }
 
-/** A network at a place in the configuration file, its URLs read as the secrets that they are. */
+/** A network at a path of the configuration file, with its secret URLs read. */
 export const located = <N extends AccountNetwork>(
   network: N,
   path: string,
@@ -51,22 +51,22 @@ export interface Input {
     readonly networks: ReadonlyArray<Located<AccountNetwork>>
   }>
   readonly development: boolean
-  /** Whether a key signs for the operator's own paymasters. */
+  /** Whether the operator's paymasters have a signing key. */
   readonly sponsors: boolean
 }
 
 export interface Output {
   readonly networks: ReadonlyArray<NetworkProfile.NetworkProfile>
   readonly accountNetworks: ReadonlyArray<AccountProfile>
-  /** Those of them that nobody has configured. */
+  /** Preset chains that are not configured. */
   readonly unconfigured: ReadonlySet<bigint>
   readonly problems: ReadonlyArray<Problem>
 }
 
-/** Chains of the interface: supported without a word of the operator, who may still configure them. */
+/** Preset chains: supported without configuration, though the operator may configure them. */
 const interfaceChains: ReadonlyArray<bigint> = [80_002n, 137n, 84_532n, 8_453n]
 
-/** The configured fields over a base profile; those that are called alike in both go over as they are. */
+/** Applies configured fields to a base profile; fields with equal names are copied. */
 export const overridden = (
   base: NetworkProfile.NetworkProfile,
   { bundler, network, paymasters, rpc }: Omit<Located<AccountNetwork>, "path">
@@ -86,16 +86,16 @@ export const overridden = (
       return url === undefined ? [] : [{ paymaster: address, url }]
     }),
     caps: { maxFeePerGas, maxPriorityFeePerGas, transactionGas: network.maxTransactionGas },
-    // Null brings an account back to the service's own bundler.
+    // Null returns an account to the service's bundler.
     remoteBundler: network.bundler === null ? null : (bundler ?? undefined)
   })
 }
 
-/** Wei below which an EOA that submits is worth a word, by chain. */
+/** Low-balance threshold of Submitting EOAs, in wei, by chain. */
 export const lowBalances = (networks: ReadonlyArray<Network>): ReadonlyMap<bigint, bigint> =>
   new Map(networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance]))
 
-/** What is wrong with who shall pay for ops: a key or a node that is missing, or two words about one paymaster. */
+/** Problems of the payment for ops: a missing key or node, or conflicting entries for a paymaster. */
 const paymentProblems = (
   { network, path }: Located<AccountNetwork>,
   { paymasterServices, rpc, sponsor }: NetworkProfile.NetworkProfile,
@@ -103,7 +103,7 @@ const paymentProblems = (
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   if (network.sponsor != null && !sponsors)
-    problems.push({ path: `${path}.sponsor`, message: "systemKeys.sponsor is missing: nobody signs for it" })
+    problems.push({ path: `${path}.sponsor`, message: "systemKeys.sponsor is missing: no key signs for it" })
   if (network.sponsor != null && rpc === null)
     problems.push({ path: `${path}.sponsor`, message: "the chain has no rpc of the operator's own" })
   for (const [index, { address }] of (network.paymasters ?? []).entries()) {
@@ -117,8 +117,8 @@ const paymentProblems = (
 }
 
 /**
- * Factories of two accounts. A wallet's address does not bind its owner, so whoever deploys through a factory may take
- * any funded, undeployed address of it: each account needs its own, unless the factory is shared by name (development).
+ * Factories shared by accounts. A wallet's address does not bind its owner, so a user of a factory can take its funded,
+ * undeployed addresses: each account needs a separate factory, unless the factory is declared shared (development).
  */
 const factoryProblems = (
   profiles: ReadonlyMap<bigint, NetworkProfile.NetworkProfile>,

@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import * as HostPattern from "../../domain/net/HostPattern.js"
 import { integer, Name, optional, type ReadSecret, Secret, says, urlReader } from "../fields/FileFields.js"
 
-/** Fields of the configuration file about what the operator sees. */
+/** Configuration fields about operation and monitoring. */
 export const operationsFields = {
   admin: optional(
     Schema.Struct({
@@ -27,22 +27,22 @@ export const operationsFields = {
   )
 }
 
-/** Where the operator's port is, unless told. */
+/** Default host of the operator's port. */
 export const adminHost = "127.0.0.1"
 
 const OperationsFile = Schema.Struct(operationsFields)
 
-/** What the operator sees, and where. */
+/** Operation and monitoring of the service. */
 export interface Operations {
-  /** The operator's own port; null: none. */
+  /** The operator's port; null: none. */
   readonly admin: {
     readonly host: string
     readonly port: number
     readonly token: Redacted.Redacted<string>
-    /** Hosts as which it may be asked for, beside loopback's. */
+    /** Allowed Host names in addition to loopback's. */
     readonly hosts: ReadonlyArray<HostPattern.HostPattern>
   } | null
-  /** A collector of OpenTelemetry; null: none. */
+  /** An OpenTelemetry collector; null: none. */
   readonly telemetry: {
     readonly url: Redacted.Redacted<string>
     readonly authorization: Redacted.Redacted<string> | null
@@ -50,7 +50,7 @@ export interface Operations {
   } | null
 }
 
-/** One that no request can match is a fault in it. */
+/** Reports a pattern that no request can match. */
 const patterns = (
   texts: ReadonlyArray<string> = [],
   say: (path: string, message: string) => void

@@ -8,7 +8,7 @@ import { givenInteger } from "../../domain/primitives/InvalidValue.js"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import { type Problem, quoting } from "../fields/FileFields.js"
 
-/** A place of the file, as problems name it. */
+/** A path of the file, as problems name it. */
 export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.reduce<string>(
     (text, part) =>
@@ -16,7 +16,7 @@ export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
     ""
   )
 
-/** A decoder that says everything that is wrong with a value, each at its place. */
+/** A decoder that reports all problems of a value, each with its path. */
 export const decoder = <A, I>(
   schema: Schema.Codec<A, I>
 ): ((value: unknown) => Result.Result<A, ReadonlyArray<Problem>>) => {
@@ -28,11 +28,11 @@ export const decoder = <A, I>(
 interface Place {
   readonly path: ReadonlyArray<PropertyKey>
   readonly value: unknown
-  /** The schemas of which the value may fit any. */
+  /** Schemas that the value may fit. */
   readonly kinds: ReadonlyArray<AST.AST>
 }
 
-/** What a schema says of itself stands for all that is wrong below it. */
+/** A schema's annotation replaces all problems below it. */
 function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Problem> {
   const said = "ast" in issue ? AST.resolve(issue.ast) : undefined
   const problem = (message: string, { path } = place): Problem => ({ path: pathOf(path), message })
@@ -70,11 +70,11 @@ const unknown = ({ path }: SchemaIssue.Pointer, { kinds }: Place): string => {
   const names = kinds
     .filter(AST.isObjects)
     .flatMap(({ propertySignatures }) => propertySignatures.map((property) => String(property.name)))
-  // A field of another kind of the same is no typing mistake.
+  // A known name of another kind is not a typing mistake.
   return `is not a known field${names.includes(name) ? "" : Suggestion.tell(name, names)}`
 }
 
-/** The property whose literals tell the objects of a union apart. */
+/** The property whose literals distinguish the objects of a union. */
 const discriminator = ({ types }: AST.Union): readonly [name: PropertyKey, types: ReadonlyArray<AST.AST>] => {
   const properties = types.filter(AST.isObjects).flatMap(({ propertySignatures }) => propertySignatures)
   const literals = properties.filter(({ type }) => AST.isLiteral(type))

@@ -5,18 +5,18 @@ import * as Result from "effect/Result"
 import type { Problem, Secret } from "../fields/FileFields.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 
-/** Where secrets are looked up. */
+/** Sources of secrets. */
 export interface Sources {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Folder of the configuration file: what relative paths start from. */
+  /** Folder of the configuration file, the base of relative paths. */
   readonly folder: string
-  /** Secrets may stand in the configuration file itself. */
+  /** Whether the configuration file itself may contain secrets. */
   readonly allowInline: boolean
 }
 
 /**
- * Whoever puts a secret where its name belongs does not find it in a log: what is shown are names that a variable can
- * have and paths, and nothing that looks like a key, a URL or a document.
+ * Keeps a secret out of logs when it stands in place of its name: messages show only plausible variable names and paths,
+ * never text that looks like a key, a URL or a document.
  */
 const isKeyLike = (text: string): boolean => /^(?:0x)?[0-9a-f]{32,}$/i.test(text)
 const isName = (text: string): boolean => /^[A-Za-z_][\w.-]{0,63}$/.test(text) && !isKeyLike(text)
@@ -30,7 +30,7 @@ const hint = (isShown: boolean, field: string, what: string): string =>
 const readSecretFile = (path: string, shown: string): Result.Result<string, string> =>
   Result.try({
     try: () => readFileSync(path, "utf8"),
-    // The cause's text is dropped but for its code: it says no more than the path.
+    // Keeps only the cause's code: its text repeats the path.
     catch: (cause) =>
       `cannot read the file${shown}${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}${hint(shown !== "", "file", "path")}`
   })
@@ -40,7 +40,7 @@ const present = (text: string, where: string): Result.Result<Redacted.Redacted<s
   return secret === "" ? Result.fail(`${where} is empty`) : Result.succeed(Redacted.make(secret))
 }
 
-/** The secret behind a reference, without outer white space (files tend to end in a line break). `Failure` says why not. */
+/** Reads a secret, trimmed (files tend to end in a line break). `Failure` gives the reason. */
 export const read = (secret: Secret, sources: Sources): Result.Result<Redacted.Redacted<string>, string> => {
   if (typeof secret === "string")
     return sources.allowInline
@@ -65,7 +65,7 @@ const isReference = (value: object): value is Exclude<Secret, string> => {
   return others.length === 0 && (name === "env" || name === "file") && typeof text === "string"
 }
 
-/** The references of a file, whatever else it holds, behind which there is no secret; none at or below these places. */
+/** References of a file without a readable secret, excluding those at or below the given paths. */
 export const unreadable = (
   file: unknown,
   sources: Sources,

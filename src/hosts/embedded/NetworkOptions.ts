@@ -7,7 +7,7 @@ import * as NetworkProfiles from "../config/NetworkProfiles.js"
 import * as SchemaProblems from "../config/SchemaProblems.js"
 import type { Problem, Secret } from "../fields/FileFields.js"
 
-/** As a program has a field of the file: wei as integers too, and URLs as they are, or redacted. */
+/** A field of the file in a program's form: wei also as integers, URLs plain or redacted. */
 type Given<A> = [Extract<A, { readonly env: string }>] extends [never]
   ? string | number extends A
     ? A | bigint
@@ -18,12 +18,12 @@ type Parts<A> = A extends object ? { readonly [K in keyof A]: Given<A[K]> } : A
 
 type Fields = Omit<typeof Written.Encoded, "chainId">
 
-/** One chain. Every field but its id has a default; docs/operations.md names them, and docs/config.schema.json says what they are. */
+/** One chain. Every field but its id has a default; see docs/operations.md and docs/config.schema.json. */
 export interface Network extends Parts<Fields> {
   readonly chainId: number | bigint
 }
 
-/** The options as JSON would have them: what the configuration file's schema reads. */
+/** The options as JSON, for the configuration file's schema. */
 const plain = (value: unknown): unknown => {
   if (typeof value === "bigint") return value.toString()
   if (Redacted.isRedacted(value)) return Redacted.value(value)
@@ -44,7 +44,7 @@ export interface Read {
   readonly lowBalances: ReadonlyMap<bigint, bigint>
 }
 
-/** The network profiles that these options make, under the rules of the configuration file. */
+/** Builds network profiles from the options, under the configuration file's rules. */
 export const read = (
   networks: ReadonlyArray<Network>,
   options: { readonly sponsors: boolean }

@@ -7,7 +7,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 
 type PrivateKey = string | Redacted.Redacted<string>
 
-/** A key: a private key, 32 bytes in hex, or one of a provider, by its name there. */
+/** A key: a private key, 32 bytes in hex, or a provider's key by its name there. */
 export type Key =
   | { readonly privateKey: PrivateKey }
   | { readonly provider: string; readonly key: string; readonly address?: Address }
@@ -17,9 +17,9 @@ export type Signer = Key & {
   readonly clientId: string
   readonly versionId?: string
   readonly assetId?: string
-  /** The accounts whose requests may name it. Default: the account of `caller()`. */
+  /** Accounts whose requests may name the key. Default: the account of `caller()`. */
   readonly accounts?: ReadonlyArray<string>
-  /** Lets several accounts reach this key's EOA. For development. */
+  /** Lets several accounts use this key's EOA. For development. */
   readonly shared?: boolean
 }
 
@@ -29,13 +29,13 @@ export interface Options {
   readonly providers?: Readonly<Record<string, Provider>>
 }
 
-/** The account of a program that has one only. */
+/** Account of a single-account program. */
 export const defaultAccount = "default" as AccountId
 
-/** The provider of the private keys among the options; no provider's name is empty. */
+/** Provider of the options' private keys; no provider's name is empty. */
 const given = ""
 
-/** The key ring's registry of these options. `open` makes the provider of the private keys among them. */
+/** The key ring's registry for the options. `open` creates the provider of their private keys. */
 export const registry = (
   { providers, signers, systemKeys = {} }: Options,
   open: (keys: Readonly<Record<string, Redacted.Redacted<string>>>) => Effect.Effect<KeyProvider>

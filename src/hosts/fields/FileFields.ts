@@ -1,29 +1,28 @@
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 
-/** One thing that is wrong, and where in the file: `accounts[0].tier`. */
+/** A problem and its path in the file, for example `accounts[0].tier`. */
 export interface Problem {
   readonly path: string
   readonly message: string
 }
 
-/** A field that may be absent, and is not null then. */
+/** An optional field; null is not accepted. */
 export const optional = <A, I>(schema: Schema.Codec<A, I>) => Schema.optionalKey(schema)
 
-/** Says what a field must be, in place of what its parts complain of. */
+/** Message for the whole field, replacing its parts' messages. */
 export const says = (message: string) => ({ message })
 
-/** Annotation of schemas whose message goes on with what is there in the place of an integer. */
+/** Annotation of schemas whose message quotes the value found instead of an integer. */
 export const quoting = "castellan/quoting"
 
-/** The same of an integer, and what is there in its place. */
+/** Message for an integer field, quoting the value found. */
 export const saysInteger = (expected: string) => ({ message: `expected ${expected}`, [quoting]: true })
 
 export const Name = Schema.Trimmed.check(Schema.isNonEmpty(), Schema.isMaxLength(128)).annotate(
   says("expected 1 to 128 characters without outer white space")
 )
 
-/** What a text is that requests can be sent to; where its secrets are, `Secret` says. */
 export const isHttpUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { password, protocol, username } = new URL(text)
@@ -32,10 +31,10 @@ export const isHttpUrl = (text: string): boolean => {
 
 export const notHttpUrl = "expected an http or https URL without user information"
 
-/** What stands behind a reference. */
+/** Resolves a reference to its secret. */
 export type ReadSecret = (path: string, reference: Secret) => Redacted.Redacted<string>
 
-/** Reads a secret that has to be a URL. An unreadable secret is a problem already: nothing more is said of it. */
+/** Reads a secret URL. An unreadable secret is already a problem, so no second one is reported. */
 export const urlReader =
   (secret: ReadSecret, say: (path: string, message: string) => void): ReadSecret =>
   (path, reference) => {
@@ -52,7 +51,7 @@ export const integer = (from: number, to: number) =>
 
 export const Text = Schema.String.check(Schema.isNonEmpty({ expected: "a non empty string" }))
 
-/** Where a secret is: never the secret itself, outside the development profile. */
+/** Reference to a secret; only the development profile allows the secret itself. */
 export const Secret = Schema.Union([
   Schema.Struct({ env: Name }),
   Schema.Struct({ file: Name }),

@@ -10,28 +10,28 @@ import * as Packages from "../Packages.js"
 
 type Redact = Redacted.Redacted<string>
 
-/** How a file's fields are read: problems are collected, so that all of them are told at once. */
+/** Reads a file's fields and collects their problems. */
 export interface Reader {
   readonly say: (path: string, message: string) => void
-  /** The secret; after a problem an empty one, of which nothing is made. */
+  /** The secret; empty after a problem, and then unused. */
   readonly secret: (path: string, reference: Secret) => Redact
-  /** A private key, which not every configuration may hold. */
+  /** A private key, which some configurations forbid. */
   readonly privateKey: (path: string, reference: Secret) => Redact
-  /** Relative to the file. */
+  /** Resolves a path relative to the file. */
   readonly path: (text: string) => string
 }
 
-/** What people are told of a kind. */
+/** Documentation of a kind. */
 interface Help {
-  /** What it stands for. */
+  /** Description of the kind. */
   readonly about: string
-  /** What a key's name is in the provider's own terms. */
+  /** The provider's term for a key's name. */
   readonly key: string
-  /** The page of the documentation that tells how its keys are made. */
+  /** Documentation page about creating keys. */
   readonly page: string
 }
 
-/** Which provider of the configuration it is. */
+/** Kind and name of a provider in the configuration. */
 interface Named<Kind extends string = string> {
   readonly kind: Kind
   readonly name: string
@@ -39,24 +39,24 @@ interface Named<Kind extends string = string> {
 
 interface Technology<Options> {
   readonly make: (options: Options) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
-  /** Makes a key that can not be extracted, under a label that is not taken: its public key. */
+  /** Creates a non-extractable key under a new label; returns its public key. */
   readonly create?: (options: Options, label: string) => Effect.Effect<string, KeyProviderError>
 }
 
-/** Everything by which one kind of key provider differs from the others. */
+/** Definition of one kind of key provider. */
 interface KeyProviderKind<Entry extends Named, Encoded, Options> {
-  /** A provider of this kind in the configuration file. */
+  /** Schema in the configuration file. */
   readonly schema: Schema.Codec<Entry, Encoded>
-  /** Its options: secrets read, paths absolute. */
+  /** Reads the options: secrets read, paths absolute. */
   readonly read: (entry: Entry, path: string, reader: Reader) => Options
-  /** The packages of npm that its technology needs: they are optional. */
+  /** Optional npm packages that the provider needs. */
   readonly packages: ReadonlyArray<string>
   readonly load: () => Promise<Technology<Options>>
-  /** Where its keys need more time, or less traffic, than others. */
+  /** Limits for keys that need more time, or fewer concurrent calls. */
   readonly limits?: Partial<RingKeyCall.RingKeyLimits>
-  /** What its keys are, known without asking. */
+  /** Type of its keys, known without a call. */
   readonly keyType: ProviderKey["type"]
-  /** Whether its technology makes keys. Absent: see `help.page`. */
+  /** Whether it can create keys. Absent: see `help.page`. */
   readonly creates?: true
   readonly help: Help
 }
@@ -70,14 +70,14 @@ const kindOf =
     more: Omit<KeyProviderKind<Entry, Encoded, Options>, "schema" | "read">
   ): KeyProviderKind<Entry, Encoded, Options> => ({ schema, read, ...more })
 
-/** A key in its provider's own terms: label, ARN, resource name. */
+/** A key in the provider's terms: label, ARN, resource name. */
 export const KeyName = Schema.Trimmed.check(Schema.isNonEmpty(), Schema.isMaxLength(512)).annotate(
   says("expected 1 to 512 characters without outer white space")
 )
 
 const loopback = new Set(["localhost", "127.0.0.1", "[::1]"])
 
-/** Credentials travel to it: in the clear within the machine only. */
+/** Credentials are sent to it: plain HTTP only within the machine. */
 const Url = Schema.String.check(
   Schema.makeFilter((text) => {
     if (!URL.canParse(text)) return false
@@ -89,7 +89,7 @@ const Url = Schema.String.check(
   })
 ).annotate(says("expected an https URL without credentials; http to a loopback address only"))
 
-/** All of these fields are secrets. */
+/** Reads fields that are all secrets. */
 const secretsOf = <Fields extends Readonly<Record<string, Secret | undefined>>>(
   fields: Fields,
   path: string,
@@ -136,7 +136,7 @@ const endpointOf = (url: string) => {
   }
 }
 
-/** The kinds of key providers, by what the configuration calls them. One that is new is an entry here. */
+/** Kinds of key providers, by name in the configuration. Add a new kind here. */
 const list = {
   "private-key": kindOf(
     Schema.Struct({
@@ -157,7 +157,7 @@ const list = {
   )({
     packages: [],
     load: () => import("../../adapters/private-key/KeyProvider.js"),
-    // Keystores take about a second of work each.
+    // Decrypting a keystore takes about a second.
     limits: { attemptMillis: 60_000, resolveMillis: 60_000 },
     keyType: "PRIVATE_KEY",
     help: {
@@ -277,7 +277,7 @@ const list = {
   )({
     packages: ["@fireblocks/ts-sdk"],
     load: () => import("../../adapters/fireblocks/KeyProvider.js"),
-    // One transaction carries many digests and may wait for an approver: it has all the time there is.
+    // One transaction carries many digests and may wait for an approver, so it gets the total time.
     limits: { attemptMillis: RingKeyCall.defaults.totalMillis, inFlight: 4 },
     keyType: "MPC",
     help: {
@@ -298,11 +298,11 @@ export const kinds: {
   readonly [K in Kind]: KeyProviderKind<Entries[K], List[K]["schema"]["Encoded"], Options[K]>
 } = list
 
-/** A provider in the configuration file. Which fields there are beside `name` goes by `kind`. */
+/** A provider in the configuration file; `kind` decides the other fields. */
 export const Entry = Schema.Union(Object.values(list).map(({ schema }) => schema))
 export type Entry<K extends Kind = Kind> = { readonly [P in K]: Named<P> & Entries[P] }[K]
 
-/** A provider of the configuration with its options: secrets read, paths absolute. */
+/** A configured provider with its options: secrets read, paths absolute. */
 export type Configured<K extends Kind = Kind> = {
   readonly [P in K]: Named<P> & Options[P]
 }[K]
@@ -311,7 +311,7 @@ export type Configured<K extends Kind = Kind> = {
 export const read = <K extends Kind>(entry: Entry<K>, path: string, reader: Reader): Options[K] =>
   kinds[entry.kind].read(entry, path, reader)
 
-/** Loads a technology when a provider of its kind is configured, and not before. `packages`: those of npm that it needs. */
+/** Loads a provider's module on first use. `packages`: npm packages that it needs. */
 export const loaded = <M>(
   kind: string,
   packages: ReadonlyArray<string>,
@@ -322,18 +322,18 @@ export const loaded = <M>(
     catch: () =>
       new KeyProviderError({
         reason: "refused",
-        message: `what kind ${kind} needs is not installed: ${Packages.installation(packages)}`
+        message: `packages of kind ${kind} are not installed: ${Packages.installation(packages)}`
       })
   })
 
-/** What a configured provider is to the key ring. */
+/** A configured provider in the key ring's form. */
 export const provider = <K extends Kind>(configured: Configured<K>): RingProvider => {
   const { limits, load, packages } = kinds[configured.kind]
   const open = Effect.flatMap(loaded(configured.kind, packages, load), ({ make }) => make(configured))
   return { open, limits }
 }
 
-/** Makes a key at the provider, under a label that is not taken: its public key. Null: keys of its kind are made elsewhere. */
+/** Creates a key at the provider under a new label; returns its public key. Null: the kind cannot create keys. */
 export const createKey = <K extends Kind>(
   configured: Configured<K>,
   label: string

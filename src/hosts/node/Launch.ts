@@ -1,11 +1,11 @@
 /**
- * How a process of castellan begins. It imports nothing: an older Node has to read it, and to say what is wrong, before it
- * comes to what it does not have.
+ * Entry checks of a castellan process. It imports nothing: an older Node must parse it and report its version before it
+ * meets unsupported syntax.
  */
 
 const needed: readonly [major: number, minor: number] = [22, 19]
 
-/** What is wrong with this version of Node, and what to do; null: nothing. */
+/** Problem and remedy for this Node version; null: none. */
 export const problem = (version: string): string | null => {
   const [major = 0, minor = 0] = version.split(".").map(Number)
   return major > needed[0] || (major === needed[0] && minor >= needed[1])
@@ -16,8 +16,8 @@ export const problem = (version: string): string | null => {
 const youngGeneration = "--max-semi-space-size"
 
 /**
- * Megabytes of each half of V8's young generation. Left to itself V8 lets it grow to 64 on machines with much memory, which
- * a service under load fills and keeps: most of what the process takes would be garbage that nobody has looked at yet.
+ * Megabytes of each half of V8's young generation. On machines with much memory V8 grows it to 64, which a loaded service
+ * fills and keeps: most of the process's memory would be uncollected garbage.
  */
 const youngMegabytes = 8
 
@@ -39,7 +39,7 @@ export const bounded = (
     ? null
     : [`${youngGeneration}=${youngMegabytes}`, oldPercent, ...execArgv]
 
-/** Says so and ends the process where Node is too old. */
+/** Exits with a message when Node is too old. */
 export const check = (): void => {
   const wrong = problem(process.versions.node)
   if (wrong === null) return
@@ -53,7 +53,7 @@ export const check = (): void => {
  */
 export const bound = (): void => {
   const options = bounded(process.execArgv, process.env.NODE_OPTIONS)
-  // Of a channel to its parent the new process would know nothing.
+  // The new process would lose a channel to its parent.
   if (options === null || process.execve === undefined || process.send !== undefined) return
   // Some versions of Node begin it with an empty environment, unless they are told.
   process.execve(process.execPath, [process.execPath, ...options, ...process.argv.slice(1)], {

@@ -1,16 +1,16 @@
 /**
- * npm (`npx`, `npm start`) starts a shell, which starts this process. SIGTERM npm passes to the shell, and some shells die
- * of it and pass nothing on: the service would go on alone, with its database locked. A shell that has nothing to do but
- * to wait for this process ends before it of such a signal only, so its end is taken for the signal. The end of any other
- * parent says nothing, nor does that of standard input: containers and service managers have neither.
+ * npm (`npx`, `npm start`) starts a shell, which starts this process. npm passes SIGTERM to the shell, and some shells die
+ * of it without passing it on: the service would keep running, with its database locked. A shell that only waits for this
+ * process ends earlier only by such a signal, so its end counts as the signal. The end of another parent means nothing, nor
+ * does the end of standard input: containers and service managers have neither.
  */
 
 const lookMillis = 250
 
-/** Whether npm's shell waits for one program, and for nothing else. */
+/** Whether npm's shell runs only this program. */
 const isAlone = (script: string, program: RegExp): boolean => program.test(script) && !/[;&|]/.test(script)
 
-/** Calls back once npm's shell is gone; never where npm has not started the program, as a command of its own. */
+/** Calls back once npm's shell is gone; never when npm did not start the program as a single command. */
 export const onEnd = (program: RegExp, callback: () => void): void => {
   if (!isAlone(process.env.npm_lifecycle_script ?? "", program)) return
   const shell = process.ppid
@@ -22,6 +22,6 @@ export const onEnd = (program: RegExp, callback: () => void): void => {
   timer.unref()
 }
 
-/** castellan as npm's scripts and `npx` name it. */
+/** castellan in npm scripts and `npx`. */
 export const castellan =
   /^(?:node (?:--import tsx )?)?["']?(?:[^\s"']*\/)?castellan(?:\.js|\.ts)?["']?(?: |$)/

@@ -5,14 +5,14 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as NpmShell from "./NpmShell.js"
 
-/** Something that could not start; `message` is for the operator. */
+/** A program that could not start; `message` is for the operator. */
 interface Refusal {
   readonly message: string
 }
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
-/** One Ctrl-C arrives several times: from the terminal, and passed on by each runner in between. */
+/** One Ctrl-C arrives several times, from the terminal and from each runner in between. */
 const echoMillis = 1_000
 
 const describe = (cause: Cause.Cause<Refusal>): string =>
@@ -22,9 +22,9 @@ const describe = (cause: Cause.Cause<Refusal>): string =>
   })
 
 /**
- * Runs a scoped program until it ends or a signal comes; then its scope closes and the process exits. Exit codes: 0
- * after a signal or a regular end, 1 when the program refused to start (its message is on stderr) or something
- * crashed. A later second signal does not wait for the scope: exit code 130.
+ * Runs a scoped program until it ends or a signal arrives; then the scope closes and the process exits. Exit codes: 0 after
+ * a signal or a regular end, 1 when the program refused to start (with its message on stderr) or crashed. A later second
+ * signal does not wait for the scope: exit code 130.
  */
 export const run = <E extends Refusal>(program: Effect.Effect<void, E, Scope.Scope>): void => {
   const fiber = Effect.runFork(Effect.scoped(program))
@@ -49,11 +49,11 @@ export const run = <E extends Refusal>(program: Effect.Effect<void, E, Scope.Sco
     crash(error.stack ?? error.message)
     if (stopping === null) stop()
   })
-  // Whoever read the output has gone; that is no reason to go as well.
+  // The reader of the output may leave; the process continues.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
   fiber.addObserver((exit) => {
     if (Exit.isFailure(exit) && stopping === null) crash(describe(exit.cause))
-    // What is left may hold the process open: a keep-alive agent, a pipe of a child that has ended.
+    // A keep-alive agent or a pipe of an ended child may hold the process open.
     process.exit()
   })
 }

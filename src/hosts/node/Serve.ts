@@ -5,7 +5,7 @@ import * as JsonLog from "../telemetry/JsonLog.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"
 
-/** The service as a process: configured by the file that CASTELLAN_CONFIG names, stopped by a signal. Logs are JSON lines on stdout. */
+/** The service as a process: configured by the file at CASTELLAN_CONFIG, stopped by a signal, logging JSON lines to stdout. */
 Process.run(
   Effect.gen(function* () {
     const config = yield* Effect.fromResult(Config.load(process.env))
@@ -17,6 +17,6 @@ Process.run(
     )
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never
-    // Of a scope inside of the log: what the end of the service says is written, too.
+    // The log outlives the service's scope, so that messages of the shutdown are written.
   }).pipe(Effect.scoped, Effect.provide(JsonLog.layer))
 )

@@ -6,8 +6,8 @@ import type * as Wiring from "../Wiring.js"
 import * as Server from "./server/Server.js"
 
 /**
- * The whole service, listening until the scope closes. Closing stops in order: no new requests, those under way are
- * answered within the drain time or told what is known of their transaction, then engine and stores.
+ * Runs the whole service until the scope closes. It then stops in order: refuses new requests, answers those in flight
+ * within the drain time, or with the known state of their transaction, then ends engine and stores.
  */
 export const start = (
   config: Config,

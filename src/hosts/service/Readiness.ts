@@ -4,10 +4,10 @@ import type { LeaseRequest } from "../../application/ports/journal/Requests.js"
 import * as Wait from "../../application/runtime/Wait.js"
 import * as Address from "../../domain/primitives/Address.js"
 
-/** How long the journal may take to answer, and how long its answer stands, milliseconds. */
+/** Time-out of the journal, and lifetime of its result, in ms. */
 const millis = 1_000
 
-/** A nonce key of no wallet, free again at once. */
+/** A nonce key of no wallet, released immediately. */
 const probe: LeaseRequest = {
   authority: Address.zero,
   chainId: 0n,
@@ -20,8 +20,8 @@ const probe: LeaseRequest = {
 }
 
 /**
- * Whether the journal can be written: a locked file and a server that only reads still answer reads, and a full disk
- * takes a write that changes nothing. Anybody may want to know, however often: it is asked once in a second.
+ * Whether the journal is writable, tested by a write: a locked file or a read-only server still answers reads, and a full
+ * disk accepts a write without changes. The test runs at most once a second, however often callers ask.
  */
 export const make = (
   opJournal: Pick<OpJournal["Service"], "lease" | "release">

@@ -26,16 +26,16 @@ import * as Wiring from "../Wiring.js"
 import * as Readiness from "./Readiness.js"
 
 export interface Options extends Wiring.Seams {
-  /** The path under which another server has the service. Default: none. */
+  /** Path of the service on another server. Default: none. */
   readonly basePath?: string
-  /** Looks at nodes, contracts and keys beside the first requests, and logs what is wrong with them. */
+  /** Checks nodes, contracts and keys in the background and logs their problems. */
   readonly inspect?: boolean
 }
 
-/** Whether somebody listens to spans. Each costs a stack trace, also when nobody does. */
+/** Whether a tracer is installed. Each span costs a stack trace, even without one. */
 const isTraced: Effect.Effect<boolean> = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
-/** What a stop finds open: the last thing that a log says of it before the next start. */
+/** Logs the work that a stop leaves open. */
 const tellStop = (
   front: HttpService.HttpService,
   ports: Context.Context<Following | Submissions>
@@ -46,7 +46,7 @@ const tellStop = (
     transactions: Context.get(ports, Following).monitor.underWay()
   })
 
-/** The service over its ports, and the transport that `serve` makes of it. */
+/** The service over its ports, with the transport that `serve` creates. */
 const build = <A, E, R>(
   config: Config,
   { basePath, inspect, ...seams }: Options,
@@ -74,7 +74,7 @@ const build = <A, E, R>(
           unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
         }
       })
-      yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
+      yield* Effect.annotateLogs(Effect.logInfo("operator port open"), { url })
     }
     if (inspect === true) yield* Effect.provide(Inspections.start(config), ports)
     const service = HttpService.make(Groups.handlers, {
@@ -91,7 +91,7 @@ const build = <A, E, R>(
       room: Context.get(ports, Submissions).room,
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
-    // Service and transport run in the same context, which no request has to exchange then.
+    // Service and transport share a context, so that requests need not switch it.
     return yield* Effect.provide(
       Effect.flatMap(service, (front) =>
         Effect.tap(serve(front), () => Effect.addFinalizer(() => tellStop(front, ports)))
@@ -101,8 +101,8 @@ const build = <A, E, R>(
   })
 
 /**
- * The whole service of a configuration but for the transport that brings it requests, which `serve` makes. When the
- * scope closes the transport ends first, then engine and stores.
+ * The whole service of a configuration except its transport, which `serve` creates. When the scope closes, the transport
+ * ends first, then engine and stores.
  */
 export const make = <A, E, R>(
   config: Config,
@@ -112,9 +112,9 @@ export const make = <A, E, R>(
   Effect.gen(function* () {
     const { telemetry } = config.operations
     let isServing = false
-    // The last of all: engine and stores have ended then.
+    // Runs last, after engine and stores have ended.
     yield* Effect.addFinalizer(() => (isServing ? Effect.logInfo("stopped") : Effect.void))
-    // First: what is begun before has no tracer.
+    // First: earlier work would have no tracer.
     const tracer =
       telemetry === null
         ? Context.empty()

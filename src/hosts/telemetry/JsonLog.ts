@@ -6,9 +6,9 @@ import * as References from "effect/References"
 import { print } from "../../domain/json/Json.js"
 
 /**
- * A logger that writes one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` where there
- * is one. URLs lose everything but scheme and host (keys sit in their paths); in causes, which quote whatever failed,
- * hex texts of 32 bytes and more are cut as well (a private key has 32).
+ * Logs one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` if present. URLs keep only scheme
+ * and host (keys sit in paths); causes, which quote arbitrary text, also lose hex of 32 bytes and more (the length of a
+ * private key).
  */
 export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
   Logger.make(({ cause, date, fiber, logLevel, message }) => {
@@ -17,16 +17,16 @@ export const make = (write: (line: string) => void): Logger.Logger<unknown, void
       level: logLevel.toUpperCase(),
       message: Array.isArray(message) ? message.map(text).join(" ") : text(message)
     }
-    for (const [name, value] of Object.entries(fiber.getRef(References.CurrentLogAnnotations)))
-      line[name] = plain(value)
+    const annotations = fiber.getRef(References.CurrentLogAnnotations)
+    for (const name in annotations) line[name] = plain(annotations[name])
     if (cause.reasons.length > 0) line.cause = withoutSecrets(pretty(cause))
     write(`${withoutPaths(JSON.stringify(line))}\n`)
   })
 
-/** Text that is kept until it is written, UTF-16 units, and for how long, milliseconds. */
+/** Most buffered text, in UTF-16 units, and longest delay, in ms. */
 const most = { units: 65_536, millis: 5 }
 
-/** Writes lines together that come together: each `write` is a call of the system. */
+/** Joins lines into one `write`: each is a system call. */
 export const batched = (
   write: (lines: string) => void
 ): { readonly write: (line: string) => void; readonly flush: () => void } => {
@@ -46,7 +46,7 @@ export const batched = (
   }
 }
 
-/** Replaces the default logger, on standard output. */
+/** Replaces the default logger; writes to standard output. */
 export const layer: Layer.Layer<never> = Layer.unwrap(
   Effect.gen(function* () {
     const { flush, write } = batched((lines) => void process.stdout.write(lines))
@@ -61,10 +61,12 @@ export const layer: Layer.Layer<never> = Layer.unwrap(
   })
 )
 
-const plain = (value: unknown): string | number | boolean | null =>
-  value === null || typeof value === "number" || typeof value === "boolean" ? value : text(value)
+const plain = (value: unknown): unknown =>
+  value === null || typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+    ? value
+    : text(value)
 
-/** A logger that throws takes down whoever logs: bigints and cycles inside of what is logged must not. */
+/** Never throws: a throwing logger crashes its caller, and logged values may hold bigints and cycles. */
 const text = (value: unknown): string => {
   try {
     return typeof value === "object" && value !== null ? print(value) : String(value)

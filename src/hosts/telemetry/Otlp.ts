@@ -6,14 +6,14 @@ import * as OtlpTracer from "effect/observability/OtlpTracer"
 import * as Redacted from "effect/Redacted"
 
 export interface Options {
-  /** Of the collector; `/v1/traces` and `/v1/metrics` are put behind it. */
+  /** Base URL of the collector; `/v1/traces` and `/v1/metrics` are appended. */
   readonly url: Redacted.Redacted<string>
-  /** What the collector wants to see as `Authorization`; null: nothing. */
+  /** The collector's `Authorization` header; null: none. */
   readonly authorization: Redacted.Redacted<string> | null
   readonly intervalMillis: number
 }
 
-/** Sends traces and figures to a collector of OpenTelemetry, as JSON over HTTP. Logs stay on standard output. */
+/** Sends traces and metrics to an OpenTelemetry collector, as JSON over HTTP. Logs stay on standard output. */
 export const layer = ({ authorization, intervalMillis, url }: Options): Layer.Layer<never> => {
   const base = Redacted.value(url).replace(/\/+$/, "")
   const common = {

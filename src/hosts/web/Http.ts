@@ -1,9 +1,9 @@
 /**
- * `castellan/http`: the HTTP service for programs that have a server already.
+ * `castellan/http`: the HTTP service for programs with an existing server.
  *
  * - `toWebHandler(config)` and `make(config)`: the whole service as a fetch handler
- * - `httpApp(options)`: the same interface as a handler for Effect's `HttpRouter`, over ports of the program's own
- * - `api`, `errors`: the contract as a value, from which clients and documents are derived
+ * - `httpApp(options)`: the HTTP API as a handler for Effect's `HttpRouter`, over the program's ports
+ * - `api`, `errors`: the contract as a value, for clients and documents
  */
 
 export * as Config from "../config/Config.js"

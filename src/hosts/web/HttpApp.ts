@@ -11,13 +11,13 @@ import * as Groups from "../http/handlers/Groups.js"
 import * as HttpService from "../http/service/HttpService.js"
 
 export interface Options extends Omit<HttpService.Options, "lastCall" | "room"> {
-  /** How long a stop waits for the requests under way. Default 25 seconds. */
+  /** Time for requests in flight when stopping. Default 25 seconds. */
   readonly drain?: Duration.Input
 }
 
 /**
- * The interface as a handler of `HttpRouter`, over the ports around it: `Castellan.layer` has all of them but `Tenants`, which says
- * who holds which API key. It answers until the scope closes, and 503 from then on.
+ * The HTTP API as a handler of `HttpRouter`, over the ports around it. `Castellan.layer` provides them all except
+ * `Tenants`, which maps API keys to accounts. After the scope closes it responds with 503.
  */
 export const httpApp = ({
   drain = "25 seconds",

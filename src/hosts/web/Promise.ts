@@ -15,8 +15,8 @@ import { httpApp } from "./HttpApp.js"
 import { answering } from "./WebHandler.js"
 
 /**
- * `castellan/promise`: the library for programs that do not use Effect. The methods are those of `castellan/client`, and
- * answer in this process: there is no server, and no API key.
+ * `castellan/promise`: the library for programs without Effect. Its methods are those of `castellan/client`, but run in
+ * this process, without a server or API keys.
  */
 
 export { CastellanError, type Problem } from "../../client/CastellanError.js"
@@ -35,27 +35,27 @@ export type {
 } from "../../client/Client.js"
 
 export interface Options extends Embedded.Options {
-  /** Takes the lines of the log, each a JSON object. Default: warnings and errors, to standard error. */
+  /** Receives the log's lines, each a JSON object. Default: warnings and errors, to standard error. */
   readonly log?: (line: string) => void
-  /** Milliseconds for which `close` waits for the calls under way. Default 25,000. */
+  /** Milliseconds that `close` waits for calls in flight. Default 25,000. */
   readonly drainMillis?: number
 }
 
 export interface Castellan extends Client.Client {
-  /** The same for another account of `signers`. */
+  /** The client of another account of `signers`. */
   readonly forAccount: (account: string) => Client.Client
-  /** Refuses new calls, waits for those under way, and ends. What was accepted goes on when it is created again. */
+  /** Refuses new calls, waits for those in flight, and ends. Accepted requests continue at the next `create`. */
   readonly close: () => Promise<void>
 }
 
 const month = 2_592_000
 
-/** Limits are for callers of others. */
+/** The library does not rate-limit its own program. */
 const unlimited = Layer.succeed(RateLimit, {
   take: () => Effect.succeed({ allowed: true, limit: month, remaining: month, resetSeconds: 1 })
 })
 
-/** Calls come from this program alone, which knows the secret of this run. */
+/** Accepts only calls of this program, by a secret of this run. */
 const tenants = (secret: string) =>
   Layer.succeed(Tenants, {
     authenticate: (key) => {
@@ -91,8 +91,7 @@ const start = (options: Options, secret: string) =>
   }).pipe(Effect.provide(logger(options.log)))
 
 /**
- * Starts castellan in this process, and takes up what an earlier one left in the database. Rejects with the reason when
- * it can not start.
+ * Starts castellan in this process and resumes the database's open work. Rejects with the reason when it cannot start.
  *
  * @example
  * const castellan = await create({ networks, signers, systemKeys, database })

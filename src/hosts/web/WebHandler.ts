@@ -22,33 +22,29 @@ import type { StartError } from "../Wiring.js"
 export type Handler = (request: Request) => Promise<Response>
 
 export interface Options {
-  /** The path under which the host has the service, `/wallets` for example. Default: it has all paths. */
+  /** Path of the service on the host, for example `/wallets`. Default: all paths. */
   readonly basePath?: string
-  /**
-   * The address at the other end of the request's connection; null where it is not known, and nothing is counted by
-   * address then. Default: nobody knows.
-   */
+  /** Client address of the request's connection; null: unknown, and not counted by address. Default: null. */
   readonly remoteAddress?: (request: Request) => string | null
 }
 
 export interface WebHandlerOptions extends Options {
-  /** Takes the lines of the log, each a JSON object. Default: standard output. */
+  /** Receives the log's lines, each a JSON object. Default: standard output. */
   readonly log?: (line: string) => void
 }
 
-/** The fetch handler, and its end. */
 export interface WebHandler {
   readonly handler: Handler
-  /** Resolves when the service takes requests; rejects when it can not start, and every request is answered 503 then. */
+  /** Resolves when the service accepts requests; rejects when it cannot start, and every request then gets 503. */
   readonly ready: Promise<void>
   /**
-   * Stops as a signal stops the process of node: new requests are refused, those under way are answered within the drain
-   * time, then engine and stores end. Resolves when nothing is left; requests that come later are answered 503.
+   * Stops gracefully: refuses new requests, answers those in flight within the drain time, then ends engine and stores.
+   * Resolves when all have ended; later requests get 503.
    */
   readonly dispose: () => Promise<void>
 }
 
-/** Path and query of a target, below the base path; none for one that is not below it, which leads nowhere. */
+/** Path and query of a target, relative to the base path; empty, and so unknown, outside it. */
 const below = (url: string, basePath: string): string => {
   const target = url.replace(/#.*$/s, "")
   if (!target.startsWith(basePath)) return ""
@@ -56,7 +52,7 @@ const below = (url: string, basePath: string): string => {
   return rest === "" || rest.startsWith("/") || rest.startsWith("?") ? rest : ""
 }
 
-/** The service, as its host asks it. */
+/** The service as a fetch handler for its host. */
 export const answering = (
   app: HttpService["app"],
   { basePath = "", remoteAddress = () => null }: Options,
@@ -68,7 +64,7 @@ export const answering = (
       remoteAddress: Option.fromNullishOr(remoteAddress(request.source as Request))
     })
   )
-  // A use case has a span of its own.
+  // Use cases create the spans.
   const quiet = Context.add(context, HttpMiddleware.TracerDisabledWhen, () => true)
   return HttpEffect.toWebHandlerWith<never, HttpServerRequest>(quiet)(here)
 }
@@ -78,7 +74,7 @@ export const make = (
   config: Config,
   { basePath: given = "", ...options }: Options = {}
 ): Effect.Effect<Handler, StartError | ListenError, Scope.Scope> => {
-  // Routers write it with a slash at its end as well, and the whole host is one.
+  // Routers also write base paths with a trailing slash, and `/` for the whole host.
   const basePath = given.replace(/\/+$/, "")
   return Service.make(config, { basePath }, (service) =>
     Effect.gen(function* () {
@@ -98,13 +94,13 @@ const notStarted = (): Response =>
   )
 
 /**
- * The service of a configuration for any host that serves the fetch API: a framework, another runtime, a test. It starts
- * at once and takes up what an earlier process left, before the first request comes.
+ * The service of a configuration for any host with the fetch API: a framework, another runtime, a test. It starts
+ * immediately and resumes an earlier process's open work before the first request.
  */
 export const toWebHandler = (config: Config, { log, ...options }: WebHandlerOptions = {}): WebHandler => {
   const scope = Effect.runSync(Scope.make())
   const started = make(config, options).pipe(
-    Effect.tapCause((cause) => Effect.logError("the service can not start", cause)),
+    Effect.tapCause((cause) => Effect.logError("service start failed", cause)),
     Effect.provide(logger(log)),
     Scope.provide(scope),
     Effect.runPromiseExit
@@ -112,7 +108,7 @@ export const toWebHandler = (config: Config, { log, ...options }: WebHandlerOpti
   const ready = started.then((exit) => {
     if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
   })
-  // Whoever wants to know awaits it.
+  // Prevents an unhandled rejection; callers may await `ready`.
   ready.catch(() => undefined)
   let disposed: Promise<void> | null = null
   return {

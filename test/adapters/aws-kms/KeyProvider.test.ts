@@ -178,7 +178,7 @@ describe("AWS KMS", () => {
         expectError(
           yield* Effect.flip(Effect.scoped(AwsKeyProvider.make({ region: AwsKms.region, endpoint }))),
           "refused",
-          "the endpoint is no http or https URL"
+          "the endpoint is not an http or https URL"
         )
     })
   )

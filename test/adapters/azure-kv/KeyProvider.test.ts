@@ -40,7 +40,7 @@ const open = (server: Server, timeoutMillis: number, more: Partial<AzureKeyProvi
     ...more
   })
 
-const nothing = "the answer holds nothing that was asked for"
+const nothing = "the answer lacks the requested data"
 
 /** The service's answer with another body. */
 const changed = (change: (body: { readonly key?: object }) => object) => () => (answer: Answer) => ({
@@ -280,7 +280,7 @@ describe("Azure Key Vault", () => {
         expectError(
           yield* Effect.flip(Effect.scoped(AzureKeyProvider.make({ vaultUrl, credential }))),
           "refused",
-          "the vault's URL is no https origin"
+          "the vault's URL is not an https origin"
         )
     })
   )

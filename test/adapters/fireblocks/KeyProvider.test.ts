@@ -341,13 +341,13 @@ describe("Fireblocks", () => {
             expectError(
               yield* Effect.flip(FireblocksKeys.make({ ...options, secretKey: Redacted.make(pem) })),
               "refused",
-              "the secret key is no RSA private key of 2048 bits in PEM"
+              "the secret key is not an RSA private key of 2048 bits in PEM"
             )
           for (const basePath of ["", "api.fireblocks.io", "ftp://api.fireblocks.io/v1"])
             expectError(
               yield* Effect.flip(FireblocksKeys.make({ ...options, basePath })),
               "refused",
-              "the base path is no http or https URL"
+              "the base path is not an http or https URL"
             )
         })
       )

@@ -128,7 +128,7 @@ describe("Google Cloud KMS", () => {
     within((key, server) =>
       Effect.gen(function* () {
         server.fault = with_({ name: GcpKms.versionName("main", 2) })
-        const message = "the answer holds nothing that was asked for"
+        const message = "the answer lacks the requested data"
         expectError(yield* Effect.flip(key(name).sign([digest])), "unavailable", message)
         expectError(yield* Effect.flip(key(name).publicKey), "unavailable", message)
       })
@@ -138,7 +138,7 @@ describe("Google Cloud KMS", () => {
   it.live("garbage with a right sum is unavailable; another key's public key is for the ring to refuse", () =>
     within((key, server) =>
       Effect.gen(function* () {
-        const message = "the answer holds nothing that was asked for"
+        const message = "the answer lacks the requested data"
         const whole = Keys.der({ r: 1n, s: 2n })
         for (const bytes of [Buffer.of(0x30), Buffer.concat([whole, Buffer.of(0)]), Buffer.alloc(4_096, 1)]) {
           server.fault = with_({ signature: bytes.toString("base64"), signatureCrc32c: GcpKms.crc32c(bytes) })
@@ -169,7 +169,7 @@ describe("Google Cloud KMS", () => {
     )
   )
 
-  it.live("a file of credentials that can not be used is refused at the start, and not shown", () =>
+  it.live("a file of credentials that cannot be used is refused at the start, and not shown", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const server = yield* serve
@@ -185,7 +185,7 @@ describe("Google Cloud KMS", () => {
           expectError(
             yield* Effect.flip(GcpKeyProvider.make({ endpoint: endpointOf(server), credentialsFile })),
             "refused",
-            "the file of the credentials can not be used"
+            "the file of the credentials cannot be used"
           )
       })
     )

@@ -154,7 +154,7 @@ describe("calls to anvil", () => {
       })
     ))
 
-  it("a simulated call that its sender can not pay rejects the simulation", () =>
+  it("a simulated call that its sender cannot pay rejects the simulation", () =>
     on((chain) =>
       Effect.map(
         Effect.flip(chain.simulate([{ from: echo, to: funded, data: Hex.empty, value: 10n ** 30n }])),

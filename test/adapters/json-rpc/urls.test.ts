@@ -275,7 +275,7 @@ describe("a URL that a caller names", () => {
 
   it.live("that spells out an address says that it is forbidden, which anybody can see from it", () =>
     refusedAs(
-      "forbidden: the service connects to public addresses alone, and to those that its operator allows",
+      "forbidden: the service connects only to public addresses and to addresses that its operator allows",
       [
         "http://10.0.0.1/key",
         "http://127.0.0.1:1/key",

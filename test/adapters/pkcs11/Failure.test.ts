@@ -38,7 +38,7 @@ describe("what a PKCS #11 library refuses", () => {
   it("says nothing of what else the binding says", () => {
     expect(from("/opt/vendor/libsecret.so: cannot open shared object file")).toEqual({
       reason: "refused",
-      text: "PKCS #11: the library can not be loaded"
+      text: "PKCS #11: the library cannot be loaded"
     })
   })
 

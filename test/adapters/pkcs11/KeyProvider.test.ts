@@ -75,7 +75,7 @@ describe("PKCS #11", () => {
       "without a public half of its name",
       "lonely",
       "unsuitable",
-      "beside the private key there is no public key of its name"
+      "the private key has no public key of the same name"
     ],
     [
       "that wants a login for each signature",
@@ -127,7 +127,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("a key that can not be used takes nothing away from those that can", () =>
+  it.live("a key that cannot be used takes nothing away from those that can", () =>
     over((provider) =>
       Effect.gen(function* () {
         for (const name of ["nist", "twin", "idle", "nobody", "nist", "twin", "idle", "nobody"])
@@ -182,14 +182,14 @@ describe("the start of a PKCS #11 provider", () => {
       for (const module of ["/nowhere/libnothing.so", process.execPath, hsm.folder])
         expect(yield* refused({ module })).toEqual({
           reason: "refused",
-          message: "PKCS #11: the library can not be loaded"
+          message: "PKCS #11: the library cannot be loaded"
         })
     })
   )
 })
 
 describe("a key on the token", () => {
-  it("can not be read, copied out or made readable by a program that is logged in", () => {
+  it("cannot be read, copied out or made readable by a program that is logged in", () => {
     SoftHsm.within(hsm, (pkcs11, session) => {
       const { CKA_EXTRACTABLE, CKA_SENSITIVE, CKO_PRIVATE_KEY } = SoftHsm.binding
       pkcs11.C_FindObjectsInit(session, [

@@ -160,11 +160,11 @@ describe("a keystore file", () => {
       altered((file) => {
         crypto(file).cipher = "rot13"
       }),
-      "can not be decrypted"
+      "cannot be decrypted"
     ],
     "that says another address": [
       altered((file) => ({ ...file, address: "00".repeat(20) })),
-      "can not be decrypted"
+      "cannot be decrypted"
     ]
   }
   for (const [name, [key, why]] of Object.entries(unusable))
@@ -174,7 +174,7 @@ describe("a keystore file", () => {
       })
     )
 
-  it.effect("that can not be used leaves the provider's other keys usable", () =>
+  it.effect("that cannot be used leaves the provider's other keys usable", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({
         keys: { bad: { json: Redacted.make(""), password: Redacted.make("") }, good: Redacted.make(text) }

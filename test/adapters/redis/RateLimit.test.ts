@@ -61,7 +61,7 @@ describe("Redis", () => {
     Effect.gen(function* () {
       for (const wrong of ["", "127.0.0.1", "http://secret@h", "redis//secret"]) {
         const error = yield* Effect.flip(RedisRateLimit.make({ url: Redacted.make(wrong) }))
-        expect(error.message).toBe("rateLimit.redis is no URL of a Redis server")
+        expect(error.message).toBe("rateLimit.redis is not the URL of a Redis server")
       }
     }).pipe(Effect.scoped)
   )

@@ -141,8 +141,8 @@ describe("the SQLite client", () => {
           expect(yield* sql`select x from t`).toEqual([{ x: 2 }])
         }).pipe(Effect.provide(log.layer))
         expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
-          ["ERROR", expect.stringContaining(`the database file ${file} was removed or replaced`)],
-          ["INFO", "the database file is back, and is used again"]
+          ["ERROR", expect.stringContaining(`database file ${file} was removed or replaced`)],
+          ["INFO", "database file is back in use"]
         ])
       })
     )
@@ -283,7 +283,7 @@ describe("a journal whose store fails", () => {
     }).pipe(Effect.provide(journalOn))
   )
 
-  it.effect("tells of all work also where the key of one lane can not be read", () =>
+  it.effect("tells of all work also where the key of one lane cannot be read", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all

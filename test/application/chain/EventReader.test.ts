@@ -258,6 +258,17 @@ describe("what a node says", () => {
     expect(exact).toHaveLength(EventReader.bounds.results)
   })
 
+  test("of a block that the node tells more of than is read says that there are too many events", function* () {
+    const message =
+      "the answer is too large: it is larger than 8388608 bytes, or holds more than 98304 JSON values"
+    const { asked, read } = world({
+      logs: ({ from, to }) =>
+        from <= 40 && 40 <= to ? new ChainRpcError({ reason: "notAnRpc", origin, message }) : []
+    })
+    expect(codeOf(yield* read(query({ eventName: "Transfer" })))).toBe("too_many_events")
+    expect(asked.some(({ fromBlock, toBlock }) => fromBlock === 40n && toBlock === 40n)).toBe(true)
+  })
+
   test("of its limits ends the request when they are too narrow, and says how many blocks to ask for", function* () {
     const { asked, read } = world({
       head: () => 900_000n,

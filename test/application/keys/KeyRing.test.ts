@@ -77,7 +77,7 @@ describe("the names of keys", () => {
       })
     )
     expect(error.message).toBe(
-      'the keys can not be used:\n  signer "a" versionId "1": there is no provider "constructor"\n  the system key sponsor: there is no provider "__proto__"'
+      'the keys cannot be used:\n  signer "a" versionId "1": there is no provider "constructor"\n  the system key sponsor: there is no provider "__proto__"'
     )
   })
 })
@@ -169,7 +169,7 @@ describe("the start", () => {
       { deployer: key(3), sponsor: key(3), serviceEoa: Redacted.make("no key") }
     )
     expect(error.message.split("\n")).toEqual([
-      "the keys can not be used:",
+      "the keys cannot be used:",
       '  signer "bad" versionId "1": key "0" of provider "private keys": no valid secp256k1 private key',
       '  the system key serviceEoa: key "serviceEoa" of provider "private keys": no valid secp256k1 private key',
       `  the system key deployer and the system key sponsor are the same key (${addressOf(3)})`,
@@ -217,7 +217,9 @@ describe("the start", () => {
       const ring = Scripted.ring(Scripted.make({ privateKey: keyText(1), publicKey }))
       const error = yield* within("10 seconds", Effect.flip(ring))
       expect(error.problems).toMatchObject([{ reason: "unavailable" }])
-      expect(error.message).toContain("(with its address configured the service starts all the same)")
+      expect(error.message).toContain(
+        "(the service starts without the provider when the signer's address is configured)"
+      )
     }
   })
 
@@ -253,7 +255,7 @@ describe("a pinned address", () => {
     const { provider, state } = flapping()
     const { signers } = yield* within("10 seconds", Scripted.ring(provider, { address: addressOf(1) }))
     expect(lines).toMatchObject([
-      { level: "WARN", message: "a key provider is down", annotations: { detail: "ECONNREFUSED" } }
+      { level: "WARN", message: "key provider down", annotations: { detail: "ECONNREFUSED" } }
     ])
     const resolve = signers.resolve(Scripted.account, Scripted.ref)
     const both = Effect.all([Effect.flip(resolve), Effect.flip(resolve)], { concurrency: 2 })
@@ -274,7 +276,7 @@ describe("a pinned address", () => {
     expect(lines.at(-1)).toMatchObject({ level: "ERROR", annotations: { reason: "addressMismatch" } })
   })
 
-  test("of a provider that can not be opened yet lets the service start, and what was half open is closed", function* () {
+  test("of a provider that cannot be opened yet lets the service start, and what was half open is closed", function* () {
     let isDown = true
     let closed = 0
     const open = Effect.gen(function* () {

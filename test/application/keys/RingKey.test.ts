@@ -89,7 +89,7 @@ describe("a signature of the ring", () => {
     for (const n of Array(50).keys()) yield* Effect.flip(signer.sign(digestOf(n + 1)))
     isAway = false
     yield* signer.sign(digestOf(1))
-    expect(Log.told(lines, "a key can not be used")).toEqual(["WARN", "INFO"])
+    expect(Log.told(lines, "key unavailable")).toEqual(["WARN", "INFO"])
   })
 
   test("an adapter that crashes or returns nonsense is a refusal that names the crash alone", function* () {

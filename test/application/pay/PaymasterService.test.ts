@@ -150,9 +150,9 @@ describe("a paymaster with a service", () => {
       [failure("refused"), ["paymaster_refused", "the paymaster's service refused the operation: no"]],
       [
         failure("unreachable"),
-        ["paymaster_unavailable", "the paymaster's service could not be asked: https://service: unreachable"]
+        ["paymaster_unavailable", "the paymaster's service did not answer: https://service: unreachable"]
       ],
-      [failure("invalidUrl", ""), ["paymaster_unavailable", "the paymaster's service could not be asked: no"]]
+      [failure("invalidUrl", ""), ["paymaster_unavailable", "the paymaster's service did not answer: no"]]
     ] as const) {
       const { completed } = yield* world({ data: [error] })
       expect(yield* completed).toEqual(told)

@@ -262,7 +262,7 @@ describe("the last use of a key", () => {
     expect((yield* store.uses).get(key("f").hash)).toBe(start + 180_000)
   })
 
-  bare("is kept for the next time when it can not be noted", function* () {
+  bare("is kept for the next time when it cannot be noted", function* () {
     const { state, store, who } = yield* world
     yield* who("c")
     state.answers = "badly"

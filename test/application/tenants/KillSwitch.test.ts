@@ -100,7 +100,7 @@ describe("a kill switch", () => {
 })
 
 testOver(Layer.sync(Troubles.Shared, Troubles.make))(
-  "switches that can not be read are told of once, however many requests are refused, and when that is over",
+  "switches that cannot be read are told of once, however many requests are refused, and when that is over",
   function* () {
     const lines = yield* Log.listen
     const { code, state } = world()
@@ -109,6 +109,6 @@ testOver(Layer.sync(Troubles.Shared, Troubles.make))(
     for (let n = 0; n < 50; n += 1) expect(yield* check).toBe("unavailable")
     state.paused = new Set()
     expect(yield* check).toBeNull()
-    expect(Log.told(lines, "kill switches can not be read")).toEqual(["ERROR", "INFO"])
+    expect(Log.told(lines, "kill switches unavailable")).toEqual(["ERROR", "INFO"])
   }
 )

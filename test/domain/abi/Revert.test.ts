@@ -57,7 +57,7 @@ describe("Revert", () => {
     [data("Panic(uint256)", 0x01), "Panic(0x01): assertion failed"],
     [data("Panic(uint256)", 0x11), "Panic(0x11): arithmetic overflow or underflow"],
     [data("Panic(uint256)", 0x12), "Panic(0x12): division or modulo by zero"],
-    [data("Panic(uint256)", 0x21), "Panic(0x21): value is no member of the enum"],
+    [data("Panic(uint256)", 0x21), "Panic(0x21): value is not a member of the enum"],
     [data("Panic(uint256)", 0x22), "Panic(0x22): storage byte array is badly encoded"],
     [data("Panic(uint256)", 0x31), "Panic(0x31): pop of an empty array"],
     [data("Panic(uint256)", 0x32), "Panic(0x32): array index out of bounds"],

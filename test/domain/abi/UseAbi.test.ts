@@ -58,8 +58,8 @@ describe("UseAbi", () => {
     ["a malformed event", "event A(uint)) ", "invalid event definition"],
     ["a malformed error", "error A(uint", "invalid error definition"],
     ["a malformed function", "function f(", "invalid function signature"],
-    ["an unknown type", { type: "struct", name: "S" }, "type is none of"],
-    ["a type that is no text", { type: 5 }, "type is none of"],
+    ["an unknown type", { type: "struct", name: "S" }, "expected the type"],
+    ["a type that is no text", { type: 5 }, "expected the type"],
     ["a malformed fragment", { type: "event", name: "A", inputs: [{ type: "uint7" }] }, "inputs[0].type"],
     ["a function without a name", {}, "invalid function definition: name"]
   ])("%s is refused with its index", (_, entry, why) => {

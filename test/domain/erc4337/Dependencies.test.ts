@@ -63,7 +63,7 @@ describe("dependencies", () => {
     [[1, 2, 1], 1, "operations depend on each other: 1 -> 2 -> 1"],
     ...[-1, 2, 0.5].map((on) => [[null, on], 1, "expected the index of another operation, 0 to 1"] as const),
     ...[-1, 1, 0.5].map((on) => [[on], 0, "there is no other operation on which it could depend"] as const),
-    [[null, 1], 1, "an operation can not depend on itself"]
+    [[null, 1], 1, "an operation cannot depend on itself"]
   ] as const)("%j are told what is wrong", (on, index, message) => {
     expect(Dependencies.check(on)).toEqual(Result.fail({ index, message }))
   })

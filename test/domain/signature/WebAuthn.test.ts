@@ -124,11 +124,11 @@ describe("An assertion", () => {
 
   it("is as dear to read as gas is estimated for, and no dearer, unless both members are in front", () => {
     const both = `"challenge":"${challenge}","type":"webauthn.get"`
-    const reading = "expected type and challenge in front, as browsers write them, or at most 64"
+    const reading = "expected type and challenge first, as browsers write them, or at most 64"
     const good = (members: string) => expect(why(authOf({ json: json(members) }))).toBeUndefined()
     const dear = (members: string, steps: number) => {
       expect(why(authOf({ json: json(members) }))).toContain(reading)
-      expect(why(authOf({ json: json(members) }))).toMatch(new RegExp(`but there are ${steps}$`))
+      expect(why(authOf({ json: json(members) }))).toMatch(new RegExp(`got ${steps}$`))
     }
     // The brace, a name with its value, a colon, a comma, and the name of the later one.
     const own = 1 + 3 * 3 + 2

@@ -80,9 +80,9 @@ describe("A passkey's public key", () => {
     )
   const [offCurve, noSpki, otherDer, noCose, otherCose] = [
     "the coordinates are of no point of the curve P-256",
-    "the DER is no SubjectPublicKeyInfo of a point of the curve P-256",
+    "the DER is not a SubjectPublicKeyInfo of a P-256 point",
     "the DER is a key of another algorithm or curve than P-256",
-    "the CBOR is no COSE_Key of a point of the curve P-256",
+    "the CBOR is not a COSE_Key of a P-256 point",
     "the COSE_Key is of another type, curve or algorithm than ES256 on P-256"
   ] as const
 

@@ -64,7 +64,7 @@ const unanswered =
 
 /** What the service says of a database that does not answer. */
 const ofStore =
-  /the (journal's |accounts' )?store|can not be let in|could not be settled|storage is unhealthy|SqlError|database/
+  /the (journal's |accounts' )?store|cannot be let in|could not be settled|storage is unhealthy|SqlError|database/
 
 /** What an error in the log says, without what differs each time. */
 const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>

@@ -77,7 +77,7 @@ describe("what is mistyped", () => {
   it.effect("is told with the name that was meant", () =>
     Effect.gen(function* () {
       expect(yield* refused("acounts", "list")).toBe(
-        'Unknown subcommand "acounts" for "castellan"\n\n  Did you mean this?\n    accounts\n"castellan --help" tells more'
+        'Unknown subcommand "acounts" for "castellan"\n\n  Did you mean this?\n    accounts\n"castellan --help" shows the usage'
       )
       expect(yield* refused("keys", "creat", "acme")).toMatch(/^Unknown subcommand "creat" .*\n +create\n/s)
       expect(yield* refused("keys", "create", "acme", "--scope", "read")).toMatch(

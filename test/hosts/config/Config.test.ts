@@ -253,7 +253,7 @@ describe("a configuration", () => {
       10n ** 18n
     )
     expect(problems({ ...named, systemKeys: {} })).toEqual([
-      "networks[0].sponsor: systemKeys.sponsor is missing: nobody signs for it"
+      "networks[0].sponsor: systemKeys.sponsor is missing: no key signs for it"
     ])
     expect(problems({ ...named, networks: [{ chainId: 10, sponsor }] })).toEqual([
       "networks[0].sponsor: the chain has no rpc of the operator's own"
@@ -366,7 +366,7 @@ describe("a configuration", () => {
   })
 })
 
-describe("a configuration that can not be used", () => {
+describe("a configuration that cannot be used", () => {
   it("names every field that is wrong", () => {
     expect(
       [
@@ -508,7 +508,7 @@ describe("a configuration that can not be used", () => {
   it("says where the file is and that it is not JSON", () => {
     const said = (text: string) =>
       Result.getOrThrow(Result.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
-    const broken = "the configuration /etc/castellan.json can not be used:\n  it is not JSON"
+    const broken = "the configuration /etc/castellan.json cannot be used:\n  it is not JSON"
     expect(said("{")).toBe(`${broken}: it ends too early, line 1, column 2`)
     expect(said('{\n  "accounts": [1 2]\n}')).toBe(`${broken}: line 2, column 18`)
     expect(said('{ "accounts": ')).toBe(`${broken}: it ends too early, line 1, column 15`)
@@ -636,6 +636,6 @@ describe("a configuration that can not be used", () => {
       Result.getOrThrow(Result.flip(Config.load(variables))).message
     expect(message({})).toContain("CASTELLAN_CONFIG is not set")
     expect(message({ CASTELLAN_CONFIG: join(folder, "absent.json") })).toContain("there is no such file")
-    expect(message({ CASTELLAN_CONFIG: folder })).toContain("the file can not be read (EISDIR)")
+    expect(message({ CASTELLAN_CONFIG: folder })).toContain("the file cannot be read (EISDIR)")
   })
 })

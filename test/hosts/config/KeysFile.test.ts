@@ -172,7 +172,7 @@ describe("a configuration of keys", () => {
   })
 })
 
-describe("a configuration of keys that can not be used", () => {
+describe("a configuration of keys that cannot be used", () => {
   it("names providers that are not there, or twice", () => {
     expect(
       problems({

@@ -132,7 +132,7 @@ const value = [...text, "1.5", "-1", "", "x", "1e18", " 1", "0x", `0x1${"0".repe
 const url = [...text, "", "x", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://a:b@127.0.0.1/"]
 const no = undefined
 
-/** What can not be at a place. */
+/** What cannot be at a place. */
 type Fields = Readonly<Record<string, ReadonlyArray<unknown>>>
 
 const signerFields = (at: string): Fields => ({
@@ -279,7 +279,7 @@ const fields: Readonly<Record<Path, Fields>> = {
 }
 
 describe.each(Object.keys(fields) as ReadonlyArray<Path>)("%s", (path) => {
-  it("refuses at every place what can not be there, and names the place", async () => {
+  it("refuses at every place what cannot be there, and names the place", async () => {
     for (const [at, values] of Object.entries(fields[path]))
       for (const value of values) {
         const { details } = await refused(
@@ -379,7 +379,7 @@ it.each<readonly [Path, string, unknown]>([
 })
 
 it.each<readonly [Path, string, unknown, object]>([
-  ["/execute", "operations[0].dependsOn", 0, { message: "an operation can not depend on itself" }],
+  ["/execute", "operations[0].dependsOn", 0, { message: "an operation cannot depend on itself" }],
   [
     "/estimateGas",
     "operations[0].dependsOn",

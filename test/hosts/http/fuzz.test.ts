@@ -76,7 +76,7 @@ const inProcess =
 const decodes = (schema: Schema.Codec<unknown, unknown>, body: unknown): boolean =>
   Result.isSuccess(Schema.decodeUnknownResult(schema, { onExcessProperty: "error" })(body))
 
-describe("every endpoint, asked whatever its schema can say and much that it can not", () => {
+describe("every endpoint, asked whatever its schema can say and much that it cannot", () => {
   it("is asked what is valid: most of what is made of a schema is a request of it", () => {
     for (const { path, payload } of posts) {
       if (payload === null) continue

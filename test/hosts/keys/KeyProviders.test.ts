@@ -14,7 +14,7 @@ describe("a technology whose opt-in package is missing", () => {
       const [one, two] = names.map((name) => `${name}@${manifest.devDependencies[name]}`)
       expect(error).toMatchObject({
         reason: "refused",
-        message: `what kind cloud needs is not installed: npm install ${one} ${two}`
+        message: `packages of kind cloud are not installed: npm install ${one} ${two}`
       })
     })
   )

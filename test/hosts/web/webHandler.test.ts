@@ -191,7 +191,7 @@ describe("toWebHandler", () => {
     expect((await answer).body.code).toBe("shutting_down")
   })
 
-  it("says that it can not start, and answers 503", async () => {
+  it("says that it cannot start, and answers 503", async () => {
     const { ask, dispose, lines, ready } = start({ database: { path: "/nowhere/castellan.sqlite" } })
     await expect(ready).rejects.toBeInstanceOf(Http.StartError)
     const { body, headers, status } = await ask("/predict", { body: predict })
@@ -200,7 +200,7 @@ describe("toWebHandler", () => {
       code: "unavailable",
       requestId: headers.get("x-request-id")
     })
-    expect(lines.map(({ message }) => message)).toContain("the service can not start")
+    expect(lines.map(({ message }) => message)).toContain("service start failed")
     await dispose()
   })
 

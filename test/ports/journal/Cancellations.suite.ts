@@ -13,7 +13,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`cancellations in ${name}`, () => {
     fact(
-      "what is cancelled can not be signed, also when its nonce was handed out before",
+      "what is cancelled cannot be signed, also when its nonce was handed out before",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)

@@ -137,7 +137,7 @@ describe("the operator's console in a browser", () => {
       await isSound()
       await page.getByRole("button", { name: "See what new prices would be" }).click()
       expect(await heading()).toBe("New prices: dry run")
-      expect(await page.locator("main").textContent()).toContain("nothing was sent")
+      expect(await page.locator("main").textContent()).toContain("no transaction was sent")
       await isSound()
       await picture("console-dry-run")
       await service.provider.send("evm_mine", [])

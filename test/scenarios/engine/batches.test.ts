@@ -72,7 +72,7 @@ describe("a request of more operations than a slice has", () => {
       expect(state.txHashes.length).toBeGreaterThan(2)
     }))
 
-  it("is refused as a whole, by name, when one of its operations can not be executed", async () => {
+  it("is refused as a whole, by name, when one of its operations cannot be executed", async () => {
     const before = await stack.nonce()
     const failureOf = (more: Partial<Operation>) => {
       const operations = payments(600, receiver()).map((each, index) =>

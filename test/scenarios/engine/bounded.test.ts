@@ -62,10 +62,10 @@ describe("a node that simulates little", () => {
     expect(landed.length).toBeGreaterThan(0)
     expect((await stack.balanceOf(dead)) - before).toBe(BigInt(landed.length))
     for (const error of errors)
-      if (error !== null) expect(error).toMatch(/more gas than the node simulates at once/)
+      if (error !== null) expect(error).toMatch(/more gas than the node simulates in one call/)
     expect(await estimate(40)).toMatchObject({
       status: 0,
-      error: expect.stringMatching(/more gas than the node simulates at once: split the request/)
+      error: expect.stringMatching(/more gas than the node simulates in one call: split the request/)
     })
   })
 

@@ -122,7 +122,7 @@ describe("operations that depend on others", () => {
     expect(await stack.provider.getBalance(stack.predict("poorer"))).toBe(0n)
   })
 
-  it("fail with one whose wallet can not act, and with one that it has no money for", async () => {
+  it("fail with one whose wallet cannot act, and with one that it has no money for", async () => {
     const [a, b] = fresh(2)
     const costly = stack.hit("two", hashOf("costly"), { value: 10n ** 21n })
     const result = await stack.ask(

@@ -88,7 +88,7 @@ describe("while a transaction with an op waits to be mined", () => {
   })
 })
 
-it("while somebody else's bundler has an op without an end, which can not land any more, its request ends with the reason", async () => {
+it("while somebody else's bundler has an op without an end, which cannot land any more, its request ends with the reason", async () => {
   const bundler = await startStandIn()
   const stack = await startStack({ profile: { remoteBundler: Redacted.make(bundler.url) } })
   try {

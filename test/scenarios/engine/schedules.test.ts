@@ -118,7 +118,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
     })
   })
 
-  it("is refused as ever when its wallet can not act, and when its caller waits", () =>
+  it("is refused as ever when its wallet cannot act, and when its caller waits", () =>
     stack.living({}, async (life) => {
       const validAfter = (await stack.now()) + 1_000
       await expect(accepted(life, stack.hit("nobody", hashOf("x"), { validAfter }))).rejects.toMatchObject({

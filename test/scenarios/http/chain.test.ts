@@ -101,7 +101,7 @@ describe("a signer", () => {
     expect(asked.error).toBe(error)
     expect(asked.details[0]?.path).toBe(`signer.${field}`)
     expect(asked.details[0]?.message).toBe(
-      `${error}; try the signer alone with /getSigner; the operator sees this account's signers with castellan signers list`
+      `${error}; call /getSigner with the signer only. The operator lists this account's signers with castellan signers list`
     )
     for (const [path, body] of [
       ["/create", { accounts: [{ salt: "x", walletCustody: 1 }] }],

@@ -234,7 +234,7 @@ describe("a call", () => {
     expect(await state()).toEqual(before)
   })
 
-  it("from a wallet that can not pay for its gas is insufficient funds, while the others go", async () => {
+  it("from a wallet that cannot pay for its gas is insufficient funds, while the others go", async () => {
     const [poor = ""] = await service.create("poor")
     await service.provider.send("anvil_setBalance", [poor, "0x0"])
     // What creation left over is deposited at v0.7.

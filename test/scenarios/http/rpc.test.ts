@@ -129,7 +129,7 @@ describe("a node", () => {
   it("inside the operator's network is refused as forbidden", async () => {
     await invalid(
       `http://169.254.169.254/latest/meta-data/${secret}`,
-      "forbidden: the service connects to public addresses alone, and to those that its operator allows"
+      "forbidden: the service connects only to public addresses and to addresses that its operator allows"
     )
   })
 })

@@ -109,7 +109,7 @@ describe("a transaction of the signer itself", () => {
     expect(await nonce()).toBe(before)
   })
 
-  it("that the signer can not pay for is not sent", async () => {
+  it("that the signer cannot pay for is not sent", async () => {
     const before = await nonce()
     const balance = await service.provider.getBalance(service.signer.address)
     for (const value of [balance, balance + 1n, 2n ** 256n - 1n]) {

@@ -106,7 +106,7 @@ const alikeOfWatch = async (method: string, body?: unknown) => {
 }
 const requestId = () => executed.answer.headers.get("x-request-id") ?? ""
 
-/** bob is told the same of alice's as of what nobody has; whether it exists, he can not tell. */
+/** bob is told the same of alice's as of what nobody has; whether it exists, he cannot tell. */
 const alike = async (
   path: string,
   body: (named: string) => unknown,

@@ -226,7 +226,7 @@ describe("the service's own EOA loses nothing by", () => {
     })
   })
 
-  /** Its simulations fail: it can not tell what ops would pay. */
+  /** Its simulations fail: it cannot tell what ops would pay. */
   const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
     connect: (url, by) =>
       Effect.map(nodes.connect(url, by), (chain) => ({
@@ -244,8 +244,8 @@ describe("the service's own EOA loses nothing by", () => {
     [
       "a node without simulations",
       { wrapChain },
-      "can not tell what the ops would pay",
-      "has no eth_simulateV1"
+      "cannot simulate the ops' payment",
+      "requires eth_simulateV1"
     ]
   ])("%s, before anybody signs and when an op comes", async (_, life, refused, told) => {
     const op = await fresh()

@@ -155,7 +155,7 @@ describe("what is wrong with a network", () => {
       expect(told).toContain(`the ledger ${nobody} has no code`)
       expect(told).toContain(`systemKeys.deployer is ${devKeys.factoryOwner.address}`)
       expect(told).toContain(`systemKeys.sponsor is ${devKeys.beaconOwner.address}`)
-      expect(told).toContain("has nothing to pay gas with")
+      expect(told).toContain("has no balance to pay gas with")
       expect(told).not.toContain("77".repeat(32))
     })
   )
@@ -172,9 +172,9 @@ describe("what is wrong with a network", () => {
         accounts: [{ id: "acme", name: "Acme", tier: "free", keys: [] }],
         signers: [signer("rich", devKeys.signer.privateKey), signer("poor", `0x${"78".repeat(32)}`)]
       })
-      const poor = told.filter(({ message }) => message.includes("nothing to pay gas with"))
+      const poor = told.filter(({ message }) => message.includes("no balance to pay gas with"))
       expect(poor.map(({ severity }) => severity)).toEqual(["limited"])
-      expect(messages(poor)).toMatch(/the signer acme poor of acme, 0x[0-9a-fA-F]{40}, has nothing/)
+      expect(messages(poor)).toMatch(/the signer acme poor of acme, 0x[0-9a-fA-F]{40}, has no balance/)
       expect(messages(told)).not.toContain("78".repeat(32))
     })
   )
@@ -191,9 +191,9 @@ describe("what is wrong with a network", () => {
           }
         ])
       )
-      expect(told).toContain(`${dev.suite.ledger} is no factory of this suite`)
-      expect(told).toContain(`beaconAdminAddress ${nobody} is no beacon`)
-      expect(told).toContain(`${dev.token} is no SponsorPaymaster`)
+      expect(told).toContain(`${dev.suite.ledger} is not a factory of this suite`)
+      expect(told).toContain(`beaconAdminAddress ${nobody} is not a beacon`)
+      expect(told).toContain(`${dev.token} is not a SponsorPaymaster`)
     })
   )
 
@@ -275,7 +275,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is told beside keys that can not be used, by those that can", () =>
+  it.live("is told beside keys that cannot be used, by those that can", () =>
     Effect.gen(function* () {
       const told = yield* inspect([{ ...network(), validator: nobody }], {
         providers: [{ kind: "pkcs11", name: "hsm", module: "/nowhere/hsm.so", token: "none", pin: "0000" }],
@@ -306,7 +306,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is what its node can not do, with what will not work for it", () =>
+  it.live("is what its node cannot do, with what will not work for it", () =>
     Effect.gen(function* () {
       const told = messages(yield* inspect([{ ...network(), rpc: poor.url }]))
       expect(told).toMatch(/limited: .* has no eth_simulateV1: .*the service's own EOA does not/)
@@ -399,7 +399,7 @@ describe("castellan config check --connect", () => {
     })
   )
 
-  it.live("fails with a database file that can not be opened, and makes none that can", () =>
+  it.live("fails with a database file that cannot be opened, and makes none that can", () =>
     Effect.gen(function* () {
       const path = join(folder, "nowhere/castellan.sqlite")
       const said = yield* check(file([network()], { database: { path } }))

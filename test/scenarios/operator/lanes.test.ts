@@ -41,7 +41,7 @@ const configured = (admin: unknown): Readonly<Record<string, string>> => {
       profile: "development",
       listen: { host: "127.0.0.1", port: 0 },
       database,
-      keyPepper: "development only, known to everybody",
+      keyPepper: "development only, public",
       accounts: [{ id: "enterprise", name: "Enterprise", tier: "enterprise", keys: [] }],
       systemKeys: {
         deployer: deployer.privateKey,
@@ -165,9 +165,9 @@ describe("a lane of the service's own EOA", () => {
     )
     expect(audited).toMatchObject([{ by: "lanes unstick" }])
 
-    // Whoever can not reach that service changes nothing, and is told why.
+    // Whoever cannot reach that service changes nothing, and is told why.
     expect(await refused(`lanes unstick ${chain} serviceEoa`, configured(null))).toContain(
-      'the configuration names none ("admin")'
+      'configure its operator\'s port ("admin")'
     )
     expect(
       await refused(`lanes unstick ${chain} serviceEoa`, configured({ port: await freePort(), token }))
@@ -193,7 +193,7 @@ describe("a lane of the service's own EOA", () => {
     expect(await said(`requests show ${requestId}`)).not.toContain(service.info.rpc)
   }, 120_000)
 
-  it("in which nothing waits can not be priced anew", async () => {
+  it("in which nothing waits cannot be priced anew", async () => {
     expect(await refused(`lanes unstick ${chain} sponsor`)).toContain("castellan lanes list")
     expect(await refused("lanes unstick x serviceEoa")).toContain("expected a chain id")
     expect(await refused(`lanes show ${chain} 0x12`)).toContain("SIGNER")

@@ -88,7 +88,7 @@ it("a service on a copy of its database in PostgreSQL goes on with what was unde
   expect(await copy(url)).toMatch(/the other database is not empty/)
 }, 180_000)
 
-it("what can not be copied is refused before anything is", async () => {
+it("what cannot be copied is refused before anything is", async () => {
   expect(await copy("postgres://nobody@127.0.0.1:1/none")).toMatch(/cannot use the PostgreSQL server/)
   const env = { CASTELLAN_CONFIG: fileOf("old.json", rig.file()) }
   const run = (text: string) =>

@@ -20,9 +20,9 @@ export interface Ran {
 /** A configuration file, the service and the command line on it. */
 export interface Castellan {
   readonly env: Readonly<Record<string, string>>
-  /** Runs the command as an operator does, in a process of its own. */
+  /** Runs the command in its own process, as an operator does. */
   readonly command: (...args: ReadonlyArray<string>) => Promise<Ran>
-  /** What a command that must succeed prints with --json. */
+  /** JSON output of a command that must succeed. */
   readonly said: <A>(...args: ReadonlyArray<string>) => Promise<A>
   /** The service in this process, and its address; the caller stops it. */
   readonly serve: () => Promise<{ readonly url: string; readonly stop: () => Promise<void> }>
@@ -75,7 +75,7 @@ export const make = (
   }
 }
 
-/** Asks an endpoint that needs nothing but a key. */
+/** Calls an endpoint that needs only a key. */
 export const ask = async (url: string, key: string, path = "/predict", body: unknown = {}) => {
   const answer = await fetch(`${url}${path}`, {
     method: "POST",

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Data } from "../../../src/hosts/admin/console/Data.js"
 
-/** What the operator's port shows of a service that has nothing yet. */
+/** Data of the operator's port for an empty service. */
 export const empty: Data = {
   refresh: Effect.void,
   profiles: [],

@@ -31,27 +31,27 @@ export interface JsonOp {
   readonly signature: string
 }
 
-/** What the bundler does with an op that it is sent. */
+/** The bundler's reaction to an op. */
 export type Conduct =
-  /** Submits it at once. */
+  /** Submits the op immediately. */
   | { readonly does: "submit" }
-  /** Takes it, and submits it when told. */
+  /** Accepts the op and submits it on command. */
   | { readonly does: "keep" }
   /** Says that it has taken it, and forgets it. */
   | { readonly does: "lose" }
   | { readonly does: "refuse"; readonly code: number; readonly message: string }
-  /** Refuses it, and submits it when told all the same. */
+  /** Refuses the op, but submits it on command. */
   | { readonly does: "refuseAndKeep"; readonly code: number; readonly message: string }
   /** Hangs up without an answer, after or before it has submitted the op. */
   | { readonly does: "submitAndCut" }
   | { readonly does: "cut" }
 
-/** A bundler of EntryPoint v0.7 with an EOA of its own, which does what it is told. */
+/** A scripted EntryPoint v0.7 bundler with its own EOA. */
 export interface StandIn {
   readonly url: string
   /** Every op that it was ever sent, in order. */
   readonly sent: ReadonlyArray<{ readonly op: JsonOp; readonly hash: string }>
-  /** The methods that it was asked for, in order. */
+  /** The methods called, in order. */
   readonly asked: ReadonlyArray<string>
   /** From now on, by op; `turn` counts the ops that it was sent, from 0. */
   readonly behave: (conduct: (op: JsonOp, turn: number) => Conduct) => void

@@ -27,7 +27,7 @@ export interface GetOptions {
   readonly extra?: Readonly<Record<string, unknown>>
   /** The whole client data of a challenge in base64url, instead of what the others make. */
   readonly json?: (challenge: string) => string
-  /** What extensions put behind the counter. */
+  /** Extension data after the counter. */
   readonly extensions?: Buffer
   readonly encoding?: "base64" | "base64url"
   /** A browser gives DER. */

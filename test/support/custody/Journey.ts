@@ -31,19 +31,19 @@ interface HandedOut {
 /** The account's second signer. */
 export const second = { clientId: "dev", versionId: "2" }
 
-/** An address that nobody has sent anything to. */
+/** A random address without any transactions. */
 export const recipient = (): Address.Address => Address.unsafe(hexlify(randomBytes(20)))
 
 const ether = 10n ** 18n
 
-/** What a customer does with the service, through one EntryPoint, and what the chain says of it. */
+/** A customer's actions on the service through one EntryPoint, and the resulting chain state. */
 export const make = (stack: Stack, version: EntryPointVersion) => {
   const settings = { ...stack.settings, entryPoint: Address.unsafe(entryPoints[version]) }
   const ownless = { rpc: settings.rpc, entryPoint: settings.entryPoint }
   const sponsored = { paymaster: Address.unsafe(stack.suite.paymaster) }
   const factory = new Contract(stack.suite.factory, artifact("WalletFactory").abi, stack.provider)
 
-  /** Where the factory itself says that the wallet will stand. */
+  /** The wallet address that the factory predicts. */
   const addressOf = async (salt: string, custody: number, legacy = false): Promise<Address.Address> =>
     Address.unsafe(
       await factory

@@ -152,10 +152,10 @@ const idempotency = fc.oneof(
   }
 )
 
-/** What there is where the requests go: good values for fields that need one. */
+/** Valid field values for the service under test. */
 export interface Place {
   readonly rpc: string
-  /** An http URL where nobody answers. */
+  /** An http URL without a server. */
   readonly noRpc: string
   readonly signer: object
   /** A wallet of custody 1, and its salt. */
@@ -171,7 +171,7 @@ export interface Place {
 }
 
 export interface Bodies {
-  /** Requests of a schema: what it says, with values that mean something at this place. */
+  /** Requests that fit the schema, with meaningful values for this place. */
   readonly valid: (schema: Schema.Codec<unknown, unknown>) => fc.Arbitrary<unknown>
   /** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
   readonly requests: (endpoints: ReadonlyArray<Endpoint>, key: string) => fc.Arbitrary<Sent>
@@ -196,7 +196,7 @@ export const at = (place: Place): Bodies => {
     ["put(bytes,bytes32,int8[2])", ["0x00", `0x${"ab".repeat(32)}`, ["1", "-1"]]]
   ]
 
-  /** Values that mean something, by the name of the field: without them few requests get past the first look. */
+  /** Meaningful values by field name: without them, most requests fail the first checks. */
   const meaningful: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
     rpc: fc.oneof(
       { weight: 20, arbitrary: fc.constant(place.rpc) },
@@ -261,7 +261,7 @@ export const at = (place: Place): Bodies => {
     percentTxGasPriceOvershoot: percent
   }
 
-  /** Members that contradict each other are no schema's matter; nine of ten bodies have none of them. */
+  /** Schemas cannot express contradictions between members; nine of ten bodies have none. */
   const sensible = (
     properties: object,
     body: Readonly<Record<string, unknown>>,
@@ -284,7 +284,7 @@ export const at = (place: Place): Bodies => {
     }
   }
 
-  /** What is on the wire, made from its JSON schema alone; `depth` bounds what refers to itself. */
+  /** Values that fit the JSON schema; `depth` bounds recursion. */
   const structural = (
     schema: JsonSchema.JsonSchema,
     definitions: JsonSchema.Definitions,
@@ -358,7 +358,7 @@ export const at = (place: Place): Bodies => {
       : fc.oneof({ weight: 40, arbitrary: values }, { weight: 1, arbitrary: any })
   }
 
-  /** Requests of an endpoint: what its schema says, with values that mean something to this service. */
+  /** Requests that fit the endpoint's schema, with meaningful values for this service. */
   const valid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> => {
     const document = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
     return structural(document.schema, document.definitions, 0)
@@ -373,7 +373,7 @@ export const at = (place: Place): Bodies => {
         return mutate(body, paths[nth % paths.length] ?? [], other)
       })
 
-  /** Bodies that are no JSON, or JSON that nobody sends in good faith. */
+  /** Bodies of invalid JSON, or of JSON that only an attacker sends. */
   const hostile = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<Buffer> => {
     const good = valid(schema).map((body) => JSON.stringify(body))
     return fc.oneof(
@@ -399,7 +399,7 @@ export const at = (place: Place): Bodies => {
     )
   }
 
-  /** Two of five as its schema has them, two of five nearly, the rest hostile. */
+  /** Two of five bodies fit the schema, two of five almost fit, the rest are hostile. */
   const requestsTo = ({ idempotent, method, path, payload }: Endpoint, key: string): fc.Arbitrary<Sent> => {
     const body =
       payload === null

@@ -4,7 +4,7 @@ type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Resp
 
 /** The watch over exchanges with the service, and what of them the OpenAPI document does not say. */
 export interface Conformance {
-  /** What was found since this was asked last. */
+  /** Returns and clears the findings. */
   readonly take: () => ReadonlyArray<string>
   readonly remove: () => void
 }
@@ -29,10 +29,10 @@ const textOf = (body: RequestInit["body"]): string | null => {
   return body instanceof Uint8Array ? new TextDecoder().decode(body) : null
 }
 
-/** Where examples have the service. */
+/** Path prefix of the service in examples. */
 const mounted = /^\/wallets(?=\/)/
 
-/** From now on every answer of the service that is fetched is held against the document, its request too. */
+/** Checks every later fetch from the service, request and response, against the document. */
 export const install = (voice: { fetch: Fetch }): Conformance => {
   const plain = voice.fetch
   voice.fetch = async (input, init) => {

@@ -10,7 +10,7 @@ import {
   Idempotent
 } from "../../../src/hosts/http/contract/EndpointAnnotations.js"
 
-/** An endpoint as the contract has it, for tests that go through all of them. */
+/** An endpoint of the contract, for tests that run over all endpoints. */
 export interface Endpoint {
   readonly name: string
   readonly method: string
@@ -20,7 +20,7 @@ export interface Endpoint {
   readonly idempotent: boolean
   readonly payload: Schema.Codec<unknown, unknown> | null
   readonly success: Schema.Codec<unknown, unknown>
-  /** Of the body, where there is one; else of the parameters. */
+  /** Example of the body, or of the parameters of an endpoint without a body. */
   readonly example: unknown
   /** The path of a request, with the parameters of the example. */
   readonly filled: string
@@ -55,7 +55,7 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
   return all
 })()
 
-/** The path of a request as its endpoint's example has it. */
+/** The endpoint's path with example parameters. */
 export const exampleOf = ({ filled }: Endpoint): string => filled
 
 /** Endpoints that take a JSON body by POST, each with the path of a request. */

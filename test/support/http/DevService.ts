@@ -118,7 +118,7 @@ export interface DevService {
   readonly refused: (status: number, path: string, body: unknown, ask?: Ask) => Promise<Envelope>
   /** Asks a writing endpoint under an idempotency key. */
   readonly keyed: <Body>(path: string, body: unknown, key: string, ask?: Ask) => Promise<Answer<Body>>
-  /** GET of what became of a request. */
+  /** GET of a request's state. */
   readonly request: <Body = RequestState>(requestId: string, ask?: Ask) => Promise<Answer<Body>>
   /** Switches mining with each transaction on or off; switched on, it mines what has waited. */
   readonly automine: (on: boolean) => Promise<void>
@@ -127,7 +127,7 @@ export interface DevService {
   readonly fund: (address: string, wei?: bigint) => Promise<void>
   /** Funds and creates wallets of custody 1, and gives their addresses. */
   readonly create: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
-  /** A /transactSigner of so many wei to nobody. */
+  /** A /transactSigner body that pays `wei` to an unused address. */
   readonly payment: (wei?: number) => object
   /** An /execute of the wallet with this salt, an operation for each amount of tokens that it mints. */
   readonly mint: (
@@ -171,10 +171,10 @@ export const first = <A>(list: ReadonlyArray<A>): A => {
   return head
 }
 
-/** What a client of a service is made of. */
+/** Inputs for a client of a service. */
 export interface Place extends Pick<DevService, "info" | "log" | "provider" | "signer" | "stop"> {}
 
-/** Starts a service that nobody else has. */
+/** Starts a service for exclusive use. */
 export const start = async (options: Partial<DevStack.Options> = {}): Promise<DevService> => {
   const lines: Array<string> = []
   const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])

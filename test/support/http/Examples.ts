@@ -29,9 +29,10 @@ const textOf = (service: DevService, exchange: object, stand: Stand = []): strin
  *
  * After a change: `npx vitest run -u <test file>`, then `npm run docs`.
  *
- * The answer must be the same in every run: a service of its own (`start()`), asked for nothing that depends on time,
- * on a random key or on the order of concurrent transactions. Transactions that it shows are sent one after another
- * with fees that are given, in blocks whose base fee is set (anvil_setNextBlockBaseFeePerGas). The node's URL is replaced by that of the other examples.
+ /*
+ * Every run must return the same answer. Use a separate service (`start()`), and request no data that depends on time,
+ * on a random key or on the order of concurrent transactions. Send the shown transactions one after another with fixed
+ * fees, in blocks with a set base fee (anvil_setNextBlockBaseFeePerGas). The node's URL becomes that of other examples.
  */
 export const documented = async <Body>(service: DevService, path: string, request: object): Promise<Body> => {
   const answer = await service.ok<Body>(path, request)
@@ -55,8 +56,8 @@ const hold = (endpoint: Endpoint, text: string): void => {
 }
 
 /**
- * The same for answers that depend on time or on random keys: what was answered once stays in the file, and what is
- * answered now has to have the same members. To record anew, delete the file, run the test, then `npm run docs`.
+ * Likewise for answers that depend on time or on random keys: the file keeps the first answer, and later answers must
+ * have the same members. To record again, delete the file, run the test, then `npm run docs`.
  */
 export const recorded = async <Body>(service: DevService, path: string, request: object): Promise<Body> => {
   const answer = await service.ok<Body>(path, request)

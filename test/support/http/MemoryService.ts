@@ -41,7 +41,7 @@ import { accounts, ask, rateLimit, unlimited } from "./Service.js"
 const rpc = "http://node.test"
 const factory = Address.unsafe(`0x${"fa".repeat(20)}`)
 const beacon = Address.unsafe(`0x${"be".repeat(20)}`)
-/** There is code here, of a wallet as far as a look tells. */
+/** Address of a wallet: the stub chain returns code for it. */
 const wallet = Address.unsafe(`0x${"ca".repeat(20)}`)
 const signer = { clientId: "test", versionId: "1" }
 
@@ -83,7 +83,7 @@ const profile = NetworkProfile.make({
 
 const deployed = Hex.unsafe("0x6001600155")
 
-/** What a contract may answer: nothing, a word, many words, text, a revert of either kind; by what it was asked. */
+/** Possible contract replies, chosen by the call: nothing, one word, many words, text, either kind of revert. */
 const answers: ReadonlyArray<Hex.Hex> = [
   Hex.empty,
   Hex.unsafe(`0x${"00".repeat(32)}`),
@@ -106,7 +106,7 @@ const execute: ChainRpc.Execute = ({ data, to }) =>
     return { success: chosen % 4 !== 0, data: answer, gasUsed: 30_000n, logs: [] }
   })
 
-/** There is neither a bundler nor a paymaster service, whatever URL is asked for. */
+/** Bundler and paymaster services are absent at every URL. */
 const noServices = Layer.mergeAll(
   Layer.succeed(BundlerRpc, {
     connect: () =>

@@ -58,7 +58,7 @@ const parsed = (text: string): { readonly value: unknown } | null => {
   }
 }
 
-/** What is said to paths and methods that the document does not have. */
+/** Response to paths and methods outside the document. */
 const refusal = {
   type: "object",
   required: ["error", "code", "requestId", "details"],
@@ -73,7 +73,7 @@ const refusal = {
 /** Codes of refusals that are worded by case. */
 const worded = new Set(["invalid_request"])
 
-/** The text of a refusal begins as the catalogue has it; what one op failed with is in the chain's words. */
+/** A refusal's text must begin with its catalogue entry; errors of single ops use the chain's words. */
 const misworded = (status: number, body: unknown): ReadonlyArray<string> => {
   const { code, error } = Object(body)
   if (status === 200 || status === 422 || worded.has(code)) return []
@@ -126,7 +126,7 @@ const requestViolations = (
   const broken = value === null ? ["the body is not JSON"] : violations(schema, value.value)
   if (status === 200 || status === 422)
     return broken.map((each) => `${status} to a request that is none: ${each}`)
-  // What has an unknown field must not fit the document either.
+  // A body with an unknown field must not fit the document either.
   const details: ReadonlyArray<Detail> = Object(parsed(text)?.value).details ?? []
   const unknown = details.some(
     ({ message, path }) => message.startsWith("unknown field") && !anything.test(path)
@@ -134,7 +134,7 @@ const requestViolations = (
   return unknown && broken.length === 0 ? ["an unknown field in a request that fits the document"] : []
 }
 
-/** What of an exchange the document does not say; empty when it tells the truth. */
+/** Differences between an exchange and the document. */
 export const untruths = (exchange: Exchange): ReadonlyArray<string> => {
   const { method, status, target, text } = exchange
   const where = (broken: string) => `${method} ${target} ${broken}`
@@ -144,7 +144,7 @@ export const untruths = (exchange: Exchange): ReadonlyArray<string> => {
   if (operation === undefined) {
     // A preflight is the browser's, and has no operation.
     if (method === "OPTIONS" && status === 200) return []
-    // The playground, and what the page of the documentation loads, are no part of the interface.
+    // The document excludes the playground and the files that the documentation page loads.
     if ((Playground.pages.has(path) || SwaggerUi.pages.has(path)) && [200, 405].includes(status)) return []
     if (![400, 401, 404, 405, 429, 503].includes(status)) return [where(`${status}, and no such operation`)]
     return method === "HEAD" ? [] : violations(refusal, parsed(text)?.value).map(where)

@@ -7,7 +7,7 @@ export interface Proxy extends CountingProxy.CountingProxy {
   readonly stop: () => Promise<void>
 }
 
-/** A counting proxy in front of a node, for tests that are no effects. */
+/** Starts a counting proxy in front of a node, for tests without Effect. */
 export const startProxy = async (target: string): Promise<Proxy> => {
   const scope = await Effect.runPromise(Scope.make())
   const proxy = await Effect.runPromise(Scope.provide(CountingProxy.start(target), scope))

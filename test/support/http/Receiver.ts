@@ -1,7 +1,7 @@
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** What was sent to it, as it came. */
+/** A received request, unmodified. */
 export interface Sent {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string

@@ -53,7 +53,7 @@ type All = Handlers<never>
 const shown = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../../docs/examples/${name}.json`, import.meta.url), "utf8")).answer
 
-/** Use cases that answer at once, as the reference shows; what has a name in the request, with that name. */
+/** Use cases that return the reference's example immediately, with the request's names. */
 export const handlers = {
   ...(Object.fromEntries<() => Effect.Effect<unknown>>(
     endpoints
@@ -179,7 +179,7 @@ const Envelope = Schema.fromJsonString(
   )
 )
 
-/** The envelope of an answer that is no success. Dies when the answer is not exactly one. */
+/** The envelope of an error response. Dies if the body does not fit exactly. */
 export const envelope = ({ headers, status, text }: Answered) => {
   const body = Schema.decodeUnknownSync(Envelope)(text)
   if (Statuses.of(body.code) !== status) throw new Error(`${body.code} came with ${status}`)

@@ -10,7 +10,7 @@ import * as Wiring from "../../../src/hosts/Wiring.js"
 import { startPrepared } from "../../../tools/PreparedChain.js"
 import * as DevService from "./DevService.js"
 
-/** So many users have a service one after the other, each with accounts, a signer and a factory of its own. */
+/** Number of users that a service has in sequence, each with separate accounts, signer and factory. */
 const size = 24
 
 const tiers = ["free", "pro", "enterprise"] as const
@@ -43,10 +43,10 @@ const startNode: StartNode = (options, prepare) =>
   })
 
 /** With the pepper of development stacks. */
-const issue = Effect.map(
-  Wiring.issueKey(Redacted.make("development only, known to everybody")),
-  ({ hash, key }) => ({ hash, key: Redacted.value(key) })
-)
+const issue = Effect.map(Wiring.issueKey(Redacted.make("development only, public")), ({ hash, key }) => ({
+  hash,
+  key: Redacted.value(key)
+}))
 
 type Network = Readonly<Record<string, unknown>>
 
@@ -100,18 +100,18 @@ const begin = async (network: Network): Promise<Shared> => {
   return { service, users }
 }
 
-/** The services of this process that nobody uses; they outlive test files, and end with it. */
+/** The idle services of this process. They outlive test files and stop with the process. */
 const idle = new Map<string, Shared>()
 const ended = () => process.exit()
 
 /**
- * A service as its user sees it, who has accounts, a signer and a factory that nobody had before. Its chain only goes
- * forward. `stop` leaves it to the next user.
+ * A service as its user sees it, with accounts, signer and factory without previous users. Its chain only moves
+ * forward. `stop` releases the service to the next user.
  */
 export const start = async (network: Network = {}): Promise<DevService.DevService> => {
   if (!process.listeners("SIGTERM").includes(ended)) process.once("SIGTERM", ended)
   const key = JSON.stringify(network)
-  // No price rises by itself while a test looks at it.
+  // No automatic fee bump during a test.
   const shared = idle.get(key) ?? (await begin({ bumpAfterMillis: 3_600_000, ...network }))
   idle.delete(key)
   const { service, users } = shared
@@ -152,5 +152,5 @@ const perFileOf = (begin: () => Promise<DevService.DevService>): DevService.DevS
 /** The service of a test file. */
 export const perFile = (network?: Network): DevService.DevService => perFileOf(() => start(network))
 
-/** A service whose chain begins with the file: what the reference shows is the same in every run. */
+/** A service whose chain starts with the test file, so that the reference shows the same values in every run. */
 export const aloneInFile = (): DevService.DevService => perFileOf(() => DevService.start())

@@ -6,8 +6,8 @@ import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 
 /**
- * A process that wants what the others want: keys and money of one wallet, and the idempotency key of every round.
- * `Contender.ts <database> <name>`; it tells of each round: its number, the key, what became of it, and whose it is.
+ * A process that competes for keys and funds of one wallet, and for each round's idempotency key.
+ * `Contender.ts <database> <name>` prints each round's number, key, outcome and owner.
  */
 const [, , database = "", name = ""] = process.argv
 

@@ -5,7 +5,7 @@ import type { JournalError } from "../../../src/application/ports/journal/Journa
 import * as Journals from "./Journals.js"
 import * as Make from "./Make.js"
 
-/** Fails with a `JournalError` that tells nothing of the database or the data. */
+/** Fails with a `JournalError` that leaks nothing about the database or the data. */
 export const refused = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
   Effect.map(Effect.flip(effect), (error) => {
     expect(error._tag).toBe("JournalError")

@@ -29,7 +29,7 @@ export const sqliteAt = (filename: string): Layer.Layer<Journals.Ports> => on(Sq
 export const postgresAt = (address: Postgres.Options): Layer.Layer<Journals.Ports> =>
   on(Postgres.layer(address))
 
-/** A file of its own for every time it is provided. */
+/** A separate file for each use. */
 export const sqlite: Layer.Layer<Journals.Ports> = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) => sqliteAt(join(folder, "journal.db")))
 )
@@ -96,7 +96,7 @@ const pairOf = (layer: Layer.Layer<Journals.Ports>): Pair => {
   return Effect.all([one, one])
 }
 
-/** Two instances of the journal in one database, as two processes have them. */
+/** Two instances of the journal on one database, like two processes. */
 export const pairs = ({ fresh }: Databases): Readonly<Record<string, Pair>> => ({
   SQLite: Effect.flatMap(temporaryFolder, (folder) => pairOf(sqliteAt(join(folder, "journal.db")))),
   PostgreSQL: Effect.flatMap(fresh, (address) => pairOf(postgresAt(address)))

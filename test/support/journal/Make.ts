@@ -125,7 +125,6 @@ export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
   ...over
 })
 
-/** Ops of these indexes given to somebody else's bundler. */
 /** The node that shows ops on the chain. */
 export const node = (): RemoteSubmissionIntent["node"] => ({ rpc: access().rpc, trust: "caller" })
 

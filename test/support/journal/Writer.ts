@@ -5,8 +5,8 @@ import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 
 /**
- * A process that works at a journal until it is ended: `Writer.ts <database> <name>`. Every step is told on
- * standard output after the journal said that it is done.
+ * A process that writes to a journal until it is killed: `Writer.ts <database> <name>`. It prints each step once the
+ * journal has confirmed it.
  */
 const [, , database = "", name = ""] = process.argv
 

@@ -27,7 +27,7 @@ export type Fault = "hang" | "drip" | "cut" | "cutInBody" | Answer | ((answer: A
 export interface Server {
   readonly port: number
   readonly asked: Array<Asked>
-  /** What goes wrong with a request; null: nothing. */
+  /** Fault of a request; null for none. */
   fault: ((asked: Asked) => Fault | null) | null
   /** Connections open now. */
   readonly connections: () => number

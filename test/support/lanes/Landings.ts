@@ -15,7 +15,7 @@ import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 export const entryPoint = Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032")
 const paymaster = `0x${"5a".repeat(20)}`
 
-/** What every call answers unless told otherwise: a word of zeros. */
+/** Default reply to a call: a zero word. */
 const nothing = Hex.unsafe(`0x${"00".repeat(32)}`)
 
 const bare = {
@@ -56,9 +56,9 @@ export const makeChain = () => {
   /** Blocks that a reorganisation has replaced have other hashes from the first of them on. */
   let forkedAt: bigint | null = null
   let forks = 0
-  /** How many blocks its node is behind. */
+  /** Number of blocks that the node lags. */
   let behind = 0n
-  /** How many blocks the node is behind that is asked for logs, and for the block that is asked for with them. */
+  /** Number of blocks that the node lags when it serves logs and their block. */
   let logsBehind = 0n
   let isAskedForLogs = false
   const block = (number: bigint) => ({
@@ -167,9 +167,9 @@ export const makeChain = () => {
     mine: (blocks: number) => {
       head += BigInt(blocks)
     },
-    /** Where nothing else is said, in its latest block. */
+    /** Defaults to the latest block. */
     land,
-    /** An op of that EntryPoint, by a bundle of its own, which the node shows or not. Gives its hash. */
+    /** Lands an op of that EntryPoint in its own bundle, shown by the node or not. Returns the hash. */
     landOp: (op: UserOperation.UserOperation, chainId: bigint, at = head, isShown = true) => {
       const userOpHash = UserOperation.hash("v0.7", entryPoint, chainId, op)
       land(userOpHash, 1n, at, op)

@@ -29,7 +29,7 @@ export const service = Make.access({
   trust: "operator"
 })
 
-/** A transaction of the lane that is signed; its bytes are told apart by their nonce. */
+/** A signed transaction of the lane; its bytes identify the nonce. */
 export const recordOf = (
   nonce: number,
   access: LaneAccess,
@@ -81,18 +81,18 @@ export const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
   logs: []
 })
 
-/** A node that says what it is told to say, and remembers the bytes that it was given. */
+/** A scripted node that records the submitted bytes. */
 export interface Node {
   readonly chain: ChainClient
   readonly given: Array<Hex.Hex>
-  /** How often it was asked for a receipt. */
+  /** Number of receipt queries. */
   looks: number
   is: "healthy" | "dead" | "hanging"
   /** It shows their receipts. */
   readonly shows: Set<Hex.Bytes32>
   /** Bytes that it has: it refuses them, and shows the transaction. */
   readonly has: Set<Hex.Hex>
-  /** The account's nonce that it tells, and the pending one where that is another. */
+  /** The reported account nonce; the pending nonce may differ. */
   nonce: bigint
   pending: bigint | null
   /** A transaction in one of its blocks, before which the account's nonce was the transaction's. */

@@ -14,19 +14,19 @@ import * as Monitor from "./Monitor.js"
 const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
 
 interface Options {
-  /** What the node answers in another way than `Monitor.node` does. */
+  /** Replies that differ from those of `Monitor.node`. */
   readonly chain?: (node: Monitor.Node) => Partial<ChainClient>
-  /** What keeps a replacement from being stored. */
+  /** The error that rejects storing a replacement. */
   readonly refusal?: JournalError
   /** The ops of a nonce that is used elsewhere have landed in a block that is not deep enough. */
   readonly isShallow?: boolean
-  /** The key is asked, and does not answer. */
+  /** The key never answers. */
   readonly isSilent?: boolean
 }
 
 /**
- * The lane of the service's EOA at one node. Its journal holds these transactions. `meanwhile` is what happens while the
- * key is asked for.
+ * Starts the service EOA's lane at one node, with the transactions `held` in its journal. `meanwhile` runs during the
+ * key's signing call.
  */
 export const start = (
   held: ReadonlyArray<TransactionRecord>,
@@ -116,7 +116,7 @@ export const start = (
         monitor.watch({ chain: of.chain ?? null, profile: { ...profile, ...of.profile }, record }),
         Time.adjust("1 minute")
       )
-    /** So many blocks come, each a minute after the one before. */
+    /** Mines `count` blocks, one minute apart. */
     const blocks = (count = 1) =>
       Effect.repeat(
         Effect.suspend(() => {

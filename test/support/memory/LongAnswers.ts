@@ -8,8 +8,8 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { bytesInUse } from "../Heap.js"
 
 /**
- * Asks a caller's node, by a new client each round, for receipts, logs, code and return data, keeps what the service
- * keeps of them, and tells how much memory is in use in the end. Arguments: the node's URL, rounds of five answers.
+ * Queries a caller's node with a new client each round for receipts, logs, code and return data, and keeps the parts
+ * that the service keeps. Prints the memory in use at the end. Arguments: the node's URL, rounds of five answers.
  */
 
 const [url = "", rounds = "1"] = process.argv.slice(2)

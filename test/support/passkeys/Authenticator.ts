@@ -2,7 +2,7 @@ import { createHash, sign } from "node:crypto"
 import { getBytes } from "ethers"
 import type { Passkey } from "../suite/Keys.js"
 
-/** What a browser hands a page for `navigator.credentials.get`, in bytes. */
+/** Raw response of `navigator.credentials.get` in a browser. */
 export interface Response {
   readonly signature: Buffer
   readonly authenticatorData: Buffer
@@ -25,7 +25,7 @@ export interface Answer {
 export const rpId = "wallet.example"
 export const origin = "https://wallet.example"
 
-/** A passkey in software answers the challenge `hash`; s is in either half, as authenticators have it. */
+/** A software passkey signs the challenge `hash`; like real authenticators, it uses low and high s. */
 export const respond = (hash: string, passkey: Passkey, answer: Answer = {}): Response => {
   const challenge = Buffer.from(getBytes(hash)).toString("base64url")
   const text =
@@ -45,7 +45,7 @@ export const respond = (hash: string, passkey: Passkey, answer: Answer = {}): Re
   }
 }
 
-/** The same in base64url, as `/executePasskey` takes it. */
+/** The response in base64url, for `/executePasskey`. */
 export const encoded = ({ authenticatorData, clientDataJSON, signature }: Response) => ({
   signature: signature.toString("base64url"),
   authenticatorData: authenticatorData.toString("base64url"),

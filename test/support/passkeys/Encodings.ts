@@ -28,7 +28,7 @@ export const coseMembers = (passkey: Passkey): Members => {
 /** SubjectPublicKeyInfo in DER, which a browser's getPublicKey() returns. */
 export const spki = (publicKey: KeyObject): Buffer => publicKey.export({ format: "der", type: "spki" })
 
-/** X and Y on their own. */
+/** X and Y separately. */
 export const halves = coordinates
 
 const compressedSpki = (point: Buffer): Buffer =>

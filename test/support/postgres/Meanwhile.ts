@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as SqlClient from "effect/sql/SqlClient"
 
-/** Until somebody waits for a lock of this database. */
+/** Resolves once a connection waits for a lock of this database. */
 export const somebodyWaits = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
   sql`
     select 1 from pg_locks where not granted and exists (
@@ -12,7 +12,7 @@ export const somebodyWaits = (sql: SqlClient.SqlClient): Effect.Effect<void> =>
     Effect.flatMap((rows) => (rows.length > 0 ? Effect.void : somebodyWaits(sql)))
   )
 
-/** What comes of a method that waits for what a transaction of `sql` has locked, and has read before what that changes. */
+/** Outcome of a method that has read its data and waits for a lock of a transaction that then changes the data. */
 export const changed = <A, E, E2>(
   sql: SqlClient.SqlClient,
   other: SqlClient.SqlClient,

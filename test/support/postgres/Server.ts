@@ -12,7 +12,7 @@ import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Port from "../process/Port.js"
 import * as Programs from "./Programs.js"
 
-/** A throw-away PostgreSQL server on loopback: a folder, a port and a password of its own. */
+/** A temporary PostgreSQL server on loopback with a separate folder, port and password. */
 export interface Server {
   readonly port: number
   readonly password: string
@@ -63,7 +63,7 @@ const ready = (child: ChildProcess): Promise<void> =>
     child.once("exit", (code) => reject(new Error(`postgres ended with ${code}: ${said}`)))
   })
 
-/** The process and those that it began. */
+/** The process and its descendants. */
 const family = (pid: number): ReadonlyArray<number> => [
   pid,
   ...readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)

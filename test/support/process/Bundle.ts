@@ -7,7 +7,7 @@ import { joined } from "../../../tools/Joined.js"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
 
-/** The programs that tests start as processes of their own: a process of a bundle takes an eighth of one of `tsx`. */
+/** Programs that tests run as processes: a bundle starts in an eighth of the time that `tsx` takes. */
 const programs = [
   "src/hosts/cli/castellan.ts",
   "src/hosts/node/main.ts",
@@ -22,11 +22,11 @@ const programs = [
 
 export type Program = (typeof programs)[number]
 
-/** Where the program of this source is, in a folder of bundles. */
+/** Path of the program's bundle in a folder of bundles. */
 export const place = (folder: string, program: Program): string =>
   join(folder, program.replace(/\.ts$/, ".mjs"))
 
-/** A module that looks for files beside its source finds them. */
+/** Lets a bundled module find files relative to its source. */
 const places: Plugin = {
   name: "places",
   setup: ({ onLoad }) => {

@@ -4,15 +4,15 @@ import { Operator } from "../../../src/hosts/cli/support/Operator.js"
 
 export interface Heard {
   readonly stdout: string
-  /** What was said beside the result. */
+  /** Output other than the result. */
   readonly stderr: string
 }
 
-/** What a command line says in this process: the same as in one of its own, in less time. */
+/** Runs a command line in this process: same output as a separate process, in less time. */
 export const heard = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
-  /** What a person says when asked; nobody is there without. */
+  /** The reply to a prompt; by default no terminal is attached. */
   answer = false
 ): Effect.Effect<Heard, string> =>
   Effect.suspend(() => {

@@ -4,8 +4,8 @@ import { pathToFileURL } from "node:url"
 import * as Bundle from "./Bundle.js"
 
 /**
- * Puts the present sources into a folder's `node_modules` as npm would put the package there, beside what this repository
- * has installed: `npx castellan` finds them without a registry.
+ * Installs the current sources in a folder's `node_modules` as npm would, next to this repository's dependencies.
+ * `npx castellan` then works without a registry.
  */
 export const install = async (folder: string): Promise<void> => {
   const castellan = await Bundle.of("src/hosts/cli/castellan.ts")
@@ -21,7 +21,7 @@ export const install = async (folder: string): Promise<void> => {
   symlinkSync("../castellan/castellan.js", join(modules, ".bin/castellan"))
 }
 
-/** The environment of whoever types `npx`: nothing of an npm that runs the tests. */
+/** A user's environment for `npx`, without variables of the npm that runs the tests. */
 export const environment = (): NodeJS.ProcessEnv => ({
   ...Object.fromEntries(
     Object.entries(process.env).filter(

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { createServer } from "node:net"
 
-/** A port of 127.0.0.1 that is free at this moment; the next moment somebody else may have it. */
+/** A free port of 127.0.0.1; another process may take it at any time. */
 export const free = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -14,7 +14,7 @@ export const free = async (): Promise<number> => {
 
 const tries = 5
 
-/** Starts a server that cannot choose its port by itself, with another one when somebody else was quicker. */
+/** Starts a server that cannot choose its own port, and retries on another port if a process has taken it. */
 export const withFree = async <A>(start: (port: number) => Promise<A>): Promise<A> => {
   for (let attempt = 1; ; attempt++)
     try {

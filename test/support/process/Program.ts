@@ -18,7 +18,7 @@ export interface Program {
 export interface Options {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
-  /** What a pipe to its standard input brings; absent: there is none. */
+  /** Standard input, as a pipe; no pipe if absent. */
   readonly input?: string
 }
 

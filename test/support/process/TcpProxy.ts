@@ -4,9 +4,9 @@ import { connect, createServer, type Socket } from "node:net"
 /** A wire to a server that can be cut. */
 export interface TcpProxy {
   readonly port: number
-  /** From now on nothing gets through in either direction, and nobody is told: as a network that is divided. */
+  /** Drops all bytes in both directions without closing connections, like a network partition. */
   readonly cut: () => void
-  /** What is still under way arrives. */
+  /** Restores the connection; bytes in transit arrive. */
   readonly mend: () => void
   readonly stop: () => Promise<void>
 }
@@ -34,7 +34,7 @@ export const start = async (
     from.on("error", () => to.destroy())
     from.on("close", () => {
       sockets.delete(from)
-      // A wire that is cut tells nobody.
+      // A cut wire closes no connection.
       if (!isCut) to.destroy()
     })
   }

@@ -6,14 +6,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Port from "../process/Port.js"
 
-/** A throw-away Redis on loopback with a password of its own. */
+/** A temporary Redis on loopback with its own password. */
 export interface Server {
   readonly url: string
-  /** Ends the process; what it knew is gone. */
+  /** Ends the process; its data is lost. */
   readonly end: () => Promise<void>
   /** Starts it again, empty, where it was. */
   readonly begin: () => Promise<void>
-  /** Holds the process, so that it takes connections and answers nothing, or lets it go on. */
+  /** Suspends or resumes the process; while suspended it accepts connections but never replies. */
   readonly hold: (held: boolean) => void
   readonly stop: () => Promise<void>
 }

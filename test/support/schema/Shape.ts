@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 
-/** What a PostgreSQL database has, as far as the statements of a program depend on it. */
+/** The parts of a PostgreSQL schema on which a program's statements depend. */
 export interface Shape {
   /** Type, null or not, default: by table and column. */
   readonly columns: ReadonlyMap<string, string>
-  /** Definitions of constraints, by table and name; of unique indexes, by table and name; of triggers. */
+  /** Definitions of constraints, unique indexes and triggers, by table and name. */
   readonly rules: ReadonlyMap<string, string>
   /** Plain indexes, by name. */
   readonly indexes: ReadonlySet<string>
@@ -38,7 +38,7 @@ export const read: Effect.Effect<Shape, unknown, SqlClient.SqlClient> = Effect.g
 
 const tablesOf = ({ columns }: Shape): ReadonlySet<string> => new Set([...columns.keys()].map(tableOf))
 
-/** What a program that was written for `before` may stumble over in `after`. */
+/** Changes in `after` that may break a program written for `before`. */
 export const obstacles = (before: Shape, after: Shape): ReadonlyArray<string> => {
   const known = tablesOf(before)
   const changed = (kind: "columns" | "rules") =>
@@ -50,7 +50,7 @@ export const obstacles = (before: Shape, after: Shape): ReadonlyArray<string> =>
       ? [`${name} is new, and an insert that does not name it fails`]
       : []
   )
-  /** Rows that do not name the column have its default, which was held against the rule when it was made. */
+  /** Rows that omit the column get its default, which the database has checked against the rule. */
   const ofNewColumn = (name: string, text: string) =>
     [...after.columns.keys()].some((column) => {
       const [table, own = ""] = column.split(" ")

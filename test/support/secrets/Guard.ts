@@ -1,6 +1,6 @@
 import { devKeys } from "./DevKeys.js"
 
-/** The forms in which a key is looked for: hex, decimal, base64. */
+/** Encodings of a key to search for: hex, decimal, base64. */
 const guises = devKeys.flatMap((key) => {
   const bytes = Buffer.from(key, "hex")
   return [key, BigInt(`0x${key}`).toString(), bytes.toString("base64").replace(/=+$/, "")]
@@ -13,7 +13,7 @@ export const tells = (text: string): boolean => {
 }
 
 export interface Guard {
-  /** Where a key was told: the kind of place, never the key. */
+  /** Kinds of places where a key leaked, never the key. */
   readonly found: () => ReadonlyArray<string>
   readonly remove: () => void
 }
@@ -21,7 +21,7 @@ export interface Guard {
 type Say = (...parts: ReadonlyArray<unknown>) => void
 const methods = ["debug", "info", "log", "warn", "error"] as const
 
-/** What a process says things with. */
+/** Output channels of a process. */
 export interface Voice {
   readonly console: Record<(typeof methods)[number], Say>
   fetch: (input: string | URL | Request, init?: RequestInit) => Promise<Response>

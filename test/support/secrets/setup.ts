@@ -2,7 +2,7 @@ import { afterAll, expect } from "vitest"
 import * as LeftBehind from "../LeftBehind.js"
 import * as Guard from "./Guard.js"
 
-/** In every test file: what is logged and answered while it runs tells no private key of the tests. */
+/** Runs in every test file: logs and responses must not contain the tests' private keys. */
 const guard = Guard.install(globalThis)
 const remove = LeftBehind.remember(guard.remove)
 

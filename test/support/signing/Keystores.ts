@@ -36,7 +36,7 @@ const scryptKeystore = (privateKey: string, password: string): string => {
 const privateKey = "0x7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d"
 const password = "testpassword"
 
-/** A test vector of the Web3 Secret Storage definition, and a keystore that nothing of ethers' making is in. */
+/** A test vector of the Web3 Secret Storage definition, and a keystore made without ethers. */
 export const vectors = [
   {
     kdf: "pbkdf2, the test vector of the definition",

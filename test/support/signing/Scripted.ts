@@ -16,12 +16,12 @@ type Signatures = Effect.Effect<ReadonlyArray<RawSignature>, KeyProviderError>
 export const failing = (reason: KeyProviderError["reason"], message = "as told") =>
   Effect.fail(new KeyProviderError({ reason, message }))
 
-/** A provider of one key, called `key`, that does as it is told. */
+/** A scripted provider with one key, named `key`. */
 export interface Script {
   readonly privateKey: string
   readonly maxBatch?: number
   readonly type?: Signer["type"]
-  /** What a call answers; `honest` are the right signatures. */
+  /** Result of a call; `honest` are the correct signatures. */
   readonly sign?: (
     digests: ReadonlyArray<Bytes32>,
     honest: ReadonlyArray<RawSignature>,

@@ -5,7 +5,7 @@ import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 
 export interface Slow extends KeyProvider {
-  /** Calls so far, and the most that were under way at once. */
+  /** Calls so far, and the highest number of concurrent calls. */
   readonly calls: () => number
   readonly most: () => number
 }

@@ -35,7 +35,7 @@ const deployContracts = async (faucet: NonceManager) => {
   return { suite, token, reverter, counter, implementationCodeHash: keccak256(code ?? "0x") }
 }
 
-/** The addresses are the same on every chain of a process: what is there already is not deployed again. */
+/** Addresses are the same on every chain of a process, so existing contracts are not deployed again. */
 let deployed: ReturnType<typeof deployContracts> | undefined
 
 const prepare = async (provider: JsonRpcProvider) => {
@@ -77,7 +77,7 @@ const begin = async (args: ReadonlyArray<string>): Promise<Started> => {
       await control.send("anvil_dropAllTransactions", [])
       await control.send("evm_revert", [start])
       start = await control.send("evm_snapshot", [])
-      // Neither is of the snapshot; the clock goes on from the block that it returns to.
+      // The snapshot contains neither; the clock continues from the restored block.
       await control.send("anvil_setNextBlockBaseFeePerGas", [baseFeePerGas])
       await control.send("evm_setTime", [Math.floor(Date.now() / 1_000)])
       await control.send("evm_setAutomine", [true])
@@ -87,7 +87,7 @@ const begin = async (args: ReadonlyArray<string>): Promise<Started> => {
   }
 }
 
-/** Chains of this process that nobody has: they outlive test files. */
+/** Idle chains of this process; they outlive test files. */
 const idle: Array<Started> = []
 // Workers of Vitest end by it; the chains go with them.
 const ended = () => process.exit()

@@ -12,8 +12,8 @@ export type Answer =
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } }
 
 /**
- * What the node makes of one call; `ask` puts it, or another one, to the real node. Null: the connection is cut, and so
- * are the answers of its batch.
+ * Fault of one call; `ask` forwards it, or a replacement, to the real node. Null cuts the connection, which loses all
+ * answers of the batch.
  */
 export type Fault = (question: Question, ask: (other?: Question) => Promise<Answer>) => Promise<Answer | null>
 

@@ -7,7 +7,7 @@ import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { Address, type Stack } from "./Stack.js"
 
-/** An op that was handed out, with all that is needed to change it. */
+/** An op returned for signing, with the data to modify it. */
 export interface Handed {
   readonly op: UserOperation.UserOperation
   readonly userOpHash: Hex.Bytes32

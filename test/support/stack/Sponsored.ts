@@ -6,11 +6,11 @@ import { Budgets, type Figures } from "../../../src/application/ports/Budgets.js
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { Address, account, type Stack } from "./Stack.js"
 
-/** What tests of a stack's sponsor look at. */
+/** State of a stack's sponsor. */
 export interface Sponsored {
   /** Settings by which the operator's paymaster pays. */
   readonly settings: Stack["settings"] & { readonly paymaster: Address.Address }
-  /** What stands against the account's budget of today. */
+  /** Charges against the account's budget of today. */
   readonly figures: () => Promise<Figures>
   /** The paymaster's deposit at an EntryPoint, that of the settings when left out. */
   readonly deposit: (entryPoint?: string) => Promise<bigint>

@@ -98,7 +98,7 @@ export interface PoolTransaction {
   readonly maxPriorityFeePerGas: string
 }
 
-/** What the answer says of each element: null when it succeeded, else why not. */
+/** Error of each element of the response; null on success. */
 export const errorsOf = ({ returnData }: Pick<ExecuteOperations.Response, "returnData">) =>
   returnData.map((element, index) => {
     const own = element[index]
@@ -111,7 +111,7 @@ export interface Options extends LifeOptions {
   readonly anvil?: ReadonlyArray<string>
 }
 
-/** What is particular to one life of the service. */
+/** Options of one run of the service. */
 export interface LifeOptions {
   readonly profile?: NetworkProfile.Fields
   /** File of the journal; in memory when left out. */
@@ -229,7 +229,7 @@ export const startStack = async (options: Options = {}) => {
     }),
     options.profile ?? {}
   )
-  /** Another life of the service on the same chain; who begins it ends it. */
+  /** Starts another run of the service on the same chain; the caller ends it. */
   const begin = (life: LifeOptions = {}) =>
     ManagedRuntime.make(
       portsOf(NetworkProfile.override(profile, life.profile ?? {}), { ...options, ...life })
@@ -241,7 +241,7 @@ export const startStack = async (options: Options = {}) => {
     entryPoint: Address.unsafe(entryPoints[options.entryPoint ?? "v0.7"]),
     signer: { clientId: "dev", versionId: "1" }
   }
-  /** Those of the stack and more; without what is undefined there. */
+  /** The stack's values overridden by `more`; undefined removes a value. */
   const merged = (more: object) =>
     Object.fromEntries(
       Object.entries({ ...settings, ...more }).filter(([, value]) => value !== undefined)
@@ -280,7 +280,7 @@ export const startStack = async (options: Options = {}) => {
     })
 
   const mine = (): Promise<unknown> => provider.send("evm_mine", [])
-  /** What an EOA, the signer when left out, has in the node's pool, ready to be mined. */
+  /** Transactions of an EOA in the node's pool, ready for mining; defaults to the signer. */
   const pool = async (eoa = signer.address): Promise<ReadonlyArray<PoolTransaction>> => {
     const { pending } = (await provider.send("txpool_content", [])) as {
       readonly pending: Readonly<Record<string, Readonly<Record<string, PoolTransaction>>>>
@@ -338,13 +338,13 @@ export const startStack = async (options: Options = {}) => {
       if (Option.isNone(failure) || !("code" in failure.value)) throw new Error(Cause.pretty(exit.cause))
       return failure.value
     },
-    /** The file of a journal that nobody has yet. */
+    /** Path of an unused journal file. */
     database: (): string => {
       folder ??= mkdtempSync(join(tmpdir(), "castellan-stack-"))
       files += 1
       return join(folder, `${files}.sqlite`)
     },
-    /** Another life that looks after its journal, for as long as the body runs. */
+    /** A second run of the service that maintains its journal while the body runs. */
     living: async <A>(life: LifeOptions, body: (runtime: Runtime) => Promise<A>): Promise<A> => {
       const runtime = begin(life)
       try {
@@ -379,7 +379,7 @@ export const startStack = async (options: Options = {}) => {
       await expect.poll(async () => (await pool(eoa)).length, { timeout: 15_000 }).toBe(count)
       return pool(eoa)
     },
-    /** Somebody else uses the signer's key. */
+    /** Sends a foreign transaction with the signer's key. */
     foreign: async (nonce: number): Promise<string> => {
       const raw = await signer.signTransaction({
         type: 2,
@@ -417,7 +417,7 @@ export const startStack = async (options: Options = {}) => {
     },
     estimate: (operations: ReadonlyArray<Operation>, more: object = {}) =>
       runtime.runPromise(EstimateGas.run(caller(), { operations, settings: merged(more) })),
-    /** Posts what was handed out, signed by the signer over that hash; null: by the service. */
+    /** Posts ops returned for signing, with the signer's signature over `over`; null: signed by the service. */
     post: (
       ops: ReadonlyArray<HandedOut>,
       over: "signingHash" | "userOpHash" | null = null,
@@ -476,7 +476,7 @@ export const useStack = (
   return stack
 }
 
-/** Tells when the service knows the height above which blocks count for its waiting transaction. */
+/** Watches until the service knows the height from which blocks count for its pending transaction. */
 export const watchHeights = () => {
   let looks = 0
   return {

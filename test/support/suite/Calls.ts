@@ -3,7 +3,7 @@ import type { EntryPointVersion } from "../../../src/hosts/cli/deploy/EntryPoint
 import type { Chain } from "./Chain.js"
 import { type Op, pack, walletAbi } from "./Ops.js"
 
-/** The SenderCreator of an EntryPoint: what the EntryPoint's constructor creates first. */
+/** SenderCreator of each EntryPoint: the first contract that its constructor creates. */
 export const senderCreators: Readonly<Record<EntryPointVersion, string>> = {
   "v0.6": "0x7fc98430eAEdbb6070B35B39D798725049088348",
   "v0.7": "0xEFC2c1444eBCC4Db75e7613d20C6a62fF67A167C",

@@ -15,7 +15,7 @@ const mnemonic = Mnemonic.fromPhrase("test test test test test test test test te
 export const devKey = (index: number): HDNodeWallet =>
   HDNodeWallet.fromMnemonic(mnemonic, `m/44'/60'/0'/0/${index}`)
 
-/** One chain with EntryPoints and suite, and everybody who acts on it. */
+/** One chain with EntryPoints, suite and all actors. */
 export interface Chain {
   readonly provider: JsonRpcProvider
   readonly chainId: bigint
@@ -71,7 +71,7 @@ const entryPointAbi = (op: string) => [
   "error FailedOpWithRevert(uint256 opIndex, string reason, bytes inner)"
 ]
 
-/** What is there already is not deployed again. */
+/** Deploys missing contracts only. */
 const deployContracts = async (payer: Signer): Promise<Suite> => {
   await deployEntryPoints(payer)
   return deploySuite(payer, {
@@ -82,7 +82,7 @@ const deployContracts = async (payer: Signer): Promise<Suite> => {
   })
 }
 
-/** Starts an anvil of its own with the three EntryPoints and the suite on it. */
+/** Starts a separate anvil with the three EntryPoints and the suite. */
 export const startChain = async (args: ReadonlyArray<string> = [], chainId = 31337): Promise<Chain> => {
   const anvil = await startPrepared("suite", { chainId, args }, (fresh) =>
     deployContracts(devKey(0).connect(fresh))

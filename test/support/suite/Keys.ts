@@ -71,7 +71,7 @@ export const assertionOf = ({
   }
 }
 
-/** What a browser returns for this challenge, with s in the low half unless asked otherwise. */
+/** A browser's response to this challenge, with s in the low half by default. */
 export const assertion = (hash: string, passkey: Passkey, options: AssertionOptions = {}): PasskeyProof => {
   const challenge = Buffer.from(getBytes(hash)).toString("base64url")
   const type = options.type ?? "webauthn.get"

@@ -241,7 +241,7 @@ export const createWallet = async (
   return at("Wallet", op.sender, chain)
 }
 
-/** How many configurations the wallet had before the one in force: the top 64 bits of its nonces. */
+/** Number of earlier configurations of the wallet: the top 64 bits of its nonces. */
 export const epochOf = async (chain: Chain, wallet: string): Promise<bigint> =>
   (await chain.provider.getCode(wallet)) === "0x"
     ? 0n

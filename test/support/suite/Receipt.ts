@@ -4,8 +4,8 @@ const everyMillis = 20
 const attempts = 1_000
 
 /**
- * The receipt of a transaction, which must succeed, on a chain that mines by itself. `wait()` of ethers misses one that is
- * mined after its first look and before the first block that it knows of: no further block may ever come.
+ * The receipt of a transaction, which must succeed, on an automining chain. `wait()` of ethers misses a transaction
+ * mined between its first query and its first known block: no further block may ever come.
  */
 export const mined = async (sent: {
   readonly hash: string

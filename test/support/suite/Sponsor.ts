@@ -19,7 +19,7 @@ export const termsOf = (
   ...terms
 })
 
-/** The op with the paymaster's data, before anybody signs. */
+/** The unsigned op with the paymaster's data. */
 export const withPaymaster = (
   chain: Chain,
   version: EntryPointVersion,

@@ -8,7 +8,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Wiring from "../../../src/hosts/Wiring.js"
 
-/** A configuration over a folder of its own, and the key of its only account. */
+/** A configuration in its own folder, and the key of its only account. */
 export interface Configured {
   readonly config: Http.Config.Config
   readonly key: string

@@ -11,10 +11,10 @@ import type { Batches } from "../transport/Batches.js"
 import type { RpcError } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
 
-/** For so long a method that the node lacks is not asked for again: its version or its plan may change. */
+/** Pause before a missing method is called again, in ms. A node upgrade or a new plan may add it. */
 const missingMillis = 3_600_000
 
-/** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
+/** Path of the first mismatch. Names come from our schemas, never from the node. */
 const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
   switch (issue._tag) {
     case "Pointer":
@@ -32,7 +32,7 @@ const pathOf = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
   }
 }
 
-/** Decodes a value; `Failure` says where it does not fit. */
+/** Decodes a value; `Failure` holds the path of the first mismatch. */
 export const decoder = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = SchemaParser.decodeUnknownResult(schema)
   return (value: unknown): Result.Result<A, string> =>
@@ -42,7 +42,7 @@ export const decoder = <A, I>(schema: Schema.Codec<A, I>) => {
     })
 }
 
-/** Asks a node and decodes what it answers. What does not fit is the node's fault, and says where it does not. */
+/** Calls a node and decodes its replies. A reply that does not fit fails as `notAnRpc`, with its path. */
 export const make = (origin: string, batches: Batches) => {
   const malformed = (method: string, where: string) =>
     new ChainRpcError({
@@ -61,16 +61,14 @@ export const make = (origin: string, batches: Batches) => {
 
   const decoderOf = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
     const decode = decoder(schema)
-    // The answers of a batch come at one moment, and each may be of a megabyte.
+    // The replies of a batch arrive together, and each may be 1 MB.
     return (value: unknown) =>
       Effect.flatMap(EventLoop.breathe, () =>
         Effect.mapError(Effect.fromResult(decode(value)), (where) => malformed(method, where))
       )
   }
 
-  /**
-   * Of a list what can be read, and of the rest what it is, and where it cannot be.
-   */
+  /** Decodes each element; the elements that fail are returned raw, with their paths. */
   const readable = <A, I>(element: Schema.Codec<A, I>) => {
     const decodeElement = SchemaParser.decodeUnknownResult(element)
     return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
@@ -93,16 +91,16 @@ export const make = (origin: string, batches: Batches) => {
       )
   }
 
-  /** Methods that the node lacks, and when it said so, in Unix milliseconds. */
+  /** Missing methods, with the Unix milliseconds of the refusal. */
   const missing = new Map<string, { readonly at: number; readonly error: ChainRpcError }>()
 
-  /** A reader of a method that nodes may do without: once it is missing, it is not asked for again for a while. */
+  /** Reads a method that nodes may lack. After a refusal it is not called for `missingMillis`. */
   const optional = <A, I>(method: string, schema: Schema.Codec<A, I>) => {
     const ask = reader(method, schema)
     return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const known = missing.get(method)
-        // Not to be believed for longer where the clock was set back.
+        // A clock that was set back must not prolong the pause.
         if (known !== undefined && now >= known.at && now < known.at + missingMillis) return known.error
         return Effect.tapError(ask(...params), (error) =>
           Effect.sync(() => {

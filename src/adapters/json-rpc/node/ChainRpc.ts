@@ -18,15 +18,15 @@ import * as Client from "./Client.js"
 
 export type { Exchange } from "../transport/Batches.js"
 
-/** Every member may be left out; the defaults are those of `defaults`. */
+/** Overrides of `defaults`. */
 export interface Options {
   readonly egress?: Partial<Egress.Rules>
   readonly http?: Partial<Http.Limits>
   readonly batches?: Partial<Batches.Limits>
   readonly retry?: Partial<Retry.Retry>
-  /** How many nodes are remembered; the one not used for longest is forgotten first. */
+  /** Nodes kept; the least recently used is evicted first. */
   readonly clients?: number
-  /** Told of every HTTP round trip before it is made. */
+  /** Called before each HTTP round trip. */
   readonly onExchange?: (exchange: Batches.Exchange) => void
 }
 
@@ -37,15 +37,14 @@ export const defaults = {
     firstByteMillis: 5_000,
     totalMillis: 15_000,
     responseBytes: 16 * 1_024 * 1_024,
-    // Receipts and logs have about 40 bytes a value.
+    // A value of a receipt or log takes about 40 bytes.
     responseValues: 524_288,
     callerResponseBytes: 8 * 1_024 * 1_024,
     callerResponseValues: 98_304,
     connectionsPerHost: 16,
     accounts: 1_024
   },
-  // One question for each of the 256 hashes of a request, and one for the latest block. Anvil, among others, refuses bodies
-  // above 2 MiB.
+  // 256 hashes of a request and the latest block. Anvil, among others, refuses bodies above 2 MiB.
   batches: { batchCalls: 257, batchBytes: 1_024 * 1_024 },
   retry: {
     baseMillis: 50,
@@ -58,7 +57,7 @@ export const defaults = {
   clients: 1_024
 } satisfies Options
 
-/** Scheme and host of a URL that is refused, for the error about it; empty when it has none of that kind. */
+/** Scheme and host of a refused URL, for its error; empty when it has no origin. */
 const originOf = (url: string): string => {
   const origin = URL.canParse(url) ? new URL(url).origin : "null"
   return origin === "null" ? "" : origin
@@ -69,7 +68,6 @@ const refusals = {
   forbidden: "the address is not allowed"
 }
 
-/** The nodes behind URLs, over HTTP. */
 export const make = Effect.fnUntraced(function* (
   options: Options = {}
 ): Effect.fn.Return<ChainRpc["Service"], never, Scope.Scope> {

@@ -24,13 +24,13 @@ import * as Params from "./Params.js"
 import * as Receipts from "./Receipts.js"
 import * as RpcSchemas from "./RpcSchemas.js"
 
-/** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
+/** Shares one reply among concurrent callers. Caches a success for the life of the client, never a failure. */
 const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   const timeToLive = (exit: Exit.Exit<A, E>) => (Exit.isSuccess(exit) ? Duration.infinity : Duration.zero)
   return Cache.get(Effect.runSync(Cache.makeWith(() => ask, { capacity: 1, timeToLive })), null)
 }
 
-/** The methods of the port in terms of the Ethereum JSON-RPC. */
+/** Implements the port with the Ethereum JSON-RPC. */
 export const make = (origin: string, batches: Batches): ChainClient => {
   const { decoderOf, malformed, optional, readable, reader, rejected } = Answers.make(origin, batches)
 
@@ -70,7 +70,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
 
   const nothingBeside: Receipts.BesideReceipt = { transaction: null, baseFeePerGas: null }
 
-  /** The transaction of a receipt that leaves out what it tells as well, and the base fee of its block. */
+  /** Reads the transaction and its block's base fee when a receipt lacks its sender or price. */
   const besideOf = (
     transactionHash: Hex.Bytes32,
     { blockNumber, effectiveGasPrice, from }: Receipts.ReceiptAnswer
@@ -103,7 +103,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       : besideOf(txHash, answer)
     const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
     const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
-    // Of others' logs nothing is decided.
+    // An odd log of another contract decides nothing.
     const telling = yield* EventLoop.map(odd, (one) =>
       asTold || OddLogs.mayTellOfOps(one.value, emitters) ? [one] : []
     )
@@ -128,18 +128,18 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     const told = meant.flat()
     const shown = reading === undefined ? [] : told.flatMap(({ log }) => (log === null ? [] : [log]))
     const all = [...found, ...shown]
-    // An answer of which nothing can be read is none.
+    // A reply without a readable log counts as malformed.
     if (reading === "asTold" && (all.length > 0 || values.length > 0)) return all
     const ours = told.find(({ log }) => reading !== "placed" || log === null || !OddLogs.isPlain(log))
     return ours === undefined ? all : yield* malformed("eth_getLogs", `is malformed at ${ours.where}`)
   })
 
-  /** Answers about the block of another number are none. */
+  /** Rejects a block whose number differs from the requested one. */
   const isBlock = (tag: BlockTag) => (answer: { readonly number: bigint } | null) =>
     answer === null || typeof tag !== "bigint" || answer.number === tag
   const otherBlock = () => malformed("eth_getBlockByNumber", "is another block")
 
-  /** What a call came to; one that failed while it ran has an answer. */
+  /** Result of a call. A call that reverted has a result, too; a refused call fails. */
   const ranOf = <A extends CallResult>(
     outcome: Outcome,
     succeeded: (value: unknown) => Effect.Effect<A, ChainRpcError>,
@@ -177,7 +177,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       Effect.flatMap(ethGetFullBlock(Params.toTag(block), true), (answer) =>
         answer === null
           ? Effect.succeed(null)
-          : // Those of kinds that only the chain itself makes lack what a transaction of an EOA has.
+          : // Transactions that the chain itself creates lack fields of an EOA's transaction.
             Effect.map(readTransactions(RpcSchemas.transactionsOf(answer.transactions)), ({ values }) =>
               values.map(RpcSchemas.toTransaction)
             )

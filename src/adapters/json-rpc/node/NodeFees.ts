@@ -4,13 +4,13 @@ import type { ChainRpcError, NetworkFees } from "../../../application/ports/chai
 import * as Fees from "../../../domain/erc4337/gas/Fees.js"
 import { type FeeHistory, quantityOrNull } from "./RpcSchemas.js"
 
-/** Blocks whose tips are looked at: more than a burst of empty or odd ones, no more than a minute of most chains. */
+/** Blocks whose tips count: more than a burst of empty or odd blocks, at most a minute on most chains. */
 export const pastBlocks = 10
 
 /** Half of a block's gas paid at most this tip. */
 export const rewardPercentile = 50
 
-/** What a node is asked about its fees. */
+/** Calls to a node about its fees. */
 export interface Questions {
   /** `eth_feeHistory` of `pastBlocks` with the `rewardPercentile`. */
   readonly history: Effect.Effect<typeof FeeHistory.Type, ChainRpcError>
@@ -18,11 +18,11 @@ export interface Questions {
   readonly suggestedTip: Effect.Effect<bigint, ChainRpcError>
   /** `eth_gasPrice`. */
   readonly gasPrice: Effect.Effect<bigint, ChainRpcError>
-  /** Base fee of the latest block: null without EIP-1559, undefined when the node does not tell. */
+  /** Base fee of the latest block: null without EIP-1559, undefined when the node returns no block. */
   readonly baseFee: Effect.Effect<bigint | null | undefined, ChainRpcError>
 }
 
-/** For so long a suggested tip is asked for once: it is of many blocks, and changes little from one to the next. */
+/** Lifetime of a cached tip, in ms. It covers many blocks and changes little between two. */
 export const tipMillis = 2_000
 
 type Reason = ChainRpcError["reason"]
@@ -31,8 +31,8 @@ const refusals: ReadonlySet<Reason> = new Set<Reason>(["rejected", "unsupported"
 const noAnswers: ReadonlySet<Reason> = new Set<Reason>(["rejected", "unsupported", "notAnRpc"])
 
 /**
- * Null for what the node does not say. A node that cannot be reached fails all the same; one that has an internal error of
- * its own for this question alone may answer the next one.
+ * Null when the node does not answer this call. An unreachable node fails; a node with an internal error for this call may
+ * answer the next one.
  */
 const orNull = <A>(ask: Effect.Effect<A, ChainRpcError>, reasons: ReadonlySet<Reason>) =>
   Effect.catchIf(
@@ -47,7 +47,7 @@ const pastOf = ({ gasUsedRatio, reward }: typeof FeeHistory.Type): ReadonlyArray
     return paid === null ? [] : [{ reward: paid, empty: gasUsedRatio?.[place] === 0 }]
   })
 
-/** What a history and a suggestion say together; null when that is not enough. */
+/** Combines a history and a suggestion; null when they do not suffice. */
 const marketOf = (history: typeof FeeHistory.Type | null, suggested: bigint | null): NetworkFees | null => {
   const nextBaseFee = quantityOrNull(history?.baseFeePerGas.at(-1))
   if (history === null || nextBaseFee === null) return null
@@ -56,9 +56,8 @@ const marketOf = (history: typeof FeeHistory.Type | null, suggested: bigint | nu
 }
 
 /**
- * The fees of a node. Nodes of chains without EIP-1559 answer `eth_feeHistory` all the same, with base fees of 0: only
- * a block tells, and is asked for until it did. Without EIP-1559, and where the history is missing or of no use, it
- * is the gas price.
+ * Fees of a node. Without EIP-1559, nodes answer `eth_feeHistory` with base fees of 0, so only a block shows whether the
+ * chain has a base fee; it is read until it does. Without EIP-1559, or with an unusable history, the fee is the gas price.
  */
 export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) => {
   let market: boolean | undefined
@@ -66,7 +65,7 @@ export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) =>
   const past = orNull(history, noAnswers)
   const ofMarket = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    // Not to be known for longer where the clock was set back.
+    // A clock that was set back must not prolong the cache.
     const isFresh = suggestion !== undefined && now >= suggestion.at && now < suggestion.at + tipMillis
     const asked = Effect.tap(suggestedTip, (tip) =>
       Effect.sync(() => {

@@ -5,7 +5,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import { isRecord } from "../transport/JsonRpc.js"
 import { BlockNumber, Count, readOrNull, Topics, zeroHash } from "./RpcSchemas.js"
 
-/** Logs that do not have what a log has: what can be read of them all the same, and whether they can be left out. */
+/** Logs with missing or malformed fields: their readable parts, and whether to ignore them. */
 
 const addressOf = readOrNull(Address.schema)
 const topicsOf = readOrNull(Topics)
@@ -16,7 +16,7 @@ const blockOf = readOrNull(BlockNumber)
 
 type Filter = Pick<LogFilter, "address" | "topics"> & Partial<Pick<LogFilter, "fromBlock" | "toBlock">>
 
-/** A pending log has no place yet, a removed one none any more. */
+/** A pending log has no place yet; a removed log has lost it. */
 const isPlaced = (log: Readonly<Record<string, unknown>>): boolean =>
   log.removed !== true &&
   ["blockNumber", "blockHash", "logIndex", "transactionHash"].every((name) => log[name] !== null)
@@ -25,7 +25,7 @@ const isOutside = (block: bigint | null, { fromBlock, toBlock }: Filter): boolea
   block !== null &&
   ((typeof fromBlock === "bigint" && block < fromBlock) || (typeof toBlock === "bigint" && block > toBlock))
 
-/** Whether the log may be one that the filter means: what it does not tell speaks for it. */
+/** Whether the filter may match the log; an unreadable field matches. */
 export const mayMatch = (value: unknown, filter: Filter): boolean => {
   if (!isRecord(value)) return true
   const address = addressOf(value.address)
@@ -43,7 +43,7 @@ export const mayMatch = (value: unknown, filter: Filter): boolean => {
   )
 }
 
-/** The log with what it has, and what it lacks; null when what it has does not prove that the filter means it. */
+/** The log's readable fields and the names of the others; null when its fields do not prove that the filter matches. */
 export const asTold = (value: unknown, filter: Filter): FoundLog | null => {
   if (!isRecord(value) || !mayMatch(value, filter)) return null
   const topics = topicsOf(value.topics)
@@ -70,10 +70,7 @@ export const asTold = (value: unknown, filter: Filter): FoundLog | null => {
   }
 }
 
-/**
- * Whether the log of a transaction may tell what became of an op: not when its topics are those of something else, nor when
- * its contract is none of the EntryPoints of the ops, where those are known.
- */
+/** Whether a log may show the outcome of an op: not with topics of another event, nor from a contract outside `emitters`. */
 export const mayTellOfOps = (value: unknown, emitters?: ReadonlySet<Address.Address>): boolean => {
   if (!isRecord(value)) return emitters === undefined || emitters.size > 0
   const topics = topicsOf(value.topics)
@@ -84,6 +81,6 @@ export const mayTellOfOps = (value: unknown, emitters?: ReadonlySet<Address.Addr
   )
 }
 
-/** Whether it is one log and no other: a receiver knows it by that, and is told of it once. */
+/** Whether the log's place identifies it, so that receivers are notified once. */
 export const isPlain = ({ missing = [] }: FoundLog): boolean =>
   !["address", "blockNumber", "logIndex"].some((name) => missing.includes(name))

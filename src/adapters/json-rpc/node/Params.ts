@@ -2,7 +2,7 @@ import type { BlockTag, Call, LogFilter, StateOverride } from "../../../applicat
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 
-/** Questions as the Ethereum JSON-RPC has them. */
+/** Parameters in the encoding of the Ethereum JSON-RPC. */
 
 export const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
 
@@ -14,7 +14,7 @@ export const toCall = ({ data, from, gas, to, value }: Call) => ({
   ...(gas !== undefined && { gas: Uint.toQuantity(gas) })
 })
 
-/** Overrides as `eth_call` and the bundlers' estimates take them. */
+/** Overrides for `eth_call` and for bundlers' estimates. */
 export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
   Object.fromEntries(
     [...overrides].map(([address, { balance, code, stateDiff }]) => [
@@ -27,7 +27,7 @@ export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
     ])
   )
 
-/** The overrides as JSON. Those that are asked with again and again are long: each is written once. */
+/** Overrides as JSON, cached by identity: they are long and reused by many calls. */
 const overridesText = (() => {
   const written = new WeakMap<ReadonlyMap<Address, StateOverride>, string>()
   return (overrides: ReadonlyMap<Address, StateOverride>): string => {

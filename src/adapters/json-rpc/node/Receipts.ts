@@ -14,7 +14,7 @@ import {
   zeroHash
 } from "./RpcSchemas.js"
 
-/** Receipts, of which nodes leave out one member or another. */
+/** Receipts; nodes leave out one member or another. */
 
 const hashOrNull = readOrNull(Hex.schema32)
 const gasOrNull = readOrNull(GasUsed)
@@ -23,7 +23,7 @@ const blockNumberOrNull = readOrNull(BlockNumber)
 const addressOrNull = readOrNull(Address.schema)
 const listOrNull = readOrNull(Schema.Array(Schema.Unknown))
 
-/** Of each member what it says: null where it is not there, or cannot be read, which `odd` tells. */
+/** Null for a missing or unreadable member; `odd` names the unreadable ones. */
 const membersOf = (answer: Readonly<Record<string, unknown>>) => {
   const members = {
     transactionHash: hashOrNull(answer.transactionHash),
@@ -44,20 +44,20 @@ const membersOf = (answer: Readonly<Record<string, unknown>>) => {
 }
 export type ReceiptAnswer = ReturnType<typeof membersOf>
 
-/** Null as long as the transaction is in no block: some nodes give receipts of pending ones, without a block. */
+/** Null while the transaction is pending: some nodes return receipts without a block. */
 export const readReceipt = (answer: unknown): ReceiptAnswer | null => {
   if (!isRecord(answer)) return answer === null ? null : membersOf({})
   return answer.blockHash === null ? null : membersOf(answer)
 }
 
-/** What can be known of a transaction beside its receipt; null: nothing. */
+/** Facts about a transaction from outside its receipt; null when unknown. */
 export interface BesideReceipt {
   readonly transaction: typeof TransactionAnswer.Type | null
-  /** Of its block. */
+  /** Base fee of the transaction's block. */
   readonly baseFeePerGas: bigint | null
 }
 
-/** What the transaction paid for a gas unit, by its own terms and its block's; null when they do not tell. */
+/** Price per gas unit that the transaction paid, from its own fields and its block; null when they do not suffice. */
 const paidOf = ({ baseFeePerGas, transaction }: BesideReceipt): bigint | null => {
   if (transaction === null) return null
   const { gasPrice, maxFeePerGas, maxPriorityFeePerGas } = transaction
@@ -66,13 +66,13 @@ const paidOf = ({ baseFeePerGas, transaction }: BesideReceipt): bigint | null =>
   return BigInts.min(baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas)
 }
 
-/** Its logs prove that a transaction succeeded: one that fails leaves none. Not beside a status that says something else. */
+/** A failed transaction leaves no logs, so logs prove success. An unreadable status overrides them. */
 const statusOf = ({ logs, odd, status }: ReceiptAnswer): "0x0" | "0x1" | null => {
   if (status !== null) return status.endsWith("1") ? "0x1" : "0x0"
   return logs !== null && logs.length > 0 && !odd.has("status") ? "0x1" : null
 }
 
-/** The receipt; `missing` names what is neither told nor known otherwise, and has a value that says nothing. */
+/** Builds the receipt; `missing` names unknown fields, which hold placeholders. */
 export const toReceipt = (
   txHash: Hex.Bytes32,
   answer: ReceiptAnswer,

@@ -14,7 +14,7 @@ import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import { isRecord } from "../transport/JsonRpc.js"
 
-/** The results of the Ethereum JSON-RPC (execution-apis), decoded from whatever a node sends. */
+/** Results of the Ethereum JSON-RPC (execution-apis), decoded from untrusted replies. */
 
 const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
 
@@ -31,16 +31,16 @@ const FromQuantity = <A>(to: Schema.Codec<A>, from: (text: string) => A | undefi
     })
   )
 
-/** 0x and hex digits; leading zeros, which some nodes write, are taken. */
+/** 0x and hex digits; accepts the leading zeros that some nodes write. */
 export const Quantity: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, BigInt)
 
-/** Gas of a transaction or a block: small enough that sums of many are exact as JavaScript numbers. */
+/** Gas of a transaction or a block, below 2^40: sums of many stay exact as JavaScript numbers. */
 export const GasUsed: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, (text) => {
   const value = BigInt(text)
   return value < 2n ** 40n ? value : undefined
 })
 
-/** Eight bytes, as headers have it. */
+/** At most 8 bytes, as in block headers. */
 export const BlockNumber: Schema.Codec<bigint, string> = FromQuantity(Schema.BigInt, (text) => {
   const value = BigInt(text)
   return value < 2n ** 64n ? value : undefined
@@ -54,7 +54,7 @@ export const Count: Schema.Codec<number, string> = FromQuantity(Schema.Number, (
 
 export const Topics = Schema.Array(Hex.schema32).pipe(Schema.check(Schema.isMaxLength(4)))
 
-/** Reads what may be of another kind, or not there. */
+/** Decodes a value that may be absent or malformed, to null then. */
 export const readOrNull = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
   return (value: unknown): A | null => Option.getOrNull(decode(value))
@@ -68,7 +68,7 @@ const LogMembers = {
   data: Hex.schema
 }
 
-/** A pending block has no hash at some nodes: the zero hash then. */
+/** Stands for the hash of a pending block, which some nodes leave out. */
 export const zeroHash = Hex.unsafe32(`0x${"00".repeat(32)}`)
 
 const BlockAnswer = Schema.Struct({
@@ -89,22 +89,22 @@ export const toBlock = (answer: typeof BlockAnswer.Type): Block => ({
   baseFeePerGas: answer.baseFeePerGas ?? null
 })
 
-/** A pending block has no hash, and is none. */
+/** Null for a pending block, which has no hash. */
 export const MaybeHeader = Schema.NullOr(
   Schema.Struct({ number: BlockNumber, hash: Hex.schema32, parentHash: Hex.schema32 })
 )
 
-/** What it says of one block is read apart from what it says of the others. */
+/** The elements of each block are decoded separately. */
 export const FeeHistory = Schema.Struct({
   /**
-   * Of the blocks asked for and of the one after them. Nodes may answer for fewer blocks than asked: the last one is of
-   * the next block all the same, and stands alone while anvil has not yet noted the fees of the block just mined.
+   * Of the requested blocks and the next one. Nodes may return fewer blocks; the last element is still the next block's. It
+   * is the only element until anvil has recorded the fees of the block just mined.
    */
   baseFeePerGas: Schema.Array(Schema.Unknown).pipe(
     Schema.check(Schema.isMinLength(1)),
     Schema.check(Schema.isMaxLength(1_025))
   ),
-  /** Of each block; 0 says that nothing is in it. */
+  /** Of each block; 0 marks an empty block. */
   gasUsedRatio: absent(Schema.Array(Schema.Unknown)),
   reward: absent(Schema.Array(Schema.Unknown).pipe(Schema.check(Schema.isMaxLength(1_024))))
 })
@@ -113,13 +113,12 @@ export const quantityOrNull = readOrNull(Quantity)
 
 export const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
 
-/** Some nodes have the calldata under the name that calls have it by. */
+/** Some nodes return the calldata as `data`. */
 const withInput = (answer: unknown): unknown =>
   isRecord(answer) && answer.input === undefined && answer.data !== undefined
     ? { ...answer, input: answer.data }
     : answer
 
-/** Transactions of a block as they are decoded. */
 export const transactionsOf = (list: ReadonlyArray<unknown>): ReadonlyArray<unknown> => list.map(withInput)
 
 export const TransactionAnswer = Schema.Struct({
@@ -165,7 +164,7 @@ export const LogAnswer = Schema.Struct({
 /** A list whose elements are decoded one by one. */
 export const List = Schema.Array(Schema.Unknown)
 
-/** Those that are in a block; a pending one has no place yet, a removed one none any more. */
+/** Logs in a block: drops pending logs, which have no place yet, and removed logs, which have lost it. */
 export const toFoundLogs = (answer: ReadonlyArray<typeof LogAnswer.Type>): ReadonlyArray<FoundLog> =>
   answer.flatMap(({ address, blockHash, blockNumber, data, logIndex, removed, topics, transactionHash }) =>
     blockNumber === null ||
@@ -185,10 +184,10 @@ const SimulatedCallAnswer = Schema.Struct({
   error: absent(Schema.Unknown)
 })
 
-/** A log of a simulated call: the logs of an answer may be many, and are decoded one by one. */
+/** A log of a simulated call, decoded separately: a reply may hold many. */
 export const SimulatedLog = Schema.Struct({ ...LogMembers, logIndex: absent(Count) })
 
-/** One block, in it one answer per call. */
+/** One block with one result per call. */
 export const Simulated = Schema.Tuple([Schema.Struct({ calls: Schema.Array(SimulatedCallAnswer) })])
 
 /** Some nodes put the data of a revert into `returnData`, some into the error. */

@@ -23,7 +23,7 @@ export type Options = OperatorServices.Options
 
 type Reason = BundlerRpcError["reason"]
 
-/** The error codes of ERC-7769, and those of JSON-RPC by which bundlers refuse fields of an op. */
+/** Error codes of ERC-7769, and the JSON-RPC codes with which bundlers refuse fields of an op. */
 const reasons: ReadonlyMap<number, Reason> = new Map<number, Reason>([
   [-32_500, "validation"],
   [-32_501, "paymaster"],
@@ -42,13 +42,13 @@ const reasons: ReadonlyMap<number, Reason> = new Map<number, Reason>([
 const reasonOf = (error: RpcError): Reason =>
   reasons.get(error.code) ?? (Refusal.isUnsupported(error) ? "unsupported" : "other")
 
-/** Said of an op that the bundler has got already, under whatever code. Not AA10, of a sender that exists already. */
+/** The bundler already has the op, under any code. Excludes AA10: the sender already exists. */
 const known =
   /already (?:known|present|exists?|submitted|received|pending|in\b|been (?:submitted|received|added))/i
 
 const Quantity = RpcSchemas.Quantity
 const entryPoint = RpcSchemas.readOrNull(Address.schema)
-/** Of those that it names in ways of its own none is ours. */
+/** An EntryPoint in an unreadable form cannot be a supported one. */
 const EntryPoints = Schema.Array(Schema.Unknown).pipe(
   Schema.check(
     Schema.makeFilter((list) => list.length === 0 || list.some((each) => entryPoint(each) !== null))
@@ -57,7 +57,7 @@ const EntryPoints = Schema.Array(Schema.Unknown).pipe(
 const Estimate = Schema.Struct({ preVerificationGas: Quantity })
 const Found = Schema.NullOr(Schema.Struct({ transactionHash: Schema.optional(Schema.NullOr(Hex.schema32)) }))
 
-/** The methods of the port in terms of ERC-7769. */
+/** Implements the port with ERC-7769. */
 const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
   const errorOf = (error: RpcError) =>
     new BundlerRpcError({ reason: reasonOf(error), origin, message: error.message, rpcCode: error.code })
@@ -125,7 +125,6 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
   }
 }
 
-/** The bundlers behind URLs, over HTTP. */
 export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Service"], never, Scope.Scope> =>
   OperatorServices.make(options, clientOf, (refusal) => new BundlerRpcError(refusal))
 

@@ -12,10 +12,9 @@ import * as Http from "../transport/Http.js"
 
 export type Options = Pick<ChainRpc.Options, "http" | "retry" | "onExchange">
 
-/** Such a service has more to do than a node for a call. */
+/** A bundler or paymaster does more work per call than a node. */
 const patience = { firstByteMillis: 15_000 }
 
-/** Why a URL has no client. */
 export interface Refusal {
   readonly reason: "invalidUrl" | "forbidden"
   readonly origin: ""
@@ -23,8 +22,8 @@ export interface Refusal {
 }
 
 /**
- * Clients of JSON-RPC services that are no nodes, whose URLs the operator names: one for each URL, made without any
- * traffic. They need not understand batches, so each call goes alone.
+ * Clients of the operator's JSON-RPC services other than nodes, one per URL, created without traffic. The services need not
+ * support batches, so each call is a separate request.
  */
 export const make = Effect.fnUntraced(function* <C, E>(
   options: Options,
@@ -56,8 +55,8 @@ export const make = Effect.fnUntraced(function* <C, E>(
 })
 
 /**
- * The op as the JSON of ERC-7769: from v0.7 on initCode and paymasterAndData in their parts, in v0.6 whole. Takes ops that
- * fit the EntryPoint (`UserOperation.fits`).
+ * The op as JSON of ERC-7769: v0.6 keeps initCode and paymasterAndData whole, later versions split them. Takes ops that fit
+ * the EntryPoint (`UserOperation.fits`).
  */
 export const toJson = (version: Version, op: UserOperation): Readonly<Record<string, string>> => ({
   sender: op.sender,

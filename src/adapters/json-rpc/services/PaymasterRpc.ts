@@ -25,7 +25,7 @@ export type Options = OperatorServices.Options
 
 const maybe = <A, I>(schema: Schema.Codec<A, I>) => Schema.optional(Schema.NullOr(schema))
 
-/** The answers of ERC-7677: what belongs to v0.6, and what from v0.7 on. Members beside them are no matter. */
+/** Replies of ERC-7677, for v0.6 and for later versions. Other members are ignored. */
 const Answer = Schema.Struct({
   paymasterAndData: maybe(Hex.schema),
   paymaster: maybe(Address.schema),
@@ -36,13 +36,13 @@ const Answer = Schema.Struct({
 })
 const decode = Answers.decoder(Answer)
 
-/** The parts of an answer for that version; null when one is missing. */
+/** Parts of a reply for the version; null when one is missing. */
 const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswer | null => {
   const parts = EntryPointSpec[version].rpc.readPaymaster(answer)
   return parts === null ? null : { ...parts, final: answer.isFinal === true }
 }
 
-/** The methods of the port in terms of ERC-7677. */
+/** Implements the port with ERC-7677. */
 const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => {
   const fail = (reason: PaymasterRpcError["reason"], message: string) =>
     new PaymasterRpcError({ reason, origin, message })
@@ -50,7 +50,7 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
   const transport = ({ message, reason }: ChainRpcError): PaymasterRpcError =>
     fail(reason === "rejected" ? "refused" : reason === "unavailable" ? "unreachable" : reason, message)
 
-  /** An op without paymaster has none of its members; one without signature neither. */
+  /** Leaves out the members of an absent paymaster or signature. */
   const opOf = ({ op, version }: Offer) => {
     const { paymasterAndData, signature, ...rest } = OperatorServices.toJson(version, op)
     return {
@@ -79,7 +79,6 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
   return { origin, stub: ask("pm_getPaymasterStubData"), data: ask("pm_getPaymasterData") }
 }
 
-/** The paymasters' services behind URLs, over HTTP. */
 export const make = (options: Options = {}): Effect.Effect<PaymasterRpc["Service"], never, Scope.Scope> =>
   OperatorServices.make(options, clientOf, (refusal) => new PaymasterRpcError(refusal))
 

@@ -14,7 +14,7 @@ export interface Options {
   readonly http?: Partial<Http.Limits>
 }
 
-/** Whoever wants to say more than that has no use for it. */
+/** A webhook's reply carries no content worth more time or bytes. */
 export const limits = {
   connectMillis: 5_000,
   firstByteMillis: 10_000,
@@ -28,7 +28,7 @@ const reasons = {
   forbidden: "the address is not allowed"
 }
 
-/** Over connections of their own: nothing is shared between accounts, nor with their nodes. */
+/** Uses separate connections: webhooks share none with other accounts or with nodes. */
 export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
   Layer.effect(
     WebhookSender,

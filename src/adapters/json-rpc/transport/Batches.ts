@@ -33,32 +33,32 @@ export interface Options {
   readonly limits: Limits
   readonly retry: Retry.Retry
   readonly onExchange: (exchange: Exchange) => void
-  /** Runs work that serves several askers and so belongs to none of them, until the scope of the adapter closes. */
+  /** Runs shared work, which no caller owns, until the adapter's scope closes. */
   readonly background: (work: Effect.Effect<void>) => Fiber.Fiber<void>
 }
 
-/** The parameters of a call; as JSON, of ASCII alone, where they are long and were written before. */
+/** Parameters of a call; ASCII-only JSON when they are long and already encoded. */
 export type Params = ReadonlyArray<unknown> | string
 
-/** Parameters that are written when the moment is over: they may tell of what came in it. */
+/** Parameters written at the end of the tick: they may refer to later calls of the tick. */
 export type LateParams = () => Params
 
 export interface Batches {
-  /** Asked together with all other reads of the same moment; repeated when the node has no time for it. */
+  /** Joins all other reads of the same tick; retries while the node is busy. */
   readonly read: (
     method: string,
     params: Params | LateParams
   ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
-  /** Asked in a request of its own, exactly once: no other call's answer can make its own unknown. */
+  /** Sends a separate request, exactly once: another call's result cannot make this one unknown. */
   readonly once: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 }
 
 type Answer = Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 
-/** Who waits for an answer. */
+/** A caller that waits for a result. */
 interface Asker {
   readonly resume: (answer: Answer) => void
-  /** False once it was interrupted. */
+  /** False after an interruption. */
   waits: boolean
   readonly span: Tracer.AnySpan | undefined
 }
@@ -67,16 +67,16 @@ interface Entry {
   readonly call: JsonRpc.Call
   readonly encoded: string
   readonly bytes: number
-  /** Those who asked the same at the same moment: all of them get one answer. */
+  /** Callers of the same call in the same tick, which share one result. */
   readonly askers: Array<Asker>
-  /** Only the first word counts. */
+  /** Ignores all calls but the first. */
   readonly settle: (answer: Answer) => void
   readonly isSettled: boolean
 }
 
 /**
- * Entries for which a later attempt may fare better, each with its error until then, and why it may: the node was `cut` off,
- * limits the rate, or is `behind` another one.
+ * Entries that a later attempt may answer, each with its last error. `kind` is the cause: the connection was `cut`, the
+ * rate is `limited`, or the node is `behind` another one.
  */
 interface Again {
   readonly entries: ReadonlyMap<Entry, ChainRpcError>
@@ -84,38 +84,38 @@ interface Again {
   readonly afterMillis: number
 }
 
-/** What is asked before the next request. */
+/** Calls collected for the next request. */
 interface Moment {
   readonly entries: Array<Entry>
-  /** Make the entries of late parameters. */
+  /** Create the entries of late parameters. */
   readonly late: Array<() => Entry>
-  /** By what is asked. */
+  /** Entries by method and parameters. */
   readonly shared: Map<string, Entry>
 }
 
-/** Characters of parameters; longer ones are seldom alike, and dear to compare. */
+/** Longest parameters that are compared, in characters: longer ones rarely match and cost more to compare. */
 const longestShared = 2_048
 
 const textOf = (params: Params): string => (typeof params === "string" ? params : JSON.stringify(params))
 
 type Begin<P = Params> = (method: string, params: P, asker: Asker) => void
 
-/** What a moment's calls may still cost beyond their own requests. */
+/** Extra requests that one tick's calls may still cause. */
 interface Room {
-  /** How often calls may be asked for again in two halves, because the answers to all of them are too much for one. */
+  /** Splits left for batches whose reply is too large. */
   splits: number
 }
 
-/** Finds two calls of a full batch whose answers are too large, while a node that always says too much is left soon. */
+/** Isolates two calls of a full batch with too large results, and soon gives up on a node that always sends too much. */
 const maxSplits = 16
 
-/** All that is left of a moment is given up that many times later than a single call that is repeated in vain. */
+/** Time limit of a whole tick's calls, as a multiple of a single call's. */
 const patience = 3
 
-/** Nodes take their time for these: the headers of the answer come when the work is done. */
+/** Slow methods: nodes send the headers after the work. */
 const slow = new Set(["eth_call", "eth_simulateV1", "eth_getLogs"])
 
-/** Parts of at most the limits' calls and bytes, in order. */
+/** Splits entries, in order, into parts within the limits' calls and bytes. */
 const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<ReadonlyArray<Entry>> => {
   const parts: Array<Array<Entry>> = []
   let bytes = 0
@@ -132,22 +132,19 @@ const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<Rea
   return parts
 }
 
-/**
- * After everything that was ready to run has run, in three turns of the event loop: all that was asked at one moment is known
- * then, also by fibers that were forked by forked ones, or stopped before they asked.
- */
+/** Waits three turns of the event loop. Fibers forked by forked fibers have then made their calls or stopped. */
 const endOfMoment = Effect.andThen(Effect.yieldNow, Effect.andThen(Effect.yieldNow, Effect.yieldNow))
 
-/** The calls of one node, in as few HTTP requests as its limits allow. */
+/** Sends the calls of one node in as few HTTP requests as its limits allow. */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
   const { origin, trust } = target
   const judge = ResponseClassifier.judge({ origin, scrub: Refusal.scrubber(target) })
   let nextId = 1
   const size = new RequestSize(limits.batchCalls)
-  /** The reads of the present moment; undefined between moments. */
+  /** Reads of the current tick; undefined between ticks. */
   let moment: Moment | undefined
 
-  /** Tells those that have no answer yet why they get none. */
+  /** Fails the open entries. */
   const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string): void => {
     const open = entries.filter(({ isSettled }) => !isSettled)
     if (open.length === 0) return
@@ -155,7 +152,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     for (const { settle } of open) settle(Effect.fail(error))
   }
 
-  /** The same of those that were to be asked again, or after others that were. */
+  /** Fails each open entry with its own last error, or with the first one. */
   const giveUpEach = (left: ReadonlyArray<Entry>, { afterMillis, entries }: Again): void => {
     const [first] = entries.values()
     for (const entry of left) {
@@ -169,7 +166,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     }
   }
 
-  /** One HTTP round trip; the entries for which another attempt is worth it. */
+  /** Makes one HTTP round trip; returns the entries worth another attempt. */
   const exchange = Effect.fnUntraced(function* (
     entries: ReadonlyArray<Entry>,
     room: Room
@@ -193,7 +190,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       return null
     }
     if (classified._tag === "halves") {
-      // One after the other: two answers of such a length are not in memory at a time.
+      // One by one: memory must not hold two such replies.
       yield* halve(new Map(entries.map((entry) => [entry, classified.error])), room, 1)
       return null
     }
@@ -226,7 +223,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     return { entries: later, kind, afterMillis: classified.afterMillis }
   })
 
-  /** What goes now of what is left: all of it, unless the rate is limited. */
+  /** Entries to send now: all, unless the rate is limited. */
   const nextOf = (left: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
     size.isSlowed
       ? Effect.map(Clock.currentTimeMillis, (now) => {
@@ -235,7 +232,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         })
       : Effect.succeed(left)
 
-  /** A row of failures: waits for the next attempt, until that moment, Unix milliseconds; false: there is none. */
+  /** Returns a function that waits for the next attempt, at most until `until` (Unix milliseconds); false when none is left. */
   const rowOfFailures = (until: number) =>
     Effect.map(Schedule.toStepWithSleep(Retry.waits(retry)), (pause) => {
       const tries = { cut: 0, limited: 0, behind: 0 }
@@ -251,8 +248,8 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     })
 
   /**
-   * Repeats what may be repeated, all of it together as long as the node takes it, and gives up in bounded time: what is not
-   * answered by then fails with what is in its way.
+   * Retries in as few requests as the node accepts, for a bounded time. Entries without a result then fail with their last
+   * error.
    */
   const persist = Effect.fnUntraced(function* (
     entries: ReadonlyArray<Entry>,
@@ -274,14 +271,14 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       }
       left = [...again.entries.keys(), ...left.slice(part.length)]
       until ??= (yield* Clock.currentTimeMillis) + patience * retry.withinMillis
-      // Failures before something was answered count no more.
+      // A result in between resets the count of failures.
       if (isAnswered || again.entries.size < part.length) mayGoOn = yield* rowOfFailures(until)
       isAnswered = false
       if (!(yield* mayGoOn(again))) return giveUpEach(left, again)
     }
   })
 
-  /** The first part finds out how many calls are few enough, so that the others need not be refused as well. */
+  /** Sends the first part before the others, to learn how many calls the node accepts. */
   const firstAlone = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
     const [first = [], ...rest] = split(entries, { ...limits, batchCalls: size.calls })
     return Effect.andThen(
@@ -311,7 +308,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   ): Effect.Effect<void> =>
     Effect.forEach(groups, (entries) => deliver(entries, room), { concurrency, discard: true })
 
-  /** The answers were too much for one request: in two, so that in the end only what is too large itself fails. */
+  /** Halves a batch whose reply was too large, until only an oversized call fails. */
   const halve = (
     failed: ReadonlyMap<Entry, ChainRpcError>,
     room: Room,
@@ -328,7 +325,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       return deliverEach([entries.slice(0, half), entries.slice(half)], room, concurrency)
     })
 
-  /** Whatever goes wrong in the work of these entries, nobody waits for ever. `last` runs after it in any case. */
+  /** Ensures that the callers get a result when the work crashes. `last` always runs afterwards. */
   const start = (
     work: Effect.Effect<void>,
     entries: ReadonlyArray<Entry>,
@@ -344,7 +341,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     })
   }
 
-  /** The parameters may be long: what is made of them is not looked at before the body is put together. */
+  /** Long parameters are encoded only when the body is built. */
   const entryOf = (method: string, params: Params, text: string, asker: Asker): Entry => {
     const askers = [asker]
     const call = { id: nextId++, method }
@@ -365,7 +362,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     return entry
   }
 
-  /** Joins the present moment, or begins one. What is asked in it already is asked once. */
+  /** Adds a call to the current tick, or starts one. Equal calls share one entry. */
   const enqueue: Begin<Params | LateParams> = (method, params, asker) => {
     const present: Moment = moment ?? { entries: [], late: [], shared: new Map() }
     if (typeof params === "function")

@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from "node:net"
 import * as Result from "effect/Result"
 import * as IpAddress from "../../../domain/net/IpAddress.js"
 
-/** Who named the URL. */
+/** Author of the URL. */
 export type Trust = "caller" | "operator"
 
 /** All addresses of a host name. */
@@ -12,29 +12,28 @@ export type Resolve = (hostname: string) => Promise<ReadonlyArray<string>>
 export interface Rules {
   /** Whether callers may reach this machine itself. For development. */
   readonly allowLoopback: boolean
-  /** Networks that are not public and that callers may reach all the same. */
+  /** Private networks that callers may reach. */
   readonly allow: ReadonlyArray<IpAddress.Range>
-  /** Further ones that a single account may reach, by its id. */
+  /** Further networks that one account may reach, by account id. */
   readonly accounts: ReadonlyMap<string, ReadonlyArray<IpAddress.Range>>
-  /** How the names that callers use are resolved. */
+  /** Resolves the host names of callers. */
   readonly resolve: Resolve
 }
 
-/** Where a client connects to. Only `origin` may be shown: keys sit in paths. */
+/** Destination of a client. Show only `origin`: paths contain keys. */
 export interface Target {
   readonly trust: Trust
-  /** The account that named it; empty for the operator. Nothing is shared between two scopes, connections included. */
+  /** Account that named the URL; empty for the operator. Scopes share nothing, connections included. */
   readonly scope: string
-  /** Scheme, host and port that connections are made to; the host is never written with a dot at its end. */
+  /** Scheme, host and port to connect to; the host has no trailing dot. */
   readonly connection: string
   /** Path and query. */
   readonly path: string
   readonly origin: string
-  /** The URL in its normal form. */
   readonly href: string
 }
 
-/** An address that callers may not reach. Travels through node's connection code as an error. */
+/** An address that callers may not reach. Node's connection code passes it on as an error. */
 export class Blocked extends Error {
   override readonly name = "Blocked"
 }
@@ -53,10 +52,10 @@ const admits = (rules: Rules, account: string, address: string): boolean => {
 }
 
 /**
- * The target of a URL. `invalidUrl`: not an http(s) URL, or one with user information. `forbidden`: it spells out
- * an address that this caller may not reach; a name is judged when it is connected to.
+ * Parses a URL. `invalidUrl`: it is not an http(s) URL, or has user information. `forbidden`: it contains an address that
+ * this caller may not reach; a name is checked on connection.
  *
- * The URL parser has already turned short, octal, hexadecimal and integer spellings of IPv4 into the usual one.
+ * The URL parser normalises short, octal, hexadecimal and integer spellings of IPv4.
  */
 export const target = (
   text: string,
@@ -87,8 +86,8 @@ export const target = (
 }
 
 /**
- * Asks the name servers directly: the system's resolver would block a thread that the whole process shares for as
- * long as a caller's name server likes, and would find private names of the host's own files.
+ * Queries the name servers directly. The system's resolver would block a shared thread for as long as a caller's name
+ * server takes, and would resolve private names from the hosts file.
  */
 export const resolve: Resolve = async (hostname) => {
   const resolver = new dns.Resolver({ timeout: 2_000, tries: 2 })
@@ -98,14 +97,13 @@ export const resolve: Resolve = async (hostname) => {
   throw Object.assign(new Error("the name has no address"), { code: "ENOTFOUND" })
 }
 
-/** RFC 6761: these names are this machine, whatever a name server says. */
+/** RFC 6761: localhost names mean this machine, whatever a name server returns. */
 const addressesOf = (rules: Rules, hostname: string): Promise<ReadonlyArray<string>> =>
   localhost.test(hostname) ? Promise.resolve(["127.0.0.1", "::1"]) : rules.resolve(hostname)
 
 /**
- * The resolution of a caller's name as part of connecting: every address is checked, one bad one spoils the name,
- * and the connection goes to one of exactly these. No second resolution lies between check and use. A kept-alive
- * connection was checked when it was made.
+ * Resolves a caller's name as part of connecting. One forbidden address rejects the name, and the connection goes to a
+ * checked address, with no second resolution between check and use. A kept-alive connection was checked when it opened.
  */
 export const lookup =
   (rules: Rules, account: string): LookupFunction =>

@@ -8,47 +8,47 @@ import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Egress from "./Egress.js"
 
 export interface Limits {
-  /** To open a connection, TLS included. */
+  /** To open a connection, including TLS. */
   readonly connectMillis: number
-  /** From an open connection to the headers of the answer, for requests that nodes answer at once. */
+  /** From an open connection to the response headers, for methods that nodes answer immediately. */
   readonly firstByteMillis: number
-  /** From the start to the last byte of the answer, the wait for a free connection included. */
+  /** From the start to the last response byte, including the wait for a free connection. */
   readonly totalMillis: number
   readonly responseBytes: number
-  /** JSON values in an answer, members and elements: the time to parse it grows with them. */
+  /** JSON values in a response, members and elements: parsing time grows with them. */
   readonly responseValues: number
-  /** The same of nodes that callers name, where it is less. */
+  /** Lower limits for nodes that callers name. */
   readonly callerResponseBytes: number
   readonly callerResponseValues: number
-  /** To one host, for one account or the operator. */
+  /** Per host, for one account or the operator. */
   readonly connectionsPerHost: number
-  /** How many accounts' idle connections are kept; those of the account not heard of for longest are left to end. */
+  /** Accounts whose idle connections are kept; the least recently used account's are closed first. */
   readonly accounts: number
 }
 
 /**
- * No answer, or none that may be read.
+ * No response, or an unreadable one.
  *
- * - `forbidden`: the name leads to an address that callers may not reach
- * - `unreachable`: no connection, no answer in time, or it was cut off
- * - `garbled`: it is not HTTP, is compressed, or is not UTF-8
- * - `oversized`: it is too large
+ * - `forbidden`: the name resolves to an address that callers may not reach
+ * - `unreachable`: no connection, no response in time, or the connection was cut
+ * - `garbled`: the response is not HTTP, is compressed, or is not UTF-8
+ * - `oversized`: the response is too large
  */
 export class HttpFailure extends Data.TaggedError("HttpFailure")<{
   readonly reason: "forbidden" | "unreachable" | "garbled" | "oversized"
   readonly message: string
-  /** Asking again may help: the connection was refused or cut. */
+  /** A retry may help: the connection was refused or cut. */
   readonly passing: boolean
 }> {}
 
 export interface Answer {
   readonly status: number
-  /** The Retry-After header as it came. */
+  /** The raw Retry-After header. */
   readonly retryAfter: string | undefined
   readonly body: string
 }
 
-/** Sends one POST with a JSON body. `patient`: the answer may take all of the total time to begin. */
+/** Sends one POST with a JSON body. `patient`: the response may take all of the total time to begin. */
 export interface Http {
   readonly post: (
     target: Egress.Target,
@@ -70,11 +70,11 @@ const passingCodes = new Set([
   "EHOSTUNREACH"
 ])
 
-/** The answer ended too early; of one in chunks that says that the connection ends with it, only the text tells. */
+/** The response ended early. Only the message shows it for a chunked response on a closing connection. */
 const isCut = ({ message }: Error, code: string): boolean =>
   code === "UND_ERR_SOCKET" || code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" || message.includes("EOF state")
 
-/** The messages of the causes are not shown: they hold addresses and header bytes. */
+/** Hides the messages of the causes: they contain addresses and header bytes. */
 const fromError = (
   error: unknown,
   limits: Pick<Limits, "connectMillis" | "firstByteMillis">
@@ -99,10 +99,10 @@ const fromError = (
 
 type Done = (answer: Effect.Effect<Answer, HttpFailure>) => void
 
-/** Why a connection is given up whose answer nobody waits for any more. Nobody is told. */
+/** Aborts a connection after its caller has left; never shown. */
 const unwanted = new Error("the answer is not wanted")
 
-/** What becomes of one request. Whatever happens to it, `done` is told, once. */
+/** Receives one response. `done` is called exactly once. */
 class Receiver implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | undefined
   private over = false
@@ -117,7 +117,7 @@ class Receiver implements Dispatcher.DispatchHandler {
     private readonly done: Done
   ) {}
 
-  /** A request that still waits for a connection is never sent. */
+  /** Stops the request; a request that still waits for a connection is never sent. */
   abandon(): void {
     this.over = true
     this.controller?.abort(unwanted)
@@ -186,7 +186,7 @@ class Receiver implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Below what servers usually keep an idle connection for, so that a request seldom meets a closing one. */
+/** Below the usual idle time-out of servers, so that a request seldom meets a closing connection. */
 const idleMillis = 4_000
 
 const headers = {
@@ -196,8 +196,8 @@ const headers = {
 }
 
 /**
- * Keep-alive connections, those of each account and those of the operator apart. Redirects are answers like any other,
- * no environment variable names a proxy. When the scope closes, so do the connections.
+ * Keeps connections alive, separately for each account and for the operator. Redirects are not followed, and no environment
+ * variable sets a proxy. Connections close with the scope.
  */
 export const make = Effect.fnUntraced(function* (
   rules: Egress.Rules,
@@ -208,7 +208,7 @@ export const make = Effect.fnUntraced(function* (
       connections: limits.connectionsPerHost,
       keepAliveTimeout: idleMillis,
       keepAliveMaxTimeout: idleMillis,
-      // A body has what is left of the total time.
+      // The total time-out covers the body.
       bodyTimeout: 0,
       connect: {
         timeout: limits.connectMillis,

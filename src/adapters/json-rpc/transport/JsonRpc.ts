@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 
-/** JSON-RPC 2.0 over HTTP: what one request body and the body of its answer hold. */
+/** JSON-RPC 2.0 over HTTP: the bodies of requests and responses. */
 
 export interface Call {
   /** Unique within its connection. */
@@ -8,37 +8,33 @@ export interface Call {
   readonly method: string
 }
 
-/** The error object of an answer; a long message is cut. `data` is whatever the node put there. */
+/** Error object of a response; a long message is cut. `data` is untrusted. */
 export interface RpcError {
   readonly code: number
   readonly message: string
   readonly data: unknown
 }
 
-/** What the node answered to one call. */
+/** A node's result for one call. */
 export type Outcome =
   | { readonly _tag: "result"; readonly value: unknown }
   | { readonly _tag: "error"; readonly error: RpcError }
 
-/**
- * What the node answered to a request body: to each call, by its id (calls that it left out are missing), or one
- * error to all of it.
- */
+/** A node's response to a request: results by call id (omitted calls are missing), or one error for all calls. */
 export type Answers =
   | { readonly _tag: "each"; readonly byId: ReadonlyMap<number, Outcome> }
   | { readonly _tag: "refused"; readonly error: RpcError }
 
-/** What stands before the parameters of a call, and after them. */
+/** The JSON before and after the parameters of a call. */
 export const frame = ({ id, method }: Call): readonly [string, string] => [
   `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":`,
   "}"
 ]
 
-/** The request body of encoded calls: one as it is, several as a batch. */
+/** Request body: one call as is, several as a batch. */
 export const body = (encoded: ReadonlyArray<string>): string =>
   encoded.length === 1 ? (encoded[0] ?? "") : `[${encoded.join()}]`
 
-/** A value with members that can be looked at. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -67,9 +63,8 @@ const parse = (text: string): Result.Result<unknown, string> =>
   Result.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
 
 /**
- * The answers to `calls`. Ids decide, not the order. A failure when it
- * is none: an answer to a call that was not made, two to one call, neither a result nor an error. Then nothing of it is
- * believed.
+ * Decodes the results of `calls`, matched by id. Fails on a result for an unknown call, two results for one call, or
+ * neither a result nor an error; then no result counts.
  */
 export const decode = (text: string, calls: ReadonlyArray<Call>): Result.Result<Answers, string> =>
   Result.flatMap(parse(text), (parsed): Result.Result<Answers, string> => {

@@ -2,29 +2,29 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import type * as Egress from "./Egress.js"
 import { isRecord, type RpcError } from "./JsonRpc.js"
 
-/** What the error objects of nodes mean. They agree on little: codes, texts and the place of the data all vary. */
+/** Meaning of nodes' error objects. Codes, messages and the place of the data all vary. */
 
-/** Characters of a text that is shown. */
+/** Longest message shown, in characters. */
 const maxMessage = 300
 
 const revertWords = /revert/i
 
-/** EVM halts, as Geth, Reth (anvil), Erigon, Nethermind and Besu word them. Nothing is returned by them. */
+/** EVM halts, in the words of Geth, Reth (anvil), Erigon, Nethermind and Besu. A halt returns no data. */
 const haltWords =
   /^(?:out of gas|gas uint64 overflow|invalid opcode|invalid jump|stack (?:underflow|limit|overflow)|write protection|return data out of bounds|max (?:code|initcode) size|contract creation code storage|contract address collision|call depth|EVM error|bad (?:instruction|jump)|VM execution error)/i
 
-/** Refusals of the call itself, before any code runs, which a node may word like a halt. */
+/** Refusals before any code runs, which a node may word like a halt. */
 const beforehand =
   /insufficient|intrinsic|allowance|nonce|fee cap|max fee|exceeds (?:block|gas)|supplied gas/i
 
-/** EIP-1474's "limit exceeded" also stands for too many results; only the text tells. */
+/** EIP-1474's "limit exceeded" also stands for too many results; only the message distinguishes them. */
 const tooMuchAsked =
   /results?\b|range|\blogs?\b|blocks|response size|query time[ds]?[ -]?out|too (?:large|big)|batch/i
 const rateWords =
   /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput|request (?:rate|count|limit) (?:is )?(?:exceeded|reached)|(?:capacity|quota)(?: limit| usage)? (?:exceeded|reached)|exceeded (?:the|its|your) (?:quota|capacity)|throttl|slow down/i
 const rateCodes: ReadonlySet<number> = new Set([429, -32_029, -32_097])
 
-/** The node wants to be asked less often. */
+/** The node limits the request rate. */
 export const isRateLimit = ({ code, message }: RpcError): boolean => {
   if (code === 3 || revertWords.test(message)) return false
   if (rateCodes.has(code)) return true
@@ -33,14 +33,14 @@ export const isRateLimit = ({ code, message }: RpcError): boolean => {
 
 const dayMillis = 86_400_000
 
-/** What a rate limit asks to wait, in the manner of Infura: `{"rate": {"backoff_seconds": 30}}`; else 0. A day at most. */
+/** Wait that a rate limit requests, in Infura's form `{"rate": {"backoff_seconds": 30}}`; otherwise 0. At most a day. */
 export const backoffMillis = (error: RpcError): number => {
   const rate = isRateLimit(error) && isRecord(error.data) ? error.data.rate : undefined
   const seconds = isRecord(rate) ? rate.backoff_seconds : undefined
   return typeof seconds === "number" && seconds > 0 ? Math.min(seconds * 1_000, dayMillis) : 0
 }
 
-/** What is said of a method that is not there: "does not exist/is not available", "is not whitelisted". */
+/** Words about a missing method: "does not exist/is not available", "is not whitelisted". */
 const lack =
   "(?:(?:not|n't) (?:be |yet |currently )?(?:found|supported|available|allowed|exist|implemented|enabled|permitted|whitelisted)|unsupported|unavailable|disabled|blocked|restricted)"
 const missingWords = [
@@ -55,14 +55,14 @@ export const isUnsupported = ({ code, message }: RpcError): boolean => {
   return code === -32_601 || code === -32_004 || missingWords.some((words) => words.test(message))
 }
 
-/** Methods that nodes may do without: their absence is answered by other ways to the same end. */
+/** Methods that nodes may lack; the service then uses other calls. */
 export const optional: ReadonlySet<string> = new Set([
   "eth_simulateV1",
   "eth_feeHistory",
   "eth_maxPriorityFeePerGas"
 ])
 
-/** The node has not got the block yet that it, or another one behind the same balancer, has told of. */
+/** The node lacks a block that it, or another node behind the same balancer, has announced. */
 const behindWords =
   /^(?:(?:the )?(?:block )?header (?:for hash )?(?:0x[0-9a-f]+ )?not found|(?:block|header) (?:#?\d+ |0x[0-9a-f]+ )?(?:is )?(?:not found|unknown|not available|could not be found)|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)|(?:requested )?block (?:number )?is (?:in the future|out of range)|block height is \d+ but requested was|BlockOutOfRange)/i
 
@@ -78,10 +78,10 @@ const isPast = (message: string): boolean => {
 export const isBehind = ({ code, message }: RpcError): boolean =>
   code !== 3 && !revertWords.test(message) && behindWords.test(message) && !isPast(message)
 
-/** Members under which nodes, their proxies and libraries pass on what another one said. */
+/** Members with which nodes, proxies and libraries pass on another error. */
 const nests = ["data", "return", "originalError", "error", "cause"] as const
 
-/** The words of the errors that an error wraps, bytes apart. */
+/** Messages of the wrapped errors, excluding hex data. */
 const wrapped = (value: unknown, depth: number): ReadonlyArray<string> => {
   if (typeof value === "string") return Hex.is(value) ? [] : [value.slice(0, maxMessage)]
   if (!isRecord(value) || depth === 0) return []
@@ -89,7 +89,7 @@ const wrapped = (value: unknown, depth: number): ReadonlyArray<string> => {
   return [...own, ...nests.flatMap((name) => wrapped(value[name], depth - 1))]
 }
 
-/** What the error says, with the words of those that it wraps: "internal error" alone tells nothing. */
+/** The message with the messages of wrapped errors: "internal error" explains nothing. */
 export const textOf = ({ code, data, message }: RpcError): string =>
   code !== internalError
     ? message
@@ -97,26 +97,26 @@ export const textOf = ({ code, data, message }: RpcError): string =>
 
 const internalError = -32_603
 
-/** Internal errors, and what Optimism's proxy says without a node behind it. */
+/** Internal errors, and the code of Optimism's proxy without a backend. */
 const outageCodes: ReadonlySet<number> = new Set([internalError, -32_011])
 
-/** What is said by gateways without a node, or by nodes that cannot work, under whatever code. */
+/** Words of gateways without a node, or of nodes that cannot work, under any code. */
 const outageWords =
   /\b(?:bad gateway|gateway time-?out|(?:service|server|node|backend|temporarily|currently) (?:is )?(?:temporarily |currently )?unavailable|internal (?:server|json-?rpc)? ?error|no (?:\w+ )?(?:backends?|upstreams?)\b|(?:backend|upstream)s? (?:is |are |was )?(?:currently )?(?:not |un)?(?:healthy|offline|down|request|connect|error|timed? ?out|failed|returned)|connection (?:was |is )?(?:refused|reset|closed|timed out)|ECONN(?:REFUSED|RESET|ABORTED)|ETIMEDOUT|no such host|unexpected EOF|(?:try|retry) (?:again|later)|overloaded|(?:server|node|backend) (?:is )?(?:too )?busy|under maintenance|shutting down|not (?:yet )?(?:ready|synced)|(?:still|is) syncing)|\b(?:http|status|code|error)\W{0,3}(?:(?:status )?code\W{0,3})?5(?:0[0234]|2\d)\b|^\W*50[0234]\b/i
 
-/** Said of a request that was looked at: more than that there is no answer now. */
+/** Words that show that the node processed the request, so that the error is not an outage. */
 const lookedAt =
   /revert|nonce|already|\bknown transaction|underpriced|insufficient|\bfees?\b|\btip\b|\bgas\b|\bfunds\b|balance|\bprice|opcode|\bjump|\bstack\b|\bexecution (?:error|failed)|VM (?:exception|execution)|invalid (?:argument|param|request|sender|chain|signature|transaction|tx|address|input|block|hex|hash|type|length|data|instruction|json|method|key|api)|\bargument|\bparam|unsupported|not (?:supported|implemented|allowed|permitted|enabled|exist)|unimplemented|does(?:n't| not) exist|unauthori[sz]ed|forbidden|denied|\bapi[ -]?key|too (?:large|big|wide|long|many (?:results|blocks|logs|topics|addresses))|\branges?\b|\bresults?\b|\blogs\b|response size|query time|limit exceeded|exceeds|trie node|prun(?:ed|ing)|archive|\bhistor/i
 
-/** What gateways without a node say in pages, and in JSON of their own, whatever the HTTP status. Other pages are no nodes. */
+/** Words of gateways without a node, in pages and in JSON, under any HTTP status. Any other page does not come from a node. */
 const outagePage =
   /\bbad gateway\b|\bgateway time-?out\b|\b50[0-4]\b[^a-z]{0,16}(?:service (?:temporarily )?unavailable|internal server error)|no healthy upstream|upstream connect error/i
 
 export const isOutagePage = (text: string): boolean => outagePage.test(text)
 
 /**
- * The node cannot answer now, whatever it is asked: an outage that is told as a JSON-RPC error. Internal errors are one only
- * where nothing says that the request was looked at: neither data of a revert nor words of it.
+ * The node cannot answer any call now: an outage reported as a JSON-RPC error. An internal error counts only without revert
+ * data and without words that show that the node processed the request.
  */
 export const isOutage = (error: RpcError): boolean => {
   if (revertData(error) !== undefined || isUnsupported(error)) return false
@@ -124,21 +124,21 @@ export const isOutage = (error: RpcError): boolean => {
   return (outageCodes.has(error.code) || outageWords.test(text)) && !lookedAt.test(text)
 }
 
-/** Methods of bundlers and paymasters, whose internal errors are about the op. */
+/** Excludes methods of bundlers and paymasters, whose internal errors concern the op. */
 export const isOfNode = (method: string): boolean => !/UserOperation|^pm_/.test(method)
 
-/** Answers of a batch are cut off where all of them together are too large or take too long (Geth). */
+/** Geth cuts off a batch whose results together are too large or take too long. */
 export const isOfCrowd = ({ code, message }: RpcError): boolean =>
   (code === -32_003 && /too large/i.test(message)) || (code === -32_002 && /timed? ?out/i.test(message))
 
 const batchWords =
   /batch|too many (?:calls|rpc)|(?:calls|requests) (?:in one|per) request|(?:number|count|limit|max\w*) of (?:rpc )?(?:calls|requests)/i
 
-/** It speaks of how many calls there are in a request. */
+/** The message names the number of calls in a request. */
 export const namesBatches = (error: RpcError): boolean =>
   batchWords.test(error.message) && revertData(error) === undefined
 
-/** The node wants fewer calls in one request, or none but single ones. */
+/** The node accepts fewer calls per request, or only single calls. */
 export const isOfBatches = (error: RpcError): boolean => error.code === -32_600 || namesBatches(error)
 
 const dataOf = (value: unknown, depth: number): Hex.Hex | undefined => {
@@ -151,7 +151,7 @@ const dataOf = (value: unknown, depth: number): Hex.Hex | undefined => {
     const found = dataOf(value[name], depth - 1)
     if (found !== undefined) return found
   }
-  // By transaction hash, as Ganache has it.
+  // Ganache keys its data by transaction hash.
   for (const [name, member] of Object.entries(value).slice(0, 8)) {
     if (!/^0x[0-9a-f]{64}$/i.test(name)) continue
     const found = dataOf(member, depth - 1)
@@ -161,8 +161,8 @@ const dataOf = (value: unknown, depth: number): Hex.Hex | undefined => {
 }
 
 /**
- * The revert data of a call that failed while it ran: empty when the node tells none, or the EVM halted.
- * `undefined`: the call was refused, not run.
+ * Revert data of a call that failed while running: empty when the node returns none, or the EVM halted. `undefined`: the
+ * call was refused, not run.
  */
 export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefined => {
   const found = dataOf(data, 4)
@@ -173,7 +173,7 @@ export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefin
   return haltWords.test(message) ? Hex.empty : undefined
 }
 
-/** Whether a call that failed while it ran had too little gas, in the words of its node. */
+/** Whether a failed call ran out of gas, by its node's message. */
 export const gas = ({ message }: RpcError): { readonly outOfGas?: true } =>
   /out ?of ?gas/i.test(message) ? { outOfGas: true } : {}
 
@@ -181,8 +181,8 @@ export const gas = ({ message }: RpcError): { readonly outOfGas?: true } =>
 const secretLength = 8
 
 /**
- * Makes the text of a node presentable: bounded, on one line, without anything of the node's URL but its origin.
- * Nodes and gateways quote the request's path, and keys sit in paths.
+ * Makes a node's message presentable: bounded, on one line, with the node's URL reduced to its origin. Nodes and gateways
+ * quote the request's path, and paths contain keys.
  */
 export const scrubber = (target: Egress.Target): ((text: string) => string) => {
   const [pathname = ""] = target.path.split("?")

@@ -1,52 +1,49 @@
-/**
- * After so long twice as many calls are tried at once where the node said that it takes fewer: it, or what is before it, may
- * have changed.
- */
+/** Wait before a narrowed batch is doubled, in ms: the node or its gateway may have changed. */
 const wideningMillis = 600_000
 
 /**
- * The same where the rate was limited, perhaps by the calls of a request: whether it was by them or by the requests, nobody
- * says, so that more are tried soon, and twice as seldom after each time in vain.
+ * Likewise after a rate limit, which may count calls or requests. The batch is doubled soon; the wait doubles after each
+ * failure.
  */
 const soonMillis = 2_000
 const seldomMillis = 32_000
 
-/** Requests that are answered in a row, until a larger one is tried. */
+/** Consecutive answered requests before a larger one. */
 const enough = 2
 
-/** How many calls a node is asked in one request, by how it has answered. Times are Unix milliseconds. */
+/** Adapts the calls per request to the node's responses. Times are Unix milliseconds. */
 export class RequestSize {
-  /** Calls of one request, at most. */
+  /** Most calls of one request. */
   calls: number
   private changedAt = 0
   private widenAfter = wideningMillis
-  /** When the rate was limited last; null: requests need not go one after the other. */
+  /** Time of the last rate limit; null: requests may run concurrently. */
   private slowedAt: number | null = null
-  /** More than that was tried since it was narrowed. */
+  /** A larger batch was tried since the last narrowing. */
   private isWidened = false
-  /** Requests of so many calls that were answered in a row. */
+  /** Consecutive answered requests of `calls` calls. */
   private answered = 0
 
   constructor(private readonly most: number) {
     this.calls = most
   }
 
-  /** Smaller than what the service would ask. */
+  /** Whether batches are smaller than configured. */
   get isNarrow(): boolean {
     return this.calls < this.most
   }
 
-  /** Requests go one after the other. */
+  /** Whether requests run one by one. */
   get isSlowed(): boolean {
     return this.slowedAt !== null
   }
 
-  /** The node does not take so many calls in one request. */
+  /** The node refused the number of calls. */
   tooMany(calls: number, now: number): void {
     this.narrow(calls, now, wideningMillis)
   }
 
-  /** All of the calls were refused for now: that may be one of so many of them. */
+  /** The node refused all calls for now, perhaps because of their number. */
   refused(calls: number, now: number): void {
     this.answered = 0
     if (calls === 1) return
@@ -54,16 +51,16 @@ export class RequestSize {
     this.narrow(calls, now, this.isWidened ? Math.min(seldomMillis, 2 * this.widenAfter) : soonMillis)
   }
 
-  /** It was the rate of the requests that was limited, or nothing is any more, where several are answered in a row. */
+  /** Several full batches in a row show that the number of calls is not, or no longer, limited. */
   taken(calls: number, now: number): void {
     if (this.slowedAt === null || calls < this.calls) return
     this.answered += 1
     if (this.answered >= enough) this.widen(now)
   }
 
-  /** Whether more calls are to be tried at once from now on. */
+  /** Widens the batch when its wait is over; returns whether it did. */
   grow(now: number): boolean {
-    // Not to be put off for longer where the clock was set back.
+    // A clock that was set back must not prolong the wait.
     const isOver = (at: number, millis: number) => now < at || now >= at + millis
     if (this.slowedAt !== null && isOver(this.slowedAt, seldomMillis)) this.slowedAt = null
     if (!this.isNarrow || !isOver(this.changedAt, this.widenAfter)) return false

@@ -6,44 +6,44 @@ import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
 import * as Retry from "./Retry.js"
 
-/** What the node said to one call. */
+/** Classification of one call's result. */
 export type CallClassification =
   /** A result, or an error object that only the method can interpret. Its message is presentable. */
   | { readonly _tag: "answered"; readonly outcome: JsonRpc.Outcome }
   | { readonly _tag: "failed"; readonly error: ChainRpcError }
-  /** A failure that a later attempt may not meet. */
+  /** A failure that a later attempt may avoid. */
   | { readonly _tag: "again"; readonly error: ChainRpcError }
-  /** The node has not got the block yet: it may soon. */
+  /** The node lacks the block, perhaps briefly. */
   | { readonly _tag: "behind"; readonly error: ChainRpcError }
-  /** The other calls of the request left no room or no time for it. */
+  /** The other calls of the request left no room or time for this call. */
   | { readonly _tag: "crowded"; readonly error: ChainRpcError }
 
 export type Classification =
   | {
       readonly _tag: "each"
       readonly of: (call: JsonRpc.Call) => CallClassification
-      /** What the node asks to wait at least before the next attempt. */
+      /** Wait before the next attempt that the node requests, in ms. */
       readonly afterMillis: number
     }
-  /** The node does not take so many calls in one request. */
+  /** The node refuses the number of calls in one request. */
   | { readonly _tag: "smaller" }
-  /** The answers to all calls together are larger than what is read; `error` is for those that can not be parted. */
+  /** The results together exceed the limit; `error` is for entries that cannot be split. */
   | { readonly _tag: "halves"; readonly error: ChainRpcError }
-  /** All calls were refused, perhaps for one whose method the node lacks: those that it may lack go alone. */
+  /** All calls were refused, perhaps for a missing method: calls of optional methods are sent separately. */
   | { readonly _tag: "apart" }
 
-/** Gateways that stand in for a node which may be back soon: what they say is not the node's. */
+/** Statuses of gateways in front of a node that may return soon: their response is not the node's. */
 const gateway = new Set([502, 503, 504])
 
-/** The node, or what is before it, has failed: another answer is no other method's. */
+/** The node or its gateway has failed: the error does not concern the method. */
 const isServerError = (status: number): boolean => status === 408 || (status >= 500 && status !== 501)
 
 const payloadTooLarge = 413
 
-/** Characters of a page in which an outage is looked for. */
+/** Longest page that is searched for an outage, in characters. */
 const longestPage = 16_384
 
-/** By these gateways refuse methods that they do not serve, in words of their own. */
+/** Statuses with which gateways refuse methods, with arbitrary bodies. */
 const refusesMethods = new Set([400, 403, 404, 405, 501])
 
 const classificationsOf = (origin: string, scrub: ReturnType<typeof Refusal.scrubber>) => {
@@ -72,7 +72,7 @@ const classificationsOf = (origin: string, scrub: ReturnType<typeof Refusal.scru
 
 type Target = Pick<Egress.Target, "origin"> & { readonly scrub: ReturnType<typeof Refusal.scrubber> }
 
-/** One error for all of the calls. */
+/** Classifies one error for all calls. */
 const ofRefusal = (
   { origin, scrub }: Target,
   error: JsonRpc.RpcError,
@@ -95,7 +95,7 @@ const ofRefusal = (
     : all({ _tag: "failed", error: ofNode(isUnsupported ? "unsupported" : "rejected", error) })
 }
 
-/** The error of one call out of so many. */
+/** Classifies the error of one call. */
 const ofError = (
   { origin, scrub }: Target,
   error: JsonRpc.RpcError,
@@ -118,8 +118,8 @@ const ofError = (
 }
 
 /**
- * What came back for `calls`. `now`: Unix milliseconds. A JSON-RPC answer counts whatever its HTTP status is,
- * those of rate limits, redirects and gateways apart.
+ * Classifies the response to `calls`. `now`: Unix milliseconds. A JSON-RPC body counts under any HTTP status except those
+ * of rate limits, redirects and gateways.
  */
 export const judge =
   (target: Target) =>
@@ -149,7 +149,7 @@ export const judge =
     const decoded = JsonRpc.decode(body, calls)
     if (Result.isFailure(decoded)) {
       if (isServerError(status)) return all(again("unavailable", says), afterMillis)
-      // Some gateways say it with 200, in a page or in JSON of their own.
+      // Some gateways report outages with status 200, in a page or in JSON.
       if (body.length <= longestPage && Refusal.isOutagePage(body))
         return all(again("unavailable", "its gateway has no node"), afterMillis)
       if (status >= 200 && status < 300) return all(failed("notAnRpc", decoded.failure))

@@ -3,21 +3,21 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 
-/** How often reads are repeated. The first wait is `baseMillis`, then each is longer, up to `maxMillis`, jittered. */
+/** Retries of reads. The first wait is `baseMillis`; the waits grow up to `maxMillis`, with jitter. */
 export interface Retry {
   readonly baseMillis: number
   readonly maxMillis: number
   /** No wait begins later than this after the first attempt, and none is longer. */
   readonly withinMillis: number
-  /** Attempts beyond the first while the node limits the rate. */
+  /** Retries while the node limits the rate. */
   readonly rateLimited: number
-  /** Attempts beyond the first when the connection was refused or cut, or a gateway stood in for the node. */
+  /** Retries after a refused or cut connection, or when a gateway answers for the node. */
   readonly unreachable: number
-  /** Attempts beyond the first while a node behind a balancer has not seen the block that another one told. */
+  /** Retries while a node behind a balancer lacks a block that another node announced. */
   readonly behind: number
 }
 
-/** The waits between attempts; the node's own wish lengthens them. */
+/** Waits between attempts; a longer wait requested by the node wins. */
 export const waits = ({ baseMillis, maxMillis, withinMillis }: Retry) =>
   Schedule.exponential(baseMillis, 1.6).pipe(
     Schedule.modifyDelay(
@@ -29,7 +29,7 @@ export const waits = ({ baseMillis, maxMillis, withinMillis }: Retry) =>
     Schedule.upTo({ duration: withinMillis })
   )
 
-/** Milliseconds from now, from either form of Retry-After (RFC 9110, 10.2.3); 0 when it is absent or senseless. */
+/** Milliseconds from now, from either form of Retry-After (RFC 9110, 10.2.3); 0 when it is absent or invalid. */
 export const afterMillis = (header: string | undefined, now: number): number => {
   if (header === undefined) return 0
   const wait = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now

@@ -1,7 +1,4 @@
-/**
- * The package's own entry also loads fetch, WebSocket, caches and mocks, and puts an agent under the fetch of the whole
- * process.
- */
+/** The package's main entry also loads fetch, WebSocket, caches and mocks, and replaces the agent of the global fetch. */
 declare module "undici/lib/dispatcher/agent.js" {
   export { Agent as default } from "undici"
 }

@@ -7,7 +7,7 @@ import * as Compact from "../Compact.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Store from "../Store.js"
 
-/** The databases cannot be copied, and nothing was. */
+/** The databases cannot be copied; nothing was copied. */
 export class StoreCopyError extends Data.TaggedError("StoreCopyError")<{ readonly message: string }> {}
 
 export interface Copied {
@@ -15,28 +15,28 @@ export interface Copied {
   readonly rows: number
 }
 
-/** Both say themselves which migrations they have had. */
+/** Not copied: each database records its own migrations. */
 const migrations = "castellan_migrations"
 
-/** The migration that makes this table gives it its one row. */
+/** Its migration already inserts its only row. */
 const seeded = "account_changes"
 
 const refuse = (message: string) => Effect.fail(new StoreCopyError({ message }))
 
-/** PostgreSQL takes 65,535 parameters in one statement; columns of the widest table times this are far below. */
+/** PostgreSQL takes 65,535 parameters per statement, far above this times the widest table's columns. */
 const step = 500
 
-/** Of one statement, unless a single row has more: rows of large batches have megabytes each, and are in memory. */
+/** Most characters of one statement, unless a single row has more: rows of large batches have megabytes, and are in memory. */
 const mostCharacters = 8_388_608
 
 interface Table {
   readonly name: string
   readonly columns: ReadonlyArray<string>
-  /** What tells its rows apart, in the order in which they are read. */
+  /** Key columns, in reading order. */
   readonly key: ReadonlyArray<string>
 }
 
-/** In the order in which they were made: what a table refers to comes before it. */
+/** Tables in order of creation, so that references point backwards. */
 const tablesOf = (source: SqlClient.SqlClient) =>
   Effect.gen(function* () {
     const names = yield* source<{ readonly name: string }>`
@@ -85,7 +85,7 @@ const columnsOf = (target: SqlClient.SqlClient, { name }: Table) =>
 
 type Row = Readonly<Record<string, unknown>>
 
-/** How many of the next rows go over in one statement. */
+/** Number of the next rows that fit into one statement. */
 const countNext = (source: SqlClient.SqlClient, table: Table, beyond: Fragment, key: Fragment) => {
   const lengths = table.columns.map((column) => source`coalesce(length(${source(column)}), 0)`)
   return Effect.map(
@@ -107,7 +107,7 @@ const countNext = (source: SqlClient.SqlClient, table: Table, beyond: Fragment, 
 const valueOf = (value: unknown, isBytes: boolean): unknown =>
   value instanceof Uint8Array && !isBytes ? Compact.asText(value) : value
 
-/** Rows go over in the order of their keys; numbers that the database gives go on behind them. */
+/** Copies rows in key order, then moves generated numbers beyond the copied ones. */
 const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, table: Table) =>
   Effect.gen(function* () {
     const there = yield* columnsOf(target, table)
@@ -153,14 +153,11 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
     return { table: table.name, rows }
   })
 
-/**
- * Copies a database of SQLite, which nobody else may use meanwhile, into an empty one of PostgreSQL: all of it, or
- * nothing. Both have the newest schema.
- */
+/** Copies a SQLite database without other users into an empty PostgreSQL database, atomically. Both need the newest schema. */
 export const copy = (
   source: SqlClient.SqlClient,
   target: SqlClient.SqlClient,
-  /** Told of each table that is copied; all of it is there only when this ends. */
+  /** Called for each copied table; the copy commits only at the end. */
   onTable: (copied: Copied) => Effect.Effect<void>
 ): Effect.Effect<ReadonlyArray<Copied>, StoreCopyError> =>
   Store.transaction(target)(
@@ -169,7 +166,7 @@ export const copy = (
         return yield* refuse("the two databases are of different versions of the program")
       const tables = yield* tablesOf(source)
       for (const { name } of tables) {
-        // Whoever starts on it now waits until it is over.
+        // Processes that start on it now wait until the copy ends.
         yield* target`lock table ${target(name)} in access exclusive mode`
         const rows = yield* countOf(target, name)
         if (rows > (name === seeded ? 1 : 0))

@@ -14,10 +14,10 @@ export interface Told {
   readonly data: EventData | null
 }
 
-/** Rows of one statement, of three parameters each. */
+/** Rows of one statement, with three parameters each. */
 const perStatement = 300
 
-/** Events of which no two are of one request, as many times as it takes; each request's stay in their order. */
+/** Splits events into rounds with at most one per request; each request's events keep their order. */
 const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> => {
   const counts = new Map<string, number>()
   const parts: Array<Array<Told>> = []
@@ -61,7 +61,7 @@ const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
     ) as heard`
 }
 
-/** Owes the events to the webhooks of their requests' accounts that want them. */
+/** Schedules deliveries of the events to the accounts' webhooks that subscribe to them. */
 const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) => {
   const { sql } = store
   const heard = written.filter((row) => Boolean(row.heard))
@@ -83,7 +83,7 @@ const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) =
   )
 }
 
-/** Those of the events that another transaction was quicker with: it told of the same requests, and has ended since. */
+/** Events whose sequence number a concurrent transaction took, which has since ended. */
 const overtaken = ({ sql }: Store.Store, round: ReadonlyArray<Told>, written: ReadonlyArray<Written>) =>
   Effect.map(
     sql<{ readonly request_no: number | string; readonly request_id: string }>`
@@ -101,7 +101,7 @@ const overtaken = ({ sql }: Store.Store, round: ReadonlyArray<Told>, written: Re
     }
   )
 
-/** Writes what the transaction makes so, as the last thing that it does: it may wait for others that tell of the same. */
+/** Appends events to their requests. Call it last in a transaction: it may wait for others that append to the same requests. */
 export const tell = (store: Store.Store, told: ReadonlyArray<Told>) =>
   Effect.gen(function* () {
     if (told.length === 0) return
@@ -177,7 +177,7 @@ interface Carried {
   readonly op_index: number
 }
 
-/** One event for each of these requests: the same, and which of the request's elements it is about. */
+/** Creates one event per request, with the affected elements. */
 export const ofElements = (
   kind: EventKind,
   data: EventData,
@@ -205,13 +205,13 @@ interface Landed extends Carried {
   readonly tx_hash: string | null
 }
 
-/** What an event says of a block. */
+/** Event data about a block. */
 export const ofDepth = ({ blockNumber, confirmations }: Depth) => ({
   blockNumber: blockNumber.toString(),
   confirmations
 })
 
-/** For every transaction in which some of the ops have landed, and every request of theirs, one event. */
+/** Creates one event per transaction with landed ops, for each of their requests. */
 export const ofLanded = (
   kind: "submitted" | "included" | "settled" | "reopened",
   ops: ReadonlyArray<Landed>,

@@ -24,22 +24,22 @@ const toListed = (row: Row): ListedRequest => ({
 const columns = `requests.request_no as number, request_id as "requestId", endpoint, chain_id as "chainId", state,
   requests.accepted_at as "acceptedAt", requests.metadata`
 
-/** What a request is found by. */
+/** Search terms of a question. */
 const termsOf = ({ member, wallet }: ListQuestion): ReadonlyArray<string> => [
   ...(wallet === undefined ? [] : [Terms.ofWallet(wallet)]),
   ...(member === undefined ? [] : [Terms.ofMember(member.key, member.value)])
 ]
 
-/** Requests of one term among which those of another one are looked for at once: beyond that in parts. */
+/** Requests of one term searched for another term in one query; larger searches are split. */
 const mostSearched = 10_000
 
-/** A partial index serves a query that says its condition, as a literal. */
+/** SQLite and PostgreSQL use a partial index only when the query states its condition as a literal. */
 const states = { pending: "requests.state = 'open'", final: "requests.state = 'final'" } as const
 
 const ofState = ({ sql }: Store.Store, { state }: ListQuestion): ReadonlyArray<Fragment> =>
   state === undefined ? [] : [sql.literal(states[state])]
 
-/** Those of the time, after the page before; the table is the one whose index is in the order of the list. */
+/** Bounds by time and previous page; `table` is the one whose index has the list's order. */
 const bounds = (
   { sql }: Store.Store,
   table: "requests" | "request_terms",
@@ -55,7 +55,7 @@ const bounds = (
   ]
 }
 
-/** Whether the request of a row has the term too: it is looked up by itself. */
+/** Whether the row's request has the term, by a lookup. */
 const hasTerm = ({ sql }: Store.Store, accountId: AccountId, table: string, term: string): Fragment => sql`
   exists (
     select 1 from request_terms as other
@@ -63,7 +63,7 @@ const hasTerm = ({ sql }: Store.Store, accountId: AccountId, table: string, term
       and other.accepted_at = ${sql.literal(table)}.accepted_at
       and other.request_no = ${sql.literal(table)}.request_no)`
 
-/** Over the account's requests, or those of a term: `cross join` keeps SQLite to that order of the tables. */
+/** A page of the account's requests, or of a term's. `cross join` fixes SQLite's order of the tables. */
 const page = (
   store: Store.Store,
   table: "requests" | "request_terms",
@@ -84,7 +84,7 @@ const ofTerm = ({ sql }: Store.Store, accountId: AccountId, term: string): Reado
   sql`requests.request_no = request_terms.request_no`
 ]
 
-/** The last request of a term that is searched at once; null: there are fewer. */
+/** Last request of a term within one search; null: all are within it. */
 const lastSearched = (
   store: Store.Store,
   accountId: AccountId,
@@ -107,7 +107,7 @@ const lastSearched = (
   )
 }
 
-/** Over the requests of one term, the one that fewer have; those of the other among them, as far as one search goes. */
+/** Walks the rarer term's requests and looks the other term up, within one search. */
 const amongBoth = (
   store: Store.Store,
   accountId: AccountId,
@@ -138,7 +138,7 @@ const find = (store: Store.Store, accountId: AccountId, question: ListQuestion, 
   const terms = termsOf(question)
   const [one, other] = terms
   const whole = Effect.map((rows: ReadonlyArray<Row>) => ({ rows, searched: null }))
-  // Those that are pending are few, whatever they are found by.
+  // An account has few pending requests, so they need no bounded search.
   if (one === undefined || question.state === "pending")
     return whole(
       page(store, "requests", question, [

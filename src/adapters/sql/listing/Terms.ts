@@ -5,9 +5,9 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Store from "../Store.js"
 
-/** What a request is found by, beside its account and time. Columns of wallets and members never look alike. */
+/** Search terms of a request. Terms of wallets and members never collide. */
 export const ofWallet = (wallet: Address): string => `wallet ${wallet}`
-/** No key has a colon in it. */
+/** Keys contain no colon. */
 export const ofMember = (key: string, value: string): string => `metadata ${key}:${value}`
 
 /** The column of a request's metadata. */
@@ -19,14 +19,14 @@ export const read = (column: string | null): Metadata => (column === null ? {} :
 export const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
   Object.entries(metadata).map(([key, value]) => ofMember(key, value))
 
-/** Where a request stands in the list of its account. */
+/** Position of a request in its account's list. */
 export interface Place {
   readonly account_id: AccountId
   readonly accepted_at: number | string
   readonly request_no: number | string
 }
 
-/** Lets the request be found by the wallets of the acceptance's ops and, a new one, by its metadata. */
+/** Indexes the request by its ops' wallets and, when new, by its metadata. */
 export const add = (
   { sql }: Store.Store,
   { metadata, ops }: Acceptance,
@@ -46,7 +46,7 @@ export const add = (
   )
 }
 
-/** Of requests that are about to be forgotten, whose ops are there yet. */
+/** Removes the terms of requests before their ops are deleted. */
 export const remove = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const rows = yield* sql<Place & { readonly request_id: string; readonly metadata: string | null }>`

@@ -16,11 +16,11 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 
-/** A client whose reads may be of one moment. */
+/** A client with snapshot reads. */
 export interface PostgresClient extends SqlClient.SqlClient {
-  /** A transaction that only reads: all of its statements see the database as it was when it began. */
+  /** A read-only transaction on the snapshot of its start. */
   readonly ofOneMoment: SqlClient.SqlClient["withTransaction"]
-  /** A transaction that begins when nobody else has a lock of one of these names, and keeps them until it ends. */
+  /** A transaction that first acquires the named locks, and holds them until it ends. */
   readonly locking: (names: ReadonlyArray<string>) => SqlClient.SqlClient["withTransaction"]
 }
 
@@ -28,11 +28,11 @@ export interface Options
   extends Pick<PgPool.Config, "url" | "host" | "port" | "username" | "password" | "database"> {
   readonly maxConnections: number
   readonly connectTimeoutMillis: number
-  /** How long a statement may take; null: as long as it likes. */
+  /** Time-out of a statement, in ms; null: none. */
   readonly answerTimeoutMillis: number | null
 }
 
-/** Rows as SQLite has them: integers are numbers; one beyond 2^53 is text, which keeps it exact. */
+/** Row values as from SQLite: integers are numbers, or text beyond 2^53, which keeps them exact. */
 const types = PgTypes.makeRegistry()
 types.register<bigint | number | string>(PgTypes.OID.int8, {
   encode: (value) => PgTypes.encode(value, PgTypes.OID.int8),
@@ -43,7 +43,7 @@ types.register<bigint | number | string>(PgTypes.OID.int8, {
   }
 })
 
-/** What a URL says of TLS beside what the client reads itself: files, and words of other drivers. */
+/** Reads a URL's TLS parameters that the client does not: files, and other drivers' names. */
 export const withTls = (address: Redacted.Redacted<string>): Pick<PgPool.Config, "ssl" | "url"> => {
   const url = new URL(Redacted.value(address))
   const said = (name: string) => url.searchParams.get(name) ?? ""
@@ -68,22 +68,21 @@ export const withTls = (address: Redacted.Redacted<string>): Pick<PgPool.Config,
 }
 
 /**
- * What a server, a database or a role is set to counts no more outside of transactions than in them: rows of the cluster and
- * counts of requests are written by statements of their own. The cluster's rows have times without a zone, which would leap
- * by an hour, twice a year, where the server's zone has a summer time.
+ * Overrides the settings of server, database and role outside of transactions, too, where cluster rows and request counts
+ * are written. Cluster rows have times without a zone, which would leap by an hour twice a year in a zone with summer time.
  */
 const defaults = `select set_config('default_transaction_isolation', 'read committed', false),
   set_config('default_transaction_read_only', 'off', false), set_config('timezone', 'UTC', false)`
 
-/** Statements see what others committed before them: a lock that was waited for is worth nothing otherwise. */
+/** Statements see commits made before they start; otherwise waiting for a lock would be useless. */
 const writing = "begin isolation level read committed read write"
-/** They see the database as it was when the transaction began. */
+/** Statements see the snapshot of the transaction's start. */
 const reading = "begin isolation level repeatable read read only"
 
 /**
- * The first statement of a transaction. A commit is on the disk. Nobody waits for ever for a lock, nor keeps one when its
- * process is stuck or cut off: what it held is free before its lanes are another's (`adapters/cluster/Replicas.ts`). The server
- * gives a statement up before the client does: what is cut is only what the network has lost.
+ * First statement of a transaction; commits are on the disk. No lock wait is endless, and a stuck or disconnected process
+ * loses its locks before its lanes move (`adapters/cluster/Replicas.ts`). The server's statement time-out is shorter than
+ * the client's, so the client closes only connections that the network has lost.
  */
 const settings = (answerTimeoutMillis: number | null): string =>
   `set_config('lock_timeout', '10s', true),
@@ -107,11 +106,11 @@ const failed = (message: string, code?: string) =>
 const unanswered = Effect.fail(failed("the server did not answer in time"))
 const noConnection = Effect.fail(failed("no connection is free"))
 
-/** Statements are not prepared by name: a pooler may have another session of the server for each transaction. */
+/** Prepares no named statements: a pooler may use another server session for each transaction. */
 const connectionOf = (
   { query, queryValues }: PgConnection.PgConnection,
   answerTimeoutMillis: number | null,
-  /** It has owed an answer for too long: nobody else is given it. */
+  /** Closes the connection after a time-out, so that it is not reused. */
   cut: () => void
 ): Connection => {
   let isCut = false
@@ -124,7 +123,7 @@ const connectionOf = (
           const timer = setTimeout(() => {
             isCut = true
             cut()
-            // Nobody waits until the server has heard that.
+            // Does not wait for the server to notice.
             resume(unanswered)
             fiber.interruptUnsafe()
           }, answerTimeoutMillis)
@@ -150,10 +149,10 @@ const connectionOf = (
   }
 }
 
-/** The machine's: how long a server takes is no matter of whatever time counts for the rest. */
+/** The machine's clock, for time-outs of the server. */
 const machine = Clock.Clock.defaultValue()
 
-/** How every connection is made. A row of a large batch has megabytes: PostgreSQL's own bound of a value is enough. */
+/** Settings of every connection. A row of a large batch has megabytes; PostgreSQL's own limit of a value suffices. */
 const means = {
   keepAlive: "10 seconds",
   applicationName: "castellan",
@@ -161,7 +160,7 @@ const means = {
   types
 } as const
 
-/** A connection beside those of the pool. */
+/** A connection outside the pool. */
 export const session = (
   url: Redacted.Redacted<string>
 ): Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> =>
@@ -170,7 +169,7 @@ export const session = (
 const told = (connection: Connection, text: string, parameters: ReadonlyArray<unknown> = []) =>
   Effect.asVoid(connection.executeRaw(text, parameters))
 
-/** The server answers a commit of a failed transaction with success, and calls it a rollback. */
+/** The server answers the commit of a failed transaction with success, as a rollback. */
 const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
   Effect.flatMap(connection.executeRaw("commit", []), (answer) =>
     (answer as PgConnection.Result).command === "COMMIT"
@@ -178,7 +177,7 @@ const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
       : Effect.fail(failed("it was rolled back", "25P02"))
   )
 
-/** A connection that may still be inside of a transaction must not be used for another one: it is ended. */
+/** Ends a connection that may still be in a transaction, so that it is not reused. */
 const rollback = (connection: Connection): Effect.Effect<void> =>
   told(connection, "rollback").pipe(
     Effect.catch(() => told(connection, "select pg_terminate_backend(pg_backend_pid())")),
@@ -202,7 +201,7 @@ export const make = ({
     const own = (connection: PgConnection.PgConnection, lent = connection) =>
       connectionOf(lent, answerTimeoutMillis, () => void Effect.runFork(pool.invalidate(connection)))
     const taken = pool.get.pipe(
-      // A connection that is not made in time is told to who waits for it, not to the next one.
+      // A connection time-out fails this waiter, not the next one.
       Effect.timeoutOrElse({ duration: connectTimeoutMillis + 500, orElse: () => noConnection }),
       Effect.provideService(Clock.Clock, machine),
       Effect.tap((connection) =>

@@ -4,18 +4,17 @@ import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-/** How often the server is asked for its time. */
+/** Polling interval of the server's time. */
 const interval = "10 seconds"
-/** A clock that is further from the server's is told of in the log, milliseconds. */
+/** Difference to the server's clock that is logged, in ms. */
 const toldMillis = 5_000
 
 const nanosPerMilli = 1_000_000
 
 /**
- * The clock of whatever is built on it is that of the PostgreSQL server. All processes of one database then agree about
- * what is due, has expired or may be deleted, however the clocks of their machines are set. Between two looks it goes on
- * evenly by the process's own measure of time that passes, which nobody sets; while the server is away as well.
- * What lasts or is waited for stays with the clock that was there before.
+ * Provides the PostgreSQL server's time as the clock. All processes of a database then agree about due and expired work and
+ * deletions, however their machines' clocks are set. Between polls, and while the server is unavailable, it advances by the
+ * process's monotonic clock, which cannot be set. Sleeps and time-outs use the previous clock.
  */
 export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
   Effect.gen(function* () {
@@ -32,15 +31,14 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
       const after = passed()
       if (row === undefined) return
       const server = row.micros / 1_000
-      // The server has looked at some moment between the two: what fits is not known any better.
+      // The server read its clock between `before` and `after`: an estimate in that range cannot be improved.
       if (ahead < server - after || ahead > server - before) ahead = server - (before + after) / 2
       const millis = Math.round(own.currentTimeMillisUnsafe() - ahead - after)
       if (Math.abs(millis) < toldMillis || Math.abs(millis - told) < toldMillis) return
       told = millis
-      yield* Effect.annotateLogs(
-        Effect.logWarning("this machine's clock differs from the database's, whose time counts"),
-        { aheadMillis: millis }
-      )
+      yield* Effect.annotateLogs(Effect.logWarning("clock differs from the database's, whose time applies"), {
+        aheadMillis: millis
+      })
     })
 
     const currentTimeMillisUnsafe = () => Math.floor(passed() + ahead)

@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Store from "../Store.js"
 
-/** Up to which nonce the journal knows what a lane's were used for: one that is older than the chain does not know of all. */
+/** Bound up to which the journal knows the uses of a lane's nonces; a restored older journal does not know all. */
 
 const ofLane = ({ sql }: Store.Store, { chainId, signer }: Lane) =>
   sql`chain_id = ${chainId.toString()} and signer = ${signer}`
 
-/** Null: it knows of none. */
+/** Null: it knows none. */
 export const knownTo = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -26,7 +26,7 @@ export const knownTo = (store: Store.Store, lane: Lane) =>
     return told.length === 0 ? null : told.reduce(BigInts.max)
   })
 
-/** Whatever is signed or found from now on, what the journal did not know before stays unknown until it was read. */
+/** Records the bound. Nonces above it count as unknown until they are read, whatever is signed or found meanwhile. */
 export const keep = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const known = yield* knownTo(store, lane)
@@ -34,10 +34,7 @@ export const keep = (store: Store.Store, lane: Lane) =>
       update lanes set unread = ${Store.uint64(known ?? 0n)} where ${ofLane(store, lane)} and unread is null`
   })
 
-/**
- * A nonce is handed out above others of which the journal does not know: they may be of requests that were accepted before,
- * of any but these.
- */
+/** Records that the journal assigns a nonce above unknown ones, which may belong to earlier requests other than these. */
 export const skip = (store: Store.Store, lane: Lane, nonce: bigint, requestIds: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const { sql } = store

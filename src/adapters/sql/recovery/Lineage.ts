@@ -1,27 +1,27 @@
 import * as Effect from "effect/Effect"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
 
-/** The newest transaction of a lane that this process has stored. */
+/** The newest transaction that this process has stored for a lane. */
 export interface Stored {
   readonly chainId: bigint
   readonly signer: string
   readonly nonce: bigint
-  /** One of the requests that it is of. */
+  /** One of its requests. */
   readonly requestId: string
 }
 
 /**
- * What a process knows that its database has to hold. A database that lacks it is an older one, which was put in the place of
- * the other under the running process: a backup, or a standby that had not received everything.
+ * Facts that the process knows its database contains. A database without them is an older one, swapped in under the running
+ * process: a backup, or a standby that had not received everything.
  */
 export interface Lineage {
   readonly stored: (lane: Pick<Stored, "chainId" | "signer">) => Stored | null
-  /** Of all lanes. */
+  /** The newest of all lanes. */
   readonly newest: () => Stored | null
   readonly store: (transaction: Stored) => void
-  /** The database is an older one: from here on this process neither reads its journal nor writes to it. */
+  /** Reports an older database: the process no longer reads or writes its journal. */
   readonly lose: Effect.Effect<never, JournalError>
-  /** Fails from then on. */
+  /** Fails after `lose`. */
   readonly intact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | JournalError, R>
 }
 
@@ -41,16 +41,14 @@ export const make = (): Lineage => {
     store: (transaction) => {
       const before = byLane.get(nameOf(transaction))
       newest = transaction
-      // A replacement may be of an earlier nonce.
+      // A replacement may have an earlier nonce.
       if (before === undefined || before.nonce < transaction.nonce)
         byLane.set(nameOf(transaction), transaction)
     },
     lose: Effect.suspend(() => {
       const told = isLost
         ? Effect.void
-        : Effect.logError(
-            "the database lacks a transaction that this process has stored there: a backup or a standby has taken its place; nothing is signed any more, restart every process of the service"
-          )
+        : Effect.logError("database replaced by an older one; signing stopped; restart every process")
       isLost = true
       return Effect.andThen(told, Effect.fail(older))
     }),

@@ -1,16 +1,16 @@
 import * as Effect from "effect/Effect"
 import { appendOnly, identity, step } from "./Step.js"
 
-/** Limits of an account in the place of its tier's; null: its tier's. */
+/** Limits that override an account's tier; null: the tier's. */
 export const accountLimits = step((sql) => [
   sql`alter table accounts add column requests_per_minute bigint`,
   sql`alter table accounts add column requests_per_hour bigint`
 ])
 
 /**
- * Accounts, keys and kill switches. `account_changes` has one row: its version grows with every change of the others
- * but `api_key_uses`, in the transaction of the change. Keys and pauses may be about accounts of the configuration
- * file, which have no row. `number` is the order in which rows came.
+ * Accounts, keys and kill switches. `account_changes` has one row, whose version grows in the transaction of every change
+ * to the other tables except `api_key_uses`. Keys and pauses may concern accounts of the configuration file, which have no
+ * row. `number` is the insertion order.
  */
 export const accounts = step((sql) => [
   sql`
@@ -83,9 +83,8 @@ export const accounts = step((sql) => [
 ])
 
 /**
- * `ordinal` counts the definitions of an account from 1 without a gap, in the order of their commits: a reader
- * that knows the first n asks for those above n, and misses none. `digest` is keccak256 of the canonical text,
- * which may be longer than what an index takes.
+ * `ordinal` counts an account's definitions from 1 without gaps, in commit order: a reader that knows the first n queries
+ * those above n, and misses none. `digest` is keccak256 of the canonical text, which may be too long for an index.
  */
 export const abi = step((sql) => [
   sql`
@@ -101,8 +100,8 @@ export const abi = step((sql) => [
 ])
 
 /**
- * `account_id` is empty for what is the operator's. Wei are decimal text, days are counted from 1970-01-01.
- * `landed` is null while nothing is known of the cost; `expires_at` are Unix milliseconds, `until` Unix seconds.
+ * `account_id` is empty for the operator's budgets. Wei are decimal text; days count from 1970-01-01. `landed` is null
+ * while the cost is unknown; `expires_at` are Unix milliseconds, `until` Unix seconds.
  */
 export const budgets = step((sql) => [
   sql`
@@ -143,14 +142,14 @@ export const budgets = step((sql) => [
   sql`create index budget_ops_until on budget_ops (until)`
 ])
 
-/** The instances that hold a reservation, each with a space behind it: it is given back with the last of them. */
+/** Instances that hold a reservation, each followed by a space; the last holder releases it. */
 export const budgetHolders = step((sql) => [
   sql`alter table budget_holds add column holders text not null default ''`
 ])
 
 /**
- * The database itself refuses to change or remove a row, whoever asks: only the owner of the table can take the triggers
- * away. Chain ids are decimal text, nonces too; times are Unix milliseconds.
+ * The database refuses to change or delete rows; only the table's owner can drop the triggers. Chain ids and nonces are
+ * decimal text; times are Unix milliseconds.
  */
 export const audit = step((sql) => [
   sql`
@@ -181,8 +180,8 @@ export const audit = step((sql) => [
 ])
 
 /**
- * Requests of an account in its newest minute and hour, which begin at these Unix milliseconds. On PostgreSQL the
- * counts are not worth a write to the disk: a crash of the server forgets them.
+ * An account's requests in its newest minute and hour, each given by its start in Unix milliseconds. On PostgreSQL the
+ * table is unlogged: losing counts in a server crash is cheaper than disk writes.
  */
 export const rateCounts = step((sql) => [
   sql`
@@ -195,7 +194,7 @@ export const rateCounts = step((sql) => [
     )`
 ])
 
-/** Each time that an operator confirmed the clock; Unix milliseconds. */
+/** Times at which an operator confirmed the clock; Unix milliseconds. */
 export const clockConfirmations = step((sql) => [
   sql`create table clock_confirmations (confirmation_no ${identity(sql)}, confirmed_at bigint not null)`
 ])

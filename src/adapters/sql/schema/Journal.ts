@@ -1,17 +1,17 @@
 import * as Effect from "effect/Effect"
 import { clustered, identity, step } from "./Step.js"
 
-/** Longer than a file should be: the tables of the journal, and what came to them, stand together. */
+/** Exceeds the usual file length: the journal's tables and their later steps stay together. */
 
 /**
  * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded with
- * zeros to a fixed width (20, 58, 20), so that the order of the text is the order of the numbers. Neither SQLite nor a
- * driver's 64-bit integer holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
+ * zeros to a fixed width (20, 58, 20), so that text order is numeric order. Neither SQLite nor a driver's 64-bit integer
+ * holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
  *
- * A query uses a partial index only when it says the same condition, also where another one implies it.
+ * A query uses a partial index only when it states the index's condition literally; an implying condition does not do.
  */
 export const journal = step((sql) => [
-  // `body` is sealed. `failed` is a JSON array, one entry for each index.
+  // `body` is sealed. `failed` is a JSON array with one entry per index.
   sql`
     create table requests (
       request_no ${identity(sql)},
@@ -82,7 +82,7 @@ export const journal = step((sql) => [
       request_id text not null references requests (request_id),
       primary key (chain_id, factory, create2_salt)
     )`,
-  // `free`: handed back; the lane's next work takes it. `key_client` is null for the service's own EOA; `rpc` is sealed.
+  // `free`: returned, for the lane's next work. `key_client` is null for the service's EOA; `rpc` is sealed.
   sql`
     create table transactions (
       chain_id text not null,
@@ -109,7 +109,7 @@ export const journal = step((sql) => [
   sql`
     create index transactions_unsigned on transactions (chain_id, signer, nonce) where state in ('free', 'allocated')`,
   sql`create index transactions_direct on transactions (direct) where direct is not null`,
-  // One row for every set of bytes that was ever signed for a nonce: each of them may be the one that is mined.
+  // One row per signed version of a nonce's transaction: any of them may be mined.
   sql`
     create table transaction_versions (
       version_id ${identity(sql)},
@@ -139,8 +139,8 @@ export const journal = step((sql) => [
 ])
 
 /**
- * One row for every op that a remote bundler has, or that landed in a transaction of others and is not yet at settled depth.
- * `rpc` is sealed. `signed`: `0x` where no bundler was given it.
+ * One row per op at a remote bundler, or that landed in a foreign transaction and is not yet at settled depth. `rpc` is
+ * sealed. `signed`: `0x` when no bundler received the op.
  */
 export const handovers = step((sql) => [
   sql`
@@ -154,8 +154,8 @@ export const handovers = step((sql) => [
 ])
 
 /**
- * Ops that were found on the chain. `landed_as`: the hash under which the op landed, where it is not its own. `was_public`: 1
- * for an op whose landing has vanished, so that its bytes are known to others.
+ * Ops found on the chain. `landed_as`: the op's hash on the chain, if different. `was_public`: 1 for an op whose
+ * landing was reorganized away, so that its bytes are public.
  */
 export const landings = step((sql) => [
   sql`alter table handovers add column landed_as text`,
@@ -163,8 +163,8 @@ export const landings = step((sql) => [
 ])
 
 /**
- * One row for every lane that was ever claimed: its holder is one instance of the journal. A
- * request's `lane_key` is JSON, null where it is not known. A nonce keeps the epoch in which it was handed out.
+ * One row per lane ever claimed, held by a journal instance. A request's `lane_key` is JSON, null when unknown. A nonce
+ * keeps the epoch of its assignment.
  */
 export const lanes = step((sql) => [
   sql`
@@ -180,7 +180,7 @@ export const lanes = step((sql) => [
   sql`alter table transactions add column epoch bigint not null default 0`
 ])
 
-/** The submitting EOA of a request stands with the request: null where neither an op nor a transaction tells it. */
+/** The request stores its submitting EOA: null when neither an op nor a transaction names it. */
 export const requestLanes = step((sql) => [
   sql`alter table requests add column signer text`,
   sql`
@@ -189,32 +189,32 @@ export const requestLanes = step((sql) => [
       (select transactions.signer from transactions where direct = requests.request_id and direct is not null limit 1))`
 ])
 
-/** What has ended is found by its time. */
+/** Finds ended work by time. */
 export const retention = step((sql) => [sql`create index deployments_deadline on deployments (deadline)`])
 
-/** A declined request is a forgotten one that never was accepted: its id is taken, until its time is over. */
+/** A declined request is a forgotten request that was never accepted: its id stays taken until its time is over. */
 export const declinedRequests = step((sql) => [
   sql`alter table requests add column declined_at bigint`,
   sql`create index requests_declined on requests (declined_at) where declined_at is not null`,
-  // What refers to a request is looked for when its row is deleted.
+  // Deleting a request's row searches the rows that refer to it.
   sql`create index deployments_request on deployments (request_id)`
 ])
 
-/** Why what was not signed of a request never will be; null: it was not cancelled. */
+/** Reason why the unsigned part of a request never will be signed; null: not cancelled. */
 export const cancellations = step((sql) => [
   sql`
     alter table requests add column cancelled text check (cancelled in ('request_cancelled', 'request_expired'))`
 ])
 
-/** What the endpoint of a request keeps for itself: JSON or hex, perhaps deflated. */
+/** Private note of a request's endpoint: JSON or hex, possibly deflated. */
 export const requestNotes = step((sql) => [sql`alter table requests add column note text`])
 
-/** How many operations or accounts a request has: accepted work is bounded by it. One, as long as it is not known. */
+/** Number of a request's operations or accounts, which bounds accepted work. 1 while unknown. */
 export const requestElements = step((sql) => [
   sql`alter table requests add column elements integer not null default 1`
 ])
 
-/** An account's requests by the time of their acceptance; those that are not final are few, and found among many. */
+/** An account's requests by time of acceptance, with an index for the few that are not final. */
 export const listing = step((sql) => [
   sql`create index requests_account on requests (account_id, accepted_at, request_no)`,
   sql`
@@ -222,8 +222,8 @@ export const listing = step((sql) => [
 ])
 
 /**
- * What became of each request, in order. No reference to `requests`: it would lock the request's row, which others lock
- * before its ops, after them.
+ * Events of each request, in order. There is no reference to `requests`: it would lock the request's row after the ops,
+ * while other transactions lock it before them.
  */
 export const requestEvents = step((sql) => [
   sql`
@@ -238,8 +238,8 @@ export const requestEvents = step((sql) => [
 ])
 
 /**
- * Whether `submitted` was told of a transaction, or of an op at a remote bundler. Processes of the version before tell it when
- * they sign, and name no such column.
+ * Whether a transaction, or an op at a remote bundler, has its `submitted` event. Processes of the previous version write
+ * the event when they sign, and do not name the column.
  */
 export const submissions = step((sql) => [
   sql`alter table transactions add column submitted smallint not null default 1`,
@@ -247,9 +247,8 @@ export const submissions = step((sql) => [
 ])
 
 /**
- * What a caller says of its request, a JSON object; null: nothing. `request_terms` has a row for each member of it and for
- * each wallet of the request: by them an account's requests are found, in the order in which they are listed. Requests of
- * before have their wallets.
+ * A request's metadata, a JSON object; null: none. `request_terms` has a row per metadata member and per wallet of a
+ * request, to find an account's requests in list order. Older requests have their wallets.
  */
 export const requestMetadata = step((sql) => [
   sql`alter table requests add column metadata text`,
@@ -269,8 +268,8 @@ export const requestMetadata = step((sql) => [
 ])
 
 /**
- * `not_before`: what is left of a request waits for this time of its chain, Unix seconds. `due_at`: when it is taken up,
- * Unix milliseconds; null: it goes on.
+ * `not_before`: earliest chain time for the request's remaining work, Unix seconds. `due_at`: next start of the work, Unix
+ * milliseconds; null: already started.
  */
 export const schedules = step((sql) => [
   sql`alter table requests add column not_before bigint`,
@@ -280,8 +279,8 @@ export const schedules = step((sql) => [
 ])
 
 /**
- * `held`: why a request waits for the operator; null: it does not, or the operator has decided. `decision`: what the operator
- * has said of it, once it was held. `explained`: nonces of the lane below this one were read on the chain.
+ * `held`: why a request waits for the operator; null: it does not, or the operator has decided. `decision`: the operator's
+ * decision about a held request. `explained`: nonces of the lane below this one were read from the chain.
  */
 export const recovery = step((sql) => [
   sql`alter table requests add column held text`,
@@ -290,19 +289,19 @@ export const recovery = step((sql) => [
 ])
 
 /**
- * `unread`: the journal did not know by what nonces of the lane from this one on were used, and they are to be read; until
- * then what is signed above them makes none of them known. Null: there are none.
+ * `unread`: uses of the lane's nonces from this one on are unknown to the journal and must be read; until then, signing
+ * above them makes none of them known. Null: none.
  */
 export const unreadNonces = step((sql) => [sql`alter table lanes add column unread text`])
 
 /**
- * Indexes of fewer bytes in the place of those that every op writes to. On SQLite alone: nobody else writes meanwhile, whom the
- * making of an index would hold up, and no process of the version before names the columns of the ones that go.
+ * Smaller indexes instead of those that every op writes. Only on SQLite: no other process writes meanwhile, which building
+ * an index would block, and no process of the previous version names the dropped columns.
  *
- * - Nonces go without the zeros in front: 78 bytes less.
- * - `ops_request` has what `ops_element` has, beside abandoned ops. These are told apart by their ids now, so that one index
- *   finds all ops of a request, and allows each element one that is not abandoned.
- * - Hashes, signers and ids of requests in the audit log are found by their first 18 characters.
+ * - Nonces lose their leading zeros: 78 bytes less.
+ * - `ops_request` had the same columns as `ops_element`, plus abandoned ops. Their ids now distinguish them, so one index
+ *   finds all ops of a request and allows each element one op that is not abandoned.
+ * - Hashes, signers and request ids in the audit log are indexed by their first 18 characters.
  */
 export const shorterIndexes = step((sql) => [
   sql.onDialectOrElse({

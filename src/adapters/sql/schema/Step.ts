@@ -3,24 +3,24 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 
-/** A step of the schema: its statements, one after another. */
+/** A step of the schema: statements in order. */
 export const step = (
   statements: (sql: SqlClient.SqlClient) => ReadonlyArray<Effect.Effect<unknown, SqlError>>
 ): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.all(statements(sql), { discard: true }))
 
-/** Of a column: numbers the rows in the order in which they come. */
+/** A column that numbers rows in insertion order. */
 export const identity = (sql: SqlClient.SqlClient): Fragment =>
   sql.onDialectOrElse({
     pg: () => sql.literal("bigint generated always as identity primary key"),
     orElse: () => sql.literal("integer primary key autoincrement")
   })
 
-/** Of a table: its rows stand in the order of the primary key. */
+/** Stores a table's rows in primary key order. */
 export const clustered = (sql: SqlClient.SqlClient): Fragment =>
   sql.onDialectOrElse({ pg: () => sql.literal(""), orElse: () => sql.literal("without rowid") })
 
-/** The database itself refuses to change or remove a row of the table, whoever asks; `audit_is_append_only` is there. */
+/** Makes the database refuse changes and deletions of a table's rows; requires the function `audit_is_append_only`. */
 export const appendOnly = (sql: SqlClient.SqlClient, table: string, what: string) =>
   sql.onDialectOrElse({
     pg: () =>

@@ -1,8 +1,8 @@
 import { appendOnly, identity, step } from "./Step.js"
 
 /**
- * Endpoints, and one row for each event that is owed to one of them. `url` and the secrets are sealed. `kinds` is empty,
- * or the kinds with a space around each.
+ * Endpoints, and one row per event to deliver to an endpoint. `url` and the secrets are sealed. `kinds` is empty, or the
+ * kinds with a space around each.
  */
 export const webhooks = step((sql) => [
   sql`
@@ -43,10 +43,10 @@ export const webhooks = step((sql) => [
     create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`
 ])
 
-/** Changes of watches are in the log of their endpoint, with their id. */
+/** The endpoint's log includes changes of its watches, with their ids. */
 export const watchChanges = step((sql) => [sql`alter table webhook_changes add column watch_id text`])
 
-/** Secrets older than the one before the newest, which are in `webhooks`; sealed, each until it counts no more. */
+/** Sealed secrets older than the newest two, which are in `webhooks`; each is kept until it expires. */
 export const webhookSecrets = step((sql) => [
   sql`
     create table webhook_secrets (
@@ -57,7 +57,7 @@ export const webhookSecrets = step((sql) => [
     )`
 ])
 
-/** Who changed which endpoint, and how. As with `audit`, the database itself refuses to change or remove a row. */
+/** Changes of endpoints, with authors. As with `audit`, the database refuses to change or delete rows. */
 export const webhookChanges = step((sql) => [
   sql`
     create table webhook_changes (
@@ -73,11 +73,13 @@ export const webhookChanges = step((sql) => [
 ])
 
 /**
- * Watches; the nodes that they are read from (`rpc` is sealed, null for the operator's; `account_id` is empty where the
- * node is everybody's); positions that watches of one node share (`hashes` of the blocks before `next_block`, the newest
- * last); and events. An event without a sequence number waits for its confirmations. What is owed of a watch stands in
- * `webhook_deliveries` with its number below zero in the place of a request's. No reference to `webhooks`: a version that
- * knows of no watches removes them as before.
+ * Watches, with their nodes, positions and events:
+ *
+ * - Nodes: `rpc` is sealed, null for the operator's; `account_id` is empty for a node of all accounts.
+ * - Positions are shared by watches of a node; `hashes` are of the blocks before `next_block`, the newest last.
+ * - An event without a sequence number waits for its confirmations.
+ * - `webhook_deliveries` stores the negated watch number as `request_no`.
+ * - There is no reference to `webhooks`, so that versions without watches can delete endpoints.
  */
 export const watches = step((sql) => [
   sql`
@@ -144,5 +146,5 @@ export const watches = step((sql) => [
     create index watch_events_waiting on watch_events (watch_no, block_number, log_index) where sequence is null`
 ])
 
-/** What of the block `next_block` was noted already, where that is more than one step: JSON; null: nothing. */
+/** Recorded part of the block `next_block`, when it takes several steps: JSON; null: none. */
 export const watchParts = step((sql) => [sql`alter table watch_cursors add column part text`])

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import type { SqliteConnection } from "./SqliteConnection.js"
 
-/** How often the name of the file is looked at while there are statements, milliseconds. */
+/** Interval of checks of the file's name while statements run, in ms. */
 const lookMillis = 1_000
 
 interface Fault {
@@ -14,11 +14,11 @@ interface Fault {
 
 const gone: Fault = { what: "was removed or replaced", remedy: "put it back, or restart the service" }
 const denied: Fault = {
-  what: "may not be looked at any more",
-  remedy: "give the user of the service the rights to it and to its folders back"
+  what: "is no longer readable",
+  remedy: "restore the service user's rights to the file and its folders"
 }
 
-/** Which file has the name. Throws where there is none, or nobody may know. */
+/** Identity of the named file. Throws when it is absent or inaccessible. */
 const identityOf = (filename: string): string => {
   const { dev, ino } = statSync(filename, { bigint: true })
   return `${dev}:${ino}`
@@ -27,7 +27,7 @@ const identityOf = (filename: string): string => {
 const isDenied = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "EACCES" || error.code === "EPERM")
 
-/** What is wrong with a file that was another one when it was opened, or cannot be looked at; null: nothing. */
+/** Fault of a file that was replaced since it was opened, or cannot be checked; null: none. */
 export const faultOf = (opened: string, identity: () => string): Fault | null => {
   try {
     return identity() === opened ? null : gone
@@ -36,12 +36,12 @@ export const faultOf = (opened: string, identity: () => string): Fault | null =>
   }
 }
 
-/** What ends a transaction that was begun before. */
+/** Statements that end an earlier transaction. */
 const ending = /^(?:commit|rollback|release)\b/
 
 /**
- * The connection as long as its file has its name. A file that was removed or replaced takes writes as before, which
- * nobody finds again: until it is back every statement fails, so that nothing new is accepted and nothing is signed.
+ * Guards a connection while its file keeps its name. A removed or replaced file still accepts writes, which are lost: every
+ * statement then fails until the file is back, so that no work is accepted or signed.
  */
 export const guarded = (connection: SqliteConnection, filename: string): Effect.Effect<SqliteConnection> =>
   Effect.gen(function* () {
@@ -54,7 +54,7 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
 
     const look = (): void => {
       const now = clock.currentTimeMillisUnsafe()
-      // A clock may be set back.
+      // The clock may be set back.
       if (Math.abs(now - lookedAt) < lookMillis) return
       lookedAt = now
       const before = fault
@@ -62,8 +62,8 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
       if (fault === before) return
       log(
         fault === null
-          ? Effect.logInfo("the database file is back, and is used again")
-          : Effect.logError(`the database file ${filename} ${fault.what} while it is in use: ${fault.remedy}`)
+          ? Effect.logInfo("database file is back in use")
+          : Effect.logError(`database file ${filename} ${fault.what} while in use; ${fault.remedy}`)
       )
     }
 

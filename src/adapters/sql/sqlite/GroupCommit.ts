@@ -15,19 +15,18 @@ import { connectionOf, type SqliteConnection } from "./SqliteConnection.js"
 import type { Durability } from "./WriteAheadLog.js"
 
 /**
- * Transactions of many fibers on one connection of SQLite, committed together: those that are ready in one turn of the
- * event loop share a transaction of the database, each in a savepoint of its own, and one write to the disk. None of
- * them is answered before what it wrote, and what it has seen, is on the disk, nor sees what another one wrote and did
- * not commit.
+ * Group commit: transactions of many fibers on one SQLite connection that are ready in one turn of the event loop share a
+ * database transaction, each in its own savepoint, and one disk write. No member is answered before its writes and the
+ * commits it has seen are on the disk, and no member sees another's uncommitted writes.
  */
 export interface GroupCommit {
-  /** The transaction that a fiber is in: its connection, and how many parts deep. */
+  /** The fiber's transaction: its connection and nesting depth. */
   readonly transactions: Transactions
-  /** For statements that are in no transaction: none of them falls into one of somebody else's. */
+  /** For statements outside of a transaction: none runs inside another fiber's transaction. */
   readonly outside: Connection
-  /** All others wait while the effect waits for anything but its statements. */
+  /** All other work waits while the effect waits for anything but its statements. */
   readonly withTransaction: SqlClient.SqlClient["withTransaction"]
-  /** The same of one that only reads: it waits for no others to be committed with. */
+  /** Likewise for a read-only transaction, which joins no group. */
   readonly read: SqlClient.SqlClient["withTransaction"]
   /** The same of statements each of which is of a moment of its own. */
   readonly query: SqlClient.SqlClient["withTransaction"]
@@ -36,10 +35,10 @@ export interface GroupCommit {
 }
 
 /**
- * When transactions of the fiber are answered. `onDisk`: when the disk has what they wrote, or what they have seen of others
- * that are answered so. `committed`: at once; what they wrote is on the disk with the next one that is answered later, and may
- * be lost with the machine until then, together with all that came after it. `whole`: when the disk has all that was committed
- * before, also by those that did not wait: what they have seen is told outside of the process.
+ * When a fiber's transaction is answered. `onDisk`: once its writes, and the writes that it has seen of others except
+ * `committed` ones, are on the disk. `committed`: immediately; its writes reach the disk with the next commit of another kind,
+ * until when a crash of the machine may lose them, with all later ones. `whole`: once all earlier commits are on the disk,
+ * `committed` ones too, because their content leaves the process.
  */
 export type Answered = "onDisk" | "committed" | "whole"
 
@@ -49,17 +48,17 @@ export const answered: Context.Reference<Answered> = Context.Reference<Answered>
 
 export interface Options {
   readonly durability: Durability
-  /** How long a group may grow while the event loop has other work to do, milliseconds; null: it does not wait at all. */
+  /** Longest growth of a group while the event loop is busy, in ms; null: it does not wait. */
   readonly gatherMillis: number | null
-  /** How long a group waits for another process that writes, milliseconds. */
+  /** Wait of a group for another writing process, in ms. */
   readonly busyMillis: number
 }
 
-/** What a transaction has done so far. */
+/** State of a transaction. */
 interface State {
-  /** It has changed something. */
+  /** Whether it has changed the database. */
   changes: boolean
-  /** Its statement that failed last: where the database undid the whole transaction by itself, that is why. */
+  /** Its last failed statement: the cause, if the database rolled the whole transaction back. */
   failed: SqlError | null
   isOver: boolean
 }
@@ -67,37 +66,37 @@ interface State {
 interface Member {
   readonly state: State
   readonly when: Answered
-  /** Runs it, unless nobody wants it any more. Its failure is no failure of the group. */
+  /** Runs the member unless it was interrupted. Its failure does not fail the group. */
   readonly turn: Effect.Effect<Exit.Exit<unknown, unknown>>
-  /** Whether the group is committed. A member of one that could not begin had no turn. */
+  /** Called with the group's outcome. If the group could not begin, its members have not run. */
   readonly end: (group: Exit.Exit<void, SqlError>) => void
 }
 
-/** More of them wait for the next group: others need the event loop. */
+/** Most members of a group: the event loop has other work. */
 const largest = 64
 
-/** A turn of the event loop that took so long had other work to do. */
+/** A longer turn of the event loop had other work. */
 const busyTurnMillis = 1
 
-/** Between two tries while another process writes. */
+/** Pause between attempts while another process writes. */
 const pauseMillis = 5
 
 const isBusy = ({ reason }: SqlError): boolean =>
   reason.cause instanceof ResultCode.Refused && reason.cause.isBusy
 
-/** Statements that change nothing. Where that cannot be told by the first word, a write too many does no harm. */
+/** Read-only statements. A read taken for a write does no harm. */
 const reading = /^\s*(?:select|pragma|explain)\b/i
 
 type Transactions = Context.Service<SqlClient.TransactionConnection, SqlClient.TransactionConnection.Service>
 
 let clients = 0
 
-/** Of a fiber that lives longer than the transaction that it was started in. */
+/** Error of a fiber that outlives the transaction it was started in. */
 const over = new SqlError({
   reason: new UnknownError({ cause: null, message: "the transaction of the statement is over" })
 })
 
-/** What a connection throws is an `SqlError`. */
+/** Connections throw `SqlError`s. */
 const attempt = <A>(step: () => A): Effect.Effect<A, SqlError> =>
   Effect.try({ try: step, catch: (error) => error as SqlError })
 
@@ -109,11 +108,11 @@ const pause = Effect.callback<void>((resume) => {
 })
 
 /**
- * Who has the connection does not give up the thread: another connection of this process that waits for the lock would hold
- * the very thread that has to end the transaction.
+ * The holder of the connection does not yield the thread: another connection of this process that waits for the lock would
+ * block the thread that has to end the transaction.
  */
 const steady = Context.make(PreventSchedulerYield, true).pipe(
-  // Spans of statements carry their text: there are none in a transaction.
+  // Statements' spans contain their text: disabled in transactions.
   Context.add(TracerEnabled, false)
 )
 
@@ -136,16 +135,16 @@ export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, R
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability
   const transactions: Transactions = Context.Service(`castellan/sql/GroupCommit/${clients++}`)
-  /** Of a transaction or a part of one: its parts have the same savepoint, one after another. */
+  /** Serialises the nested parts of a transaction, which share a savepoint name. */
   const parts = new WeakMap<SqlClient.TransactionConnection.Service, Semaphore.Semaphore>()
-  /** Who has it has the connection. */
+  /** Its holder owns the connection. */
   const turn = Semaphore.makeUnsafe(1)
   const waiting: Array<Member> = []
   let isServed = false
 
   const run = (statement: string) => attempt(() => void connection.all(statement, []))
 
-  /** Tries again while another process writes. The thread is not held meanwhile. */
+  /** Retries while another process writes, without blocking the thread. */
   const patiently = <A>(step: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
     Effect.suspend(() => {
       const until = performance.now() + options.busyMillis
@@ -173,11 +172,10 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     })
   )
 
-  /** The context of a transaction. */
   const within = <R>(context: Context.Context<R>, state: State): Context.Context<R> =>
     Context.add(Context.merge(context, steady), transactions, [inside(state), 0])
 
-  /** Runs the effect as a part of the transaction, which is undone alone when it fails. */
+  /** Runs the effect in a savepoint, which alone is rolled back on failure. */
   const inPart = <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     own: SqlClient.TransactionConnection.Service
@@ -212,7 +210,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       })
     )
 
-  /** What comes of one member. What failed is undone; a full disk, for one, takes the whole transaction with it. */
+  /** Runs one member and rolls it back on failure. Some errors, such as a full disk, roll back the whole transaction. */
   const turnOf = ({ state, turn: own }: Member) =>
     Effect.gen(function* () {
       yield* run("savepoint member")
@@ -241,7 +239,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
   const commitNext = Effect.suspend(() => {
     const members = waiting.splice(0, largest)
     if (members.length === 0) return Effect.void
-    /** So many have had their turn. */
+    /** Members that have run. */
     let begun = 0
     const turns = Effect.gen(function* () {
       const [only] = members
@@ -257,15 +255,15 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       const changed = members.filter(({ state }) => state.changes)
       if (changed.length > 0) committed(changed.some(({ when }) => when !== "committed"))
     })
-    // The lock of the writer at once: one that is a reader first may fail when it writes.
+    // Takes the write lock first: upgrading from a read lock may fail.
     return patiently(run("begin immediate")).pipe(
-      // The connection must not be left inside of a transaction.
+      // The connection must not stay in a transaction.
       Effect.andThen(Effect.onError(turns, () => Effect.ignore(run("rollback")))),
       turn.withPermit,
       Effect.exit,
       Effect.flatMap((group) =>
         Effect.sync(() => {
-          // Where the database itself undid the transaction, those that had no turn yet are of the next one.
+          // When the database rolled the transaction back, members that have not run join the next group.
           if (begun > 0) waiting.unshift(...members.splice(begun))
           for (const member of members) member.end(group)
         })
@@ -273,7 +271,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     )
   })
 
-  /** A group is complete when the event loop has nothing else to do, or after its time. A single one waits for no timer. */
+  /** Collects members until the event loop is idle or time is up. A single member waits for no timer. */
   const gather = (most: number) =>
     Effect.gen(function* () {
       const began = performance.now()
@@ -287,7 +285,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       }
     })
 
-  /** Goes on until nobody waits any more. */
+  /** Commits groups until none waits. */
   const serve = Effect.gen(function* () {
     while (waiting.length > 0) {
       if (options.gatherMillis !== null) yield* gather(options.gatherMillis)
@@ -303,7 +301,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     Effect.runForkWith(steady)(serve)
   }
 
-  /** Runs the effect, when its turn has come, on a fiber of its own with all that this one has. */
+  /** Runs the effect on a separate fiber with this fiber's context, once its turn comes. */
   const entered = <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     fiber: Fiber.Fiber<unknown, unknown>
@@ -339,7 +337,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         isWanted = false
         const at = waiting.indexOf(member)
         if (at >= 0) waiting.splice(at, 1)
-        // Who had a turn, beside others that take their time, is over with them.
+        // Only an interrupted member that is still running waits for its end.
         if (isEnded || running === null) return leave(Effect.void)
         left = () => leave(Effect.void)
         running.interruptUnsafe()

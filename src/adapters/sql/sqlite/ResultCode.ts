@@ -1,15 +1,15 @@
 /**
- * Result codes of SQLite by their names (sqlite.org/rescode.html). Errors of `node:sqlite` carry the extended code as the
- * number `errcode`, whose lowest eight bits are the code that it is a kind of.
+ * Names of SQLite's result codes (sqlite.org/rescode.html). Errors of `node:sqlite` carry the extended code as the number
+ * `errcode`, whose lowest eight bits are the primary code.
  */
 
-/** By number; 0 is none of an error. */
+/** By number; errors never have 0. */
 const primary = (
   "ERROR ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN PROTOCOL EMPTY " +
   "SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB"
 ).split(" ")
 
-/** The kinds of a code, from 1 on. */
+/** Extended codes of a primary code, from 1 on. */
 const kinds: Readonly<Record<string, string>> = {
   BUSY: "RECOVERY SNAPSHOT TIMEOUT",
   READONLY: "RECOVERY CANTLOCK ROLLBACK DBMOVED CANTINIT DIRECTORY",
@@ -23,18 +23,18 @@ const kinds: Readonly<Record<string, string>> = {
     "CHECK COMMITHOOK FOREIGNKEY FUNCTION NOTNULL PRIMARYKEY TRIGGER UNIQUE VTAB ROWID PINNED DATATYPE"
 }
 
-/** Such as `SQLITE_CONSTRAINT_UNIQUE`; a kind that is not known here has the name of its code. */
+/** For example `SQLITE_CONSTRAINT_UNIQUE`; an unknown extended code gets its primary code's name. */
 const nameOf = (extended: number): string => {
   const name = primary[extended & 0xff] ?? "ERROR"
   const kind = kinds[name]?.split(" ")[(extended >> 8) - 1]
   return kind === undefined ? `SQLITE_${name}` : `SQLITE_${name}_${kind}`
 }
 
-/** What the database refuses. `code` is the name of its code, as other drivers tell it. */
+/** A refusal by the database. `code` is the code's name, as in other drivers. */
 export class Refused extends Error {
   override readonly name = "SqliteRefused"
   readonly code: string
-  /** Another connection has what the statement needs: it may succeed later. */
+  /** Another connection blocks the statement: it may succeed later. */
   readonly isBusy: boolean
 
   constructor(message: string, extended: number) {
@@ -44,7 +44,7 @@ export class Refused extends Error {
   }
 }
 
-/** An error of `node:sqlite` by its code; any other as it is. */
+/** Names an error of `node:sqlite`; returns any other error unchanged. */
 export const refusal = (cause: unknown): unknown =>
   cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number"
     ? new Refused(cause.message, cause.errcode)

@@ -8,35 +8,35 @@ import { classifySqliteError, SqlError } from "effect/sql/SqlError"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as ResultCode from "./ResultCode.js"
 
-/** A row, whose columns the statement names. */
+/** A row with the statement's columns. */
 // biome-ignore lint/suspicious/noExplicitAny: who writes the statement says what its rows are, as in `Connection`.
 type Row = any
 
-/** One connection of SQLite. A statement is done when its function returns; what the database refuses is an `SqlError`. */
+/** One SQLite connection. Statements are synchronous; a refusal by the database throws an `SqlError`. */
 export interface SqliteConnection {
-  /** The rows of the statement; none when it has none. */
+  /** Rows of the statement; empty when it returns none. */
   readonly all: (text: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
 }
 
 export const inMemory = ":memory:"
 
-/** Statements that are kept compiled. */
+/** Most statements kept compiled. */
 const mostStatements = 500
 
-/** What the cache of pages may take: eight times SQLite's own choice, since every look at the journal goes through it. */
+/** Size of the page cache: eight times SQLite's default, since every journal read uses it. */
 const cacheKib = 16_000
 
-/** How long the first look at a file waits for another process that writes, milliseconds. */
+/** Wait of opening a file for another writing process, in ms. */
 const openingMillis = 5_000
 
-/** A path, whatever it is, and no URI: SQLite would take `file:...` for one. It waits so long for another connection's lock. */
+/** Opens a plain path; SQLite would take `file:...` for a URI. `busyMillis` is the wait for another connection's lock. */
 export const connect = (filename: string, busyMillis: number): DatabaseSync =>
   new DatabaseSync(filename === inMemory ? filename : resolve(filename), { timeout: busyMillis })
 
 const failed = (cause: unknown, message: string): SqlError =>
   new SqlError({ reason: classifySqliteError(ResultCode.refusal(cause), { message }) })
 
-/** SQLite compiles the first statement of a text, and says nothing of others. */
+/** SQLite compiles a text's first statement and silently ignores others. */
 const compiled = (database: DatabaseSync, text: string): StatementSync => {
   const statement = database.prepare(text)
   if (text.slice(statement.sourceSQL.length).trim() !== "") throw new Error("more than one statement")
@@ -44,8 +44,8 @@ const compiled = (database: DatabaseSync, text: string): StatementSync => {
 }
 
 /**
- * Parameters as they are bound. What is absent is null, as in PostgreSQL. Most versions of Node before 24.21 read a text only
- * up to its first null character: where that is so none is stored.
+ * Values to bind; undefined becomes null, as in PostgreSQL. Most versions of Node before 24.21 read text only up to its
+ * first null character, and then such text is refused.
  */
 export const bindable = (
   parameters: ReadonlyArray<unknown>,
@@ -54,7 +54,7 @@ export const bindable = (
   if (cutsText && parameters.some((value) => typeof value === "string" && value.includes("\0")))
     throw new Error(`SQLite of Node ${process.versions.node} cuts a text at a null character`)
   const values = parameters.includes(undefined) ? parameters.map((value) => value ?? null) : parameters
-  // A value of another type is refused when it is bound.
+  // Binding refuses other types.
   return values as ReadonlyArray<SQLInputValue>
 }
 
@@ -103,7 +103,7 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
     }
   )
 
-/** A connection each of whose statements is run in that way; only rows as objects are read of it. */
+/** A connection that runs each statement with `run`, which returns rows as objects. */
 export const connectionOf = (
   run: (text: string, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
 ): Connection => {

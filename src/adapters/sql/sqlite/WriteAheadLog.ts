@@ -4,25 +4,25 @@ import type * as Scope from "effect/Scope"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 
 /**
- * Whether what was committed is on the disk. Those who wait share a write. Once a write has failed, all fail for ever: what
- * of the log the disk has is not known from then on, and another try that succeeds would not say either.
+ * Tracks which commits are on the disk. Waiters share a write. After a failed write all waits fail forever: the disk's part
+ * of the log is then unknown, and a later successful write would not change that.
  */
 export interface Durability {
   /**
-   * Something was committed: it is in the log, and on the disk after the next write of the log. `isDemanded`: somebody is
-   * about to wait for that, and who sees it is not answered before.
+   * Records a commit to the log. `isDemanded`: a waiter follows, and readers of the commit are answered only once it is on
+   * the disk.
    */
   readonly committed: (isDemanded: boolean) => void
-  /** Waits until everything that was committed before is on the disk. */
+  /** Waits until all earlier commits are on the disk. */
   readonly durable: Effect.Effect<void, SqlError>
-  /** Waits until everything is on the disk for which `durable` was asked before: what is seen of it may be told. */
+  /** Waits until all earlier demanded commits are on the disk, so that their content may be revealed. */
   readonly told: Effect.Effect<void, SqlError>
 }
 
-/** Writes the log to the disk, away from the event loop, and calls back. */
+/** Writes the log to the disk, outside the event loop, and calls back. */
 export type Sync = (done: (error: Error | null) => void) => void
 
-/** A write begins at once; who comes while one is under way shares the next. */
+/** Starts a write immediately; waiters that arrive during a write share the next one. */
 export const durability = (sync: Sync): Durability => {
   let committed = 0
   let demanded = 0
@@ -33,7 +33,7 @@ export const durability = (sync: Sync): Durability => {
 
   const write = (): void => {
     writing = true
-    // What is committed from here on may or may not be in this write.
+    // Later commits may or may not be in this write.
     const upTo = committed
     sync((error) => {
       writing = false
@@ -82,9 +82,9 @@ export const durability = (sync: Sync): Durability => {
 export const inMemory: Durability = { committed: () => undefined, durable: Effect.void, told: Effect.void }
 
 /**
- * The durability of a database file that has a write-ahead log and is open: with `synchronous = normal` SQLite writes a
- * commit to the log and leaves it to the system when that reaches the disk, and `fdatasync` of the log is all that
- * `synchronous = full` adds (sqlite.org/pragma.html#pragma_synchronous).
+ * Durability of an open database file with a write-ahead log. With `synchronous = normal` SQLite writes commits to the log
+ * and lets the system decide when the log reaches the disk; `synchronous = full` adds only `fdatasync` of the log
+ * (sqlite.org/pragma.html#pragma_synchronous).
  */
 export const open = (filename: string): Effect.Effect<Durability, unknown, Scope.Scope> =>
   Effect.map(

@@ -27,7 +27,7 @@ const failed = (error: SqlError): TenantStoreError =>
     message: `the store of accounts failed${ErrorCode.suffix(error)}`
   })
 
-/** Accounts and keys in the database of the client; brings its schema up to date first. */
+/** Stores accounts and keys in the client's database; migrates its schema first. */
 export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const inTransaction = Store.transaction(sql)
@@ -38,7 +38,7 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
       Effect.withTracerEnabled(false)
     )
 
-  /** The new version first: its row keeps all other writers out until this one is durable. */
+  /** Updates the version first: its row excludes other writers until the change is durable. */
   const written = (change: Effect.Effect<unknown, TenantStoreError | SqlError>) =>
     asked(
       inTransaction(
@@ -242,7 +242,7 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
       asked(
         inTransaction(
           Effect.forEach(
-            // In one order: two processes that note the same keys do not stand in each other's way.
+            // A fixed order prevents deadlocks between processes.
             Store.chunks([...uses].sort(([a], [b]) => (a < b ? -1 : 1))),
             (chunk) => sql`
               insert into api_key_uses ${sql.insert(Arr.map(chunk, ([hash, at]) => ({ hash, used_at: at })))}

@@ -6,7 +6,7 @@ import { type WatchedEvent, WatchesError, type WatchStep } from "../../../applic
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
 
-/** Column of hashes: base64 of their bytes, one after another. */
+/** Column of hashes: base64 of their concatenated bytes. */
 const writeHashes = (hashes: ReadonlyArray<Hex.Bytes32>): string =>
   Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex").toString("base64")
 
@@ -15,12 +15,12 @@ export const readHashes = (column: string): ReadonlyArray<Hex.Bytes32> =>
     Hex.unsafe32(`0x${digits}`)
   )
 
-/** Rows of one statement, of six parameters each. */
+/** Rows of one statement, with six parameters each. */
 const perStatement = 300
 
 /**
- * The source goes on from the revision that the caller knows, and nobody else changes it until the transaction ends.
- * Fails when it is another one.
+ * Advances the source's revision from the caller's, and locks the source until the transaction ends. Fails when the
+ * revision has changed.
  */
 export const goOn = ({ sql }: Store.Store, source: number, revision: number) =>
   Effect.flatMap(
@@ -33,11 +33,11 @@ export const goOn = ({ sql }: Store.Store, source: number, revision: number) =>
         : Effect.fail(new WatchesError({ reason: "stale", message: "the source was changed meanwhile" }))
   )
 
-/** The watches of a cursor; one that is gone meanwhile is told nothing. */
+/** Watches of a cursor. A watch removed meanwhile gets no events. */
 const ofCursor = ({ sql }: Store.Store, cursor: number): Fragment =>
   sql`select watches.watch_no from watches where watches.cursor_no = ${cursor}`
 
-/** Takes back what stands above a block: what was told is told as removed, newest first. */
+/** Reverts the blocks above `ancestor`: notified events get a `removed` event, newest first. */
 const takeBack = (store: Store.Store, cursor: number, ancestor: bigint, now: number) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -77,7 +77,7 @@ const note = (store: Store.Store, cursor: number, events: ReadonlyArray<WatchedE
   )
 }
 
-/** Numbers what has its confirmations, in the order of the chain. */
+/** Numbers confirmed events, in chain order. */
 const tell = ({ sql }: Store.Store, cursor: number, head: bigint, now: number) => sql`
   update watch_events set sequence = numbered.sequence, told_at = ${now}
   from (
@@ -89,7 +89,7 @@ const tell = ({ sql }: Store.Store, cursor: number, head: bigint, now: number) =
   ) as numbered
   where watch_events.event_no = numbered.event_no`
 
-/** Owes what was numbered since, to the webhooks of its watches. */
+/** Schedules deliveries of newly numbered events to their watches' webhooks. */
 const owe = (store: Store.Store, cursor: number, now: number) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -110,7 +110,7 @@ const owe = (store: Store.Store, cursor: number, now: number) =>
         where told.watch_no = watches.watch_no and told.sequence > watches.sequence)`
   })
 
-/** Events that were delivered, and that nothing takes back any more. */
+/** Deletes delivered events that can no longer be reverted. */
 const forget = ({ sql }: Store.Store, { cursor, position }: WatchStep) => {
   const before = position.next - BigInt(position.hashes.length)
   return sql`
@@ -124,7 +124,7 @@ const forget = ({ sql }: Store.Store, { cursor, position }: WatchStep) => {
           and webhook_deliveries.sequence = watch_events.sequence)`
 }
 
-/** How often what is over is looked for, in revisions. */
+/** Interval of deletions, in revisions. */
 const forgetEvery = 64
 
 const nothingWaits = ({ sql }: Store.Store, cursor: number) =>

@@ -3,20 +3,20 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import { type NewWatch, WatchesError } from "../../../application/ports/Watches.js"
 import type * as Store from "../Store.js"
 
-/** How much an account may have of watches. Its lock is held by whoever asks. */
+/** Limits of an account's watches. The caller holds the account's lock. */
 
-/** Of one account: watches, and those of them that no indexed field narrows. */
+/** Per account: watches, and watches without a value of an indexed field. */
 const mostOfAccount = 10_000
 const mostBroad = 100
-/** Nodes that the watches of an account read by its own URLs: each is asked for its newest block every second or so. */
+/** Most of an account's own nodes in its watches: each is polled about once a second. */
 const mostNodes = 16
-/** What watches are about is in memory where they are read. Characters of those that are long, and from where on they are. */
+/** Most characters of an account's long specs, which readers keep in memory, and the length of a long spec. */
 const mostCharacters = 16_777_216
 const longCharacters = 1_024
 
 const tooMany = (message: string) => Effect.fail(new WatchesError({ reason: "tooMany", message }))
 
-/** Keeps what watches are about from filling the memory of the process that reads them. */
+/** Keeps watches from filling the memory of the process that reads them. */
 const bounded = ({ sql }: Store.Store, accountId: AccountId, spec: string) =>
   Effect.gen(function* () {
     if (spec.length <= longCharacters) return
@@ -25,7 +25,7 @@ const bounded = ({ sql }: Store.Store, accountId: AccountId, spec: string) =>
       where account_id = ${accountId} and length(spec) > ${longCharacters}`
     if (Number(row?.known ?? 0) + spec.length > mostCharacters)
       yield* tooMany(
-        `what an account's watches of more than ${longCharacters} characters are about has at most ${mostCharacters} characters together; remove one first`
+        `the subjects of an account's watches of more than ${longCharacters} characters have at most ${mostCharacters} characters in total; remove a watch first`
       )
   })
 
@@ -37,7 +37,7 @@ const countOf = ({ sql }: Store.Store, accountId: AccountId, isBroad: boolean) =
     ([row]) => Number(row?.known)
   )
 
-/** Fails when the account may have no other watch that is about this. */
+/** Fails when the account has no room for this watch. */
 export const check = (store: Store.Store, { accountId, isBroad }: NewWatch, spec: string) =>
   Effect.gen(function* () {
     if ((yield* countOf(store, accountId, false)) >= mostOfAccount)
@@ -49,13 +49,13 @@ export const check = (store: Store.Store, { accountId, isBroad }: NewWatch, spec
     yield* bounded(store, accountId, spec)
   })
 
-/** Fails when the watches of the account may read no other node of its own. */
+/** Fails when the account's watches already use the most nodes. */
 export const checkNodes = ({ sql }: Store.Store, owner: string) =>
   Effect.gen(function* () {
     const own = yield* sql`
       select source_no from watch_sources where account_id = ${owner} and rpc is not null`
     if (own.length >= mostNodes)
       yield* tooMany(
-        `the watches of an account read at most ${mostNodes} nodes of its own; remove those of one first`
+        `an account's watches read at most ${mostNodes} of the account's nodes; remove the watches of a node first`
       )
   })

@@ -17,7 +17,7 @@ import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Limits from "./Limits.js"
 
-/** Logs a change of a watch that is there among those of its endpoint, in the transaction that makes it. */
+/** Logs a change of an existing watch with its endpoint, in the transaction of the change. */
 const log = ({ sql }: Store.Store, watchId: string, what: EndpointChange["what"], by: string) =>
   Effect.flatMap(
     Clock.currentTimeMillis,
@@ -75,7 +75,7 @@ const selected = ({ sql }: Store.Store) => {
     join watch_cursors on watch_cursors.cursor_no = watches.cursor_no`)
 }
 
-/** Nodes of an account that no watch of it reads any more. */
+/** Deletes an account's nodes without watches. */
 const forgetSources = ({ sql }: Store.Store, owner: string) =>
   Effect.gen(function* () {
     const unread = sql`
@@ -86,7 +86,7 @@ const forgetSources = ({ sql }: Store.Store, owner: string) =>
     yield* sql`delete from watch_sources where ${unread}`
   })
 
-/** The source of a node, made when it is the first watch of it. Its account is locked: no other one makes it. */
+/** The node's source, created for its first watch. The account's lock prevents duplicates. */
 const sourceOf = (store: Store.Store, { accountId, chainId, rpc }: WatchNode) =>
   Effect.gen(function* () {
     const { seal, sql } = store
@@ -120,7 +120,7 @@ const sourceOf = (store: Store.Store, { accountId, chainId, rpc }: WatchNode) =>
     return made?.source_no ?? 0
   })
 
-/** The next revision of a source, which nobody else changes until the transaction ends. */
+/** Increments the source's revision, and locks the source until the transaction ends. */
 export const revise = ({ sql }: Store.Store, source: number) =>
   Effect.map(
     sql<{ readonly revision: number | string }>`
@@ -128,12 +128,12 @@ export const revise = ({ sql }: Store.Store, source: number) =>
     ([row]) => Number(row?.revision ?? 0)
   )
 
-/** So few blocks are waited for, so that a watch begins with others. */
+/** Most blocks that a new watch waits for a shared cursor. */
 const near = 64n
 
 /**
- * Where a watch begins: with others that are read on, from its block or shortly before it, or at a place of its own. Of a
- * block that others were told a part of it would miss that.
+ * Cursor of a new watch: an active one at its block or shortly before it, or a new one. A cursor within a block is not
+ * shared: the watch would miss the block's earlier part.
  */
 const cursorOf = ({ sql }: Store.Store, source: number, fromBlock: bigint) =>
   Effect.gen(function* () {
@@ -187,7 +187,7 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
     return watchId
   })
 
-/** A position of its own for watches that stay where they are. */
+/** Moves a watch to a separate cursor, so that it stays behind. */
 export const leave = ({ sql }: Store.Store, watch: number) =>
   Effect.gen(function* () {
     const [made] = yield* sql<{ readonly cursor_no: number }>`
@@ -199,7 +199,7 @@ export const leave = ({ sql }: Store.Store, watch: number) =>
     yield* sql`update watches set cursor_no = ${made?.cursor_no ?? 0} where watch_no = ${watch}`
   })
 
-/** Positions that no watch is at. */
+/** Deletes cursors without watches. */
 export const tidy = ({ sql }: Store.Store, source: number) => sql`
   delete from watch_cursors
   where source_no = ${source} and not exists (
@@ -242,7 +242,7 @@ const remove = (store: Store.Store, watchId: string, by: string) =>
     return gone.length > 0
   })
 
-/** The methods that people's changes go through. */
+/** Methods for changes by users. */
 export const make = (
   store: Store.Store,
   asked: Asked

@@ -16,7 +16,7 @@ import * as Store from "../Store.js"
 import * as Advance from "./Advance.js"
 import * as Registry from "./Registry.js"
 
-/** Events of one watch that its webhook has not taken: from there on it is held, and from here on it goes on. */
+/** Undelivered events at which a watch is held, and at which it resumes. */
 const mostWaiting = 1_000
 const fewWaiting = 500
 
@@ -100,7 +100,7 @@ const merge = (store: Store.Store, source: number, revision: number, from: numbe
     return next
   })
 
-/** Watches in this state of which more than so many events are owed, or as many at most. */
+/** Watches in this state with more than `count` undelivered events, or with at most as many. */
 const byDebt = ({ sql }: Store.Store, source: number, state: string, count: number, isMore: boolean) =>
   Effect.map(
     sql<{ readonly watch_no: number }>`
@@ -124,7 +124,7 @@ const balance = (store: Store.Store, source: number) =>
     const known = yield* unbalanced
     if (known.over.length + known.under.length === 0) return 0
     const revision = yield* Registry.revise(store, source)
-    // What was paused until the source was this one's stays paused.
+    // Rechecks under the source's lock: watches may have been paused meanwhile.
     const { over, under } = yield* unbalanced
     for (const watch of over) {
       yield* Registry.leave(store, watch)
@@ -136,7 +136,7 @@ const balance = (store: Store.Store, source: number) =>
     return over.length + under.length
   })
 
-/** Watches in the database of the client; brings its schema up to date first. */
+/** Stores watches in the client's database; migrates its schema first. */
 export const make = (options: Store.Options): Migrations.Stored<Watches["Service"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)

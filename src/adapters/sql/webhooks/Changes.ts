@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { EndpointChange, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import type * as Store from "../Store.js"
 
-/** Logs a change of an endpoint that is there, in the transaction that makes it. */
+/** Logs a change of an existing endpoint, in the transaction of the change. */
 export const log = ({ sql }: Store.Store, webhookId: string, what: EndpointChange["what"], by: string) =>
   Effect.flatMap(
     Clock.currentTimeMillis,

@@ -18,7 +18,7 @@ export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
 type Asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>
 
 interface Row {
-  /** Null: it is of a watch. */
+  /** Null: the event belongs to a watch. */
   readonly request_id: string | null
   readonly endpoint: string | null
   readonly watch_id: string | null
@@ -63,11 +63,11 @@ interface Endpoint {
   readonly secret: Compact.Column
 }
 
-/** The methods that deliver what is owed. */
+/** Methods for deliveries. */
 export const make = (
   store: Store.Store,
   asked: Asked,
-  /** Of what only reads; `lookedOnce` by one statement. */
+  /** Run read-only methods; `lookedOnce` runs a single statement. */
   looked: Asked,
   lookedOnce: Asked
 ): Pick<
@@ -85,7 +85,7 @@ export const make = (
       webhook_deliveries.attempts, webhook_deliveries.failing_since, webhook_deliveries.last_error`
     )
   const columns = columnsWith("coalesce(request_events.data, watch_events.data)")
-  // What is of a watch has its number, below zero, in the place of a request's.
+  // A watch's deliveries have its negated number as `request_no`.
   const joined = sql.literal(
     `webhook_deliveries
       left join request_events on request_events.request_no = webhook_deliveries.request_no
@@ -108,7 +108,7 @@ export const make = (
     ofId("watchId" in delivery ? delivery.watchId : delivery.requestId, delivery.webhookId)
   return {
     due: (process) =>
-      // It tells nobody anything yet.
+      // Need not be durable: nothing leaves the process yet.
       Effect.provideService(
         lookedOnce(
           Effect.gen(function* () {
@@ -145,7 +145,7 @@ export const make = (
           update webhooks set claimed_until = 0 where webhook_id = ${webhookId} and claimed_by = ${process}`)
       ),
     next: (webhookId, limit) =>
-      // An event that was told, and its number, stay so whatever becomes of the machine.
+      // A delivered event and its number must survive a crash of the machine.
       Effect.provideService(
         looked(
           Effect.gen(function* () {
@@ -190,7 +190,7 @@ export const make = (
               state = ${retryAt === null ? "dead" : "waiting"}
             where ${ofOne(delivery)} and sequence = ${delivery.sequence} and state = 'waiting'
             returning sequence`
-          // Another process may have delivered it, whose later events are not to wait for it.
+          // Another process may have delivered it; its later events must not wait.
           if (noted !== undefined && retryAt !== null)
             yield* sql`
               update webhook_deliveries set due_at = ${retryAt}

@@ -8,11 +8,11 @@ import type * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
 import * as Changes from "./Changes.js"
 
-/** Secrets of endpoints: the newest one and the one before it stand with the endpoint, older ones apart. */
+/** Secrets of endpoints: the newest two are in the endpoint's row, older ones in a separate table. */
 
 type Asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>
 
-/** Each message has a signature for each of them, in one header. */
+/** Most active secrets: each message has a signature per secret, in one header. */
 const mostAtOnce = 10
 
 const nameOf = (webhookId: string): string => `webhook secret ${webhookId}`
@@ -22,7 +22,7 @@ interface Kept {
   readonly counts_until: number | string
 }
 
-/** Those of an endpoint that count beside the newest one, the newer ones first. */
+/** Active secrets of an endpoint except the newest, newer ones first. */
 const older = ({ sql }: Store.Store, webhookId: string, now: number) => sql<Kept>`
   select old_secret as secret, old_until as counts_until, 0 as place from webhooks
   where webhook_id = ${webhookId} and old_secret is not null and old_until > ${now}
@@ -32,13 +32,13 @@ const older = ({ sql }: Store.Store, webhookId: string, now: number) => sql<Kept
   where webhooks.webhook_id = ${webhookId} and webhook_secrets.counts_until > ${now}
   order by place, counts_until desc`
 
-/** 256 bits, as Standard Webhooks writes them; and how they are kept. */
+/** Creates a 256-bit secret in the form of Standard Webhooks, and its sealed form. */
 export const fresh = ({ seal }: Store.Store, webhookId: string) => {
   const secret = `whsec_${randomBytes(32).toString("base64")}`
   return { secret: Redacted.make(secret), sealed: seal.close(nameOf(webhookId), secret) }
 }
 
-/** The newest one, which the endpoint has, and those that count beside it. None: they were sealed under another key. */
+/** Opens the endpoint's active secrets, newest first. None: they were sealed under another key. */
 export const open = (store: Store.Store, webhookId: string, newest: Compact.Column, now: number) =>
   Effect.flatMap(older(store, webhookId, now), (kept) =>
     Effect.option(
@@ -63,7 +63,7 @@ export const rotate =
         if (kept.length > mostAtOnce - 2)
           return yield* new WebhooksError({
             reason: "tooManySecrets",
-            message: `${kept.length + 1} secrets count already: with 0 hours the older ones end at once, with the secret that is the newest now`
+            message: `${kept.length + 1} secrets are active already: with 0 hours all older secrets end immediately, the current one included`
           })
         const { sealed, secret } = fresh(store, webhookId)
         yield* sql`delete from webhook_secrets where webhook_no = ${webhook_no}`

@@ -20,7 +20,7 @@ import * as Changes from "./Changes.js"
 import * as Deliveries from "./Deliveries.js"
 import * as Secrets from "./Secrets.js"
 
-/** Of one account. Each costs a row for each of its events. */
+/** Most webhooks per account. Each costs a row per event. */
 const mostOfAccount = 10
 
 interface Row extends Omit<Webhook, "kinds" | "url"> {
@@ -43,7 +43,7 @@ const toWebhook =
       kinds: kindsOf(row.kinds)
     }))
 
-/** Endpoints and what is owed to them in the database of the client; brings its schema up to date first. */
+/** Stores endpoints and deliveries in the client's database; migrates its schema first. */
 export const make = (options: Store.Options): Migrations.Stored<Webhooks["Service"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)
@@ -145,12 +145,12 @@ export const make = (options: Store.Options): Migrations.Stored<Webhooks["Servic
             const watches = sql`
               select watch_no from watches
               where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`
-            // In the order in which a step of a watch takes them: its source, then the endpoint.
+            // Locks in the order of a watch's step: the source, then the endpoint.
             const sources = yield* sql<{ readonly source_no: number }>`
               update watch_sources set revision = revision + 1
               where source_no in (select source_no from watches where watch_no in (${watches}))
               returning source_no`
-            // What is owed to it meanwhile is owed before this, or to nobody.
+            // Under the lock, concurrent deliveries were scheduled before this, or find no endpoint.
             const [known] = yield* sql<{ readonly webhook_no: number }>`
               select webhook_no from webhooks where webhook_id = ${webhookId} ${store.forUpdate}`
             if (known === undefined) return false

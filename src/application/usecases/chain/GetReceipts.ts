@@ -15,7 +15,7 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 
 export const Request = Schema.Struct({
   txHashes: Schema.Array(Hex.schema32).annotate({
-    description: "Hashes of transactions; one that is named twice is answered once."
+    description: "Transaction hashes. A repeated hash is answered once."
   }),
   ...node,
   useABI: optional(
@@ -48,18 +48,18 @@ export const Receipt = Schema.Struct({
   missing: optional(
     Schema.Array(Schema.String).annotate({
       description:
-        "Members of the node's receipt that it left out, or that cannot be read (logs.3.data: that log is not shown). What stands here for them says nothing."
+        "Members that the node's receipt lacks, or that cannot be read (logs.3.data: that log is not shown). Their values in this answer are placeholders."
     })
   ),
   error: Schema.NullOr(Schema.String).annotate({
     description:
-      "Why a failed transaction failed: what its call says on the state of the block before. Null for a success, and where the node can not tell."
+      "Why the transaction failed: the revert reason of its call on the state of the block before. Null for a success, and when the node lacks that state."
   })
 }).annotate({ identifier: "Receipt" })
 export type Receipt = typeof Receipt.Type
 
 export const Response = Schema.Struct({
-  requestStatus: Schema.Int.annotate({ description: "200 when all are mined, else 202" }),
+  requestStatus: Schema.Int.annotate({ description: "200 when all are mined, otherwise 202" }),
   receipts: Schema.Array(Receipt).annotate({
     description: "Of the mined transactions, in request order."
   }),
@@ -73,7 +73,7 @@ export const Response = Schema.Struct({
   incomplete: optional(
     Schema.Array(Schema.Struct({ txHash: Schema.String, missing: Schema.Array(Schema.String) })).annotate({
       description:
-        "Those of pending whose receipt the node has, but without what says that they are mined or whether they failed: missing names what it left out, or what cannot be read (block: what the node says of its latest block and of the receipt's). Ask again, or another node."
+        "Pending hashes whose receipt does not show that they are mined, or whether they failed. missing names the members that the receipt lacks or that cannot be read (block: the latest block and the receipt's). Ask again, or ask another node."
     })
   )
 }).annotate({ identifier: "ReceiptResponse" })

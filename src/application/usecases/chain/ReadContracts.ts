@@ -35,7 +35,7 @@ const Read = Schema.Struct({
   ),
   returnSignature: Schema.String.annotate({
     description:
-      "What it returns: uint256, (uint256,string), returns (uint256 a, string b). A tuple value is ((a,b))."
+      "Return types: uint256, (uint256,string), returns (uint256 a, string b). A tuple value is ((a,b))."
   }),
   from: optional(
     Schema.String.annotate({
@@ -110,7 +110,7 @@ export const maxValuesInAll = 65_536
 
 const told = ({ message, tooMuch }: Values.UndecodableData): string =>
   tooMuch
-    ? `${message}: a read is decoded to at most ${Values.maxValues} values, all reads of a request to ${maxValuesInAll}; ask for less at once`
+    ? `${message}: a read is decoded to at most ${Values.maxValues} values, all reads of a request to ${maxValuesInAll}; split the request`
     : message
 
 /** Reads contracts, all at one block. Whatever is wrong with one read is its own error. */

@@ -24,7 +24,7 @@ export const FoundEvent = Schema.Struct({
   missing: optional(
     Schema.Array(Schema.String).annotate({
       description:
-        "Members of the node's log that it left out, or that cannot be read: what stands here for them says nothing. Without data the values that are not indexed are null; without transactionHash txHash is empty."
+        "Members that the node's log lacks, or that cannot be read. Their values in this answer are placeholders. Without data the values of unindexed fields are null; without transactionHash txHash is empty."
     })
   )
 }).annotate({ identifier: "FoundEvent" })

@@ -21,9 +21,9 @@ export const Network = Schema.Struct({
   beaconAdminCreationCode: address("Creation code of the wallet proxy."),
   ledger: address("OperationLedger, which operations with dependsOn call; null: dependsOn is not possible."),
   paymaster: address("The operator's sponsor: settings.paymaster may name it; null: none."),
-  bundler: address("The service's own submitting EOA; null: ops go through a bundler of somebody else."),
+  bundler: address("The service EOA, which submits ops. Null: ops go through an external bundler."),
   defaultCustody: Schema.Int.annotate({
-    description: "What walletCustody 0 stands for beside a salt."
+    description: "The custody that walletCustody 0 means together with a salt."
   }),
   confirmations: Schema.Int.annotate({ description: "Blocks before an answer is given." }),
   maxFeePerGas: Schema.String.annotate({ description: "Absolute cap, wei." }),

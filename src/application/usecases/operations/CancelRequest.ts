@@ -18,14 +18,14 @@ export type Request = typeof Request.Type
 export const Response = Schema.Struct({
   requestId: Schema.String,
   state: Schema.Literals(["pending", "final"]).annotate({
-    description: "pending: what was signed before goes on to its end."
+    description: "pending: signed elements continue to their end."
   }),
   cancelled: Schema.Array(Schema.Int).annotate({
     description:
-      "Indexes of the elements that were cancelled: nothing of them was sent, and never will be. A request without a list of elements has one, 0."
+      "Indexes of the cancelled elements, which are never sent. A request without a list of elements has one element, 0."
   }),
   kept: Schema.Array(Schema.Int).annotate({
-    description: "Indexes of the elements that were signed before: they go on, or have come to their end."
+    description: "Indexes of the elements that were signed before: they continue, or have ended."
   })
 }).annotate({ identifier: "CancelledRequest" })
 export type Response = typeof Response.Type

@@ -41,7 +41,7 @@ const unsigned = ({ operations, settings }: Request): Failure | null => {
     ])
   if (settings.cosigners === undefined) return null
   return invalid("invalid_request", [
-    { path: "settings.cosigners", message: "settings.signer is required beside cosigners" }
+    { path: "settings.cosigners", message: "settings.signer is required with cosigners" }
   ])
 }
 

@@ -38,7 +38,7 @@ const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
 
 const Progress = Schema.Struct({
   total: Count,
-  waiting: Count.annotate({ description: "Nothing of it is signed." }),
+  waiting: Count.annotate({ description: "Not signed yet." }),
   sent: Count.annotate({ description: "In a signed transaction, or at a bundler." }),
   succeeded: Count,
   failed: Count.annotate({ description: "Reverted on the chain, or not to be sent any more." })
@@ -52,7 +52,7 @@ export const Response = Schema.Struct({
   metadata: Metadata.schema,
   notBefore: Schema.NullOr(Schema.Int).annotate({
     description:
-      "Unix seconds, by the chain's clock: what is left of the request waits for it, and nothing of that is signed. Null: it waits for no time."
+      "Unix seconds by the chain's clock, until which the open elements wait unsigned. Null: the request does not wait for a time."
   }),
   txHashes: Schema.Array(Schema.String).annotate({
     description: "Its transactions, as far as they are signed; the newest version of each."

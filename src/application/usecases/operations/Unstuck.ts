@@ -24,11 +24,11 @@ import { Submissions } from "./Submissions.js"
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
   dryRun: optional(Schema.Boolean, false).annotateKey({
-    description: "Only tell what would be replaced, by what, at which price."
+    description: "Only report the replacements and their prices."
   }),
   fillUnknown: optional(Schema.Boolean, false).annotateKey({
     description:
-      "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself. What they pay is not known: where the node finds the transfer too cheap, raise percentTxGasPriceOvershoot."
+      "Also replace pending transactions that the service did not send, by an empty transfer to the signer itself. Their prices are unknown: if the node rejects the transfer as too cheap, raise percentTxGasPriceOvershoot."
   })
 }).annotate({ identifier: "UnstuckRequest" })
 export type Request = typeof Request.Type

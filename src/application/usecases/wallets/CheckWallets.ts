@@ -66,7 +66,7 @@ const addressOf = (
         Result.mapError(textOf)
       )
     const text = yield* Result.mapError(Wallets.saltOf(salt, ""), textOf)
-    if (wallet === "") return yield* Result.fail("walletCustody is required beside a salt")
+    if (wallet === "") return yield* Result.fail("walletCustody is required with a salt")
     const named = yield* Result.mapError(
       Wallets.select({ wallet, walletCustody: custody }, formula, profile, ""),
       textOf

@@ -29,7 +29,7 @@ const mostCharacters = 65_536
 const nobody = Brand.nominal<AccountId>()("")
 
 export const Request = Schema.Struct({
-  webhookId: Schema.String.annotate({ description: "The webhook of the account that is told." }),
+  webhookId: Schema.String.annotate({ description: "The account's webhook that receives the events." }),
   contracts: EventQuery.Request.fields.contracts,
   eventName: EventQuery.Request.fields.eventName,
   eventDef: optional(
@@ -42,13 +42,13 @@ export const Request = Schema.Struct({
   fromBlock: optional(
     Schema.String.annotate({
       description:
-        "The first block whose events are told: a number, hex or decimal, at most 1,000,000 blocks from the newest one, or a tag as in /filterEvent. Default: the next block."
+        "The first block whose events are delivered: a number, hex or decimal, at most 1,000,000 blocks from the newest one, or a tag as in /filterEvent. Default: the next block."
     })
   ),
   confirmations: optional(
     Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1))).annotate({
       description:
-        "Blocks, the event's own counted, after which it is told; at most 64, or the settledDepth of the chain where that is more. With 1 it is told as soon as it is in a block.",
+        "Blocks, the event's own included, after which the event is delivered; at most 64, or the settledDepth of the chain if that is greater. With 1 the event is delivered as soon as a block includes it.",
       message: "expected a whole number of blocks, 1 or more"
     }),
     1
@@ -79,10 +79,7 @@ const filtersOf = Effect.fnUntraced(function* (
     useABI: given !== null && Result.isSuccess(given) ? [...useABI, given.success.canonical] : useABI
   })
   return filters.some(({ definition }) => definition.anonymous)
-    ? yield* wrong(
-        eventDef === undefined ? "eventName" : "eventDef",
-        "events without a topic of their own are not watched"
-      )
+    ? yield* wrong(eventDef === undefined ? "eventName" : "eventDef", "anonymous events are not watched")
     : filters
 })
 

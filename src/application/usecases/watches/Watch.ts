@@ -21,15 +21,15 @@ type Path = typeof Path.Type
 
 export const Shown = Schema.Struct({
   watchId: Schema.String,
-  webhookId: Schema.String.annotate({ description: "The webhook that is told." }),
+  webhookId: Schema.String.annotate({ description: "The webhook that receives the events." }),
   chainId: Schema.Int,
   origin: Schema.NullOr(Schema.String).annotate({
     description:
-      "Scheme and host of the account's own node; the rest is shown to nobody. Null: the operator's node, or the operator has changed the key that the URL was sealed with."
+      "Scheme and host of the account's own node; the full URL is never shown. Null: the operator's node, or the operator has changed the key that sealed the URL."
   }),
   contracts: Schema.Array(Schema.String).annotate({ description: "Empty: every contract." }),
   events: Schema.Array(Schema.String).annotate({
-    description: "Definitions of the events that are told; several where eventName means several."
+    description: "Definitions of the delivered events; several when eventName names several."
   }),
   fields: Schema.Record(Schema.String, Schema.Unknown),
   confirmations: Schema.Int,
@@ -37,13 +37,13 @@ export const Shown = Schema.Struct({
   nextBlock: Schema.Int.annotate({ description: "The block that is read next." }),
   state: Schema.Literals(["enabled", "paused", "held"]).annotate({
     description:
-      "held: the service reads no further until the webhook has taken more of what it is owed, and then goes on by itself."
+      "held: reading stops until the webhook has accepted more of its undelivered events, and then continues."
   }),
   told: Schema.Int.annotate({ description: "The last sequence number." }),
   waiting: Schema.Int.annotate({ description: "Events that are not delivered yet." }),
-  dead: Schema.Int.annotate({ description: "Events that were given up." }),
+  dead: Schema.Int.annotate({ description: "Events whose delivery ended without success." }),
   problem: Schema.NullOr(Schema.String).annotate({
-    description: "Why the node is not read at present; null: it is."
+    description: "Why reading the node fails. Null: reading succeeds."
   }),
   createdAt: Schema.Int.annotate({ description: "Unix seconds." })
 }).annotate({ identifier: "Watch" })
@@ -101,7 +101,7 @@ export const get = (caller: Caller, { watchId }: Path) =>
 export const ChangeRequest = Schema.Struct({
   state: Schema.Literals(["enabled", "paused"]).annotate({
     description:
-      "paused: nothing is read, and what it was told is delivered. enabled: reads on from where it was paused."
+      "paused: no blocks are read, and earlier events are delivered. enabled: reading continues from the paused block."
   })
 }).annotate({ identifier: "ChangeWatchRequest" })
 

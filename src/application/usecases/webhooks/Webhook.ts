@@ -18,28 +18,29 @@ export const Path = Schema.Struct({
 type Path = typeof Path.Type
 
 const Kinds = Schema.Array(Schema.Literals([...kinds])).annotate({
-  description: "Events that it is told of; empty: all."
+  description: "Kinds of events that it receives; empty: all."
 })
 
 const members = {
   webhookId: Schema.String,
   origin: Schema.NullOr(Schema.String).annotate({
     description:
-      "Scheme and host of its URL; the rest is shown to nobody. Null: the operator has changed the key that it was sealed with."
+      "Scheme and host of its URL; the full URL is never shown. Null: the operator has changed the key that sealed the URL."
   }),
   kinds: Kinds,
   state: Schema.Literals(["enabled", "paused", "failing"]).annotate({
-    description: "failing: paused by the service, since nothing was taken for days or the answer was 410."
+    description:
+      "failing: paused by the service, because no delivery succeeded for days or the answer was 410."
   }),
   waiting: Schema.Int.annotate({ description: "Events that are not delivered yet." }),
-  dead: Schema.Int.annotate({ description: "Events that were given up." }),
+  dead: Schema.Int.annotate({ description: "Events whose delivery ended without success." }),
   createdAt: Schema.Int.annotate({ description: "Unix seconds." })
 }
 
 export const Shown = Schema.Struct(members).annotate({ identifier: "Webhook" })
 
 const Secret = Schema.String.annotate({
-  description: "whsec_ and base64, as Standard Webhooks has it. Shown this once."
+  description: "whsec_ and base64, as Standard Webhooks defines it. Shown only in this answer."
 })
 
 export const WithSecret = Schema.Struct({ ...members, secret: Secret }).annotate({
@@ -112,7 +113,7 @@ export const get = (caller: Caller, { webhookId }: Path) =>
 export const ChangeRequest = Schema.Struct({
   state: Fields.optional(
     Schema.Literals(["enabled", "paused"]).annotate({
-      description: "paused: nothing is sent, and what is owed waits. enabled: goes on where it was paused."
+      description: "paused: no event is sent, and undelivered events wait. enabled: delivery continues."
     })
   ),
   kinds: Fields.optional(Kinds)
@@ -191,13 +192,13 @@ export const Dead = Schema.Struct({
       at: Schema.Int.annotate({ description: "When it came to be, Unix seconds." }),
       attempts: Schema.Int,
       lastError: Schema.NullOr(Schema.String).annotate({
-        description: "What the last attempt has come to."
+        description: "Result of the last attempt."
       })
     }).annotate({ identifier: "DeadEvent" })
   ).annotate({ description: `The oldest ${mostDead.toLocaleString("en")}, oldest first.` })
 }).annotate({ identifier: "DeadEventList" })
 
-/** Events that were given up after three days. */
+/** Undeliverable events after three days. */
 export const dead = (caller: Caller, { webhookId }: Path) =>
   Endpoints.dead(actorOf(caller), webhookId, mostDead).pipe(
     Effect.map((found) => ({
@@ -216,7 +217,7 @@ export const dead = (caller: Caller, { webhookId }: Path) =>
 
 export const RedeliverRequest = Schema.Struct({
   requestId: Fields.optional(
-    Schema.String.annotate({ description: "Of this request, or watch, alone. Default: of all." })
+    Schema.String.annotate({ description: "Only events of this request or watch. Default: all events." })
   )
 }).annotate({ identifier: "RedeliverRequest" })
 

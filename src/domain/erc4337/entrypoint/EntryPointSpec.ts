@@ -11,5 +11,5 @@ export const EntryPointSpec = { "v0.6": v06, "v0.7": v07, "v0.8": v08 } as const
 /** Version of the EntryPoint contract. */
 export type Version = keyof typeof EntryPointSpec
 
-/** What stands for bytes that belong to no version. */
+/** The version for bytes that belong to no version. */
 export const latest: Spec = v08

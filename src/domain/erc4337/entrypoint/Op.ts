@@ -11,9 +11,9 @@ export interface UserOperation extends GasFields {
   readonly sender: Address.Address
   /** 192-bit key and 64-bit sequence. */
   readonly nonce: bigint
-  /** Empty for a deployed wallet, else factory (20 bytes) ++ its calldata. */
+  /** Empty for a deployed wallet, otherwise factory (20 bytes) ++ its calldata. */
   readonly initCode: Hex.Hex
-  /** What the EntryPoint calls the wallet with. */
+  /** Calldata of the EntryPoint's call to the wallet. */
   readonly callData: Hex.Hex
   /** Empty when the wallet pays. v0.6: paymaster (20) ++ data; from v0.7 on: paymaster (20) ++ limits (16 + 16) ++ data. */
   readonly paymasterAndData: Hex.Hex
@@ -35,7 +35,7 @@ export interface GasFields {
   readonly maxPriorityFeePerGas: bigint
 }
 
-/** Gas that the paymaster's own frames are given; a uint128 each, of which the EntryPoint takes a uint120. */
+/** Gas of the paymaster's own frames; a uint128 each, but the EntryPoint takes at most a uint120. */
 export interface PaymasterLimits {
   readonly verificationGasLimit: bigint
   readonly postOpGasLimit: bigint

@@ -8,8 +8,8 @@ import type { PaymasterLimits } from "./Op.js"
 import type { Functions, GasRules, Layout, PaymasterFields, RpcMembers, Spec } from "./Spec.js"
 
 /**
- * The parts of EntryPoints since v0.7: PackedUserOperation, in which two limits or fees share a word, and paymasters with
- * gas limits of their own.
+ * The parts of EntryPoints since v0.7: PackedUserOperation, where two limits or fees share a word, and paymasters with
+ * their own gas limits.
  */
 
 /** Two uint128 in one word. */
@@ -75,7 +75,7 @@ export const objection: Spec["objection"] = ({ paymasterAndData }) => {
     : "the paymaster's gas limits do not fit in 120 bits"
 }
 
-/** The rules that do not depend on how much gas the EntryPoint's own code needs. */
+/** The rules that are independent of the gas of the EntryPoint's own code. */
 export const gas: Pick<GasRules, "verificationGasLimit" | "paymasterPrefund" | "declared"> = {
   verificationGasLimit: (own) => own,
   paymasterPrefund: (_, { postOpGasLimit, verificationGasLimit }) => verificationGasLimit + postOpGasLimit,
@@ -89,7 +89,7 @@ export const gas: Pick<GasRules, "verificationGasLimit" | "paymasterPrefund" | "
   }
 }
 
-/** `0x` means none of it: bundlers take the members' absence for that. */
+/** Without a factory (`0x`) the members are absent, as bundlers expect. */
 const factory = (initCode: Hex.Hex): Readonly<Record<string, string>> =>
   initCode === Hex.empty ? {} : { factory: Hex.slice(initCode, 0, 20), factoryData: Hex.slice(initCode, 20) }
 

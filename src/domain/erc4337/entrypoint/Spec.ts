@@ -4,11 +4,11 @@ import type * as Words from "../../primitives/Words.js"
 import type { GasFields, PaymasterLimits, UserOperation } from "./Op.js"
 
 /**
- * Everything by which one version of the EntryPoint differs from the others. Gas in gas units, measured on anvil where
- * it is a figure of the contract's own code.
+ * All differences between versions of the EntryPoint. Gas in gas units; figures of the contract's own code are measured on
+ * anvil.
  */
 export interface Spec {
-  /** Where the reference EntryPoint is, the same on every chain (eth-infinitism releases). */
+  /** Address of the reference EntryPoint, the same on every chain (eth-infinitism releases). */
   readonly address: Address.Address
   /** The salt with which the deterministic deployer puts it there. */
   readonly deploymentSalt: Hex.Bytes32
@@ -19,9 +19,9 @@ export interface Spec {
     domain: { readonly entryPoint: Address.Address; readonly chainId: bigint },
     fields: ReadonlyArray<string>
   ) => Hex.Bytes32
-  /** Why this EntryPoint refuses the op, beside what all versions ask of every op; null: it does not. */
+  /** Objection of this EntryPoint to the op, in addition to the rules of all versions; null: none. */
   readonly objection: (op: Pick<UserOperation, "initCode" | "paymasterAndData">) => string | null
-  /** Whether a window that begins with that second has begun at this one. Without a beginning (0) it always has. */
+  /** Whether a window that begins at `validAfter` has begun at `timestamp`. Without a beginning (0) it always has. */
   readonly hasBegun: (validAfter: bigint, timestamp: bigint) => boolean
   readonly paymaster: PaymasterFields
   readonly gas: GasRules
@@ -30,7 +30,7 @@ export interface Spec {
 
 /** The op's struct. All versions begin it with sender, nonce, initCode and callData. */
 export interface Layout {
-  /** Its type, as it stands in the signatures of functions. */
+  /** Its type in function signatures. */
   readonly struct: string
   /** The words between callData and paymasterAndData. Integers wider than their field are reduced to it. */
   readonly gasWords: (op: GasFields) => ReadonlyArray<string>
@@ -52,11 +52,11 @@ export interface Functions {
   readonly validateUserOpSignature: Hex.Hex
   readonly aggregateSignatures: Hex.Hex
   readonly validateSignatures: Hex.Hex
-  /** Calldata of the paymaster's postOp behind a call that succeeded; wei, and wei per gas unit. */
+  /** Calldata of the paymaster's postOp after a successful call; wei, and wei per gas unit. */
   readonly postOp: (context: Hex.Hex, actualGasCost: bigint, feePerGas: bigint) => Hex.Hex
 }
 
-/** What stands in paymasterAndData between the paymaster's address (20 bytes) and its data. */
+/** The fields of paymasterAndData between the paymaster's address (20 bytes) and its data. */
 export interface PaymasterFields {
   /** Bytes in front of the data, the address included. */
   readonly size: number
@@ -68,24 +68,24 @@ export interface PaymasterFields {
   readonly read: (paymasterAndData: Hex.Hex) => PaymasterLimits
 }
 
-/** What an op may use at its limits, and what must be there for that. */
+/** Gas that an op may use at its limits, and the gas that must be in hand for that. */
 export interface Declared {
   /** While it is validated. */
   readonly verification: bigint
   /** While its call and its paymaster's postOp run, */
   readonly execution: bigint
-  /** and what the EntryPoint demands before that (AA95), through the two calls that stand above the wallet's. */
+  /** and the gas that the EntryPoint demands before that (AA95), through the two calls above the wallet's. */
   readonly inHand: bigint
 }
 
 export interface GasRules {
-  /** What it spends within verificationGasLimit beside what the lens measures: copying and hashing the op. */
+  /** Gas within verificationGasLimit that the lens does not measure: copying and hashing the op. */
   readonly verification: bigint
-  /** What it does and does not meter: around one op, and once per bundle. */
+  /** Gas that it uses and does not meter: around one op, and once per bundle. */
   readonly unmetered: { readonly perOp: bigint; readonly perBundle: bigint }
   /** verificationGasLimit of an op whose own validation needs `own`; limits of 0: no paymaster. */
   readonly verificationGasLimit: (own: bigint, paymaster: PaymasterLimits) => bigint
-  /** Gas that the op's paymaster may use beside the op's own limits, and that is charged in advance. */
+  /** Gas that the op's paymaster may use in addition to the op's own limits, charged in advance. */
   readonly paymasterPrefund: (
     op: Pick<UserOperation, "verificationGasLimit">,
     paymaster: PaymasterLimits
@@ -103,11 +103,11 @@ export interface RpcMembers {
   readonly write: (
     op: Pick<UserOperation, "initCode" | "paymasterAndData">
   ) => Readonly<Record<string, string>>
-  /** Of what a paymaster's service answers; null when one is missing. */
+  /** Of the answer of a paymaster's service; null when a member is missing. */
   readonly readPaymaster: (answer: PaymasterAnswer) => PaymasterParts | null
 }
 
-/** What a paymaster's service may answer, whatever the version. */
+/** Answer of a paymaster's service, of any version. */
 export interface PaymasterAnswer {
   readonly paymasterAndData?: Hex.Hex | null | undefined
   readonly paymaster?: Address.Address | null | undefined

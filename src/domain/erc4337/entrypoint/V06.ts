@@ -61,17 +61,17 @@ export const v06: Spec = {
   gas: {
     verification: 2_500n,
     unmetered: { perOp: 9_000n, perBundle: 11_500n },
-    // The paymaster's validation shares it, and its postOp is given as much once more.
+    // The paymaster's validation shares it, and its postOp gets the same amount again.
     verificationGasLimit: (own, { postOpGasLimit, verificationGasLimit }) =>
       BigInts.max(own + verificationGasLimit, postOpGasLimit),
-    // Its postOp may run twice, with as much each.
+    // Its postOp may run twice, with the same amount each.
     paymasterPrefund: ({ verificationGasLimit }) => 2n * verificationGasLimit,
     declared: ({ callGasLimit, verificationGasLimit }, paymaster) => {
       const twice = paymaster?.settles === true ? 2n * verificationGasLimit : 0n
       return {
         verification: verificationGasLimit,
         execution: callGasLimit + twice,
-        // It asks for verificationGasLimit once more before it runs the call.
+        // It demands verificationGasLimit again before it runs the call.
         inHand: Frames.held(Frames.held(callGasLimit) + verificationGasLimit + Frames.innerReserve + twice)
       }
     }

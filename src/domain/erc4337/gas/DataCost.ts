@@ -9,10 +9,10 @@ export interface DataCost {
   readonly bytes: bigint
 }
 
-/** The limits of an op, which stand for themselves only once they are known. */
+/** The limits of an op, whose own bytes count only once they are known. */
 type Limits = Pick<GasFields, "callGasLimit" | "verificationGasLimit" | "preVerificationGas">
 
-/** The op's fields that are its data, gas limits apart. `signature` of real length (a dummy proof will do). */
+/** The op's data fields, without gas limits. `signature` of real length (a dummy proof will do). */
 export type OpData = Omit<UserOperation, keyof Limits>
 
 const word = 32n
@@ -36,7 +36,7 @@ export const ofBytes = (hex: string): DataCost => {
 
 const ofUint = (value: bigint): DataCost => ofBytes(`0x${value.toString(16).padStart(64, "0")}`)
 
-/** A word of which at most `bytes` bytes are not zero. */
+/** A word with at most `bytes` bytes that are not zero. */
 const ofWord = (bytes: bigint): DataCost => ({ gas: 128n + bytes * 12n, bytes: word })
 
 /** An ABI `bytes` value: length, content, padding. */
@@ -70,10 +70,10 @@ const ofUnknownOp = (layout: Layout, op: OpData): DataCost =>
     ofDynamic(op.signature)
   )
 
-/** What was found of an op: bundles are tried in many sizes, each time with the same ops. An op never changes. */
+/** Layout and cost of an op: bundles are tried in many sizes, each time with the same ops. An op never changes. */
 const known = new WeakMap<OpData, { readonly layout: Layout; readonly cost: DataCost }>()
 
-/** An op inside the ABI array of `handleOps`, with gas limits below 2^24 whatever they are. */
+/** An op inside the ABI array of `handleOps`, with any gas limits below 2^24. */
 export const ofOp = (version: Version, op: OpData): DataCost => {
   const { layout } = EntryPointSpec[version]
   const found = known.get(op)
@@ -86,5 +86,5 @@ export const ofOp = (version: Version, op: OpData): DataCost => {
 /** Selector, offset of the array, beneficiary, length of the array. */
 export const handleOpsFrame: DataCost = add({ gas: 64n, bytes: 4n }, ofWord(1n), ofWord(20n), ofWord(1n))
 
-/** EIP-7623: 10 gas per token, where a byte that is not zero has four tokens and a zero byte one. */
+/** EIP-7623: 10 gas per token, where a nonzero byte has four tokens and a zero byte one. */
 export const floorOf = (data: DataCost): bigint => (data.gas / 4n) * 10n

@@ -2,7 +2,7 @@ import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
-/** What a gas unit is paid, wei. maxPriorityFeePerGas is never above maxFeePerGas. */
+/** Price of a gas unit, wei. maxPriorityFeePerGas is never above maxFeePerGas. */
 export interface FeePrices {
   readonly maxFeePerGas: bigint
   readonly maxPriorityFeePerGas: bigint
@@ -10,15 +10,15 @@ export interface FeePrices {
   readonly legacy: boolean
 }
 
-/** What the chain asks for a gas unit in its next block, wei. */
+/** The chain's price of a gas unit in its next block, wei. */
 export interface Market {
   /** Null without EIP-1559. */
   readonly nextBaseFee: bigint | null
-  /** What the block's author is to get: maxPriorityFeePerGas, or the whole gas price where there is no base fee. */
+  /** The block author's share: maxPriorityFeePerGas, or the whole gas price without a base fee. */
   readonly tip: bigint
 }
 
-/** What the operator lets a gas unit cost, wei. */
+/** The operator's bounds on the price of a gas unit, wei. */
 export interface Bounds {
   readonly maxFeePerGas: bigint
   readonly maxPriorityFeePerGas: bigint
@@ -28,16 +28,16 @@ export interface Bounds {
 
 /** The chain asks for more than the operator allows; both in wei per gas unit. */
 export class AboveCap extends Data.TaggedError("AboveCap")<{
-  /** What the next block takes, without any buffer. */
+  /** Price of the next block, without any buffer. */
   readonly needed: bigint
   readonly cap: bigint
 }> {}
 
 /**
  * Prices for a transaction in the next block: maxFeePerGas = overshoot(nextBaseFee + tip), cut to the operator's
- * absolute cap. A tip is what the chain asks, cut to the operator's cap on tips and raised to the least that the
- * chain takes. `Failure` when the price without any buffer is above the cap already: such a transaction would only
- * wait; and when the least tip is above its cap.
+ * absolute cap. The tip is the chain's, cut to the operator's cap on tips and raised to the chain's least tip. `Failure`
+ * when the price without any buffer is above the cap, since such a transaction would only wait, or when the least tip is
+ * above its cap.
  */
 export const quote = (
   { nextBaseFee, tip: asked }: Market,
@@ -69,8 +69,8 @@ export interface PastBlock {
 }
 
 /**
- * The tip for the next block: the median of what recent blocks took, or what the node suggests if that is more.
- * Empty blocks say nothing. Null when neither says anything.
+ * The tip for the next block: the median of recent blocks, or the node's suggestion if that is more. Empty blocks do not
+ * count. Null without either.
  */
 export const tipOf = (blocks: ReadonlyArray<PastBlock>, suggested: bigint | null): bigint | null => {
   const paid = blocks

@@ -12,7 +12,7 @@ import * as DataCost from "./DataCost.js"
 import type { Measure } from "./GasLens.js"
 
 /**
- * The gas of an ERC-4337 op: its three limits out of what the lens measured, what the wallet must be able to
+ * The gas of an ERC-4337 op: its three limits from the lens's measure, the wei that the wallet must be able to
  * pay, and the gas of the `handleOps` transaction that carries it. Integers only; gas in gas units, money in wei.
  */
 
@@ -31,30 +31,30 @@ const share = (whole: bigint, parts: bigint): bigint => (whole + parts - 1n) / p
 /** ceil(x * 1.1). */
 const plusTenth = (x: bigint): bigint => (x * 11n + 9n) / 10n
 
-/** What every EntryPoint spends within verificationGasLimit beside its own figure: per 32 bytes of the op's data, */
+/** Gas of every EntryPoint within verificationGasLimit, in addition to its own figure: per 32 bytes of the op's data, */
 const entryPointVerificationPerWord = 16n
 /** and at creation its checks and the AccountDeployed event. */
 const entryPointCreation = 6_200n
 
-/** More of it where a paymaster pays: its data are checked, and nothing of the wallet's deposit is read before. */
+/** More of it with a paymaster: its data are checked, and the wallet's deposit is not read before. */
 const entryPointSponsored = 3_000n
 
-/** Up to here a validation is by precompiles, whose cost is the same for every signature. */
+/** Up to here a validation uses precompiles, whose cost is the same for every signature. */
 const costlyValidation = 100_000n
 
-/** What a real signature may cost beyond the dummy that was measured: wallets refuse some dummies a little sooner. */
+/** Gas that a real signature may cost beyond the measured dummy: wallets refuse some dummies a little sooner. */
 const signatureSlack = 1_800n
 
 /**
- * What EIP-150 withholds from the two calls inside a validation; what a real signature may cost beyond a dummy; and a
- * tenth of what is beyond usual ones: P-256 in Solidity costs more for some signatures than for others.
+ * EIP-150's share of the two calls inside a validation, the slack of a real signature, and a tenth of the gas above usual
+ * validations: P-256 in Solidity costs more for some signatures than for others.
  */
 const validationSlack = (gas: bigint): bigint =>
   share(gas, 32n) + signatureSlack + share(BigInts.max(0n, gas - costlyValidation), 10n)
 
 type Dynamic = Pick<DataCost.OpData, "initCode" | "callData" | "paymasterAndData" | "signature">
 
-/** What a validation measured only behind others may need more alone: beacon, implementation, validator, configuration. */
+/** Gas that a validation measured only behind others may lack: beacon, implementation, validator, configuration. */
 const coldValidationSlack = 15_000n
 
 /** The op's dynamic fields, in words. */
@@ -68,7 +68,7 @@ const words = (op: Dynamic): bigint =>
 
 /**
  * verificationGasLimit before any overshoot: creation + validation + bookkeeping + the EntryPoint's own part.
- * The measure tells creation, first use of a nonce key, payment of the prefund and a first deposit apart by itself,
+ * The measure covers creation, first use of a nonce key, payment of the prefund and a first deposit,
  * if it was made with a `requiredPrefund` not below the final one.
  */
 export const verificationGasLimit = (
@@ -87,7 +87,7 @@ export const verificationGasLimit = (
   (op.paymasterAndData === Hex.empty ? 0n : entryPointSponsored) +
   (measure.coldValidation ? 0n : coldValidationSlack)
 
-/** What a call measured only behind its predecessors may need more alone: `transferFrom` after its `approve` 17k. */
+/** Gas that a call measured only behind its predecessors may lack: `transferFrom` after its `approve` 17k. */
 const coldCallSlack = 20_000n
 
 /** callGasLimit before any overshoot: the least that was found; 0 for empty callData, which the EntryPoint does not call. */
@@ -95,12 +95,12 @@ export const callGasLimit = (measure: Pick<Measure, "callLimit" | "coldCall">, c
   callData.length <= 2 ? 0n : measure.callLimit + (measure.coldCall ? 0n : coldCallSlack)
 
 /**
- * The limit of a frame of which only the node's estimate is known, which is the least with which it succeeds: a tenth
- * more and 5,000, for a call that swallows the failure of another one may need more to do the same as with plenty.
+ * The limit of a frame, from the node's estimate, which is the least with which it succeeds. Adds a tenth and 5,000: a
+ * call that swallows another call's failure may need more to behave as with plenty.
  */
 export const unverifiedLimit = (estimate: bigint): bigint => plusTenth(estimate) + 5_000n
 
-/** What the EntryPoint spends within a paymaster's limit beside what the lens measures: the paymaster's first call, */
+/** Gas of the EntryPoint within a paymaster's limit that the lens does not measure: the paymaster's first call, */
 const entryPointPaymaster = 2_200n
 /** and copying the op into it and the context out of it, per 32 bytes of the op's data. */
 const entryPointPaymasterPerWord = 4n
@@ -118,12 +118,12 @@ export const paymasterVerificationGasLimit = (
 /** Gas for the paymaster's postOp before any overshoot: the least that was found; 0 when it has none. */
 export const postOpGasLimit = ({ postOpLimit }: Pick<Measure, "postOpLimit">): bigint => postOpLimit
 
-/** The fields of an op that hold gas limits of what the EntryPoint meters. */
+/** The fields of an op with the gas limits that the EntryPoint meters. */
 export type MeteredLimits = Pick<UserOperation, "callGasLimit" | "verificationGasLimit" | "paymasterAndData">
 
 /**
- * The limits of what the EntryPoint meters, the caller's buffer included. Those of the paymaster's own, which
- * paymasterAndData says from v0.7 on, are not lowered where it says some already.
+ * The limits that the EntryPoint meters, the caller's buffer included. The paymaster's own limits, in paymasterAndData
+ * from v0.7 on, are not lowered where already set.
  */
 export const meteredLimits = (
   version: Version,
@@ -163,7 +163,7 @@ const transactionBase = 21_000n
 /** Gas that a transaction with this data costs before anything runs: 21,000 and EIP-2028. */
 export const intrinsic = (data: Hex.Hex): bigint => transactionBase + DataCost.ofBytes(data).gas
 
-/** The least that a transaction with this data costs, whatever runs: its intrinsic gas, and EIP-7623's floor. */
+/** The least cost of a transaction with this data: its intrinsic gas, and EIP-7623's floor. */
 export const leastOf = (data: Hex.Hex): bigint =>
   BigInts.max(intrinsic(data), transactionBase + DataCost.floorOf(DataCost.ofBytes(data)))
 
@@ -173,7 +173,7 @@ export interface PreVerification {
   readonly bundleSize?: bigint
   /** The beneficiary account has neither balance, nonce nor code: paying it creates it (25,000). */
   readonly beneficiaryEmpty?: boolean
-  /** Gas that the op is sure to use and pay beside this (EIP-7623's floor only bites when it is little). */
+  /** Gas that the op is sure to use and pay in addition (EIP-7623's floor only bites when it is little). */
   readonly measuredGas?: bigint
   /** Gas at the op's price that pays for the data on layer 1: `l1DataGas`. */
   readonly l1Gas?: bigint
@@ -181,10 +181,10 @@ export interface PreVerification {
 
 /** Copying of the op's data that no EntryPoint meters, per word. */
 const unmeteredPerWord = 10n
-/** A beneficiary that does not exist yet, and is none of the addresses that are warm from the start. */
+/** A beneficiary that does not exist yet, and is not among the addresses that are warm from the start. */
 const newAccount = 27_500n
 
-/** preVerificationGas: what the transaction costs for this op and the EntryPoint does not meter. */
+/** preVerificationGas: the transaction's cost for this op that the EntryPoint does not meter. */
 export const preVerificationGas = (op: DataCost.OpData, options: PreVerification): bigint => {
   const parts = options.bundleSize ?? 1n
   const data = DataCost.ofOp(options.version, op)
@@ -201,11 +201,11 @@ export const preVerificationGas = (op: DataCost.OpData, options: PreVerification
   return BigInts.max(usual, floor - metered) + (options.l1Gas ?? 0n)
 }
 
-/** ceil(fee * 1.2 / price): what layer 1 data cost, in gas at the op's price. Both in wei; a price of 0 gives 0. */
+/** ceil(fee * 1.2 / price): the cost of layer 1 data, in gas at the op's price. Both in wei; a price of 0 gives 0. */
 export const l1DataGas = (l1Fee: bigint, gasPrice: bigint): bigint =>
   gasPrice === 0n ? 0n : share(l1Fee * 12n, gasPrice * 10n)
 
-/** Gas that the paymaster of an op may use beside the op's own limits, and that is charged in advance. */
+/** Gas that an op's paymaster may use in addition to the op's own limits, charged in advance. */
 const paymasterGas = (
   version: Version,
   op: Pick<UserOperation, "paymasterAndData" | "verificationGasLimit">
@@ -228,10 +228,10 @@ export class BundleTooLarge extends Data.TaggedError("BundleTooLarge")<{
   readonly bound: bigint
 }> {}
 
-/** What it costs to write the deposit of a wallet that had none: refunded, but only when the transaction is over. */
+/** Gas to write the deposit of a wallet that had none: refunded, but only after the transaction. */
 const firstDeposit = 20_000n
 
-/** What an op may use at its limits; `withoutPostOp`: a paymaster that is known to want no postOp. */
+/** Gas of an op at its limits; `withoutPostOp`: a paymaster known to want no postOp. */
 const declaredIn = (version: Version, op: UserOperation, withoutPostOp: Address | null): Declared => {
   const paymaster = PaymasterData.read(version, op.paymasterAndData)
   return EntryPointSpec[version].gas.declared(
@@ -241,10 +241,9 @@ const declaredIn = (version: Version, op: UserOperation, withoutPostOp: Address 
 }
 
 /**
- * Gas limit of the `handleOps` transaction: enough for every frame to be given what its op declares (AA95 otherwise),
- * and the rest of it overshot, since the ops' limits have a buffer of their own and bound what they use; at most `bound`
- * (the smallest of the block's gas limit, 2^24 where EIP-7825 holds, the operator's). `Failure` when it does not fit even
- * without overshoot.
+ * Gas limit of the `handleOps` transaction: enough for every frame to get the gas that its op declares (otherwise AA95).
+ * Only the rest is overshot: the ops' limits have their own buffer and bound the ops' use. At most `bound`, the smallest
+ * of the block's gas limit, 2^24 where EIP-7825 holds, and the operator's. `Failure` if too large without overshoot.
  */
 export const transactionGasLimit = (
   version: Version,
@@ -252,7 +251,7 @@ export const transactionGasLimit = (
   options: {
     readonly bound: bigint
     readonly overshoot: Percent.Percent
-    /** The beneficiary is another account than the submitter, and has neither balance, nonce nor code. */
+    /** The beneficiary is not the submitter, and has neither balance, nonce nor code. */
     readonly beneficiaryEmpty?: boolean
     /** A paymaster that is known to want no postOp. */
     readonly withoutPostOp?: Address | null
@@ -277,7 +276,7 @@ export const transactionGasLimit = (
     peak = BigInts.max(peak, execution + declared.inHand)
     execution += declared.execution
   }
-  // What the last validation of them must have in hand is there for the calls; for ops without any it may not be.
+  // The calls' gas covers EIP-150's share of the last validation; ops without calls may lack it.
   const refunded = firstDeposit * BigInt(payers.size)
   const executed =
     verification + refunded + BigInts.max(BigInts.max(peak, execution), share(largestVerification, 63n))

@@ -7,25 +7,25 @@ import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
 /**
- * Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops.
+ * Codec of `contracts/src/lens/GasLens.sol`, which replaces the EntryPoint in one `eth_call` and measures ops.
  */
 
-/** One op to measure. Fields as the op has them; the two gas figures are what its frames are given. */
+/** One op to measure, with its own fields; the two gas figures are the limits of its frames. */
 export interface Probe {
   readonly sender: Address.Address
   /** uint256: nonce key << 64 | sequence. */
   readonly nonce: bigint
-  /** Empty when the wallet is deployed; else factory ++ calldata. */
+  /** Empty when the wallet is deployed; otherwise factory ++ calldata. */
   readonly initCode: Hex.Hex
   /** Whole calldata of this version's `validateUserOp(op, userOpHash, missingAccountFunds)`; the lens writes the third word. */
   readonly validateCall: Hex.Hex
-  /** What the EntryPoint calls the wallet with; may be empty. */
+  /** Calldata of the EntryPoint's call to the wallet; may be empty. */
   readonly callData: Hex.Hex
-  /** Wei. What the EntryPoint would demand for this op: of the wallet's deposit and balance, or of the paymaster's deposit. */
+  /** Wei that the EntryPoint would demand: of the wallet's deposit and balance, or of the paymaster's deposit. */
   readonly requiredPrefund: bigint
   /**
    * Gas for creation and validation together: generous to measure, the declared limit to re-simulate. On v0.6 the
-   * paymaster's validation has what they leave of it, and its postOp as much once more.
+   * paymaster's validation has the rest of it, and its postOp the whole amount again.
    */
   readonly verificationGas: bigint
   /** Gas for the call: generous to measure, the declared limit to re-simulate. */
@@ -41,33 +41,33 @@ export interface PaymasterProbe {
   readonly validationGas: bigint
   /** Gas for its postOp, in the same way. */
   readonly postOpGas: bigint
-  /** Wei per gas unit, with which postOp is told the op's cost; at most a uint128. */
+  /** Wei per gas unit; postOp gets the op's cost at this price. At most a uint128. */
   readonly feePerGas: bigint
 }
 
-/** What one `eth_call` is to find out. */
+/** The query of one `eth_call`. */
 export interface Request {
   readonly entryPoint: Address.Address
   /** In the order of the bundle: all are validated first, then all are executed. May be empty. */
   readonly probes: ReadonlyArray<Probe>
-  /** Wallets and paymasters whose state before the probes is reported; repeats are allowed and answered each. */
+  /** Wallets and paymasters whose state before the probes is reported; repeats are allowed. */
   readonly wallets: ReadonlyArray<Address.Address>
   /** uint192 nonce keys whose sequences are reported for each wallet; absent: `defaultNonceKeys`. */
   readonly nonceKeys?: ReadonlyArray<bigint>
   /** A beacon whose implementation is reported; absent: none. */
   readonly beacon?: Address.Address
-  /** The probes grant final limits, under which everything is tried once. Absent: the least limits are searched. */
+  /** The probes grant final limits, and everything is tried once with them. Absent: the least limits are searched. */
   readonly declared?: boolean
 }
 
-/** What decides how much an answer may hold. */
+/** The parts of a request that bound the size of its answer. */
 export type Asked = Pick<Request, "nonceKeys" | "probes" | "wallets">
 
 /** Keys 0 to 15. */
 export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }, (_, key) => BigInt(key))
 
 /**
- * Where an op stopped. `ok`: it ran to its end. `creation`, `validation`, `call`: that frame reverted, `data` is
+ * The stage that ended an op. `ok`: it ran to its end. `creation`, `validation`, `call`: that frame reverted, `data` is
  * its own revert data (or a `FailedOp(index, "AAxx ...")` where the EntryPoint itself would refuse). `prefund`:
  * the wallet did not pay what was demanded. `starved`: the `eth_call` had too little gas left to give the op's
  * frames what the probe grants; says nothing about the op: ask again with fewer probes or less gas each. `paymaster`:
@@ -76,22 +76,22 @@ export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }
  */
 export type Stage = "ok" | "creation" | "validation" | "prefund" | "call" | "starved" | "paymaster" | "postOp"
 
-/** What happened to one probe. Gas figures are those of the frames as the EntryPoint calls them. */
+/** Result of one probe. Gas figures are those of the frames as the EntryPoint calls them. */
 export interface Measure {
   readonly stage: Stage
-  /** False when the EntryPoint would refuse the nonce (AA25), given the earlier probes; the op is measured all the same. */
+  /** False when the EntryPoint would refuse the nonce (AA25), given the earlier probes; the op is measured anyway. */
   readonly nonceAccepted: boolean
   /**
-   * True when creation and validation were measured with no storage warmed by the other ops too, so that the
-   * figures hold for the op alone. False when it could not be run alone (an earlier op creates its wallet), or when
-   * the `eth_call` had too little gas for that: sent alone it then needs more, which `Gas` allows for.
+   * True when creation and validation were also measured with no storage warmed by the other ops, so that the
+   * figures hold for the op by itself. False when it could not run by itself (an earlier op creates its wallet), or
+   * the `eth_call` had too little gas for that: the op may then need more, which `Gas` allows for.
    */
   readonly coldValidation: boolean
-  /** The same of the call: false as well when it succeeds only behind its predecessors. */
+  /** Likewise for the call: also false when it succeeds only behind its predecessors. */
   readonly coldCall: boolean
   readonly creationGas: bigint
   readonly validationGas: bigint
-  /** What the EntryPoint reads and writes around the validation: the wallet's deposit and nonce. */
+  /** The EntryPoint's reads and writes around the validation: the wallet's deposit and nonce. */
   readonly bookkeepingGas: bigint
   readonly callGas: bigint
   /** The paymaster's validation, and the charging of its deposit; 0 without one. */
@@ -99,24 +99,24 @@ export interface Measure {
   /** 0 when there is no paymaster, or it wants no postOp. */
   readonly postOpGas: bigint
   /**
-   * The least gas found with which the call does the same as with what the probe grants: it succeeds, returns the same
-   * and uses as much. At most one part in 64 above the true least. What the probe grants where limits are declared.
+   * The least gas found with which the call behaves as with the probe's grant: it succeeds, returns the same and uses as
+   * much. At most one part in 64 above the true least. Where limits are declared: the probe's grant.
    */
   readonly callLimit: bigint
-  /** The same of the paymaster's validation, the charging of its deposit included; 0 without one. */
+  /** Likewise for the paymaster's validation, including the charge to its deposit; 0 without one. */
   readonly paymasterLimit: bigint
-  /** The same of its postOp; 0 without one. */
+  /** Likewise for its postOp; 0 without one. */
   readonly postOpLimit: bigint
   /** As the wallet returned it (ERC-4337): see `parseValidationData`. */
   readonly validationData: bigint
   /** As the paymaster returned it. */
   readonly paymasterData: bigint
   /**
-   * Wei that deposit and balance together lack of `requiredPrefund`, or the paymaster's deposit alone; who pays was
-   * asked for what there is.
+   * Wei of `requiredPrefund` missing in the wallet's deposit and balance, or in the paymaster's deposit. The measure
+   * charges the available part.
    */
   readonly shortfall: bigint
-  /** Return data of the call when `ok`, else the revert data; cut at 16 KiB (less when there are more than 32 probes). */
+  /** Return data of the call when `ok`, otherwise the revert data; cut at 16 KiB (less for more than 32 probes). */
   readonly data: Hex.Hex
 }
 
@@ -124,7 +124,7 @@ export interface Measure {
 export interface WalletState {
   /** Wei at the EntryPoint. */
   readonly deposit: bigint
-  /** Wei of its own. */
+  /** The account's own wei. */
   readonly balance: bigint
   readonly deployed: boolean
   /** EXTCODEHASH. */
@@ -133,7 +133,7 @@ export interface WalletState {
   readonly sequences: ReadonlyArray<bigint>
 }
 
-/** What the `eth_call` answered. */
+/** The answer of the `eth_call`. */
 export interface Report {
   readonly chainId: bigint
   /** The block environment of the call. Nodes may give `baseFee` 0 to a call without a gas price. */
@@ -143,7 +143,7 @@ export interface Report {
     readonly baseFee: bigint
     readonly gasLimit: bigint
   }
-  /** Null when none was asked for, or when the address does not answer `implementation()`. */
+  /** Null if not requested, or when the address does not answer `implementation()`. */
   readonly implementation: { readonly address: Address.Address; readonly codeHash: Hex.Bytes32 } | null
   /** Aligned with `wallets`. */
   readonly wallets: ReadonlyArray<WalletState>
@@ -151,10 +151,10 @@ export interface Report {
   readonly measures: ReadonlyArray<Measure>
 }
 
-/** A value that the lens cannot take, or an answer that is none of the lens (a node without state overrides, for example). */
+/** A value that the lens cannot take, or an answer not from the lens (a node without state overrides, for example). */
 export class GasLensError extends Data.TaggedError("GasLensError")<{ readonly reason: string }> {}
 
-/** Seconds; `validUntil` 0 means for ever. `authorizer`: zero = signature good, one = signature failed, else an aggregator. */
+/** Seconds; `validUntil` 0: forever. `authorizer`: zero = signature good, one = signature failed, otherwise an aggregator. */
 export interface ValidationData {
   readonly authorizer: Address.Address
   readonly validUntil: bigint
@@ -168,7 +168,7 @@ export const parseValidationData = (packed: bigint): ValidationData => ({
   validAfter: (packed >> 208n) & 0xffff_ffff_ffffn
 })
 
-/** Where the EntryPoint's real code stands during the call: the last 20 bytes of keccak256("castellan.lens.entrypoint"). */
+/** Address of the EntryPoint's real code during the call: the last 20 bytes of keccak256("castellan.lens.entrypoint"). */
 export const spare: Address.Address = Address.unsafe("0xFc2FE12c3c1D4992B9A045435810e7ADE94FCaF7")
 
 const selector = Keccak.selector(
@@ -177,7 +177,7 @@ const selector = Keccak.selector(
 
 const isUint = (value: bigint, bits: number): boolean => BigInt.asUintN(bits, value) === value
 
-/** What the lens cannot take of a probe; null: it takes all. */
+/** The lens's objection to a probe; null: none. */
 const unfitOf = ({ callData, initCode, paymaster, validateCall, ...probe }: Probe): string | null => {
   const uints = [
     probe.nonce,
@@ -186,8 +186,8 @@ const unfitOf = ({ callData, initCode, paymaster, validateCall, ...probe }: Prob
     probe.callGas,
     ...(paymaster === null ? [] : [paymaster.validationGas, paymaster.postOpGas, paymaster.feePerGas])
   ]
-  if (!uints.every((value) => isUint(value, 256))) return "a figure is no uint256"
-  return [callData, initCode, validateCall].every(Hex.is) ? null : "bytes are no hex"
+  if (!uints.every((value) => isUint(value, 256))) return "a figure is not a uint256"
+  return [callData, initCode, validateCall].every(Hex.is) ? null : "bytes are not hex"
 }
 
 const probePart = ({ paymaster, ...probe }: Probe): Words.Part =>
@@ -207,15 +207,16 @@ const probePart = ({ paymaster, ...probe }: Probe): Words.Part =>
   ])
 
 /**
- * Calldata of the `eth_call` to the EntryPoint. `Failure` for a number out of its range or text that is no hex. The call
- * comes from the EOA that will submit (tx.origin). It wants gas: beside what all ops really use, their calls twice and
- * all of it again when there are several, what one probe grants (verificationGas twice if it creates, the paymaster's two) and 100,000 + 30,000 per probe must be left.
+ * Calldata of the `eth_call` to the EntryPoint. `Failure` for a number out of its range or malformed hex. The call comes
+ * from the EOA that will submit (tx.origin). Its gas must cover all ops and their calls twice, and all of that again for
+ * several ops. One probe's grant (verificationGas twice if it creates, the paymaster's two) and 100,000 + 30,000 per
+ * probe must be left.
  */
 export const encodeCall = (request: Request): Result.Result<Hex.Hex, GasLensError> => {
   const keys = request.nonceKeys ?? defaultNonceKeys
   const unfit = keys.every((key) => isUint(key, 192))
     ? request.probes.map(unfitOf).find((why) => why !== null)
-    : "a nonce key is no uint192"
+    : "a nonce key is not a uint192"
   if (unfit != null)
     return Result.fail(new GasLensError({ reason: `not a request that the lens can take: ${unfit}` }))
   return Result.succeed(
@@ -276,9 +277,7 @@ const rowsOf = (answer: Words.Cursor, at: number): ReadonlyArray<Words.Cursor> =
   return Array.from({ length: count }, (_, row) => Words.readTail(elements, 32 * row))
 }
 
-/**
- * Whether there is more than was asked for, or more than the data: offsets that lead to the same bytes make much of little.
- */
+/** Whether the answer exceeds the request or the data: offsets that lead to the same bytes make much of little. */
 const exceeds = (answer: Words.Cursor, { nonceKeys = defaultNonceKeys, probes, wallets }: Asked): boolean => {
   if (Words.readArray(answer, statesAt).count > wallets.length) return true
   if (Words.readArray(answer, measuresAt).count > probes.length) return true
@@ -332,12 +331,12 @@ const writeMeasure = (measure: Measure): Words.Part =>
     Words.bytes(measure.data)
   ])
 
-/** One for all: an error takes its stack when it is made, which every answer would pay for. */
+/** Shared: creating an error captures its stack, which every answer would pay for. */
 const noAnswer = Result.fail(new GasLensError({ reason: "not an answer of the gas lens" }))
 
 /**
- * The answer of the `eth_call`. `Failure` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
- * node may be anybody's: the work is bounded by what was asked for, and only the canonical encoding is taken.
+ * The answer of the `eth_call`. `Failure` if not from the lens: empty, cut, or from the real EntryPoint. The node may be
+ * hostile: the request bounds the work, and only the canonical encoding is taken.
  */
 export const decode = (result: string, asked: Asked): Result.Result<Report, GasLensError> => {
   if (!Hex.is(result)) return noAnswer

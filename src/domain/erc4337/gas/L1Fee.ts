@@ -6,7 +6,7 @@ import * as Words from "../../primitives/Words.js"
 import type { Version } from "../EntryPoint.js"
 import * as UserOperation from "../UserOperation.js"
 
-/** What an OP-stack chain asks for publishing a transaction's data on layer 1: its predeploy GasPriceOracle tells. */
+/** An OP-stack chain's fee for publishing a transaction's data on layer 1, from its predeploy GasPriceOracle. */
 
 /** GasPriceOracle, at the same address on every OP-stack chain. */
 export const oracle: Address.Address = Address.unsafe("0x420000000000000000000000000000000000000F")
@@ -20,39 +20,39 @@ export const question = (transaction: Hex.Hex): Hex.Hex => Words.call(getL1Fee, 
 /** `getOperatorFee(uint256)`. */
 const getOperatorFee = "0x275aedd2" as Hex.Hex
 
-/** Calldata that asks for what the chain's operator takes for so much gas, since the Isthmus upgrade. */
+/** Calldata that asks for the chain operator's fee for this gas, since the Isthmus upgrade. */
 export const operatorQuestion = (gas: bigint): Hex.Hex => Words.call(getOperatorFee, [Words.uint(gas)])
 
-/** What an operator takes: so much a transaction, and so much for a number of gas units. Wei. */
+/** An operator's fee: per transaction, and for `operatorUnits` of gas. Wei. */
 export interface OperatorFee {
   readonly constant: bigint
   readonly ofUnits: bigint
 }
 
-/** Gas for which an oracle is asked beside none: however the scalar is divided, the fee of a unit is exact by it. */
+/** Gas of the oracle's second query, after 0 gas: however the scalar is divided, the fee of a unit is exact by it. */
 export const operatorUnits = 10n ** 12n
 
-/** The fee by what the oracle takes for no gas, and for `operatorUnits`. */
+/** The fee from the oracle's answers for no gas and for `operatorUnits`. */
 export const operatorFee = (ofNone: bigint, ofUnits: bigint): OperatorFee => ({
   constant: ofNone,
   ofUnits: ofUnits > ofNone ? ofUnits - ofNone : 0n
 })
 
-/** Wei for so much gas, rounded up. */
+/** Wei for this gas, rounded up. */
 export const operatorWei = ({ constant, ofUnits }: OperatorFee, gas: bigint): bigint =>
   constant + (gas * ofUnits + operatorUnits - 1n) / operatorUnits
 
-/** Wei; null when it is no answer of the oracle (a chain without one). */
+/** Wei; null when the oracle did not answer (a chain without it). */
 export const answer = (data: Hex.Hex): bigint | null =>
   Hex.size(data) === 32 ? Words.readUint(Words.read(data), 0) : null
 
-/** ceil(fee * 1.2): what it may have become when the transaction is included. */
+/** ceil(fee * 1.2): a bound on the fee at inclusion. */
 export const bound = (fee: bigint): bigint => (fee * 6n + 4n) / 5n
 
-/** The fees that so much is the bound of, rounded up. */
+/** The fees that have these bounds, rounded up. */
 export const unbound = (bounds: bigint): bigint => (bounds * 5n + 5n) / 6n
 
-/** Bytes that no compression makes less of, always the same for a seed. */
+/** Incompressible bytes, always the same for a seed. */
 const noise = (seed: Hex.Hex, size: number): Hex.Hex => {
   let block: Hex.Hex = Keccak.hash(seed)
   let digits = ""
@@ -76,7 +76,7 @@ const proofLike = (signature: Hex.Hex): Hex.Hex => {
 const figure = (random: Hex.Hex, at: number, bytes: number): bigint =>
   BigInt(`0x${random.slice(2 + 2 * at, 2 + 2 * (at + bytes))}`)
 
-/** What is known of a transaction before it is priced and signed; `value` in wei. */
+/** The parts of a transaction that are known before it is priced and signed; `value` in wei. */
 export interface Payload {
   readonly chainId: bigint
   readonly to: Address.Address
@@ -104,7 +104,7 @@ export const likeness = ({ chainId, data, to, value }: Payload): Hex.Hex => {
   return Transaction.serialize(transaction, Hex.unsafe(`0x${random.slice(2, 130)}1c`))
 }
 
-/** The same of the `handleOps` that carries one op, whose limits and signature are not known either. */
+/** Likewise for the `handleOps` that carries one op, whose limits and signature are unknown too. */
 export const ofOp = (
   version: Version,
   entryPoint: Address.Address,

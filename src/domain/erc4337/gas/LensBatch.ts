@@ -5,15 +5,15 @@ import * as Words from "../../primitives/Words.js"
 const selector = Keccak.selector("measureEach(bytes[])")
 
 /**
- * One call to the lens in the place of several of `GasLens.encodeCall`: each finds the state, and the cold accounts, that
- * it would find alone. Only the gas that is left for it differs.
+ * One call to the lens instead of several of `GasLens.encodeCall`: each finds the state and the cold accounts of a
+ * separate call. Only the gas left for it differs.
  */
 export const encode = (calls: ReadonlyArray<Hex.Hex>): Hex.Hex =>
   Words.call(selector, [Words.array(calls.map(Words.bytes))])
 
 /**
- * What the lens answered to each of `count` calls, as `GasLens.decode` takes it; null when it is no such answer. The
- * node may be anybody's: what is taken out is never longer than the answer.
+ * The lens's answers to `count` calls, as `GasLens.decode` takes them; otherwise null. The node may be hostile: the
+ * answers together are never longer than the data.
  */
 export const decode = (result: Hex.Hex, count: number): ReadonlyArray<Hex.Hex> | null => {
   const answer = Words.read(result)

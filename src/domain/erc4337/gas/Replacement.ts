@@ -6,13 +6,13 @@ import { AboveCap, type FeePrices } from "./Fees.js"
 const raised = (price: bigint): bigint => BigInts.max((price * 11n + 9n) / 10n, price + 1n)
 
 /**
- * Prices of a transaction that takes the place of one with the same nonce: both at least a tenth above the highest
- * ever signed for that nonce, and not below what the chain asks for now. `Failure` when the caps do not allow that.
+ * Prices of a transaction that replaces another with the same nonce: both at least a tenth above the highest ever signed
+ * for that nonce, and not below the chain's current prices. `Failure` when the caps do not allow that.
  */
 export const prices = (options: {
-  /** Each the highest of all that was signed for the nonce, wei per gas unit. */
+  /** The highest of each price signed for the nonce, wei per gas unit. */
   readonly highest: Omit<FeePrices, "legacy">
-  /** A quote of the moment; null when there is none to be had. */
+  /** A current quote; null when none is available. */
   readonly quote: FeePrices | null
   /** The transaction is of type 0, and stays so: one price, in both fields. */
   readonly legacy: boolean

@@ -3,17 +3,17 @@ import * as Words from "../../primitives/Words.js"
 import { EntryPointSpec, latest } from "../entrypoint/EntryPointSpec.js"
 import type { Functions } from "../entrypoint/Spec.js"
 
-/** The EntryPoint's calls of a paymaster, made of its call of the wallet: so they are of the same version. */
+/** The EntryPoint's calls of a paymaster, made from its call of the wallet, and so of the same version. */
 
 const bySelector: ReadonlyMap<string, Functions> = new Map(
   Object.values(EntryPointSpec).map(({ functions }) => [functions.validateUserOp, functions])
 )
 
-/** The functions of the version that calls the wallet so; of the latest one where none does. */
+/** The functions of the version with this call of the wallet; otherwise the latest version's. */
 const functionsOf = (validateCall: Hex.Hex): Functions =>
   bySelector.get(validateCall.slice(0, 10)) ?? latest.functions
 
-/** Where the third argument is in the hex text. */
+/** Place of the third argument in the hex text. */
 const third = { from: 2 + 2 * 68, to: 2 + 2 * 100 }
 
 /** `validateUserOp(op, userOpHash, missingAccountFunds)` with another third argument. */
@@ -26,7 +26,7 @@ export const approve = (validateCall: Hex.Hex, maxCost: bigint): Hex.Hex =>
     `${functionsOf(validateCall).validatePaymasterUserOp}${withMissing(validateCall, maxCost).slice(10)}`
   )
 
-/** What it answers: what the paymaster wants to be given in postOp, empty: none, and ERC-4337 validation data. */
+/** Its answer: the paymaster's context for postOp, empty for no postOp, and ERC-4337 validation data. */
 export const readApproval = (
   answer: Hex.Hex
 ): { readonly context: Hex.Hex; readonly validationData: bigint } | null => {

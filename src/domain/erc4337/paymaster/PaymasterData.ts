@@ -14,7 +14,7 @@ export interface PaymasterData {
   readonly paymaster: Address.Address
   /** Zero on v0.6, which has none: the paymaster shares the op's verificationGasLimit. */
   readonly limits: Limits
-  /** What the paymaster alone understands. */
+  /** Data that only the paymaster understands. */
   readonly data: Hex.Hex
 }
 
@@ -23,13 +23,13 @@ export const noLimits: Limits = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 /** Most bytes of data that the service submits: a permit by a passkey has room in it. */
 export const maxData = 4_096
 
-/** Why the service submits no op with so much data; null: nothing against it. */
+/** The service's objection to submitting an op with this data; null: none. */
 export const objection = (data: Hex.Hex): string | null =>
   Hex.size(data) > maxData
     ? `expected at most ${maxData} bytes of the paymaster's data, but there are ${Hex.size(data)}`
     : null
 
-/** Limits wider than their field are reduced to it: `UserOperation.fits` says whether they are. v0.6 drops them. */
+/** Limits wider than their field are reduced to it: check with `UserOperation.fits`. v0.6 drops them. */
 export const make = (version: Version, { data, limits, paymaster }: PaymasterData): Hex.Hex =>
   Hex.concat(Hex.unsafe(paymaster), EntryPointSpec[version].paymaster.write(limits), data)
 
@@ -44,7 +44,7 @@ export const read = (version: Version, paymasterAndData: Hex.Hex): PaymasterData
   }
 }
 
-/** The same with data of the same length that cost the most as calldata: no byte of them is zero. */
+/** Replaces the data by data of the same length that cost the most as calldata: no byte of them is zero. */
 export const dearest = (version: Version, paymasterAndData: Hex.Hex): Hex.Hex => {
   const parts = read(version, paymasterAndData)
   return parts === null
@@ -52,7 +52,7 @@ export const dearest = (version: Version, paymasterAndData: Hex.Hex): Hex.Hex =>
     : make(version, { ...parts, data: Hex.unsafe(`0x${"ff".repeat(Hex.size(parts.data))}`) })
 }
 
-/** The same with other limits. v0.6, and what `read` does not take, stay as they are. */
+/** Replaces the limits. v0.6, and data that `read` does not take, stay unchanged. */
 export const withLimits = (version: Version, paymasterAndData: Hex.Hex, limits: Limits): Hex.Hex => {
   const parts = read(version, paymasterAndData)
   return parts === null ? paymasterAndData : make(version, { ...parts, limits })

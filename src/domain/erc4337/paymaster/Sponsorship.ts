@@ -10,8 +10,8 @@ import { EntryPointSpec, type Version } from "../entrypoint/EntryPointSpec.js"
 import * as PaymasterData from "./PaymasterData.js"
 
 /**
- * What the SponsorPaymaster (`contracts/src/SponsorPaymaster.sol`) reads of an op that it pays for. Its
- * paymasterAndData says how long, and is part of userOpHash like every other field:
+ * The terms that the SponsorPaymaster (`contracts/src/SponsorPaymaster.sol`) reads from an op that it pays for. Its
+ * paymasterAndData contains the time window, and is part of userOpHash like every other field:
  *
  *   paymaster (20) ++ [from v0.7 on: limits (16 + 16)] ++ validUntil (6) ++ validAfter (6) ++ [0x01 when unbound]
  *
@@ -28,8 +28,8 @@ export interface Terms {
   /** Without meaning on v0.6. */
   readonly limits: PaymasterData.Limits
   /**
-   * Whether any EOA may submit the op. Whoever sees such a sponsorship can use it: it is for bundlers that submit from
-   * EOAs of their own.
+   * Whether any EOA may submit the op. Anyone who sees such a sponsorship can use it: it is for bundlers that submit from
+   * their own EOAs.
    */
   readonly unbound: boolean
 }
@@ -43,7 +43,7 @@ const windowSize = 12
 /** A time as its six bytes. */
 const time = (value: number): Hex.Hex => Hex.unsafe(`0x${value.toString(16).padStart(12, "0")}`)
 
-/** The op's paymasterAndData. Times that are no uint48 make a window that never is, not one without bound. */
+/** The op's paymasterAndData. Times outside uint48 make a window that never opens, not an unbounded window. */
 export const paymasterData = (version: Version, terms: Terms): Hex.Hex => {
   const exist = Uint.isUint48(terms.validUntil) && Uint.isUint48(terms.validAfter)
   const [until, after] = exist ? [terms.validUntil, terms.validAfter] : [1, 2 ** 48 - 1]
@@ -52,7 +52,7 @@ export const paymasterData = (version: Version, terms: Terms): Hex.Hex => {
   return PaymasterData.make(version, { paymaster, limits, data })
 }
 
-/** The terms of a paymasterAndData, which has no byte more. Whether the paymaster is a sponsor it does not say. */
+/** The terms of a paymasterAndData without extra bytes. It does not show whether the paymaster is a sponsor. */
 export const read = (version: Version, paymasterAndData: Hex.Hex): Result.Result<Terms, string> => {
   const fields = EntryPointSpec[version].paymaster
   const parts = PaymasterData.read(version, paymasterAndData)
@@ -74,7 +74,7 @@ const typeHash = Keccak.hashText("Sponsorship(bytes32 userOpHash,address bundler
 const domain = Eip712.domain("castellan", "1")
 
 /**
- * What the sponsor signs: the EIP-712 digest of `Sponsorship(bytes32 userOpHash,address bundler)` in the domain
+ * The sponsor's signing digest: EIP-712 of `Sponsorship(bytes32 userOpHash,address bundler)` in the domain
  * ("castellan", "1", chainId, paymaster). `bundler` is the EOA that submits (tx.origin), zero when the terms are unbound.
  */
 export const digest = (
@@ -107,7 +107,7 @@ export const split = (
 }
 
 /**
- * A sponsor's signature for gas estimation: of the real length and cost, without a zero byte, and by nobody. r is the
+ * A sponsor's signature for gas estimation: of the real length and cost, without a zero byte, by no known key. r is the
  * x of secp256k1's generator.
  */
 export const dummy: Hex.Hex = Hex.unsafe(

@@ -3,8 +3,8 @@ import * as Breakage from "../../json/Breakage.js"
 import * as Json from "../../json/Json.js"
 
 /**
- * Which texts mean to be EIP-712 typed data. One that is damaged, or stands inside of something else, must not be signed
- * as the text that it is: whoever verifies it would look for another signature.
+ * Recognises text that means to be EIP-712 typed data. A damaged or embedded document must not be signed as plain text:
+ * its verifier would expect another signature.
  */
 
 const names = ["types", "primaryType"]
@@ -15,10 +15,10 @@ const blank = "(?:\\u00ef\\u00bb\\u00bf|[\\s\\ufeff\\u200b-\\u200d\\u2060])*"
 /** An object or an array, perhaps within quotes, escaped or not. */
 const opening = new RegExp(`^${blank}(?:["'\`(\\\\]+${blank})?[{[]`)
 
-/** A name as a member has it, in whatever quotes, or as the last that was not cut off. */
+/** A member's name in any quotes, or as the last name before the text is cut off. */
 const quoted = /["'`\u201c\u2018\\](?:types|primaryType)(?:["'`\u201d\u2019\\]+\s*(?:[:={[]|$)|$)/
 
-/** A name without quotes, as JavaScript has it. */
+/** A name without quotes, as in JavaScript. */
 const bare = /(?:[{,(\n]|\*\/)[ \t]*(?:types|primaryType)[ \t]*:/
 
 const isNamed = (text: string): boolean => quoted.test(text) || bare.test(text)
@@ -30,7 +30,7 @@ interface Place {
   readonly above: Place | null
 }
 
-/** Longest way that is told, in steps. */
+/** Longest reported path, in steps. */
 const mostSteps = 32
 
 const pathOf = (place: Place): string => {
@@ -45,13 +45,13 @@ const pathOf = (place: Place): string => {
     )
 }
 
-/** Texts inside of each other. */
+/** Most strings inside each other. */
 const mostTexts = 3
 
 const parsed = (text: string): Result.Result<unknown, unknown> =>
   Result.try(() => JSON.parse(text) as unknown)
 
-/** Whether a text that stands inside of JSON means to be a document. */
+/** Whether a string inside JSON means to be a document. */
 const isInText = (text: string, texts: number): boolean => {
   if (texts >= mostTexts || !opening.test(text) || !isNamed(text)) return false
   return Result.match(parsed(text), {
@@ -84,7 +84,7 @@ const at = (path: string, message: string): string => (path === "" ? message : `
 /** A refusal of strict JSON, in one line. */
 export const refused = ({ message, path }: Json.Refusal): string => at(path, message)
 
-/** What a text means to be: null, any other text; else a document, and where it breaks, if it does. */
+/** The meaning of a text. Null: not a document; otherwise a document, and its first problem, if any. */
 export const of = (text: string, maxLength: number): { readonly problem: string | null } | null => {
   if (!opening.test(text)) return null
   if (text.length > maxLength)

@@ -9,8 +9,8 @@ import * as Words from "../../primitives/Words.js"
 import type { Type, TypeTable } from "./TypeTable.js"
 
 /**
- * `hashStruct` of EIP-712 over JSON values. Every value must be one of its member's type, so that what is signed is
- * what was written: nothing is missing, nothing is left over, nothing is rounded or taken for something else.
+ * `hashStruct` of EIP-712 over JSON values. Every value must fit its member's type exactly, so that the signed values are
+ * the written ones: none missing, none left over, none rounded or converted.
  */
 
 type Word = Result.Result<string, string>
@@ -18,7 +18,7 @@ type Word = Result.Result<string, string>
 const loneSurrogate = /\p{Surrogate}/u
 const integerText = /^(?:-?(?:0|[1-9][0-9]{0,77})|0x[0-9a-fA-F]{1,64})$/
 
-/** An integer as JSON has it: a number, exact up to 2^53, or a decimal or 0x-hex string. */
+/** An integer of JSON: a number, exact up to 2^53, or a decimal or 0x-hex string. */
 export const integerOf = (value: unknown): bigint | null => {
   if (typeof value === "number")
     return Number.isSafeInteger(value) && !Object.is(value, -0) ? BigInt(value) : null
@@ -27,7 +27,7 @@ export const integerOf = (value: unknown): bigint | null => {
 
 const misfit = (path: string, why: string): Word => Result.fail(`${path}: ${why}`)
 
-/** A value may be a secret in the wrong place: of a text its length is told, and what it begins like. */
+/** A value may be a misplaced secret: shows only the length of a text, and whether it is hex. */
 const shapeOf = (value: unknown): string => {
   if (typeof value !== "string") return kindOf(value)
   return /^0x[0-9a-fA-F]*$/.test(value)

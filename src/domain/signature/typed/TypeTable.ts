@@ -4,11 +4,11 @@ import type * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
 
 /**
- * The struct types of EIP-712 typed data, from its JSON. What can not be hashed in exactly one way, or only with
- * endless work, is refused: types that contain themselves, names that are no identifiers, aliases, unknown types.
+ * The struct types of EIP-712 typed data, from its JSON. Refuses types without exactly one hash, or with endless work:
+ * types that contain themselves, names that are not identifiers, aliases, unknown types.
  */
 
-/** A type as a member has it. */
+/** Type of a member. */
 export type Type =
   | { readonly kind: "bool" | "address" | "string" | "bytes" }
   | { readonly kind: "fixedBytes"; readonly size: number }
@@ -24,7 +24,7 @@ export interface Member {
 
 export interface Struct {
   readonly members: ReadonlyArray<Member>
-  /** keccak256 of `encodeType`: the struct, then those it refers to in the order of their names. */
+  /** keccak256 of `encodeType`: the struct, then its inner structs in the order of their names. */
   readonly typeHash: Hex.Bytes32
 }
 
@@ -42,7 +42,7 @@ const structName = /^[A-Za-z_$][A-Za-z0-9_$:]*$/
 const shape = /^([A-Za-z_$][A-Za-z0-9_$:]*)((?:\[(?:[1-9][0-9]{0,5})?\])*)$/
 const isName = (text: string, pattern: RegExp): boolean => text.length <= maxNameLength && pattern.test(text)
 
-/** Types that are no structs; `undefined` for every other name. */
+/** Types that are not structs; `undefined` for every other name. */
 const atomic = (name: string): Type | undefined => {
   if (name === "bool" || name === "address" || name === "string" || name === "bytes") return { kind: name }
   const [, word, digits = ""] = /^(u?int|bytes)([1-9][0-9]{0,2})$/.exec(name) ?? []
@@ -69,7 +69,7 @@ const typeOf = (text: string, structs: ReadonlySet<string>): Result.Result<Type,
   return Result.succeed(type)
 }
 
-/** A struct as it is written, beside what its members mean. */
+/** A struct's members and its written form. */
 interface Written extends Pick<Struct, "members"> {
   readonly text: string
   /** Structs of its members, without those inside of them. */

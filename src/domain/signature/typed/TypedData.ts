@@ -10,7 +10,7 @@ import * as TypeTable from "./TypeTable.js"
 
 /** EIP-712 typed data as wallets take it: a JSON document of `types`, `primaryType`, `domain` and `message`. */
 
-/** What a caller says of the domain beside the document. */
+/** The caller's values of the domain, in addition to the document's. */
 export interface Given {
   readonly chainId?: bigint
   readonly verifyingContract?: Address.Address
@@ -21,7 +21,7 @@ export type Document = Readonly<Record<string, unknown>>
 /** Longest document, in UTF-16 units. */
 export const maxLength = 131_072
 
-/** The members of a domain that declares no type of its own, in the order of EIP-712. */
+/** The members of a domain without a declared type, in the order of EIP-712. */
 const standard = [
   { name: "name", type: "string" },
   { name: "version", type: "string" },
@@ -33,7 +33,7 @@ const standard = [
 const domainType = "EIP712Domain"
 const members = new Set(["types", "primaryType", "domain", "message"])
 
-/** JSON values of a document: each may be a hash of its own. */
+/** JSON values of a document: each may need a separate hash. */
 export const maxValues = 16_384
 
 /** Deeper than any document whose types are within their bounds. */
@@ -41,7 +41,7 @@ const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512, maxValues }
 
 /**
  * The document that a text is; null when it is any other text. Text of an object or array that names `types` or
- * `primaryType` means to be a document, and then has to be a good one: `Failure` says where it is none.
+ * `primaryType` means to be a document, and must then be valid: `Failure` names the problem and its place.
  */
 export const read = (text: string): Result.Result<Document, string> | null => {
   const meaning = DocumentText.of(text, maxLength)
@@ -87,9 +87,7 @@ const domainSeparator = (
   return StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
 }
 
-/**
- * What is signed of a document whose domain the caller completes; `Failure` says what is wrong, and where.
- */
+/** The signing digest of a document whose domain the caller completes; `Failure` names the problem and its place. */
 export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> => {
   const { message, primaryType, types } = document
   const extra = Object.keys(document).find((name) => !members.has(name))
@@ -108,7 +106,7 @@ export const digest = (document: Document, given: Given): Result.Result<Hex.Byte
   return Result.map(struct, (hash) => Eip712.digest(separator.success, hash))
 }
 
-/** The document that any other text is wrapped in, so that its signature means nothing to a contract but this. */
+/** The document that wraps any other text, so that to a contract its signature means only that text. */
 export const wrapped = (contents: string): Document => ({
   types: { Message: [{ name: "contents", type: "string" }] },
   primaryType: "Message",

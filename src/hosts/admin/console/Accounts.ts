@@ -56,7 +56,7 @@ export const accounts = (data: Data, view: View): Effect.Effect<Html, Missing> =
           origin,
           keysOf(accountId),
           paused || isPaused("account", accountId) ? html`<span class="wrong">paused</span>` : "active",
-          // What the file pauses only the file resumes.
+          // Only the file can resume a pause set in the file.
           paused ? "paused in the file" : switched("account", accountId)
         ]),
         "There is no account."
@@ -82,7 +82,7 @@ ${table(
   "None."
 )}
 ${table(
-  "Kill switches that are thrown",
+  "Active kill switches",
   ["Kind", "Subject", "Since (UTC)", ""],
   pauses.map(({ kind, since, subject }) => [
     kind,

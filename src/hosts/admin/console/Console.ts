@@ -22,7 +22,7 @@ import * as Requests from "./Requests.js"
 import * as Sessions from "./Sessions.js"
 import * as Webhooks from "./Webhooks.js"
 
-/** The operator's pages: made on the server, without a script, for whoever has brought the operator's token. */
+/** The operator's console: rendered on the server, without scripts, behind the operator's token. */
 
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
@@ -45,7 +45,6 @@ const style = (): Response => {
   return HttpServerResponse.text(kept, { contentType: "text/css" })
 }
 
-/** Forms of this console are short. */
 const maxFormBytes = ByteSize.bytes(8_192)
 
 const cookieOptions: Cookies.Cookie["options"] = { httpOnly: true, sameSite: "strict", path: Page.path }
@@ -69,7 +68,7 @@ const signInPage = (status: number, problem: string | null): Response =>
     )
   )
 
-/** A form is taken from a page of this port only: browsers say where it comes from. */
+/** Accepts forms only from pages of this port, by the browser's headers. */
 const isForeign = ({ headers }: Request): boolean => {
   const { host = "", origin } = headers
   const site = headers["sec-fetch-site"]
@@ -92,7 +91,6 @@ interface Shown {
   readonly content: Effect.Effect<Html, Missing>
 }
 
-/** The page of each section. */
 const contents: Readonly<Record<Page.Section, (data: Data, view: View) => Shown["content"]>> = {
   "": Overview.overview,
   "/lanes": NonceLanes.lanes,
@@ -103,7 +101,7 @@ const contents: Readonly<Record<Page.Section, (data: Data, view: View) => Shown[
   "/audit": Records.audit
 }
 
-/** The page at a path; null: there is none. */
+/** The page at a path; null when there is none. */
 const pageAt = (data: Data, view: View, path: string): Shown | null => {
   const [, first = "", second, third, ...rest] = path.split("/")
   const [section, title] = Page.sections.find(([at]) => at === (first === "" ? "" : `/${first}`)) ?? []
@@ -122,7 +120,7 @@ const kinds: ReadonlyArray<string> = ["account", "signer", "chain"] satisfies Re
 
 const isKind = (text: string): text is Pause["kind"] => kinds.includes(text)
 
-/** What a page says of the act that led to it. */
+/** Confirmation shown after an action. */
 const done: ReadonlyMap<string, string> = new Map([
   ["paused", "Paused: from the next second on nothing is accepted for it, by any process."],
   ["resumed", "Resumed."]
@@ -147,7 +145,7 @@ const unknown = (view: View): Response =>
     )
   )
 
-/** What a signed-in operator's form does. */
+/** Runs a signed-in operator's form. */
 const act = (data: Data, view: View, path: string, form: URLSearchParams): Effect.Effect<Response> => {
   const wrong = (what: string) =>
     answer(400, Page.page({ title: "Not done", section: "", formToken: view.formToken }, Page.problem(what)))
@@ -169,7 +167,7 @@ const act = (data: Data, view: View, path: string, form: URLSearchParams): Effec
     case "/unstick": {
       const lane = laneOf(form.get("chain") ?? "", form.get("signer") ?? "")
       if (lane === null) return Effect.succeed(wrong("chain, signer: not of this console"))
-      // Only what says that it is no dry run is none.
+      // A dry run unless dryRun=false.
       const dryRun = form.get("dryRun") !== "false"
       return render(view, {
         title: dryRun ? "New prices: dry run" : "New prices",
@@ -187,7 +185,7 @@ const same = (one: string, other: string): boolean => {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-/** `isOperator` compares a token with the operator's, in a time that tells nothing. */
+/** `isOperator` compares tokens in constant time. */
 export const app = (data: Data, isOperator: (token: string) => boolean): App => {
   const sessions = Sessions.make()
 
@@ -208,7 +206,7 @@ export const app = (data: Data, isOperator: (token: string) => boolean): App => 
   const posted = (request: Request, path: string, query: URLSearchParams, now: number) =>
     Effect.gen(function* () {
       if (isForeign(request)) return answer(403, "not for pages of other sites\n")
-      // Browsers say how long a form is; what is longer is not read at all.
+      // Rejects a long form by its Content-Length, without reading it.
       const length = Number(request.headers["content-length"] ?? "NaN")
       const fields = length <= maxFormBytes ? yield* form(request) : null
       if (fields === null) return answer(413, "the form is too long\n")

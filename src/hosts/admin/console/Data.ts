@@ -11,12 +11,12 @@ import type { Webhooks } from "../../../application/ports/Webhooks.js"
 import type { Listed } from "../../../application/tenants/FileAccounts.js"
 import type * as UnstickLane from "../../../application/usecases/operator/UnstickLane.js"
 
-/** What the console shows, and the few things that it does. */
+/** Data and actions of the console. */
 export interface Data {
-  /** Brings gauges up to date, before they are read. */
+  /** Updates gauges before they are read. */
   readonly refresh: Effect.Effect<void>
   readonly profiles: ReadonlyArray<NetworkProfile>
-  /** Those of the configuration file. */
+  /** Accounts of the configuration file. */
   readonly accounts: ReadonlyArray<Omit<Listed, "keys">>
   readonly transactions: Pick<TransactionJournal["Service"], "open" | "openOf">
   readonly history: RequestHistory["Service"]
@@ -31,7 +31,7 @@ export interface Data {
   ) => Effect.Effect<UnstickLane.Unstuck, { readonly message: string }>
 }
 
-/** What a page is made for: the signed-in operator's form token, the query, and the time. */
+/** Input of a page: the session's form token, the query, and the time. */
 export interface View {
   readonly formToken: string
   readonly query: URLSearchParams
@@ -39,15 +39,15 @@ export interface View {
   readonly now: number
 }
 
-/** Where in a list, the newest first, its page begins: below the number that the query names. */
+/** Start of a list's page, newest first: entries below the query's number. */
 export const placeOf = ({ query }: View): { readonly before?: bigint } => {
   const [number] = /^[0-9]{1,15}$/.exec(query.get("before") ?? "") ?? []
   return number === undefined ? {} : { before: BigInt(number) }
 }
 
-/** Why there is no such page. */
+/** Reason for a missing page. */
 export interface Missing {
   readonly message: string
-  /** 404 of what is not there. Default 503: it cannot be read now. */
+  /** 404 when the record does not exist; default 503: it cannot be read now. */
   readonly status?: 404
 }

@@ -7,7 +7,7 @@ export interface Figure {
   readonly value: number
 }
 
-/** What was measured so far, by the name of the metric without its prefix. */
+/** Current metrics, by name without prefix. */
 export const read: Effect.Effect<ReadonlyMap<string, ReadonlyArray<Figure>>> = Effect.map(
   Metric.snapshot,
   (metrics) => {

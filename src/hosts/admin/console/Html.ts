@@ -1,4 +1,4 @@
-/** Text that is HTML already. Everything else that a template takes is escaped. */
+/** Text that is already HTML. Templates escape everything else. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -26,6 +26,6 @@ const rendered = (part: Part): string => {
     : String(part).replace(/[&<>"']/g, (character) => entities[character] ?? "")
 }
 
-/** A template whose parts are escaped, for text and for attributes in quotes. */
+/** A template that escapes its parts, for text and quoted attributes. */
 export const html = (strings: TemplateStringsArray, ...parts: ReadonlyArray<Part>): Html =>
   new Html(strings.map((text, at) => text + (at < parts.length ? rendered(parts[at] ?? null) : "")).join(""))

@@ -29,7 +29,7 @@ export const lanes = (data: Data, { now }: View): Effect.Effect<Html, Missing> =
   Effect.map(Effect.mapError(data.transactions.open, unreadable), (records) =>
     table(
       "Lanes that have transactions under way",
-      ["Chain", "EOA", "Key", "Waiting", "Oldest", "Mined, not settled", "Lowest nonce that waits"],
+      ["Chain", "EOA", "Key", "Waiting", "Oldest", "Mined, not settled", "Lowest pending nonce"],
       Object.values(Arr.groupBy(records, ({ chainId, signer }): string => `${chainId} ${signer}`)).map(
         (own) => {
           const [first] = own
@@ -97,7 +97,7 @@ export const unstuck = (data: Data, view: View, of: Lane, dryRun: boolean): Effe
   Effect.map(data.unstick(of, dryRun), ({ left, replaced }: UnstickLane.Unstuck) => {
     const nothing = left.length + replaced.length === 0
     return html`<p>Chain ${of.chainId}, <a href="/console/lanes/${of.chainId}/${of.signer}">${code(of.signer)}</a></p>
-${nothing ? problem("Nothing waits there.") : html`<p>${dryRun ? "A dry run: nothing was sent." : "What is replaced was sent at its new prices."}</p>`}
+${nothing ? problem("The lane has no pending transactions.") : html`<p>${dryRun ? "Dry run: no transaction was sent." : "The replacements were sent at the new prices."}</p>`}
 ${table(
   dryRun ? "Would be replaced" : "Replaced",
   ["Nonce", "Transaction", "New transaction", "Max fee (wei)", "Priority fee (wei)"],
@@ -111,7 +111,7 @@ ${table(
   "None."
 )}
 ${table(
-  "Left as they are",
+  "Not replaced",
   ["Nonce", "Reason"],
   left.map(({ nonce, reason }) => [nonce.toString(), reason]),
   "None."

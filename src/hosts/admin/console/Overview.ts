@@ -19,7 +19,7 @@ const chainRow = (profile: NetworkProfile) => [
   profile.remoteBundler === null ? "castellan's own" : "another one"
 ]
 
-/** The EOAs whose lanes or balances have been measured. */
+/** EOAs with measured lanes or balances. */
 const eoas = (found: Found) => {
   const by = (name: string) =>
     new Map((found.get(name) ?? []).map(({ labels, value }) => [`${labels.chain} ${labels.signer}`, value]))
@@ -38,7 +38,7 @@ const eoas = (found: Found) => {
   })
 }
 
-/** Requests since the start, by endpoint: how many, and how many of them the service failed. */
+/** Requests since the start, by endpoint, with the numbers refused and failed. */
 const endpoints = (found: Found) => {
   const rows = new Map<string, { all: number; refused: number; failed: number }>()
   for (const { labels, value } of found.get("requests_total") ?? []) {
@@ -67,17 +67,17 @@ export const overview = (data: Data, _view: View): Effect.Effect<Html> =>
     const journalErrors = sum(found.get("journal_errors_total"))
     const marked = (count: number) => (count === 0 ? 0 : html`<span class="wrong">${count}</span>`)
     return html`${facts([
-      ["Transactions that wait", sum(found.get("lane_pending"))],
-      ["Work that cannot be taken up", marked(stranded)],
+      ["Pending transactions", sum(found.get("lane_pending"))],
+      ["Blocked work", marked(stranded)],
       [
         "Clock",
         isDoubted
           ? html`<span class="wrong">over an hour from a chain's time: nothing is deleted for its age, see the log</span>`
           : "not in doubt"
       ],
-      ["Calls of the journal that failed", marked(journalErrors)],
-      ["JSON-RPC calls that failed", sum(found.get("rpc_errors_total"))],
-      ["Signatures that failed", marked(sum(found.get("signature_errors_total")))]
+      ["Failed journal calls", marked(journalErrors)],
+      ["Failed JSON-RPC calls", sum(found.get("rpc_errors_total"))],
+      ["Failed signatures", marked(sum(found.get("signature_errors_total")))]
     ])}
 ${table(
   "Chains",
@@ -86,7 +86,7 @@ ${table(
   "The configuration has no network."
 )}
 ${table(
-  "EOAs that submit",
+  "Submitting EOAs",
   ["Chain", "Address", "Balance (native token)", "Waiting", "Oldest"],
   eoas(found),
   "None has been used since this process started."

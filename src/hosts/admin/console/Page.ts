@@ -1,8 +1,8 @@
 import { type Html, html, type Part } from "./Html.js"
 
-/** The frame of every page. Nothing inline: the content security policy allows the style sheet and forms of this port only. */
+/** The frame of every page. Nothing is inline: the content security policy allows only this port's style sheet and forms. */
 
-/** The entries of the navigation: where they lead to, and their names. */
+/** Navigation entries: path and name. */
 export const sections = [
   ["", "Overview"],
   ["/lanes", "Lanes"],
@@ -17,11 +17,11 @@ export type Section = (typeof sections)[number][0]
 
 export interface Frame {
   readonly title: string
-  /** Which entry of the navigation it is under; null: not signed in. */
+  /** Navigation entry of the page; null: not signed in. */
   readonly section: Section | null
-  /** Of the session; what forms send with them. */
+  /** The session's form token, sent with every form. */
   readonly formToken: string
-  /** What was just done. */
+  /** Confirmation of the last action. */
   readonly said?: string
 }
 
@@ -61,11 +61,11 @@ ${content}
 </html>
 `.text
 
-/** Fields of a form that are not seen. */
+/** Hidden form fields. */
 export const hidden = (fields: Readonly<Record<string, string>>): Part =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-/** A table with a caption, or a sentence where there are no rows. */
+/** A table with a caption, or a sentence when it has no rows. */
 export const table = (
   caption: string,
   headings: ReadonlyArray<string>,
@@ -80,7 +80,7 @@ export const table = (
 <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody>
 </table></div>`
 
-/** Names and what they stand for. */
+/** Names and values. */
 export const facts = (entries: ReadonlyArray<readonly [string, Part]>): Html =>
   html`<dl>${entries.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 
@@ -93,14 +93,14 @@ export const time = (millis: number): Html => {
   return html`<time datetime="${iso}">${iso.slice(0, 19).replace("T", " ")}</time>`
 }
 
-/** How long something has lasted, in the largest unit that says enough. */
+/** A duration in the largest sufficient unit. */
 export const age = (seconds: number): string => {
   if (seconds < 120) return `${Math.max(0, Math.floor(seconds))} s`
   if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`
   return seconds < 172_800 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`
 }
 
-/** Wei as units of the native token, to six decimals, rounded down. */
+/** Wei in units of the native token, with six decimals, rounded down. */
 export const native = (wei: bigint): string => {
   const millionths = wei / 1_000_000_000_000n
   const fraction = (millionths % 1_000_000n).toString().padStart(6, "0").replace(/0+$/, "")

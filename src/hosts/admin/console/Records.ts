@@ -8,7 +8,7 @@ import { code, native, table, time } from "./Page.js"
 const sum = (holds: ReadonlyArray<Hold>): bigint =>
   holds.reduce((total, { landed, wei }) => total + (landed ?? wei), 0n)
 
-/** What is held of the operator's money, by whose it is and by budget. */
+/** Reserved amounts, by owner and budget. */
 export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =>
   Effect.map(
     Effect.forEach(data.profiles, ({ chainId }) =>
@@ -18,7 +18,7 @@ export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =
     ),
     (chains) =>
       table(
-        "Money that is held",
+        "Held budgets",
         ["Chain", "Account", "Budget", "Open", "Landed", "Held (native token)"],
         Object.values(
           Arr.groupBy(chains.flat(), ({ accountId, chainId, name }) => `${chainId} ${accountId} ${name}`)
@@ -43,7 +43,7 @@ export const audit = (data: Data, view: View): Effect.Effect<Html, Missing> =>
   Effect.map(data.audit.find({ ...placeOf(view), limit: perPage }), (entries) => {
     const last = entries.length < perPage ? undefined : entries.at(-1)
     return html`${table(
-      "Who signed what, the newest first",
+      "Signatures, newest first",
       ["Number", "Time (UTC)", "Kind", "Account", "By", "Signer", "Hash", "Chain", "Nonce", "Request"],
       entries.map((entry) => [
         entry.number.toString(),

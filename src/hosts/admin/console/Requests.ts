@@ -36,7 +36,7 @@ const filters = (account: string, state: string | undefined): Html =>
 
 export const requests = (data: Data, view: View): Effect.Effect<Html, Missing> => {
   const { query } = view
-  // PostgreSQL takes no text with such a character, and no id has one.
+  // PostgreSQL rejects text with this character, and no id contains it.
   const account = (query.get("account") ?? "").replaceAll("\0", "")
   const state = stateOf(query.get("state"))
   return Effect.map(
@@ -67,7 +67,7 @@ ${last === undefined ? null : html`<p><a href="/console/requests?${next.toString
 const outcomeOf = ({ state, success }: OpRecord): string =>
   state === "settled" ? (success === true ? "settled, succeeded" : "settled, reverted") : state
 
-/** JSON as people read it. */
+/** Pretty-prints JSON. */
 const pretty = (text: string): string => {
   try {
     return JSON.stringify(JSON.parse(text), null, 2)

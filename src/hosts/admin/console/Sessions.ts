@@ -1,27 +1,27 @@
 import { createHash, randomBytes } from "node:crypto"
 
-/** Whoever has brought the operator's token in a browser. Kept in the process: a restart signs everybody out. */
+/** A signed-in browser. Kept in memory: a restart signs all operators out. */
 export interface Session {
-  /** Sent with every form: a page of another site does not know it. */
+  /** Sent with every form; another site's page does not know it. */
   readonly formToken: string
   readonly until: number
 }
 
 export interface Sessions {
-  /** What the cookie carries. */
+  /** Returns the cookie's value. */
   readonly begin: (now: number) => string
   readonly find: (secret: string, now: number) => Session | null
   readonly end: (secret: string) => void
-  /** Whether another token may be tried; counts the try. */
+  /** Whether another sign-in attempt is allowed; counts it. */
   readonly mayTry: (now: number) => boolean
 }
 
 export const cookieName = "castellan-operator"
 /** Seconds. */
 export const life = 8 * 3_600
-/** Of the same time; the oldest ends when another one begins. */
+/** Concurrent sessions; a new one beyond this ends the oldest. */
 const most = 32
-/** Wrong and right tokens together, from all browsers. */
+/** Attempts with right or wrong tokens, from all browsers. */
 const triesPerMinute = 20
 
 const nameOf = (secret: string): string => createHash("sha256").update(secret).digest("hex")

@@ -5,12 +5,12 @@ import * as Figures from "./Figures.js"
 import { type Html, html } from "./Html.js"
 import { age, code, facts, table, time } from "./Page.js"
 
-/** Events that were given up, and changes, that the page shows. */
+/** Most undeliverable events, and most changes, shown. */
 const most = 100
 
 const marked = (count: number) => (count === 0 ? 0 : html`<span class="wrong">${count}</span>`)
 
-/** Endpoints of all accounts, what is owed to them, what was given up, and who changed them. */
+/** Endpoints of all accounts, with pending and undeliverable events and the changes to the endpoints. */
 export const webhooks = (data: Data, { now }: View): Effect.Effect<Html, Missing> =>
   Effect.gen(function* () {
     const all = yield* data.webhooks.list(null)
@@ -27,10 +27,10 @@ export const webhooks = (data: Data, { now }: View): Effect.Effect<Html, Missing
     const count = (outcome: string) =>
       attempts.reduce((sum, { labels, value }) => (labels.outcome === outcome ? sum + value : sum), 0)
     return html`${facts([
-      ["Oldest event that is not delivered", oldest === null ? "none" : age((now - oldest) / 1_000)],
+      ["Oldest undelivered event", oldest === null ? "none" : age((now - oldest) / 1_000)],
       ["Delivered since this process started", count("delivered")],
-      ["Attempts that failed", count("failed")],
-      ["Events that were given up", marked(count("dead"))]
+      ["Failed attempts", count("failed")],
+      ["Undeliverable events", marked(count("dead"))]
     ])}
 ${table(
   "Endpoints",
@@ -47,7 +47,7 @@ ${table(
   "No account has a webhook."
 )}
 ${table(
-  "Events that were given up",
+  "Undeliverable events",
   ["Webhook", "Request or watch", "Event", "Kind", "Attempts", "Last"],
   given
     .flat()

@@ -27,7 +27,7 @@ const settingsOf = (network: OwnNetwork | undefined): Settings => {
   return isSettings(settings) ? settings : {}
 }
 
-/** JSON where it is any, else text. Long numbers stay text, which keeps them exact. */
+/** Parses JSON and keeps other text. Long numbers stay text, which keeps them exact. */
 const valueOf = (text: string): unknown =>
   /^\d{16,}$/.test(text)
     ? text
@@ -36,13 +36,13 @@ const valueOf = (text: string): unknown =>
         () => text
       )
 
-/** Keeps the settings, once they are in order. */
+/** Stores valid settings. */
 const keep = (context: Own, chainId: bigint, settings: Settings) =>
   Effect.gen(function* () {
     const text = JSON.stringify({ ...settings, chainId: Number(chainId) })
     const { network } = yield* Effect.fromResult(
       Result.mapError(AccountNetworks.read(context.config, text), (problems) =>
-        ["these values can not be used:", ...SchemaProblems.lines(problems).map((line) => `  ${line}`)].join(
+        ["these values cannot be used:", ...SchemaProblems.lines(problems).map((line) => `  ${line}`)].join(
           "\n"
         )
       )
@@ -61,7 +61,7 @@ const setNetwork = Command.make("set-network", {
   id,
   chain,
   fields: Argument.String("FIELD=VALUE").pipe(
-    Argument.withDescription("what is set; FIELD= removes it"),
+    Argument.withDescription("the field to set; FIELD= removes it"),
     Argument.atLeast(1)
   ),
   json
@@ -97,10 +97,10 @@ const removeNetwork = Command.make("remove-network", { id, chain, json }).pipe(
     const chainId = yield* chainOf(chain)
     const context = yield* OperatorContext.openForOwn(id)
     if (networkOf(context, chainId) === undefined)
-      return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
+      return yield* Effect.fail(`account ${id} has no own settings on chain ${chainId}`)
     yield* context.store.removeNetwork(context.account.accountId, chainId)
     return {
-      text: `account ${id} has nothing of its own on chain ${chainId} any more`,
+      text: `account ${id} uses the chain's settings on chain ${chainId} again`,
       json: { id, chainId: Number(chainId), removed: true }
     }
   })

@@ -32,7 +32,7 @@ const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<Signe
     : Effect.fail("expected --client-id and one of --version-id and --asset-id, 1 to 128 characters each")
 }
 
-/** The address of the key, once it is held against all others of the service. */
+/** The key's address, checked against all other keys of the service. */
 const checked = (
   { config, content }: OperatorContext.OperatorContext,
   signer: OwnSigner
@@ -57,7 +57,7 @@ const add = Command.make("add-signer", {
   json
 }).pipe(
   help(
-    "Lets an account's requests name a key of a configured provider. The providers are asked for addresses first: no EOA may belong to two accounts.",
+    "Adds a key of a configured provider to an account's signers. The command reads the providers' addresses first, because an EOA belongs to at most one account.",
     "acme --client-id acme --version-id 1 --provider hsm --key acme-1"
   ),
   report(function* ({ id, key, pinned, provider, ...named }) {
@@ -94,7 +94,7 @@ const remove = Command.make("remove-signer", { id, ...reference, json }).pipe(
       return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
     yield* context.store.removeSigner(account.accountId, ref)
     return {
-      text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
+      text: `account ${id} no longer has the signer ${JSON.stringify(ref)}`,
       json: { account: id, ...ref, removed: true }
     }
   })

@@ -42,13 +42,13 @@ const inPlaceOfTier = (name: string, window: string, most: number) =>
   optional(
     name,
     "NUMBER",
-    `requests of the account ${window}, in the place of its tier's: 1 to ${most}, or "tier" for those of the tier`
+    `requests of the account ${window}, instead of its tier's: 1 to ${most}, or "tier" for those of the tier`
   )
 
 const requestsPerMinute = inPlaceOfTier("requests-per-minute", "a minute", mostPerMinute)
 const requestsPerHour = inPlaceOfTier("requests-per-hour", "an hour", mostPerHour)
 
-/** Null: the tier's. */
+/** Null: the tier's limit. */
 const limitOf = (name: string, text: string, most: number): Effect.Effect<number | null, string> => {
   if (text === "tier") return Effect.succeed(null)
   const limit = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : 0
@@ -57,7 +57,7 @@ const limitOf = (name: string, text: string, most: number): Effect.Effect<number
     : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier", got ${given(text)}`)
 }
 
-/** What the flags change of an account. */
+/** Changes of an account, from the flags. */
 const changeOf = (given: {
   readonly name?: string | undefined
   readonly tier?: Tier | undefined
@@ -115,7 +115,7 @@ const create = Command.make("create", { id, ...profile, json }).pipe(
     const change = yield* changeOf({ name, ...own })
     const context = yield* OperatorContext.open
     if (context.accounts.some((account) => account.accountId === id))
-      return yield* Effect.fail(`another account is called ${id}; "castellan accounts show ${id}" tells more`)
+      return yield* Effect.fail(`another account has the id ${id}; run "castellan accounts show ${id}"`)
     const account = changed({ accountId: accountId(id), name, tier, createdAt: context.now }, change)
     yield* context.store.createAccount(account)
     return {
@@ -133,7 +133,7 @@ const list = Command.make("list", { json }).pipe(
   })
 )
 
-/** What the account has of its own: of the database it is shown, of the file it is there to be read. */
+/** A database account's networks and signers; empty for an account of the file, which lists them. */
 const ownOf = ({ accountId, origin }: OperatorContext.Account, { networks, signers }: Content) => {
   const isIts = (each: { readonly accountId: AccountId }) =>
     origin === "database" && each.accountId === accountId
@@ -227,5 +227,5 @@ export const commands = [
 export const notes = [
   "All changes take effect within a second, on all replicas, without a restart.",
   "An account is defined in the database or in the configuration file. An account of the file can only be changed in the file, but it can be paused and resumed here, and keys can be issued for it.",
-  "An account of the database can only have a factory of its own: the factory of the chain is for accounts of the file."
+  "An account of the database needs its own factory: the factory of the chain serves accounts of the file."
 ]

@@ -10,7 +10,7 @@ import * as Table from "../support/Table.js"
 export const commands = [
   Command.make("list", {
     account: optional("account", "ID", "acts on behalf of this account"),
-    request: optional("request", "ID", "what this request led to"),
+    request: optional("request", "ID", "only signatures for this request"),
     signer: optional("signer", "ADDRESS", "acts of this key"),
     hash: optional("hash", "HASH", "this digest or transaction"),
     from: optional("from", "TIME", "not before this time (ISO 8601, or Unix milliseconds)"),

@@ -18,10 +18,10 @@ import { flag, help, json, Operator, optional, report } from "../support/Operato
 const writing: ReadonlyArray<string> = writes
 const reading: ReadonlyArray<string> = reads
 
-/** Endpoints that take a body, whose names may be given without one. */
+/** Endpoints with a body, whose names work without one. */
 const posted: ReadonlyArray<string> = [...reads, ...writes, "sign"]
 
-/** What a development stack is called with when the body leaves it out: wallets need no money there. */
+/** Adds default settings for a development stack, where wallets need no money. */
 const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unknown =>
   dev === null ||
   !Predicate.isObject(body) ||
@@ -43,10 +43,10 @@ const service = (given: string | undefined, { env }: Operator["Service"], dev: D
     if (baseUrl === undefined)
       return yield* Effect.fail("--url or CASTELLAN_URL is to say where the service is")
     if (!isHttpUrl(baseUrl)) return yield* Effect.fail(`--url: ${notHttpUrl}`)
-    // A key is for the service that it was issued by: the stack's goes nowhere else.
+    // Never sends the stack's key to another service.
     const apiKey = env.CASTELLAN_API_KEY ?? (named === undefined ? dev?.apiKeys.pro : undefined)
     if (apiKey === undefined) return yield* Effect.fail("CASTELLAN_API_KEY is to hold an API key")
-    // In a header it would be refused, with all of it in the reason.
+    // As a header it would be refused, and the error would quote it.
     if (!/^[\x21-\x7e]+$/.test(apiKey))
       return yield* Effect.fail("CASTELLAN_API_KEY is to hold an API key, and holds what none has")
     return { baseUrl, apiKey }
@@ -61,7 +61,7 @@ const standardInput = Effect.flatMap(
     })
 )
 
-/** What the service would refuse in a text (a name that occurs twice, a number that loses digits) is not mended here. */
+/** Passes faults on for the service to refuse, such as duplicate names or numbers that lose digits. */
 const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
   given === undefined
     ? Effect.succeed(undefined)
@@ -70,7 +70,7 @@ const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
           Result.mapError(Json.parse(text, Json.unbounded), ({ kind, message, path }) =>
             kind === "malformed"
               ? "the body is not JSON"
-              : `the body can not be sent as it is: ${path === "" ? "" : `${path}: `}${message}`
+              : `the body is not valid: ${path === "" ? "" : `${path}: `}${message}`
           )
         )
       )
@@ -80,10 +80,7 @@ const methods = ["GET", "POST", "PATCH", "DELETE"] as const
 const methodOf = (given: Transport.Exchange["method"] | undefined, endpoint: string, body: unknown) =>
   given ?? (body !== undefined || posted.includes(endpoint) ? "POST" : "GET")
 
-/**
- * Whether it may be sent again when its answer was lost: only what is known to do nothing twice. A second POST of
- * webhooks or watches would add another one.
- */
+/** Whether a retry after a lost response is safe. A second POST of webhooks or watches would add another one. */
 const repeatable = (method: Transport.Exchange["method"], endpoint: string): boolean =>
   method === "POST"
     ? writing.includes(endpoint) || reading.includes(endpoint)
@@ -111,13 +108,13 @@ const flags = {
     "where the service is; default: CASTELLAN_URL, else the development stack of the working folder"
   ),
   method: Flag.Literals("method", methods).pipe(
-    Flag.withDescription("default: POST for what takes a body, else GET"),
+    Flag.withDescription("default: POST for endpoints with a body, otherwise GET"),
     Flag.withDefault(undefined)
   ),
   idempotencyKey: optional(
     "idempotency-key",
     "KEY",
-    "of a write; default: a random one, under which an answer that was lost is asked for again"
+    "of a write; default: a random key, which the command also uses to repeat a request whose answer was lost"
   ),
   async: flag("async", "a write is answered when it is accepted")
 }

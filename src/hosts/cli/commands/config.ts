@@ -16,11 +16,11 @@ const summary = (config: Config.Config) => ({
   networks: config.networks
     .filter(({ chainId }) => !config.unconfigured.has(chainId))
     .map(({ chainId }) => Number(chainId)),
-  /** Shown by `/networks`, and open to requests that bring a node of their own, without a word of the file. */
+  /** Chains shown by `/networks` and open to requests with their own node, without an entry in the file. */
   unconfigured: [...config.unconfigured].map(Number)
 })
 
-/** Why the service would not do what the configuration promises; what is merely limited is no failure. */
+/** Fails when the service cannot do what the configuration promises; warnings do not fail. */
 const connected = (config: Config.Config) =>
   Effect.gen(function* () {
     const { tell } = yield* Operator
@@ -32,7 +32,7 @@ const connected = (config: Config.Config) =>
     if (broken.length === 0) return found
     return yield* Effect.fail(
       [
-        "what the configuration names can not be used:",
+        "the configuration names unusable parts:",
         ...broken,
         ...(limited.length === 0 ? [] : ["beside that:", ...limited])
       ].join("\n")
@@ -45,7 +45,10 @@ export const commands = [
       Argument.withDescription("default: the file that CASTELLAN_CONFIG names"),
       Argument.withDefault(undefined)
     ),
-    connect: flag("connect", "connect to all that it names, as the service would; nothing is written"),
+    connect: flag(
+      "connect",
+      "connect to every node, provider and database that the configuration names; write nothing"
+    ),
     json
   }).pipe(
     help(
@@ -73,7 +76,7 @@ export const commands = [
             ...(found.unconfigured.length === 0
               ? []
               : [
-                  `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and take requests that bring an rpc of their own. An entry with rpc lets them be served by your node`
+                  `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and serve requests that name an rpc. An entry with rpc lets your node serve them`
                 ]),
             ...told.map(({ message, place }) => `${place}: ${message}`)
           ]

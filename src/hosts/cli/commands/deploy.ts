@@ -25,7 +25,7 @@ import * as Table from "../support/Table.js"
 
 const textOf = (why: unknown): string => (why instanceof Error ? why.message : String(why))
 
-/** Errors of nodes and of ethers repeat what was sent, and where to: the first line says enough. */
+/** Errors of nodes and of ethers quote the request and its URL: only the first line is shown. */
 const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, string> =>
   Effect.tryPromise({
     try: run,
@@ -37,7 +37,7 @@ const addressOf = (option: string, text: string): Result.Result<string, string> 
     ? Result.succeed(getAddress(text))
     : Result.fail(`--${option}: expected an address, and not the zero address`)
 
-/** Who pays: a private key out of the environment or a file, or the first account that a development node has unlocked. */
+/** The payer: a private key from the environment or a file, or the first unlocked account of a development node. */
 const payerOf = (
   text: string,
   env: Secrets.Sources["env"],
@@ -65,7 +65,7 @@ const payerOf = (
 const state = ({ how, present }: Plan.Step): string =>
   present ? "there" : how.kind === "left" ? (how.needed ? "MISSING" : "missing") : "to deploy"
 
-/** Who pays, and what he has. */
+/** The payer and its balance. */
 interface Payer {
   readonly signer: Signer
   readonly address: string
@@ -113,14 +113,14 @@ const send = (
 ) =>
   Effect.gen(function* () {
     if (plan.steps.every(({ how, present }) => present || how.kind === "left")) return
-    if (payer === null) return yield* Effect.fail("--payer: who pays is to be named")
+    if (payer === null) return yield* Effect.fail("--payer is required")
     if (payer.balance < plan.cost)
       return yield* Effect.fail(
         `${payer.address} has ${formatEther(payer.balance)}, and the plan costs up to ${formatEther(plan.cost)}`
       )
     if (!yes && !(yield* ask("deploy this?")))
-      return yield* Effect.fail("nothing was sent: say yes, or give --yes where nobody can be asked")
-    yield* attempt("the deployment stopped, and goes on when the command is given again", () =>
+      return yield* Effect.fail("not confirmed, nothing was sent; pass --yes to skip the prompt")
+    yield* attempt("the deployment stopped; rerun the command to resume", () =>
       Deployment.run(payer.signer, provider, plan, ({ address, name }) =>
         Effect.runSync(tell(`${name} stands at ${address}`))
       )
@@ -130,7 +130,7 @@ const send = (
 const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted["keys"]) =>
   Effect.gen(function* () {
     const { tell } = yield* Operator
-    const found = yield* attempt("what was deployed can not be read back", () =>
+    const found = yield* attempt("the deployed contracts cannot be read back", () =>
       Deployment.verify(provider, plan, keys)
     )
     for (const { name, notes } of found) for (const note of notes) yield* tell(`${name}: ${note}`)
@@ -142,14 +142,24 @@ const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted[
 
 const flags = {
   rpc: required("rpc", "URL", "the node of the chain"),
-  deployer: required("deployer", "ADDRESS", "who authorises deployments of wallets: systemKeys.deployer"),
-  owner: required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
-  "beacon-owner": required("beacon-owner", "ADDRESS", "who may replace the code of every wallet, coldest"),
-  sponsor: optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
-  account: text("account", "ID", "gets a factory of its own; without any there is one factory").pipe(
-    Flag.atLeast(0)
+  deployer: required(
+    "deployer",
+    "ADDRESS",
+    "EOA that authorises deployments of wallets: systemKeys.deployer"
   ),
-  payer: optional("payer", "KEY", "who pays: env:NAME or file:PATH of a private key, or node"),
+  owner: required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
+  "beacon-owner": required(
+    "beacon-owner",
+    "ADDRESS",
+    "EOA that may replace the code of every wallet; keep its key offline"
+  ),
+  sponsor: optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
+  account: text(
+    "account",
+    "ID",
+    "account that gets its own factory; without the flag one factory is deployed"
+  ).pipe(Flag.atLeast(0)),
+  payer: optional("payer", "KEY", "payer: env:NAME or file:PATH of a private key, or node"),
   out: optional("out", "FILE", "where the network profile goes; default: castellan.network.CHAIN.json"),
   "dry-run": flag("dry-run", "show the plan, send nothing, write nothing"),
   yes: flag("yes", "do not ask")
@@ -178,7 +188,7 @@ export const commands = [
       const signer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
       if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
         yield* EntryPoints.bring(operator.tell)
-      const plan = yield* attempt("the chain can not be looked at", () =>
+      const plan = yield* attempt("the chain cannot be read", () =>
         Plan.make(provider, { keys, accounts: given.account })
       )
       const payer =
@@ -203,7 +213,7 @@ export const commands = [
       const profile = Plan.networkEntry(chainId, plan, given.account, codeHash)
       const written = `${JSON.stringify(profile, null, 2)}\n`
       const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
-      yield* attempt(`${file} can not be written`, async () => writeFileSync(file, written))
+      yield* attempt(`${file} cannot be written`, async () => writeFileSync(file, written))
       yield* operator.tell(
         `${file} holds the network for the service's configuration; ${Plan.rpcVariable(chainId)} is to hold the URL of its node`
       )
@@ -213,9 +223,9 @@ export const commands = [
 ]
 
 export const notes = [
-  "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; for a node of anvil or Hardhat npm puts them into .castellan there. What comes out of them is deployed only when it gives the canonical address.",
-  "A run that was interrupted is gone on with by the same command: what stands on the chain is not deployed again.",
+  "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; for a node of anvil or Hardhat npm puts them into .castellan there. The command deploys an EntryPoint only at its canonical address.",
+  "Rerun the command to resume an interrupted run: contracts on the chain are not deployed again.",
   "The keys of --owner and --beacon-owner sign nothing here: keep them offline."
 ]
 
-export const environment = ["Of the environment it reads nothing but what --payer env:NAME names."]
+export const environment = ["From the environment it reads only the variable of --payer env:NAME."]

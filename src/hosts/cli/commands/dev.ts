@@ -18,7 +18,7 @@ const integer = (name: string, text: string, from: number, to: number): Effect.E
     : Effect.fail(`--${name}: expected an integer from ${from} to ${to}, got ${given(text)}`)
 }
 
-/** On stderr, so that what is printed for pasting stays together. */
+/** Logs to stderr, so that the output for pasting stays together. */
 const requestLines = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
 const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: string): string =>
@@ -60,11 +60,7 @@ export const commands = [
       "between blocks; without it there is a block per transaction"
     ),
     chainId: optional("chain-id", "CHAIN", "default 31337"),
-    rpc: optional(
-      "rpc",
-      "URL",
-      "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
-    ),
+    rpc: optional("rpc", "URL", "a running node of anvil or Hardhat, instead of a new anvil"),
     json
   }).pipe(
     help(
@@ -90,13 +86,13 @@ export const commands = [
 ]
 
 export const notes = [
-  "Its keys are known to everybody: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG of another profile than development, and on no other nodes than those of anvil and Hardhat.",
+  "Its keys are public: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG outside the development profile, and it runs only on nodes of anvil and Hardhat.",
   "It needs anvil: on the PATH, or the npm package @foundry-rs/anvil in the working folder; or a node that runs already (--rpc).",
-  "The EntryPoints are in npm packages of their authors. Those that are not installed npm puts into .castellan in the working folder.",
+  "The EntryPoints are in npm packages of their authors. npm installs missing packages into .castellan in the working folder.",
   "Addresses, keys and settings are in .castellan/dev.json while it runs. SIGINT and SIGTERM stop it; the service's data are gone then.",
-  "npx is another process, which ends before the service: who stops it by a pid starts node_modules/.bin/castellan itself."
+  "npx is another process, which ends before the service: to stop the service by its pid, start node_modules/.bin/castellan."
 ]
 
 export const environment = [
-  "NODE_ENV=production, and a CASTELLAN_CONFIG of another profile than development, keep it from starting."
+  "NODE_ENV=production, and a CASTELLAN_CONFIG outside the development profile, keep it from starting."
 ]

@@ -39,7 +39,7 @@ const durationOf = (text: string): Effect.Effect<number, string> => {
 const stateOf = ({ endsAt }: OperatorContext.KnownKey, now: number): "active" | "ending" | "ended" =>
   endsAt === null ? "active" : endsAt > now ? "ending" : "ended"
 
-/** A key as programs read it. */
+/** A key for JSON output. */
 export const shown = (key: OperatorContext.KnownKey, now: number) => ({
   id: key.id,
   account: key.accountId,
@@ -51,7 +51,7 @@ export const shown = (key: OperatorContext.KnownKey, now: number) => ({
   lastUsedAt: key.usedAt === null ? null : Table.time(key.usedAt)
 })
 
-/** Keys as people read them, and programs. */
+/** Keys as a table and as JSON. */
 export const listed = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number) =>
   Table.listed(
     keys.map((key) => shown(key, now)),
@@ -72,7 +72,7 @@ const one = (key: OperatorContext.KnownKey, now: number) => ({
   json: shown(key, now)
 })
 
-/** Makes a key and keeps its hash; the key itself is in what is said, and nowhere else. */
+/** Creates a key and stores its hash. Only the output contains the key. */
 const issue = (
   context: OperatorContext.OperatorContext,
   accountId: OperatorContext.Account["accountId"],
@@ -97,7 +97,7 @@ const issue = (
 
 const key = Argument.String("KEY").pipe(Argument.withDescription("the id of a key, never the key itself"))
 
-/** The database, and the key of this id. */
+/** The database and the key with this id. */
 const find = (id: string) =>
   Effect.gen(function* () {
     const context = yield* OperatorContext.open
@@ -125,7 +125,7 @@ const create = Command.make("create", {
 
 const list = Command.make("list", {
   id: Argument.String("ACCOUNT").pipe(
-    Argument.withDescription("whose keys; all unless told"),
+    Argument.withDescription("account whose keys are listed; default: all"),
     Argument.withDefault(undefined)
   ),
   json
@@ -152,12 +152,12 @@ const show = Command.make("show", { key, json }).pipe(
 )
 
 const identify = Command.make("identify", { json }).pipe(
-  help("Tells which key is on standard input, for example one that was leaked.", "< found.txt"),
+  help("Identifies the key on standard input, for example a leaked key.", "< found.txt"),
   report(function* () {
     const context = yield* OperatorContext.open
     const text = yield* Effect.tryPromise({
       try: () => textOf(process.stdin),
-      catch: () => "standard input can not be read"
+      catch: () => "standard input cannot be read"
     })
     const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text.trim()))
     const found = context.keys.find((each) => each.hash === hash)

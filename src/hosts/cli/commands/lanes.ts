@@ -22,7 +22,7 @@ const keyOf = ({ accountId, key }: LaneAccess): string => {
   return `${accountId}: ${key.clientId} ${id}`
 }
 
-/** A lane by its transactions, of which there is one at least. */
+/** Summarises a lane from its transactions. */
 const summary = ([first, ...rest]: Arr.NonEmptyReadonlyArray<TransactionRecord>) => {
   const records = [first, ...rest]
   const waiting = records.filter(({ state }) => state === "signed")
@@ -79,10 +79,10 @@ const addressOf = (role: SystemRole, { keys }: Config) =>
     if (source === undefined) return yield* Effect.fail(`the configuration has no systemKeys.${role}`)
     if (source.address !== undefined) return source.address
     const [asked] = yield* KnownSigners.ask([{ name: role, accounts: [], source, origin: "file" }], keys)
-    return asked?.address ?? (yield* Effect.fail(`the key ${role} can not be reached: ${asked?.problem}`))
+    return asked?.address ?? (yield* Effect.fail(`the key ${role} is unavailable: ${asked?.problem}`))
   })
 
-/** The journal, and the lane in it. */
+/** The journal and the lane in it. */
 const find = (chain: string, signer: string) =>
   Effect.gen(function* () {
     const { config, ports } = yield* OperatorContext.open
@@ -142,7 +142,7 @@ const show = Command.make("show", { ...operands, json }).pipe(
   })
 )
 
-/** What the running service answers. */
+/** Response of the running service. */
 const Unstuck = Schema.Struct({
   replaced: Schema.Array(
     Schema.Struct({
@@ -170,7 +170,7 @@ const unstick = Command.make("unstick", {
     const { config, lane, open } = yield* find(chain, signer)
     if (!open.some(({ state }) => state === "signed"))
       return yield* Effect.fail(
-        `no transaction of ${lane.signer} waits on chain ${chain}; "castellan lanes list" tells where some do`
+        `no transaction of ${lane.signer} is pending on chain ${chain}; run "castellan lanes list"`
       )
     const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
     const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
@@ -191,7 +191,7 @@ const unstick = Command.make("unstick", {
           ({ maxFeePerGas, newTxHash, nonce, oldTxHash }) =>
             `nonce ${nonce}: ${oldTxHash} ${newTxHash === null ? "would be replaced" : `is replaced by ${newTxHash}`} at ${maxFeePerGas} wei a gas unit`
         ),
-        ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is left as it is: ${reason}`)
+        ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is not replaced: ${reason}`)
       ].join("\n")
     }
   })

@@ -64,7 +64,7 @@ const list = Command.make("list", {
   })
 )
 
-/** Without what it asked for: the caller's node is named there, with whatever key its URL has. */
+/** Leaves out the request's content: it names the caller's node, whose URL may contain a key. */
 const detailed = (record: RequestRecord) =>
   Effect.gen(function* () {
     const final = record.outcome === null ? null : yield* Answer.told(record.outcome, record.requestId)
@@ -100,7 +100,7 @@ const requestId = Argument.String("REQUEST").pipe(
   Argument.withDescription("the requestId of an answer, or of requests list")
 )
 
-/** The journal, and the request of this id in it. */
+/** The journal and the request with this id. */
 const find = (requestId: string) =>
   Effect.gen(function* () {
     const { ports } = yield* OperatorContext.open
@@ -108,7 +108,7 @@ const find = (requestId: string) =>
     const record = yield* journal.request(requestId)
     if (record !== null) return { journal, ports, record }
     return yield* Effect.fail(
-      `no request ${requestId} was accepted, or it is forgotten; "castellan requests list" tells which there are`
+      `no accepted request ${requestId}, or it is no longer kept; run "castellan requests list"`
     )
   })
 
@@ -145,7 +145,7 @@ const show = Command.make("show", { requestId, json }).pipe(
 )
 
 const cancel = Command.make("cancel", { requestId, json }).pipe(
-  help("Cancels the elements of a request that were not signed yet, for good.", example),
+  help("Cancels the unsigned elements of a request permanently.", example),
   report(function* ({ requestId }) {
     const { journal, record } = yield* find(requestId)
     const told = yield* CancelRequest.cancel(journal, record)
@@ -160,17 +160,17 @@ const cancel = Command.make("cancel", { requestId, json }).pipe(
   })
 )
 
-/** The held request of this id; fails of another one. */
+/** The held request with this id; fails when the request is not held. */
 const findHeld = (requestId: string) =>
   Effect.filterOrFail(
     find(requestId),
     ({ record }) => record.held != null,
-    () => `request ${requestId} is not held; "castellan requests list --state held" tells which are`
+    () => `request ${requestId} is not held; run "castellan requests list --state held"`
   )
 
 const release = Command.make("release", { requestId, json }).pipe(
   help(
-    "Lets a held request go on: what is not known to be done of it is done, even if it was done before in a transaction that the database does not know of.",
+    "Releases a held request: its open elements are executed, even if a transaction that the database lacks has executed them before.",
     example
   ),
   report(function* ({ requestId }) {
@@ -179,14 +179,14 @@ const release = Command.make("release", { requestId, json }).pipe(
       return yield* Effect.fail(`request ${requestId} is not held any more`)
     return {
       json: { requestId, state: "pending" },
-      text: `request ${requestId} is released: a running service goes on with it within a few seconds`
+      text: `request ${requestId} is released: a running service continues it within a few seconds`
     }
   })
 )
 
 const drop = Command.make("drop", { requestId, json }).pipe(
   help(
-    "Ends a held request for good: what is not known to be done of it never will be, and its answer says so (request_dropped).",
+    "Ends a held request permanently: its open elements are never executed, and its answer says so (request_dropped).",
     example
   ),
   report(function* ({ requestId }) {
@@ -207,6 +207,6 @@ export const commands = [list, show, cancel, release, drop]
 
 export const notes = [
   "The commands read the journal; the service need not run. Only cancel, release and drop change something: a running service checks for it before it signs, and answers waiting callers within a few seconds.",
-  "A request is held when the chain has, or may have, its work in a transaction that the database does not know of, as after the restoration of a backup: show tells why. Look on the chain, then release or drop it.",
+  "A request is held when a transaction that the database lacks has executed its work, or may have, for example after a restored backup: show gives the reason. Check the chain, then release or drop the request.",
   "The content of a request is not shown: it is encrypted, and may have a node's URL with a key in it."
 ]

@@ -21,7 +21,7 @@ export const commands = [
 export const notes = [
   "Exit codes: 0 after a signal, 1 when the service refuses to start or crashes (the reason is on standard error), 130 after a second signal.",
   "SIGTERM stops it gracefully: requests under way are answered within limits.drainMillis.",
-  "npx is another process, which ends before the service: who stops it by a pid starts node_modules/.bin/castellan itself."
+  "npx is another process, which ends before the service: to stop the service by its pid, start node_modules/.bin/castellan."
 ]
 
 export const environment = ["CASTELLAN_CONFIG names the configuration file, unless --config does."]

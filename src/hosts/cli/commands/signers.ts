@@ -104,7 +104,7 @@ const show = Command.make("show", { text: operand, json }).pipe(
   })
 )
 
-/** One more than the largest number that is a version of this client. */
+/** The client's highest numeric version plus one. */
 const nextVersion = (signers: ReadonlyArray<SignerRecord>, clientId: string): string => {
   const versions = signers.flatMap((record) =>
     record.clientId === clientId && /^\d{1,9}$/.test(record.versionId ?? "") ? [Number(record.versionId)] : []
@@ -120,7 +120,7 @@ const create = Command.make("create", {
   json
 }).pipe(
   help(
-    'Makes a key that can not be extracted on the token of a provider of kind pkcs11. Prints its address, its public key and what goes into the configuration\'s "signers".',
+    'Makes a non-extractable key on the token of a provider of kind pkcs11. Prints its address, its public key and its entry for "signers" of the configuration.',
     "--provider hsm --key acme-1 --account acme"
   ),
   report(function* ({ client, key, name, owner }) {
@@ -160,7 +160,7 @@ const create = Command.make("create", {
   })
 )
 
-/** A key that nobody can be asked for must not keep anybody from stopping it: the command then goes on, and says so. */
+/** An unavailable key provider must not prevent a pause: the command continues with a warning. */
 const exists = (subject: string, context: OperatorContext.OperatorContext) =>
   Effect.gen(function* () {
     const known = KnownSigners.all(context)
@@ -173,7 +173,7 @@ const exists = (subject: string, context: OperatorContext.OperatorContext) =>
     if (silent.length > 0) {
       const { tell } = yield* Operator
       return yield* tell(
-        `nobody says whether ${subject} is a key of the service: ${silent.map(({ name }) => name).join(", ")} can not be reached`
+        `it is unknown whether ${subject} is a key of the service; unavailable: ${silent.map(({ name }) => name).join(", ")}`
       )
     }
     return yield* noneAt(subject, asked)

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Interface, type InterfaceAbi } from "ethers"
 
-/** A contract as `npm run contracts` wrote it to contracts/artifacts. */
+/** A contract in contracts/artifacts, written by `npm run contracts`. */
 interface Artifact {
   readonly contractName: string
   readonly abi: InterfaceAbi
@@ -10,7 +10,7 @@ interface Artifact {
   readonly deployedBytecode: string
 }
 
-/** Reads a committed artifact; rejects names that have none. */
+/** Reads a committed artifact; throws when there is none. */
 export const artifact = (contractName: string): Artifact => {
   const file = new URL(`../../../../contracts/artifacts/${contractName}.json`, import.meta.url)
   return JSON.parse(readFileSync(fileURLToPath(file), "utf8"))

@@ -11,7 +11,7 @@ import * as DeterministicDeployer from "./DeterministicDeployer.js"
 import type * as Plan from "./Plan.js"
 import * as Suite from "./Suite.js"
 
-/** By a method that only development nodes have. */
+/** Uses a method of development nodes. */
 export const setCode = async (provider: JsonRpcProvider, address: string, code: string): Promise<void> => {
   await provider
     .send("hardhat_setCode", [address, code])
@@ -19,8 +19,8 @@ export const setCode = async (provider: JsonRpcProvider, address: string, code: 
 }
 
 /**
- * Prices as the plan saw them. The transaction of the deterministic deployer pays 100 gwei, which on a quiet chain is
- * what the node would suggest to all that follow it.
+ * Uses the plan's prices. The deterministic deployer's transaction pays 100 gwei; on a quiet chain the node would then
+ * suggest that price for the transactions after it.
  */
 const feesOf =
   (provider: JsonRpcProvider, { tip }: Plan.Plan) =>
@@ -42,7 +42,7 @@ const perform = async (
   if (how.kind === "create2") await DeterministicDeployer.deploy(payer, how.initCode, how.salt, fees)
 }
 
-/** A transaction of the payer that waits from an earlier run would be followed by another one for the same code. */
+/** A pending transaction of an earlier run may deploy the same code: refuses to pay twice. */
 const refuseWaiting = async (provider: JsonRpcProvider, payer: string): Promise<void> => {
   const [mined, waiting] = await Promise.all([
     provider.getTransactionCount(payer, "latest"),
@@ -50,14 +50,11 @@ const refuseWaiting = async (provider: JsonRpcProvider, payer: string): Promise<
   ])
   if (waiting > mined)
     throw new Error(
-      `${waiting - mined} transactions of ${payer} are waiting, perhaps those of an earlier run: go on when they are mined`
+      `${waiting - mined} transactions of ${payer} are pending, perhaps from an earlier run: rerun the command when they are mined`
     )
 }
 
-/**
- * Carries out what the chain lacks of the plan, one contract after the other, each looked up again before it is paid
- * for: a run that was interrupted is gone on with by another one.
- */
+/** Deploys the plan's missing contracts one by one, checking each again before paying. Rerun it after an interruption. */
 export const run = async (
   payer: Signer,
   provider: JsonRpcProvider,
@@ -74,7 +71,7 @@ export const run = async (
   }
 }
 
-/** Equal but for the zeros of the artifact, in whose place a constructor writes what it is given. */
+/** Compares code with an artifact; zeros of the artifact match anything, as constructors write immutables there. */
 const isCode = (code: string, runtime: string): boolean => {
   const [found, expected] = [getBytes(code), getBytes(runtime)]
   return found.length === expected.length && expected.every((byte, at) => byte === 0 || byte === found[at])
@@ -88,7 +85,7 @@ const reads = new Interface([
   "function owner() view returns (address)"
 ])
 
-/** What the contracts of a suite answer as long as nobody has been replaced. */
+/** Expected results of a suite's getters before any replacement. */
 const answers = (step: Plan.Step, keys: Plan.Wanted["keys"]): Readonly<Record<string, string>> => {
   const { beacon, implementation } = Suite.suiteOf({ ...keys, sponsor: keys.sponsor ?? keys.owner })
   if (step.name === "beacon") return { implementation, owner: keys.beaconOwner }
@@ -97,7 +94,7 @@ const answers = (step: Plan.Step, keys: Plan.Wanted["keys"]): Readonly<Record<st
   return {}
 }
 
-/** The code hash of what the beacon names now; null: nothing with code. */
+/** Code hash of the beacon's current implementation; null when it has no code. */
 export const implementationCodeHash = async (
   provider: JsonRpcProvider,
   beacon: string
@@ -111,15 +108,15 @@ export const implementationCodeHash = async (
 interface Verified {
   readonly name: string
   readonly address: string
-  /** keccak256 of the code; null: there is none. */
+  /** keccak256 of the code; null when there is none. */
   readonly codeHash: string | null
-  /** What it can not be used with. */
+  /** Faults that make the contract unusable. */
   readonly problems: ReadonlyArray<string>
-  /** Who or what has been replaced by its owner since. */
+  /** Replacements made by the contract's owner. */
   readonly notes: ReadonlyArray<string>
 }
 
-/** Reads everything of the plan back from the chain. */
+/** Reads the deployed plan back from the chain. */
 export const verify = (
   provider: JsonRpcProvider,
   { steps }: Plan.Plan,
@@ -135,7 +132,7 @@ export const verify = (
       }
       const notes: Array<string> = []
       const problems =
-        runtime === null || isCode(code, runtime) ? [] : ["the code is another one than this version's"]
+        runtime === null || isCode(code, runtime) ? [] : ["the code differs from this version's"]
       for (const [read, expected] of Object.entries(answers(step, keys))) {
         const data = reads.encodeFunctionData(read)
         const said = await provider.call({ to: address, data }).catch(() => "0x")

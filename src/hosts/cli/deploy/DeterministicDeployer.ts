@@ -9,33 +9,33 @@ import {
   type TransactionRequest
 } from "ethers"
 
-/** Who pays: a signer with a provider, or the first unlocked account of a development node. */
+/** The payer: a signer with a provider, or the first unlocked account of a development node. */
 export type Payer = Signer | JsonRpcProvider
 
-/** What is paid for gas; empty: what the node suggests. */
+/** Gas prices of a transaction; empty: the node's suggestion. */
 type Fees = () => Promise<TransactionRequest>
 
 const suggested: Fees = async () => ({})
 
 /**
- * The keyless CREATE2 deployer that stands at this address on nearly every chain, anvil included. Its calldata is
- * salt (32 bytes) ++ creation code with constructor arguments.
+ * The keyless CREATE2 deployer, at this address on nearly every chain, including anvil. Its calldata is salt (32 bytes) ++
+ * creation code with constructor arguments.
  */
 export const deterministicDeployer = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
 
 /**
- * Its only transaction: 69 bytes of code that do CREATE2. The signature is made up, so that nobody has the key of the
- * account that it comes from, and the contract has the same address on every chain.
+ * Its only transaction: 69 bytes of code for CREATE2. The signature is invented, so the sending account has no known key,
+ * and the contract has the same address on every chain.
  */
 const raw = `0xf8a58085174876e800830186a08080b853604580600e600039806000f350fe7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf31ba0${"22".repeat(32)}a0${"22".repeat(32)}`
 
 const { data, from: sender, gasLimit, gasPrice } = Transaction.from(raw)
 const from = sender ?? ""
 
-/** What it leaves on the chain. */
+/** Its deployed code. */
 export const runtime = `0x${data.split("f350fe")[1]}`
 
-/** Wei that its account needs: gas limit by gas price, both of which are signed. */
+/** Wei that the keyless account needs: gas limit times gas price, both signed. */
 export const cost = gasLimit * (gasPrice ?? 0n)
 
 const refused = (why: unknown): Error => {
@@ -47,7 +47,7 @@ const refused = (why: unknown): Error => {
   )
 }
 
-/** Puts the deployer on a chain that lacks it: gives its account what is missing, and sends its transaction. */
+/** Deploys the deployer on a chain that lacks it: funds its account and sends its transaction. */
 export const bring = async (payer: Signer, provider: Provider, fees: Fees = suggested): Promise<void> => {
   if ((await provider.getCode(deterministicDeployer)) !== "0x") return
   const held = await provider.getBalance(from)
@@ -59,13 +59,13 @@ export const bring = async (payer: Signer, provider: Provider, fees: Fees = sugg
   await sent.wait()
 }
 
-/** Where `deploy` puts this code. */
+/** The address at which `deploy` puts this code. */
 export const addressOf = (initCode: string, salt: string): string =>
   getCreate2Address(deterministicDeployer, salt, keccak256(initCode))
 
 /**
- * Puts the code at its deterministic address and returns that address; sends nothing when it is there already.
- * Rejects when the chain lacks the deployer, or when the deployment leaves no code.
+ * Deploys the code at its deterministic address and returns the address; sends nothing when the code exists. Rejects when
+ * the chain lacks the deployer, or when the deployment leaves no code.
  */
 export const deploy = async (
   payer: Payer,

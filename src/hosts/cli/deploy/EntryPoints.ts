@@ -11,18 +11,18 @@ export type EntryPointVersion = EntryPoint.Version
 
 export const entryPointVersions = EntryPoint.versions
 
-/** The canonical ERC-4337 EntryPoints: same code, same address on every chain. */
+/** The canonical ERC-4337 EntryPoints, with the same code and address on every chain. */
 export const entryPoints: Readonly<Record<EntryPointVersion, string>> = EntryPoint.canonical
 
-/** The npm package of its authors that an EntryPoint is deployed from. */
+/** The authors' npm package of an EntryPoint. */
 export const packageOf = (version: EntryPointVersion): string => `@account-abstraction/contracts-${version}`
 
-/** Where `install` puts packages, below the working folder. */
+/** Folder for the packages of `install`, below the working folder. */
 const ownFolder = ".castellan"
 
 /**
- * An EntryPoint as its authors compiled it, out of a package that is installed here or in the working folder; null when
- * there is none. Their sources are under the GPL: castellan has no copy.
+ * An EntryPoint as compiled by its authors, from a package installed here or in the working folder; null when absent. Their
+ * sources are under the GPL, so castellan contains no copy.
  */
 export const compiled = (
   version: EntryPointVersion
@@ -42,11 +42,11 @@ export const compiled = (
 const specOf = (version: EntryPointVersion): string =>
   `${packageOf(version)}@npm:@account-abstraction/contracts@${version.slice(1)}.0`
 
-/** What to do where one of them can not be found. */
+/** Command that installs missing packages. */
 export const advice = (versions: ReadonlyArray<EntryPointVersion>): string =>
   `npm install ${versions.map(specOf).join(" ")}`
 
-/** Has npm put the packages of these into a folder of castellan's own below the working folder, once for all runs. */
+/** Installs the packages with npm, once for all runs, into castellan's folder below the working folder. */
 const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<void> =>
   new Promise((resolve, reject) => {
     const prefix = join(process.cwd(), ownFolder)
@@ -61,12 +61,12 @@ const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<void> =>
       said += chunk.toString()
     })
     const failed = (why: string) =>
-      reject(new Error(`npm can not bring the EntryPoints (${why}): ${advice(versions)}`))
+      reject(new Error(`npm cannot install the EntryPoints (${why}): ${advice(versions)}`))
     child.once("error", ({ message }) => failed(message))
     child.once("close", (code) => (code === 0 ? resolve() : failed(said.trim().slice(-300))))
   })
 
-/** For a development chain, which has none: npm brings the EntryPoints whose packages are not installed. */
+/** For a development chain: installs missing EntryPoint packages with npm. */
 export const bring = (tell: (line: string) => Effect.Effect<void>): Effect.Effect<void, string> =>
   Effect.gen(function* () {
     const absent = entryPointVersions.filter((version) => compiled(version) === null)
@@ -80,10 +80,7 @@ export const bring = (tell: (line: string) => Effect.Effect<void>): Effect.Effec
 
 export const saltOf = (version: EntryPointVersion): string => EntryPointSpec[version].deploymentSalt
 
-/**
- * Deploys the EntryPoints that are missing, from the bytecode of their authors' npm packages. Rejects when one does
- * not come to stand at its canonical address.
- */
+/** Deploys missing EntryPoints from their authors' bytecode. Rejects when one does not get its canonical address. */
 export const deployEntryPoints = async (payer: Payer): Promise<typeof entryPoints> => {
   for (const version of entryPointVersions) {
     const code = compiled(version)

@@ -5,44 +5,44 @@ import * as DeterministicDeployer from "./DeterministicDeployer.js"
 import * as EntryPoints from "./EntryPoints.js"
 import * as Suite from "./Suite.js"
 
-/** A contract that a chain is to have, and how it gets there. */
+/** A contract to deploy, and how to deploy it. */
 export interface Step {
   readonly name: string
   readonly address: string
-  /** Gas at most about; 0 when the code is there. */
+  /** Approximate upper bound of the gas; 0 when the code exists. */
   readonly gas: bigint
-  /** Wei beside the gas: what a keyless account needs. */
+  /** Wei in addition to gas, for a keyless account. */
   readonly value: bigint
   readonly present: boolean
   readonly how:
     | { readonly kind: "create2"; readonly initCode: string; readonly salt: string }
     | { readonly kind: "keyless" }
-    /** By a method that only development nodes have. */
+    /** By a method of development nodes. */
     | { readonly kind: "setCode"; readonly code: string }
-    /** Can not be put there; the text says what that means, and what helps. */
+    /** Cannot be deployed; `why` explains the consequence and the remedy. */
     | { readonly kind: "left"; readonly why: string; readonly needed: boolean }
-  /** What the code has to be, zeros standing for what its constructor writes into it; null: not known here. */
+  /** Expected code, with zeros where the constructor writes immutables; null: unknown. */
   readonly runtime: string | null
 }
 
 export interface Wanted {
   readonly keys: Omit<Suite.SuiteKeys, "sponsor"> & { readonly sponsor: string | null }
-  /** Each gets a factory of its own; none: the one factory of the suite. */
+  /** Accounts with a separate factory; empty: all use the suite's factory. */
   readonly accounts: ReadonlyArray<string>
 }
 
-/** What the deployments of a suite cost and where they go, looked up on the chain. */
+/** Costs and addresses of a suite's deployments, as read from the chain. */
 export interface Plan {
   readonly steps: ReadonlyArray<Step>
   readonly gas: bigint
-  /** Wei of gas and of keyless accounts, at the price. */
+  /** Wei for gas and keyless accounts, at the current price. */
   readonly cost: bigint
   readonly gasPrice: bigint
-  /** Wei for a block's producer; null: the chain knows no such thing. */
+  /** Wei per gas for the block producer; null: the chain has no tips. */
   readonly tip: bigint | null
 }
 
-/** Calldata, creation, 200 for every byte that stays, and something for the constructor. */
+/** Calldata, creation, 200 per stored byte, and an allowance for the constructor. */
 const gasOf = (initCode: string, runtimeBytes: number): bigint => {
   const code = getBytes(initCode)
   const calldata = code.reduce((sum, byte) => sum + (byte === 0 ? 4 : 16), 0)
@@ -60,10 +60,10 @@ const entryPoint = (version: EntryPoints.EntryPointVersion): Draft => {
     return { name, address, gas: 0n, value: 0n, how: { kind: "left", why, needed: true }, runtime: null }
   }
   const salt = EntryPoints.saltOf(version)
-  // The address says that the package has exactly the code that stands on every other chain.
+  // A matching CREATE2 address proves that the package has the same code as every other chain.
   if (DeterministicDeployer.addressOf(code.bytecode, salt) !== address)
     throw new Error(`${EntryPoints.packageOf(version)} does not have the canonical EntryPoint ${version}`)
-  // What its constructor creates stays as well.
+  // Counts the code that the constructor creates.
   const gas = gasOf(code.bytecode, code.deployedBytecode.length / 2 + 1_500)
   const how = { kind: "create2", initCode: code.bytecode, salt } as const
   return { name, address, gas, value: 0n, how, runtime: code.deployedBytecode }
@@ -110,13 +110,13 @@ const suite = ({ accounts, keys }: Wanted): ReadonlyArray<Draft> => {
   ]
 }
 
-/** Whether it is a chain of a developer's own, whose nodes set code on demand. */
+/** Whether the node is a development node, which can set code. */
 export const isDevelopmentNode = async (provider: JsonRpcProvider): Promise<boolean> => {
   const version: unknown = await provider.send("web3_clientVersion", []).catch(() => "")
   return /anvil|hardhat|edr/i.test(String(version))
 }
 
-/** Looks at the chain; sends nothing. */
+/** Reads the chain; sends nothing. */
 export const make = async (provider: JsonRpcProvider, wanted: Wanted): Promise<Plan> => {
   const drafts = [
     deployer,
@@ -137,23 +137,23 @@ export const make = async (provider: JsonRpcProvider, wanted: Wanted): Promise<P
   return { steps, gas, gasPrice, tip, cost: gas * gasPrice + value }
 }
 
-/** What keeps the plan from being carried out. */
+/** Reasons why the plan cannot be executed. */
 export const obstacles = ({ steps }: Plan): ReadonlyArray<string> =>
   steps.flatMap(({ how, name, present }) =>
     !present && how.kind === "left" && how.needed ? [`${name} is missing: ${how.why}`] : []
   )
 
-/** What the configuration of a service says of a chain that a plan has been carried out on. */
+/** Configuration entries for a chain with a deployed plan. */
 interface NetworkEntry {
   readonly networks: ReadonlyArray<Readonly<Record<string, unknown>>>
-  /** By account, to be put into its entry of `accounts`; or `castellan accounts set-network`. */
+  /** By account, for its entry in `accounts` or for `castellan accounts set-network`. */
   readonly accounts: ReadonlyArray<{
     readonly id: string
     readonly networks: ReadonlyArray<Readonly<Record<string, unknown>>>
   }>
 }
 
-/** The name of the environment variable that is to hold the URL of the node, which may carry a key. */
+/** Environment variable for the node's URL, which may contain a key. */
 export const rpcVariable = (chainId: number): string => `CASTELLAN_RPC_${chainId}`
 
 export const networkEntry = (

@@ -4,29 +4,29 @@ import { artifact, initCode } from "./Artifacts.js"
 import { addressOf, deploy, type Payer } from "./DeterministicDeployer.js"
 import { entryPoints } from "./EntryPoints.js"
 
-/** The keys that a suite is built for. The first three can take wallets away: they are custody keys. */
+/** The keys of a suite. The first three are custody keys: they can take wallets away. */
 export interface SuiteKeys {
-  /** Signs deployment authorisations of the factory. */
+  /** Signs deployment authorisations for the factory. */
   readonly deployer: string
-  /** Owner of the factory and of the paymaster: may replace deployer and sponsor, and take out the paymaster's deposits. */
+  /** Owns factory and paymaster: can replace deployer and sponsor, and withdraw the paymaster's deposits. */
   readonly owner: string
-  /** Owner of the beacon: may replace the code of every wallet. */
+  /** Owns the beacon: can replace the code of every wallet. */
   readonly beaconOwner: string
-  /** Signs what the paymaster pays for: whoever has it can spend the deposits on gas. */
+  /** Signs sponsorships of the paymaster: its holder can spend the deposits on gas. */
   readonly sponsor: string
 }
 
-/** Addresses of a deployed suite, by the role of each contract, in the order of deployment. */
+/** Addresses of a suite by contract role, in the order of deployment. */
 export type Suite = Readonly<
   Record<"validator" | "implementation" | "beacon" | "ledger" | "factory" | "paymaster", string>
 >
 
 const salt = `0x${"00".repeat(32)}`
 
-/** As many as the constructors of the suite take, oldest first. */
+/** EntryPoints for the suite's constructors, oldest first. */
 const canonical = Object.values(entryPoints)
 
-/** A contract of the suite: what is deployed, and where that puts it. */
+/** A contract of the suite: its code and address. */
 export interface Part {
   readonly contract: string
   readonly initCode: string
@@ -39,7 +39,7 @@ const part = (contract: string, args: ReadonlyArray<unknown> = [], at = salt): P
   return { contract, initCode: code, salt: at, address: addressOf(code, at) }
 }
 
-/** The parts of the suite of these keys; each needs the addresses before it. */
+/** The suite's parts for these keys; each part needs the addresses before it. */
 export const partsOf = (keys: SuiteKeys): Readonly<Record<keyof Suite, Part>> => {
   const validator = part("CustodyValidator")
   const implementation = part("Wallet", [...canonical, validator.address])
@@ -54,7 +54,7 @@ export const partsOf = (keys: SuiteKeys): Readonly<Record<keyof Suite, Part>> =>
   }
 }
 
-/** The factory of one account: on the suite's beacon and of its keys, at an address of its own. */
+/** One account's factory, with the suite's beacon and keys, at a separate address. */
 export const factoryOf = (keys: SuiteKeys, account: string): Part =>
   part(
     "WalletFactory",
@@ -62,10 +62,10 @@ export const factoryOf = (keys: SuiteKeys, account: string): Part =>
     id(`castellan factory of ${account}`)
   )
 
-/** Where `deploySuite` puts the suite of these keys, on every chain; sends nothing. */
+/** Addresses of `deploySuite` for these keys, on every chain; sends nothing. */
 export const suiteOf = (keys: SuiteKeys): Suite => map(partsOf(keys), ({ address }) => address)
 
-/** Deploys what is missing of the suite of these keys. The canonical EntryPoints are taken for granted. */
+/** Deploys the suite's missing contracts. Requires the canonical EntryPoints. */
 export const deploySuite = async (payer: Payer, keys: SuiteKeys): Promise<Suite> => {
   for (const { initCode, salt } of Object.values(partsOf(keys))) await deploy(payer, initCode, salt)
   return suiteOf(keys)
@@ -73,7 +73,7 @@ export const deploySuite = async (payer: Payer, keys: SuiteKeys): Promise<Suite>
 
 const paymasterAbi = new Interface(artifact("SponsorPaymaster").abi)
 
-/** Adds `wei` to the paymaster's deposit at each of the canonical EntryPoints. */
+/** Adds `wei` to the paymaster's deposit at each canonical EntryPoint. */
 export const fundPaymaster = async (payer: Signer, paymaster: string, wei: bigint): Promise<void> => {
   for (const entryPoint of canonical) {
     const data = paymasterAbi.encodeFunctionData("deposit", [entryPoint])

@@ -4,7 +4,7 @@ import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 
-/** A running development chain. `stop` ends exactly the process that `startAnvil` started. */
+/** A running development chain. `stop` ends only the process that `startAnvil` started. */
 export interface Anvil {
   readonly url: string
   readonly chainId: number
@@ -12,17 +12,17 @@ export interface Anvil {
 }
 
 export interface AnvilOptions {
-  /** TCP port on 127.0.0.1; 0 or absent: anvil takes a free one. */
+  /** TCP port on 127.0.0.1; 0 or absent: a free port. */
   readonly port?: number
   readonly chainId?: number
-  /** Seconds between blocks; absent: a block per transaction. */
+  /** Seconds between blocks; absent: one block per transaction. */
   readonly blockTime?: number
-  /** In a process group of its own: a Ctrl-C of the terminal does not reach it, `stop` ends it. */
+  /** Runs in a separate process group: a terminal's Ctrl-C does not reach it, `stop` ends it. */
   readonly detached?: boolean
   readonly args?: ReadonlyArray<string>
 }
 
-/** The native binary of the npm package, not its Node launcher: signals must reach the chain itself. */
+/** The package's native binary, not its Node launcher: signals must reach the chain itself. */
 const ofPackage = (from: string): string | null => {
   const arch = process.arch === "x64" ? "amd64" : process.arch
   try {
@@ -48,7 +48,7 @@ const onPath = (): string | null =>
     .map((folder) => join(folder, process.platform === "win32" ? "anvil.exe" : "anvil"))
     .find(isExecutable) ?? null
 
-/** Of the npm package where it is installed, here or in the working folder, else the one on the PATH. */
+/** Finds anvil in the npm package, installed here or in the working folder, then on the PATH. */
 export const binary = (): string => {
   const found = ofPackage(import.meta.url) ?? ofPackage(join(process.cwd(), "package.json")) ?? onPath()
   if (found === null)
@@ -65,10 +65,10 @@ const stop = (child: ChildProcess): Promise<void> =>
     child.kill("SIGKILL")
   })
 
-/** Starts an anvil of its own on 127.0.0.1 and resolves when it answers. */
+/** Starts an anvil on 127.0.0.1 and resolves when it responds. */
 export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => {
   const chainId = options.chainId ?? 31337
-  // A killed anvil leaves the states of its old blocks behind, gigabytes of them in the home folder: they go here.
+  // A killed anvil leaves gigabytes of old states in its cache: not in the home folder.
   const states = mkdtempSync(join(tmpdir(), "castellan-anvil-"))
   const args = ["--host", "127.0.0.1", "--port", String(options.port ?? 0), "--chain-id", String(chainId)]
   args.push("--cache-path", states)

@@ -13,7 +13,7 @@ import * as Provider from "../support/Provider.js"
 import { type Anvil, type AnvilOptions, startAnvil } from "./Anvil.js"
 import { devKeys } from "./DevKeys.js"
 
-/** A development chain with everything on it that the service operates. */
+/** A development chain with all contracts that the service uses. */
 export interface DevChain {
   readonly url: string
   readonly chainId: number
@@ -27,30 +27,30 @@ export interface DevChain {
 
 type Prepare = (provider: JsonRpcProvider) => Promise<void>
 
-/** Starts an anvil on which `prepare` has run. */
+/** Starts an anvil and runs `prepare` on it. */
 export type StartNode = (options: AnvilOptions, prepare: Prepare) => Promise<Anvil>
 
 export interface Options {
   /** 0 picks a free port. */
   readonly port: number
   readonly chainId: number
-  /** Seconds between blocks; null: a block per transaction. */
+  /** Seconds between blocks; null: one block per transaction. */
   readonly blockTime: number | null
   /** Default: a fresh chain. */
   readonly startNode?: StartNode
 }
 
-/** The development stack does not start, or does not do what it is for; `message` says why. */
+/** The development stack cannot start or does not work; `message` explains why. */
 export class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
 
 const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 const salt = `0x${"00".repeat(32)}`
 
-/** Wei that the paymaster has at each EntryPoint from the start: 100 of the chain's coin. */
+/** Initial deposit of the paymaster at each EntryPoint, in wei: 100 coins. */
 const paymasterDeposit = 10n ** 20n
 
-/** What is there already is not deployed again. */
+/** Skips existing contracts. */
 const deployContracts = async (payer: NonceManager, provider: JsonRpcProvider) => {
   await bring(payer, provider)
   await deployEntryPoints(payer)
@@ -84,7 +84,7 @@ const prepare: Prepare = async (provider) => {
     await setCode(provider, Multicall.address, artifact("Multicall").deployedBytecode)
 }
 
-/** A fresh chain, prepared before it is handed out. */
+/** Starts a fresh chain and prepares it. */
 const startFresh: StartNode = async (options, prepare) => {
   const anvil = await startAnvil(options)
   try {
@@ -123,7 +123,7 @@ const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) =>
   const { reverter, suite, token } = await deployContracts(payer, provider)
   const codeHash = await implementationCodeHash(provider, suite.beacon)
   if (codeHash === null) throw new Error("the beacon names no code")
-  // Only now: with a block every so often each deployment would wait for one.
+  // Only now: with interval mining each deployment would wait for a block.
   if (blockTime !== null) await provider.send("evm_setIntervalMining", [blockTime])
   return { entryPoints, suite, implementationCodeHash: codeHash, token, reverter }
 }
@@ -142,22 +142,22 @@ const deployed = (
     )
   )
 
-/** Anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 on it, until the scope closes. */
+/** Runs anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 until the scope closes. */
 export const start = (options: Options): Effect.Effect<DevChain, DevError, Scope.Scope> =>
   Effect.flatMap(anvil(options), ({ chainId, url }) =>
     deployed(url, chainId, (provider) => deployAll(provider, options.blockTime))
   )
 
 /**
- * The chain of a development node that runs already, with all of that on it. Keys that everybody knows pay for it and own
- * it: a node of another kind is refused.
+ * Prepares a running development node likewise. Publicly known keys pay for the contracts and own them, so other nodes are
+ * refused.
  */
 export const attach = (url: string): Effect.Effect<DevChain, DevError> =>
   Effect.gen(function* () {
     const chainId = yield* Effect.mapError(Provider.chainIdOf(url), (message) => new DevError({ message }))
     return yield* deployed(url, chainId, async (provider) => {
       if (!(await isDevelopmentNode(provider)))
-        throw new Error("--rpc is no development node of anvil or Hardhat")
+        throw new Error("--rpc is not a development node of anvil or Hardhat")
       await prepare(provider)
       return deployAll(provider, null)
     })

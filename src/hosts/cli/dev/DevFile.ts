@@ -14,7 +14,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { DevInfo } from "./DevStack.js"
 
-/** Where `castellan dev` says how its stack is reached. */
+/** File in which `castellan dev` publishes its addresses and keys. */
 export const path = (folder: string): string => join(folder, ".castellan", "dev.json")
 
 const textOf = (file: string): string => {
@@ -25,7 +25,7 @@ const textOf = (file: string): string => {
   }
 }
 
-/** Of the stack that runs in this folder; null: none does. */
+/** The stack running in this folder; null: none. */
 export const read = (folder: string): DevInfo | null => {
   try {
     return JSON.parse(textOf(path(folder)))
@@ -35,8 +35,8 @@ export const read = (folder: string): DevInfo | null => {
 }
 
 /**
- * Writes the file, for its owner's eyes only and whole from the first moment, and removes it when the scope closes,
- * unless another stack has written its own there since.
+ * Writes the file atomically and readable only by its owner. Removes it when the scope closes, unless another stack has
+ * replaced it.
  */
 export const publish = (
   folder: string,
@@ -57,7 +57,7 @@ export const publish = (
       catch: (cause) => {
         if (existsSync(fresh)) rmSync(fresh)
         const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
-        return { message: `${file} can not be written${code}` }
+        return { message: `${file} cannot be written${code}` }
       }
     }),
     () =>

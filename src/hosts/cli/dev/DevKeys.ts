@@ -1,11 +1,11 @@
 import { HDNodeWallet, Mnemonic } from "ethers"
 
-/** The test phrase that everybody knows: anvil funds its first ten keys. Worthless anywhere else. */
+/** The public test mnemonic: anvil funds its first ten keys. Worthless elsewhere. */
 const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
 
 const key = (index: number): HDNodeWallet => HDNodeWallet.fromMnemonic(mnemonic, `m/44'/60'/0'/0/${index}`)
 
-/** One key per role, so that no right comes by accident. The faucet is no EOA of the service. */
+/** One key per role, so that no role gains rights by accident. The service does not use the faucet. */
 export const devKeys = {
   faucet: key(0),
   signer: key(1),

@@ -15,13 +15,13 @@ import { devKeys } from "./DevKeys.js"
 const tiers = ["free", "pro", "enterprise"] as const
 type Tier = (typeof tiers)[number]
 
-/** What `.castellan/dev.json` holds: all that a client of a development stack needs. */
+/** Content of `.castellan/dev.json`: everything that a client of a development stack needs. */
 export interface DevInfo {
   readonly baseUrl: string
   readonly rpc: string
   readonly chainId: number
   readonly apiKeys: Readonly<Record<Tier, string>>
-  /** For every endpoint; `entryPoint` is the EntryPoint v0.7, another of `entryPoints` put in works as well. */
+  /** Settings for every endpoint. `entryPoint` is v0.7; the other `entryPoints` work as well. */
   readonly settings: {
     readonly rpc: string
     readonly entryPoint: string
@@ -32,35 +32,35 @@ export interface DevInfo {
     readonly signer: { readonly clientId: string; readonly versionId: string }
   }
   readonly entryPoints: DevChain.DevChain["entryPoints"]
-  /** Pays for the wallets of every account, each up to its budget of the day, when `settings.paymaster` names it. */
+  /** Pays for all accounts' wallets, up to each daily budget, when `settings.paymaster` names it. */
   readonly paymaster: string
-  /** An ERC-20 whose mint(address,uint256) anyone may call. */
+  /** An ERC-20 with a public mint(address,uint256). */
   readonly token: string
-  /** A contract whose functions fail, each in one way. */
+  /** A contract whose functions each fail in a different way. */
   readonly reverter: string
   readonly faucetPrivateKey: string
 }
 
 export interface Options {
-  /** Of the service; 0 picks a free one. */
+  /** Port of the service; 0 picks a free one. */
   readonly port: number
   readonly rpcPort: number
   readonly chainId: number
   readonly blockTime: number | null
-  /** The URL of a development node that runs already. Default: an anvil of its own. */
+  /** URL of a running development node. Default: starts an anvil. */
   readonly rpc?: string | undefined
   readonly startNode?: DevChain.StartNode
-  /** What the service shall use as its node's URL, given the chain's own: a proxy in front of it. Default: itself. */
+  /** Maps the chain's URL to the node URL of the service, for example a proxy's. Default: unchanged. */
   readonly nodeUrl?: (chainUrl: string) => Effect.Effect<string, never, Scope.Scope>
-  /** Fields of the network's configuration, beside or in place of those of a development stack. */
+  /** Overrides for the network's configuration. */
   readonly network?: Readonly<Record<string, unknown>>
-  /** Fields of the configuration likewise. */
+  /** Overrides for the configuration. */
   readonly config?: Readonly<Record<string, unknown>>
 }
 
 const refuse = (message: string) => new DevChain.DevError({ message })
 
-/** The development stack hands out well-known keys: nothing of it may happen where real ones are. */
+/** Refuses to run in production: the development stack publishes well-known keys. */
 export const onlyInDevelopment = (env: Readonly<Record<string, string | undefined>>) =>
   Effect.gen(function* () {
     if (env.NODE_ENV === "production")
@@ -81,9 +81,9 @@ const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-const pepper = "development only, known to everybody"
+const pepper = "development only, public"
 
-/** The configuration file of a development stack, as the operator of a real one would write it. */
+/** The configuration file of a development stack, in the form that an operator writes. */
 const configFile = (
   dev: DevChain.DevChain,
   nodeUrl: string,
@@ -131,8 +131,8 @@ const configFile = (
 })
 
 /**
- * A chain, everything on it, and the service in this process, until the scope closes. Fails when it is not certain
- * that this is a development machine, and when a port is in use.
+ * Runs a chain, its contracts and the service in this process until the scope closes. Fails when the machine may not be a
+ * development machine, and when a port is in use.
  */
 export const start = (
   options: Options
@@ -148,7 +148,7 @@ export const start = (
           ...(options.startNode !== undefined && { startNode: options.startNode })
         })
       : DevChain.attach(options.rpc)
-    // The second oldest: most wallets of others are at it.
+    // The second oldest EntryPoint: most existing wallets use it.
     const [, entryPoint = ""] = Object.values(dev.entryPoints)
     const nodeUrl = yield* options.nodeUrl?.(dev.url) ?? Effect.succeed(dev.url)
 

@@ -5,11 +5,11 @@ import { DevError } from "./DevChain.js"
 import type { DevInfo } from "./DevStack.js"
 import * as Tour from "./Tour.js"
 
-/** An operation that has been executed on a development stack. */
+/** An operation executed on a development stack. */
 export interface Executed {
   readonly wallet: string
   readonly txHash: string
-  /** Executes it again. */
+  /** Command that repeats the operation. */
   readonly command: string
 }
 
@@ -31,7 +31,7 @@ const settled = <A extends { readonly status: number }>(path: string, call: () =
     (answer) => refuse(path, JSON.stringify(answer))
   )
 
-/** Creates a wallet, which the paymaster pays for, and lets it mint tokens: through the service, as any caller would. */
+/** Creates a sponsored wallet and mints tokens with it, through the service's HTTP API. */
 export const execute = (info: DevInfo): Effect.Effect<Executed, DevError> =>
   Effect.gen(function* () {
     const { paymaster, settings } = info

@@ -1,7 +1,7 @@
 import { computeAddress } from "ethers"
 import type { DevInfo } from "./DevStack.js"
 
-/** One request of the tour, ready to paste into a POSIX shell in which `preamble` has run. */
+/** A request of the tour, ready to paste into a POSIX shell after `preamble`. */
 export interface Stop {
   readonly title: string
   readonly command: string
@@ -9,11 +9,11 @@ export interface Stop {
 
 const json = (value: unknown): string => JSON.stringify(value)
 
-/** A JSON text with `$SETTINGS` put in by the shell. */
+/** A JSON text into which the shell inserts `$SETTINGS`. */
 const withSettings = (body: Readonly<Record<string, unknown>>): string =>
   `'${json({ ...body, settings: "@" }).replace('"@"', `'"$SETTINGS"'`)}'`
 
-/** A request that needs no variables. */
+/** A request without variables. */
 export const request = (info: DevInfo, path: string, body: unknown): string =>
   `curl -s ${info.baseUrl}${path} -H 'X-API-Key: ${info.apiKeys.pro}' -H 'Content-Type: application/json' -d ${quoted(json(body))}`
 
@@ -26,18 +26,18 @@ const post = (path: string, data: string): string =>
 const pick = (expression: string): string =>
   `node -e 'const a = JSON.parse(require("fs").readFileSync(0, "utf8")); console.log(${expression})'`
 
-/** Shows a command's answer and keeps a part of it in a variable. */
+/** Shows a command's response and stores a part of it in a variable. */
 const keeping = (variable: string, command: string, expression: string): string =>
   `ANSWER=$(${command}); echo "$ANSWER"; ${variable}=$(echo "$ANSWER" | ${pick(expression)})`
 
-/** Sets the variables that the commands use. `file` is the development stack's dev.json. */
+/** Sets the variables of the commands. `file` is the development stack's dev.json. */
 export const preamble = (info: DevInfo, file: string): string =>
   [
     `BASE=${info.baseUrl} RPC=${info.rpc} KEY=${info.apiKeys.pro}`,
     `export SETTINGS=$(node -p 'JSON.stringify(require(process.argv[1]).settings)' ${quoted(file)})`
   ].join("\n")
 
-/** One command for each endpoint; in this order each finds what it needs. */
+/** One command per endpoint; earlier commands prepare later ones. */
 export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
   const account = { salt: "alice", walletCustody: 1 }
   const faucet = computeAddress(info.faucetPrivateKey)
@@ -85,15 +85,15 @@ export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
     { title: "the networks that this key may use", command: `curl -s $BASE/networks -H "X-API-Key: $KEY"` },
     { title: "who signs", command: post("/getSigner", `'${json({ signer: info.settings.signer })}'`) },
     {
-      title: "who submits for the service",
+      title: "the EOA that submits for the service",
       command: `curl -s $BASE/getbundleraddress -H "X-API-Key: $KEY"`
     }
   ]
 }
 
 /**
- * The playground with all of its fields filled in. The values are in the fragment, which browsers keep to themselves. By
- * name, not by address: browsers make no passkeys for addresses.
+ * URL of the playground with all fields filled in. The values are in the fragment, which browsers never send. Uses
+ * localhost: browsers create no passkeys for IP addresses.
  */
 export const playground = ({ apiKeys, baseUrl, paymaster, settings, token }: DevInfo): string => {
   const { entryPoint, rpc, signer } = settings

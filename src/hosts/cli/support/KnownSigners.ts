@@ -15,22 +15,22 @@ import * as AccountSigners from "../../config/AccountSigners.js"
 import * as KeyProviders from "../../keys/KeyProviders.js"
 import type * as OperatorContext from "./OperatorContext.js"
 
-/** A key of the service: an account's, or one of the operator's own. */
+/** A key of the service, for accounts or for the operator. */
 interface KnownSigner {
-  /** What messages call it. */
+  /** Name in messages. */
   readonly name: string
   readonly accounts: ReadonlyArray<string>
   readonly source: SignerRecord["source"]
-  /** Which of the two says that it is. */
+  /** Defines the key. */
   readonly origin: "database" | "file"
 }
 
-/** What its provider says of it. */
+/** A key with its provider's reply. */
 export interface Asked extends KnownSigner {
   readonly type: ProviderKey["type"] | null
-  /** The pinned one, as long as the provider does not answer; null: nobody knows. */
+  /** The pinned address while the provider does not respond; null: unknown. */
   readonly address: Address | null
-  /** Why the provider gives no key; null: it gave it. */
+  /** Reason why the provider returned no key; null: it did. */
   readonly problem: string | null
 }
 
@@ -69,8 +69,8 @@ const addressOf = (open: Effect.Effect<KeyProvider, string>, key: string) =>
   )
 
 /**
- * Asks the provider of each key for it, and goes on with what it says; a failure of that ends the asking. A provider
- * that can not be opened is tried once.
+ * Reads each key from its provider and passes the result on; a failure there ends the loop. A provider that cannot be
+ * opened is tried once.
  */
 export const askEach = <E>(
   signers: ReadonlyArray<KnownSigner>,

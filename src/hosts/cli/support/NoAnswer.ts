@@ -1,7 +1,7 @@
-/** What `fetch` says in words alone; the texts of its other refusals may have the URL in them. */
+/** Messages of `fetch` that contain no URL; its other messages may. */
 const words: ReadonlyArray<string> = ["unexpected redirect", "bad port"]
 
-/** Why a server was not reached, without anything of its URL; null: nobody knows. */
+/** Reason why a server was unreachable, without its URL; null: unknown. */
 export const reason = (cause: unknown): string | null => {
   if (!(cause instanceof Error)) return null
   if ("code" in cause && typeof cause.code === "string") return cause.code

@@ -1,8 +1,8 @@
 import { JsonRpcProvider, type Subscriber, type Subscription } from "ethers"
 
 /**
- * Tells of the newest block at once, then of each that it finds. That of ethers takes the first for known: whoever waits
- * for a transaction that it holds waits for the next block, which a chain that makes them on demand may never have.
+ * Emits the newest block immediately, then each new block. The subscriber of ethers skips the first block, so `wait()` for
+ * a transaction in it blocks until the next one, which an on-demand chain may never mine.
  */
 class Blocks implements Subscriber {
   #isRunning = false
@@ -40,14 +40,14 @@ class Blocks implements Subscriber {
         await this.provider.emit("block", block)
       }
     } catch {
-      // The next look may have an answer.
+      // The next poll may succeed.
     }
     if (this.#isRunning)
       this.#timer = this.provider._setTimeout(() => void this.#look(), this.provider.pollingInterval)
   }
 }
 
-/** A node by JSON-RPC; `wait()` of a transaction ends on every chain. */
+/** A JSON-RPC node on which a transaction's `wait()` ends on every chain. */
 export class NodeProvider extends JsonRpcProvider {
   override _getSubscriber(subscription: Subscription): Subscriber {
     return subscription.type === "block" ? new Blocks(this) : super._getSubscriber(subscription)

@@ -7,22 +7,22 @@ import { given } from "../../../domain/primitives/InvalidValue.js"
 import type * as Secrets from "../../config/Secrets.js"
 
 /**
- * What operators need and `effect/cli` lacks: one result for people and with --json for programs, on a standard output
- * that has nothing else; reasons in words; flags whose texts stand in one line.
+ * Additions to `effect/cli`: a result for people or, with --json, for programs, as the only standard output; errors in
+ * plain sentences, and one-line flag descriptions.
  */
 
-/** Where a command runs. */
+/** Environment of a command. */
 export class Operator extends Context.Service<
   Operator,
   {
     readonly env: Secrets.Sources["env"]
-    /** Standard output: the result, and nothing else. */
+    /** Standard output, for the result only. */
     readonly print: (text: string) => Effect.Effect<void>
-    /** Standard error: what is to be said beside the result. */
+    /** Standard error, for progress and warnings. */
     readonly tell: (line: string) => Effect.Effect<void>
-    /** Asks a person; false as well where there is none to ask. */
+    /** Asks a person; false when standard input is not a terminal. */
     readonly ask: (question: string) => Effect.Effect<boolean>
-    /** Becomes the service's process, of the configuration file or of the one that the environment names. */
+    /** Becomes the service's process, with the given configuration file or the environment's. */
     readonly serve: (configFile: string | undefined) => Effect.Effect<never>
     /** Runs until a signal stops the process, and ends with it. */
     readonly become: (
@@ -31,24 +31,24 @@ export class Operator extends Context.Service<
   }
 >()("castellan/cli/Operator") {}
 
-/** The same for people and for programs. */
+/** A result for people and for programs. */
 export interface Said {
   readonly text: string
   readonly json: unknown
 }
 
-/** The reason why there is no result: told by the command, or the failure of what it used. */
+/** Reason for a missing result: the command's text, or an underlying failure. */
 export type Why = string | { readonly message: string }
 
-/** Prints the result, or fails with the reason why there is none. */
+/** Prints the result, or fails with a reason. */
 export type Run = Effect.Effect<void, string, Operator>
 
-/** What a module of commands exports. */
+/** Exports of a command module. */
 export interface Commands {
   readonly commands: ReadonlyArray<Command.Command.Any>
-  /** What a reader of the help has to know beside the commands. */
+  /** Notes at the end of the help. */
   readonly notes: ReadonlyArray<string>
-  /** What they read of the environment, where that is not the configuration of the service. */
+  /** Environment variables that the commands read, in addition to the service's configuration. */
   readonly environment?: ReadonlyArray<string> | undefined
 }
 
@@ -62,7 +62,7 @@ export const required = (name: string, value: string, about: string): Flag.Flag<
 export const optional = (name: string, value: string, about: string): Flag.Flag<string | undefined> =>
   text(name, value, about).pipe(Flag.withDefault(undefined))
 
-/** Takes nothing of what stands behind it: a chain id of 1 is no "yes". */
+/** Consumes no following argument: `--yes 1` does not take the 1. */
 export const flag = (name: string, about: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(
     Flag.withDescription(about),
@@ -73,7 +73,7 @@ export const flag = (name: string, about: string): Flag.Flag<boolean> =>
 
 export const json = flag("json", "print one JSON value")
 
-/** The number that stands behind a flag, where there is any. */
+/** The integer of a flag, if given. */
 export const whole = (
   name: string,
   text: string | undefined,
@@ -88,7 +88,7 @@ export const chainOf = (text: string, name = ""): Effect.Effect<bigint, string> 
     ? Effect.succeed(BigInt(text))
     : Effect.fail(`${name}expected a chain id, a decimal number, got ${given(text)}`)
 
-/** What the help says of a command; examples are what follows its name. */
+/** Help of a command; examples omit the command's name. */
 export const help =
   (about: string, ...examples: ReadonlyArray<string>) =>
   <Name extends string, Input, C, E, R>(command: Command.Command<Name, Input, C, E, R>) =>
@@ -99,7 +99,7 @@ export const help =
       )
     )
 
-/** What a command does, in steps as `Effect.gen` takes them; what they end with is printed. */
+/** Runs a command's steps, as for `Effect.gen`, and prints their result. */
 export const report = <Input extends { readonly json: boolean }>(
   steps: (given: Input) => Generator<Effect.Effect<unknown, Why, Operator | Scope.Scope>, Said, never>
 ) =>

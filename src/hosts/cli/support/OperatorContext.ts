@@ -14,36 +14,36 @@ export interface Account extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
   readonly tier: Tier
-  /** Which of the two says what it is. */
+  /** Defines the account. */
   readonly origin: "database" | "file"
-  /** `file`: the configuration file pauses it; a number: since when the database does. */
+  /** `file`: paused in the configuration file; a number: paused in the database since then, Unix milliseconds. */
   readonly paused: "file" | number | null
   readonly createdAt: number | null
 }
 
-/** An API key of the file or of the database. */
+/** An API key of the file or the database. */
 export interface KnownKey extends Key {
-  /** What commands call it: the first digits of its hash, which tell nothing of the key. */
+  /** Name in commands: the first digits of the key's hash, which reveal nothing about the key. */
   readonly id: string
   readonly usedAt: number | null
 }
 
-/** The configuration and the database of a service, and the accounts and keys of both together. */
+/** Configuration and database of a service, with the accounts and keys of both. */
 export interface OperatorContext {
   readonly config: Config.Config
-  /** What is in the database. */
+  /** The database's ports. */
   readonly ports: Context.Context<Wiring.Stored>
   readonly store: TenantStore["Service"]
   readonly content: Content
   readonly accounts: ReadonlyArray<Account>
   readonly keys: ReadonlyArray<KnownKey>
-  /** When they were read, Unix milliseconds. */
+  /** Time of reading, Unix milliseconds. */
   readonly now: number
 }
 
 export const idOf = (hash: string): string => hash.slice(0, 12)
 
-/** Since when the database pauses it, Unix milliseconds; null: it does not. */
+/** Start of a pause in the database, Unix milliseconds; null: not paused. */
 export const pausedSince = ({ pauses }: Content, kind: Pause["kind"], subject: string): number | null =>
   pauses.find((pause) => pause.kind === kind && pause.subject === subject)?.since ?? null
 
@@ -91,12 +91,12 @@ const keysOf = (
   }))
 }
 
-/** The configuration that CASTELLAN_CONFIG names. */
+/** The configuration at CASTELLAN_CONFIG. */
 export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(Operator, ({ env }) =>
   Effect.fromResult(Config.load(env))
 )
 
-/** That configuration, and its database. */
+/** The configuration and its database. */
 export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> = Effect.gen(function* () {
   const read = yield* config
   const ports = yield* Layer.build(Wiring.stored(read))
@@ -114,17 +114,17 @@ export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> =
   }
 })
 
-/** Most names in a refusal. */
+/** Most names listed in an error. */
 const maxNames = 20
 
-/** The end of a refusal: what there is instead. */
+/** The end of an error: the existing names. */
 export const thereAre = (names: ReadonlyArray<string>, nothing: string): string => {
   const more = names.length - maxNames
   if (names.length === 0) return nothing
   return `there are: ${names.slice(0, maxNames).join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
-/** The account of this name; a refusal says which there are. */
+/** The account with this name; an error lists the existing ones. */
 export const accountOf = (
   { accounts }: Pick<OperatorContext, "accounts">,
   id: string
@@ -138,14 +138,14 @@ export const accountOf = (
     : Effect.succeed(account)
 }
 
-/** The database, and the account of this name in it or in the file. */
+/** The database, and an account of the database or the file. */
 export const openFor = (id: string) =>
   Effect.gen(function* () {
     const context = yield* open
     return { ...context, account: yield* accountOf(context, id) }
   })
 
-/** `openFor`; refuses an account that commands may not change. */
+/** Like `openFor`, but refuses accounts of the file, which commands cannot change. */
 export const openForOwn = (id: string) =>
   Effect.filterOrFail(
     openFor(id),
@@ -153,9 +153,9 @@ export const openForOwn = (id: string) =>
     () => `account ${id} is of the configuration file: change it there and start the service again`
   )
 
-/** The key that these first digits of its hash name, at least eight. */
+/** The key whose hash starts with these digits, at least eight. */
 export const keyOf = ({ keys }: OperatorContext, id: string): Effect.Effect<KnownKey, string> => {
-  const remedy = '"castellan keys list" tells which there are'
+  const remedy = 'run "castellan keys list"'
   if (!/^[0-9a-f]{8,64}$/.test(id))
     return Effect.fail(`a key is named by its id, 8 or more hex digits, and never by itself; ${remedy}`)
   const [key, other] = keys.filter(({ hash }) => hash.startsWith(id))

@@ -5,12 +5,12 @@ import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import type { Config } from "../../config/Config.js"
 
-/** Signatures of the lane may wait for an HSM, and for somebody who approves. Milliseconds. */
+/** Time-out in ms: the lane's signatures may wait for an HSM or a human approver. */
 const patience = 120_000
 
 const wildcards: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
 
-/** By `node:http`, since `fetch` names the host of the address, and the port answers to loopback's name. */
+/** Uses `node:http`: `fetch` sets the Host header from the address, and the port expects a loopback name. */
 const send = (
   { host, port, token }: NonNullable<Config["operations"]["admin"]>,
   path: string,
@@ -32,18 +32,18 @@ const send = (
 
 const codeOf = (cause: unknown): string => (Predicate.hasProperty(cause, "code") ? String(cause.code) : "")
 
-const unreadable = "the service gave an answer that can not be read"
+const unreadable = "the service's answer cannot be read"
 
 const errorOf = (body: unknown): string =>
   Predicate.hasProperty(body, "error") && typeof body.error === "string" ? body.error : unreadable
 
-/** Asks the running service to do something that only the process may do that owns the lanes. */
+/** Calls the running service, for actions reserved to the process that owns the lanes. */
 export const post = ({ operations }: Config, path: string): Effect.Effect<unknown, string> =>
   Effect.gen(function* () {
     const { admin } = operations
     if (admin === null)
       return yield* Effect.fail(
-        'lanes belong to the running service, which is asked through its operator\'s port: the configuration names none ("admin")'
+        'lanes belong to the running service; configure its operator\'s port ("admin")'
       )
     if (admin.port === 0)
       return yield* Effect.fail('"admin.port" is 0, another one after each start: name one to find it')
@@ -54,8 +54,8 @@ export const post = ({ operations }: Config, path: string): Effect.Effect<unknow
       },
       catch: (cause) =>
         codeOf(cause) === "ETIMEDOUT"
-          ? "the service has not answered in time; what it has begun goes on"
-          : `nobody answers at ${admin.host}:${admin.port} (${codeOf(cause)}): the service does not run there. Nothing was changed; once it starts it takes up all lanes`
+          ? "the service has not answered in time; it continues the work"
+          : `no answer at ${admin.host}:${admin.port} (${codeOf(cause)}): the service does not run there. Nothing was changed. The service resumes all lanes when it starts`
     })
     const body = yield* Effect.try({ try: (): unknown => JSON.parse(said), catch: () => unreadable })
     return status === 200 ? body : yield* Effect.fail(`the service refused (${status}): ${errorOf(body)}`)

@@ -7,8 +7,8 @@ import * as NoAnswer from "./NoAnswer.js"
 import { NodeProvider } from "./NodeProvider.js"
 
 /**
- * ethers over a node, closed with the scope. The network is named by hand: under the id of a public chain
- * ethers would ask that chain's gas station on the internet.
+ * An ethers provider for a node, closed with the scope. The network has an invented name: with a public chain's id ethers
+ * would query that chain's gas station on the internet.
  */
 export const connect = (
   url: string,
@@ -21,7 +21,7 @@ export const connect = (
         new NodeProvider(url, new Network("of the operator", chainId), {
           staticNetwork: true,
           cacheTimeout: -1,
-          // Else each call waits 10 ms for others that might go along in one request.
+          // Otherwise each call waits 10 ms for others to batch with.
           batchStallTime: 0,
           pollingInterval
         })
@@ -29,9 +29,9 @@ export const connect = (
     (provider) => Effect.sync(() => provider.destroy())
   )
 
-const noNode = "--rpc: what answers there is no node of a chain"
+const noNode = "--rpc: the server there is not a node of a chain"
 
-/** Asks the node at `--rpc` which chain it is of. */
+/** Reads the chain id of the node at `--rpc`. */
 export const chainIdOf = (url: string): Effect.Effect<number, string> =>
   Effect.tryPromise({
     try: async () => {

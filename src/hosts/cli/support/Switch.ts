@@ -12,21 +12,21 @@ interface Kind {
   readonly kind: Exclude<Pause["kind"], "account">
   readonly operand: Argument.Argument<string>
   readonly what: string
-  /** The same of none in particular. */
+  /** The paused work in the help text, for example "on a chain". */
   readonly anyWhat: string
   readonly example: string
-  /** The subject as the store has it. */
+  /** Subject in the store's form. */
   readonly subjectOf: (text: string) => Effect.Effect<string, string>
-  /** Fails when there is no such thing, with the names of those that there are. */
+  /** Fails with the existing names when the subject does not exist. */
   readonly exists: (
     subject: string,
     context: OperatorContext.OperatorContext
   ) => Effect.Effect<void, string, Operator | Scope.Scope>
 }
 
-/** The commands that throw and turn back one kind of kill switch. */
+/** Commands that pause and resume one kind of kill switch. */
 export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, what }: Kind) => {
-  /** What is paused can be resumed, whether it still exists or not. */
+  /** A paused subject can be resumed even when it no longer exists. */
   const found = (text: string) =>
     Effect.gen(function* () {
       const subject = yield* subjectOf(text)
@@ -38,7 +38,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
   return [
     Command.make("pause", { text: operand, json }).pipe(
       help(
-        `Refuses new writes ${anyWhat} with 422 writes_paused. What was accepted before is still settled.`,
+        `Refuses new writes ${anyWhat} with 422 writes_paused. Work accepted before is still settled.`,
         example
       ),
       report(function* ({ text }) {
@@ -53,7 +53,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       report(function* ({ text }) {
         const { context, subject } = yield* found(text)
         yield* context.store.resume(kind, subject)
-        return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
+        return { text: `writes ${what} ${subject} are resumed`, json: { kind, subject, paused: false } }
       })
     ),
     Command.make("paused", { json }).pipe(

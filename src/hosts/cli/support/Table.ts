@@ -2,7 +2,7 @@ import type { Said } from "./Operator.js"
 
 type Cell = string | number
 
-/** Rows in columns, two blanks apart. */
+/** Rows in columns, separated by two blanks. */
 export const aligned = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
   const widths = rows.reduce<ReadonlyArray<number>>(
     (most, row) => row.map((cell, column) => Math.max(String(cell).length, most[column] ?? 0)),
@@ -13,10 +13,10 @@ export const aligned = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
   return rows.map((row) => line(row).trimEnd()).join("\n")
 }
 
-/** A line for each, and for each element of a list; none for null. */
+/** One line per field and per list element; null fields are left out. */
 export type Fields = Readonly<Record<string, Cell | ReadonlyArray<Cell> | null>>
 
-/** One thing, by its parts. */
+/** One record, by its parts. */
 export const card = (...parts: ReadonlyArray<Fields>): string =>
   aligned(
     parts
@@ -24,7 +24,7 @@ export const card = (...parts: ReadonlyArray<Fields>): string =>
       .flatMap(([name, value]) => (value === null ? [] : [value].flat().map((cell) => [name, cell])))
   )
 
-/** A row for each, its cells under their headings for people, all of it for programs; `nothing` where there are none. */
+/** Rows as a table for people and as JSON for programs; `nothing` replaces an empty table. */
 export const listed = <A>(
   rows: ReadonlyArray<A>,
   nothing: string,

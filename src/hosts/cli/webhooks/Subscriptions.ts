@@ -7,7 +7,7 @@ import { help, json, optional, report } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
-/** Who changes them on the command line, for whom there are those of all accounts. */
+/** The command line acts as the operator, for all accounts. */
 export const operator = { accountId: null, by: "operator" } as const
 
 interface Failed {
@@ -21,10 +21,10 @@ type Use<A> = Effect.Effect<A, Failed, Stored>
 const told = ({ _tag, message, reason }: Failed): string => {
   if (reason === "url") return `URL: ${message}`
   const group = _tag === "UnknownWatch" ? "watches" : reason === "unknown" ? "webhooks" : null
-  return group === null ? message : `${message}; "castellan ${group} list" tells which there are`
+  return group === null ? message : `${message}; "castellan ${group} list" lists them`
 }
 
-/** The configuration's database, and what use cases do there. */
+/** The configuration's database, with a runner for use cases on it. */
 export const open = Effect.map(OperatorContext.open, (context) => ({
   ...context,
   within: <A>(use: Use<A>) => Effect.mapError(Effect.provide(use, context.ports), told)
@@ -38,19 +38,19 @@ interface Kind<A, Row> {
   readonly find: (id: string) => Use<A>
   readonly setState: (id: string, state: "enabled" | "paused") => Use<unknown>
   readonly remove: (id: string) => Use<unknown>
-  /** As programs read it. */
+  /** One row of JSON output. */
   readonly shown: (one: A) => Row
   readonly columns: Readonly<Record<string, (row: Row) => string | number>>
   readonly card: (row: Row) => Table.Fields
 }
 
-/** The operand that names one. */
+/** Operand with an id. */
 export const operand = (name: "watch" | "webhook"): Argument.Argument<string> =>
   Argument.String(name.toUpperCase()).pipe(
     Argument.withDescription(`the id that ${name === "watch" ? "watches" : "webhooks"} list shows`)
   )
 
-/** The commands that webhooks and watches have in common. */
+/** Commands shared by webhooks and watches. */
 export const commands = <A, Row>(kind: Kind<A, Row>) => {
   const id = operand(kind.name)
   const changing = (

@@ -17,7 +17,7 @@ import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 import { commands as common, operator } from "./Subscriptions.js"
 
-/** Watches that are read at once. */
+/** Watches per page. */
 const page = 1_000
 
 const all = (
@@ -38,9 +38,9 @@ const { list, pause, remove, resume, show } = common({
   about: {
     list: "Watches, how far each has read, and what is owed of it.",
     show: "One watch.",
-    pause: "Reads no further until it is resumed; what it was told is delivered.",
+    pause: "Stops reading until it is resumed; earlier events are delivered.",
     resume: "Reads on from where it was paused.",
-    remove: "Removes it, with all that is owed of it."
+    remove: "Removes it together with its undelivered events."
   },
   all,
   find: (id) => Changes.find(operator, id),
@@ -108,20 +108,20 @@ const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<Add
 
 const add = Command.make("add", {
   account: Argument.String("ACCOUNT").pipe(Argument.withDescription("the account whose webhook it is")),
-  webhook: required("webhook", "ID", "the webhook that is told"),
+  webhook: required("webhook", "ID", "the webhook that receives the events"),
   event: required("event", "DEFINITION", "the event, as Solidity declares it"),
-  contracts: text("contract", "ADDRESS", "of this contract, once for each; every one unless told").pipe(
+  contracts: text("contract", "ADDRESS", "only of this contract (repeatable); default: every contract").pipe(
     Flag.atLeast(0)
   ),
   fields: optional("fields", "JSON", "values of the event's fields, as in /filterEvent"),
   chain: optional("chain", "ID", "the operator's node of this chain"),
   rpc: optional("rpc", "URL", "the account's own node"),
-  from: optional("from", "BLOCK", "the first block; the next one unless told"),
-  confirmations: optional("confirmations", "N", "blocks, the event's own counted; 1 unless told"),
+  from: optional("from", "BLOCK", "the first block; default: the next block"),
+  confirmations: optional("confirmations", "N", "blocks, the event's own included; default: 1"),
   json
 }).pipe(
   help(
-    "Has a webhook told of events of contracts.",
+    "Delivers events of contracts to a webhook.",
     'acme --webhook 5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --chain 8453 --event "event Transfer(address indexed from, address indexed to, uint256 value)" --contract 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913'
   ),
   report(function* ({ fields, ...given }) {
@@ -147,7 +147,7 @@ const add = Command.make("add", {
     const principal = { accountId, name, tier, scopes: new Set(allScopes), paused: false }
     const { watchId } = yield* AddWatch.run({ principal, requestId: operator.by }, request).pipe(
       Effect.mapError(refusalOf),
-      Effect.catchDefect(() => Effect.fail("the database can not be used")),
+      Effect.catchDefect(() => Effect.fail("the database cannot be used")),
       Effect.provide(Wiring.callers(config)),
       Effect.provide(ports)
     )

@@ -19,11 +19,11 @@ const { list, pause, remove, resume, show } = common({
   name: "webhook",
   example,
   about: {
-    list: "Webhooks, with what is owed to them.",
+    list: "Lists webhooks with their undelivered events.",
     show: "One webhook.",
-    pause: "Sends it nothing until it is resumed; what is owed to it waits.",
-    resume: "Goes on where it was paused, by you or by the service.",
-    remove: "Removes it, with all that is owed to it."
+    pause: "Stops deliveries until it is resumed; undelivered events wait.",
+    resume: "Continues deliveries that you or the service paused.",
+    remove: "Removes it together with its undelivered events."
   },
   all: (accountId) => Effect.flatMap(Webhooks, (store) => store.list(accountId)),
   find: (id) => Endpoints.find(operator, id),
@@ -69,14 +69,16 @@ const kindsOf = (texts: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Even
 
 const add = Command.make("add", {
   account: Argument.String("ACCOUNT").pipe(
-    Argument.withDescription("the account whose requests it is told of")
+    Argument.withDescription("the account whose requests' events it receives")
   ),
   url: Argument.String("URL").pipe(Argument.withDescription("where events are sent to")),
-  kinds: text("kind", "KIND", "events of this kind, once for each; all unless told").pipe(Flag.atLeast(0)),
+  kinds: text("kind", "KIND", "only events of this kind (repeatable); default: all kinds").pipe(
+    Flag.atLeast(0)
+  ),
   json
 }).pipe(
   help(
-    "A webhook of an account: tells its secret, once.",
+    "Adds a webhook to an account and prints its secret once.",
     "acme https://example.com/castellan --kind final --kind reopened"
   ),
   report(function* ({ account, kinds, url }) {
@@ -100,12 +102,12 @@ const rotate = Command.make("rotate", {
   overlap: optional(
     "overlap",
     "HOURS",
-    "how long the one before it counts, 24 unless told; 0 to 720; with 0 no earlier one counts either"
+    "hours, 0 to 720, for which the previous secret stays active, default 24; 0 also ends all earlier secrets"
   ),
   json
 }).pipe(
   help(
-    "A new secret, told once; for a while messages are signed with the one before it too.",
+    "Prints a new secret once. For a while messages carry a signature of the previous secret, too.",
     `${example} --overlap 24`
   ),
   report(function* ({ overlap = String(Endpoints.usualOverlapHours), webhook: webhookId }) {
@@ -122,7 +124,7 @@ const rotate = Command.make("rotate", {
 )
 
 const dead = Command.make("dead", { webhook, json }).pipe(
-  help("Events that were given up after three days.", `${example} --json`),
+  help("Undeliverable events after three days.", `${example} --json`),
   report(function* (given) {
     const { within } = yield* open
     const found = yield* within(Endpoints.dead(operator, given.webhook, 1_000))
@@ -133,7 +135,7 @@ const dead = Command.make("dead", { webhook, json }).pipe(
       attempts,
       lastError
     }))
-    return Table.listed(rows, "none was given up", {
+    return Table.listed(rows, "there are no undeliverable events", {
       "REQUEST OR WATCH": (row) => ("watchId" in row ? row.watchId : row.requestId),
       EVENT: (row) => row.sequence,
       KIND: (row) => row.kind,
@@ -149,7 +151,7 @@ const redeliver = Command.make("redeliver", {
   json
 }).pipe(
   help(
-    "Sends once more what was given up, of one request or of all.",
+    "Sends undeliverable events again, of one request or of all.",
     `${example} --request 7d1f9c52-8f53-44e6-9b43-1d0d6d1b4c11`
   ),
   report(function* ({ request = null, webhook: webhookId }) {
@@ -160,11 +162,11 @@ const redeliver = Command.make("redeliver", {
 )
 
 const history = Command.make("history", {
-  webhook: optional("webhook", "WEBHOOK", "of this one alone"),
+  webhook: optional("webhook", "WEBHOOK", "only of this webhook"),
   json
 }).pipe(
   help(
-    "Who changed webhooks and their watches, and how, the newest first; also those that were removed.",
+    "Lists changes of webhooks and their watches with their authors, newest first, removed ones included.",
     "",
     "--webhook 5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --json"
   ),

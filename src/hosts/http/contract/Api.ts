@@ -12,8 +12,8 @@ import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
 
 /**
- * The HTTP contract as a value: paths, methods, payloads, answers, errors and who may call. The front, the OpenAPI
- * document, the documentation pages and derived clients all read this one value.
+ * The HTTP contract as a value: paths, methods, payloads, responses, errors and required scopes. The server, the OpenAPI
+ * document, the documentation pages and derived clients read it.
  */
 export const api = HttpApi.make("castellan")
   .add(

@@ -5,13 +5,13 @@ import * as ReadContracts from "../../../application/usecases/chain/ReadContract
 import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-/** What the chain says. */
+/** Reads of contracts and receipts. */
 export const group = HttpApiGroup.make("chain")
   .add(
     post("read", "read", ReadContracts, {
       summary: "Read contracts",
       description:
-        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. Without from a read comes from the zero address. When no read names from, they share one call of the code of Multicall3, where the chain has it and the node takes state overrides: a function that changes state is then felt by the reads behind it. When any read names from, each is a call of its own.",
+        "Calls view functions, all at one block. An error of one read appears in that element's errors, and the other reads are answered. Without from the caller is the zero address. When no read names from, all reads share one call of Multicall3's code, if the chain has it and the node supports state overrides: a function that changes state then affects the reads after it. When a read names from, each read is a separate call.",
       example: {
         reads: [
           {
@@ -27,14 +27,13 @@ export const group = HttpApiGroup.make("chain")
     post("receipt", "read", GetReceipts, {
       summary: "Fetch receipts",
       description:
-        "Receipts of mined transactions with decoded logs, in request order; hashes that are not mined are listed in pending or unknown. A hash that the service has replaced leads to the receipt of what is mined in its place, with requestedHash. A failed transaction carries the reason, where the node can tell it.",
+        "Receipts of mined transactions with decoded logs, in request order; hashes that are not mined are listed in pending or unknown. A hash that the service has replaced resolves to the receipt of the mined replacement, with requestedHash. A failed transaction has its reason, if the node returns it.",
       example: { txHashes: [Sample.hash], rpc: Sample.rpc }
     })
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Read the chain.")
 
-/** By the endpoint's name. */
 export const useCases = {
   read: ReadContracts.run,
   receipt: GetReceipts.run

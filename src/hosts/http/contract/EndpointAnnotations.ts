@@ -8,10 +8,10 @@ import type * as Schema from "effect/Schema"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 
-/** Header that carries the account's key. */
+/** Header with the account's key. */
 export const apiKeyHeader = "X-API-Key"
 
-/** Marks endpoints that answer only to an account's key. */
+/** Marks endpoints that require an account's key. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication>()("castellan/Authentication", {
   security: {
     apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }).pipe(
@@ -31,10 +31,10 @@ export class Authentication extends HttpApiMiddleware.Service<Authentication>()(
   ]
 }) {}
 
-/** The endpoint answers everybody, however often: what asks it decides about the life of the process. */
+/** Exempts an endpoint from keys and rate limits: its callers decide whether the process lives. */
 export class Unlimited extends Context.Service<Unlimited, true>()("castellan/Unlimited") {}
 
-/** Scope that the key must have; endpoints without this annotation take a key of any scope. */
+/** Scope that the key needs; without this annotation any key's scope suffices. */
 export class RequiredScope extends Context.Service<RequiredScope, Scope>()("castellan/RequiredScope") {}
 
 /** The endpoint takes a request without any body as `{}`. */
@@ -43,41 +43,41 @@ export class BodyOptional extends Context.Service<BodyOptional, true>()("castell
 /** The endpoint writes: it takes the headers Idempotency-Key and Request-Metadata. */
 export class Idempotent extends Context.Service<Idempotent, true>()("castellan/Idempotent") {}
 
-/** Whose list of operations may be long, in a request that asks for no answer but that it is accepted. */
+/** Names the list of operations that may be long when the caller does not wait for the outcome. */
 export class LongList extends Context.Service<LongList, string>()("castellan/LongList") {}
 
-/** Header that makes repeats of a writing request one request. */
+/** Header that makes retries of a write one request. */
 export const idempotencyHeader = "Idempotency-Key"
 
-/** Header in which a caller says of a write what it wants to find it by. */
+/** Header with the caller's metadata of a write, for later searches. */
 export const metadataHeader = "Request-Metadata"
 
-/** The answer is a stream of events, which can be resumed after one of them. */
+/** The response is a stream of events, resumable after any event. */
 export class Streamed extends Context.Service<Streamed, true>()("castellan/Streamed") {}
 
-/** Header by which a client says after which event a stream goes on (the HTML standard). */
+/** Header with the last event that a resuming client received (HTML standard). */
 export const lastEventHeader = "Last-Event-ID"
 
-/** Header by which a caller asks for an answer as soon as a write is accepted (RFC 7240). */
+/** Header with which a caller asks for a response on acceptance of a write (RFC 7240). */
 export const preferHeader = "Prefer"
 
-/** A request for the documentation, body or parameters of path and query; it decodes under the endpoint's schema. */
+/** A request for the documentation: body, or parameters of path and query. It decodes under the endpoint's schema. */
 export class Example extends Context.Service<Example, unknown>()("castellan/Example") {}
 
-/** What the documentation says of an endpoint, in one line and in full, with a request for it. */
+/** Documentation of an endpoint: one line, full text and an example request. */
 export const said = (summary: string, description: string, example?: unknown) =>
   Context.make(OpenApi.Summary, summary).pipe(
     Context.add(OpenApi.Description, description),
     example === undefined ? identity : Context.add(Example, example)
   )
 
-/** A use case that is asked by a body. */
+/** A use case with a request body. */
 interface UseCase<Request, Response> {
   readonly Request: Request
   readonly Response: Response
 }
 
-/** What the documentation says of it, see `said`. */
+/** Documentation of the endpoint, see `said`. */
 interface About {
   readonly summary: string
   readonly description: string

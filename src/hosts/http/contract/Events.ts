@@ -6,9 +6,8 @@ import * as GetEvents from "../../../application/usecases/events/GetEvents.js"
 import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-const limits = `At most ${EventReader.maxBlocks.toLocaleString("en")} blocks and ${EventReader.bounds.results.toLocaleString("en")} events per request, of ${EventReader.bounds.bytes.toLocaleString("en")} bytes together; what the node refuses to answer at once is read in parts.`
+const limits = `At most ${EventReader.maxBlocks.toLocaleString("en")} blocks and ${EventReader.bounds.results.toLocaleString("en")} events per request, of ${EventReader.bounds.bytes.toLocaleString("en")} bytes together; ranges that the node refuses are read in parts.`
 
-/** Events on the chain. */
 export const group = HttpApiGroup.make("events")
   .add(
     post("filterEvent", "read", FilterEvents, {
@@ -38,7 +37,6 @@ export const group = HttpApiGroup.make("events")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Find registered and built-in events on the chain.")
 
-/** By the endpoint's name. */
 export const useCases = {
   filterEvent: FilterEvents.run,
   getEvents: GetEvents.run

@@ -4,7 +4,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as ListNetworks from "../../../application/usecases/network/ListNetworks.js"
 import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 
-/** What an account may work on. */
+/** Networks open to the account. */
 export const group = HttpApiGroup.make("network")
   .add(
     HttpApiEndpoint.get("listNetworks", "/networks", { disableCodecs: true, success: ListNetworks.Response })
@@ -12,14 +12,13 @@ export const group = HttpApiGroup.make("network")
       .annotateMerge(
         said(
           "List the networks",
-          "The chains on which this account may work, with contract addresses and creation code: everything that settings take beside the node and the signer."
+          "The chains on which this account may work, with contract addresses and creation code: all values of settings except the node and the signer."
         )
       )
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Chains, and the contracts there.")
 
-/** By the endpoint's name. */
 export const useCases = {
   listNetworks: ListNetworks.run
 }

@@ -101,7 +101,7 @@ export const group = HttpApiGroup.make("operations")
     write("unstuck", Unstuck, {
       summary: "Replace waiting transactions",
       description:
-        "Prices the signer's waiting transactions anew, each under its own nonce and with its own payload. The service does so by itself after a while; this does it now.",
+        "Replaces the signer's pending transactions at higher prices, each with its nonce and payload. The service does so by itself after a while; this endpoint does it now.",
       example: { settings: { rpc: Sample.rpc, signer: Sample.signer }, dryRun: true }
     }),
     HttpApiEndpoint.get("listRequests", "/requests", {
@@ -113,7 +113,7 @@ export const group = HttpApiGroup.make("operations")
       .annotateMerge(
         said(
           "List writes",
-          "The account's accepted writes of the last 30 days and those that are not final, the newest first, a page at a time. GET /requests/{requestId} has the answer of each.",
+          "The account's accepted writes of the last 30 days and all unfinished ones, newest first, in pages. GET /requests/{requestId} has the answer of each.",
           {
             state: "pending",
             since: "1767225600",
@@ -135,8 +135,8 @@ export const group = HttpApiGroup.make("operations")
       .annotate(RequiredScope, "read")
       .annotateMerge(
         said(
-          "Ask what became of a write",
-          "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found. With wait the answer comes as soon as the request is final, or when that time is over.",
+          "Get a write",
+          "The state of an accepted write and, once it is final, its answer. Refused writes, writes without anything to send, and writes of other accounts are not found. With wait the answer comes when the request is final, or when that time has passed.",
           { requestId: Sample.requestId, wait: "30" }
         )
       ),
@@ -150,7 +150,7 @@ export const group = HttpApiGroup.make("operations")
       .annotateMerge(
         said(
           "Cancel what was not signed of a write",
-          "Ends what of an accepted write was not signed yet: it never will be, by any process, and the write's own answer says so (request_cancelled). What was signed goes on to its end. Repeats change nothing. /unstuck is not cancelled. A write that is not of this account is not found.",
+          "Ends the unsigned elements of an accepted write. No process signs them later, and the write's answer reports request_cancelled. Signed elements continue. Repeats change nothing. /unstuck cannot be cancelled. A write of another account is not found.",
           { requestId: Sample.requestId }
         )
       ),
@@ -165,16 +165,15 @@ export const group = HttpApiGroup.make("operations")
       .annotate(Streamed, true)
       .annotateMerge(
         said(
-          "Follow what becomes of a write",
-          "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, signed, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID goes on after it. The stream ends with the final answer; one that is resumed after it is answered 204, unless more has happened.",
+          "Follow a write",
+          "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, signed, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID continues after an event. The stream ends with the final answer; resuming it later is answered 204, unless there are new events.",
           { requestId: Sample.requestId, after: "2" }
         )
       )
   )
   .middleware(Authentication)
-  .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for a signature of your own.")
+  .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for your own signature.")
 
-/** By the endpoint's name. */
 export const useCases = {
   execute: ExecuteOperations.run,
   estimateGas: EstimateGas.run,

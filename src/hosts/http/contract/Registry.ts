@@ -4,7 +4,7 @@ import * as AddError from "../../../application/usecases/registry/AddError.js"
 import * as AddEvent from "../../../application/usecases/registry/AddEvent.js"
 import { Authentication, post } from "./EndpointAnnotations.js"
 
-/** What an account teaches the service of its contracts. */
+/** Registration of an account's contract events and errors. */
 export const group = HttpApiGroup.make("registry")
   .add(
     post("addEvent", "write", AddEvent, {
@@ -39,7 +39,6 @@ export const group = HttpApiGroup.make("registry")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Register events and errors of your contracts.")
 
-/** By the endpoint's name. */
 export const useCases = {
   addEvent: AddEvent.run,
   addError: AddError.run

@@ -13,7 +13,7 @@ export const hash = `0x${"ab".repeat(32)}`
 export const requestId = "6f0c1d2e-7a3b-4c5d-8e9f-0a1b2c3d4e5f"
 export const watchId = "0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
 export const encodedUserOp = "0x0000000000000000000000000000000000000000000000000000000000000020"
-/** What an authenticator makes of `hash`, in base64url. */
+/** An authenticator's signature of `hash`, in base64url. */
 export const assertion = {
   signature: "EREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREQ",
   authenticatorData: "IiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIFAAAAAQ",

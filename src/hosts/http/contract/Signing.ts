@@ -10,7 +10,6 @@ import * as Sample from "./Sample.js"
 
 const bundlerAddress = "The service's own submitting address, to which ops without a signer are bound."
 
-/** The keys behind the service. */
 export const group = HttpApiGroup.make("signing")
   .add(
     post("sign", "sign", SignMessages, {
@@ -20,8 +19,8 @@ export const group = HttpApiGroup.make("signing")
         "With hashed: 32 bytes as they are.",
         "With eip712: a JSON document of typed data is hashed as such, its domain completed from eip712 (a contradiction is an error); any other text is wrapped as Message(string contents) in the domain castellan, version 1, which needs eip712.address and eip712.chainId.",
         "Text of an object or array that names types or primaryType has to be good typed data, with eip712 and without: the error says where it breaks.",
-        "What could be the proof of an operation is refused without allowOperationHash: with hashed false a message of exactly 32 bytes, and typed data of the domains castellan (the wrapper apart), castellan approvals and ERC4337 (a hash of EntryPoint v0.8).",
-        "A message that can not be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
+        "Messages that could prove an operation are refused without allowOperationHash: with hashed false a message of exactly 32 bytes, and typed data of the domains castellan (except the wrapper), castellan approvals and ERC4337 (a hash of EntryPoint v0.8).",
+        "A message that cannot be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
       ].join(" "),
       example: { messages: ["hello"], format: "rsv", signer: Sample.signer }
     }),
@@ -48,7 +47,6 @@ export const group = HttpApiGroup.make("signing")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Sign messages; addresses of signers and of the bundler.")
 
-/** By the endpoint's name. */
 export const useCases = {
   sign: SignMessages.run,
   getSigner: GetSigner.run,

@@ -6,13 +6,13 @@ import * as PredictWallets from "../../../application/usecases/wallets/PredictWa
 import { Authentication, post, write } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
-/** Prediction, deployment and look-up of wallets. */
+/** Prediction, deployment and lookup of wallets. */
 export const group = HttpApiGroup.make("wallets")
   .add(
     post("predict", "read", PredictWallets, {
       summary: "Predict wallet addresses",
       description:
-        "Derives the address that each salt and custody has at the factory. Pure: no node is asked, and the same request always has the same answer.",
+        "Derives the address that each salt and custody has at the factory. Pure: it calls no node, and the same request always has the same answer.",
       example: {
         accounts: [{ salt: "customer-1", walletCustody: 1 }],
         settings: {
@@ -25,7 +25,7 @@ export const group = HttpApiGroup.make("wallets")
     post("check", "read", CheckWallets, {
       summary: "Check whether wallets exist",
       description:
-        "Says for each account whether a wallet of the beacon stands at its address. What is wrong with one account is that element's error.",
+        "Says for each account whether a wallet of the beacon stands at its address. An error of one account appears in that element's error.",
       example: {
         accounts: [{ salt: "customer-1", walletCustody: 1 }],
         settings: { rpc: Sample.rpc }
@@ -44,7 +44,6 @@ export const group = HttpApiGroup.make("wallets")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Predict, check and deploy wallets.")
 
-/** By the endpoint's name. */
 export const useCases = {
   predict: PredictWallets.run,
   check: CheckWallets.run,

@@ -10,7 +10,7 @@ import * as Sample from "./Sample.js"
 const one = { watchId: Sample.watchId }
 const ofOne = { disableCodecs: true, params: Watch.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
-/** Which events of contracts webhooks are told of. */
+/** Subscriptions of webhooks to contract events. */
 export const group = HttpApiGroup.make("watches")
   .add(
     HttpApiEndpoint.post("addWatch", "/watches", {
@@ -20,7 +20,7 @@ export const group = HttpApiGroup.make("watches")
     }).annotateMerge(
       said(
         "Add a watch",
-        "The webhook is told of matching events from fromBlock on, in one sequence without a gap, and of reorganisations as such. A repeat makes another watch; an account has at most 10,000, of which 100 without a value of an indexed field.",
+        "The webhook receives matching events from fromBlock on in one sequence without a gap, and reorganisations as such. A repeat makes another watch; an account has at most 10,000 watches, and at most 100 without a value of an indexed field.",
         {
           webhookId: Sample.requestId,
           contracts: [Sample.token],
@@ -59,7 +59,7 @@ export const group = HttpApiGroup.make("watches")
     }).annotateMerge(
       said(
         "Pause or resume a watch",
-        "A paused watch stays where it is, and reads on from there when it is enabled. What it is about does not change: add another watch, and remove this one.",
+        "A paused watch keeps its position and continues there when it is enabled. The subject of a watch cannot change: add another watch and remove this one.",
         { ...one, state: "paused" }
       )
     ),
@@ -70,9 +70,8 @@ export const group = HttpApiGroup.make("watches")
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
-  .annotate(OpenApi.Description, "Events of contracts that webhooks are told of.")
+  .annotate(OpenApi.Description, "Events of contracts for webhooks.")
 
-/** By the endpoint's name. */
 export const useCases = {
   addWatch: AddWatch.run,
   listWatches: Watch.list,

@@ -9,7 +9,7 @@ import * as Sample from "./Sample.js"
 const one = { webhookId: Sample.requestId }
 const ofOne = { disableCodecs: true, params: Webhook.Path.fields, error: ErrorEnvelope.schemas[404] } as const
 
-/** Where an account is told of its requests' events. */
+/** Destinations for the events of an account's requests. */
 export const group = HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.post("addWebhook", "/webhooks", {
@@ -26,7 +26,9 @@ export const group = HttpApiGroup.make("webhooks")
     HttpApiEndpoint.get("listWebhooks", "/webhooks", {
       disableCodecs: true,
       success: Webhook.List
-    }).annotateMerge(said("List webhooks", "The account's webhooks, with how much is owed to each.")),
+    }).annotateMerge(
+      said("List webhooks", "The account's webhooks with the number of their undelivered events.")
+    ),
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
       ...ofOne,
       success: Webhook.Shown
@@ -40,14 +42,14 @@ export const group = HttpApiGroup.make("webhooks")
     }).annotateMerge(
       said(
         "Pause, resume or change a webhook",
-        "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on.",
+        "Changes the fields of the body. Undelivered events of a paused webhook wait. A webhook that the service has paused (failing) is resumed the same way. New kinds apply to later events.",
         { ...one, state: "paused" }
       )
     ),
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
       ...ofOne,
       success: Webhook.Removed
-    }).annotateMerge(said("Remove a webhook", "Removes it with all that is owed to it.", one)),
+    }).annotateMerge(said("Remove a webhook", "Removes it together with its undelivered events.", one)),
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
       ...ofOne,
       payload: Webhook.RotateRequest,
@@ -65,7 +67,7 @@ export const group = HttpApiGroup.make("webhooks")
       ...ofOne,
       success: Webhook.Dead
     }).annotateMerge(
-      said("List events that were given up", "Events that the webhook has not taken for three days.", one)
+      said("List undeliverable events", "Events that the webhook has not accepted for three days.", one)
     ),
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
       ...ofOne,
@@ -75,8 +77,8 @@ export const group = HttpApiGroup.make("webhooks")
       .annotate(BodyOptional, true)
       .annotateMerge(
         said(
-          "Send again what was given up",
-          "Owes the webhook once more what was given up, of one request or of all.",
+          "Send undeliverable events again",
+          "Queues undeliverable events again, of one request or of all.",
           { ...one, requestId: Sample.requestId }
         )
       )
@@ -85,7 +87,6 @@ export const group = HttpApiGroup.make("webhooks")
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Where the events of requests are sent to.")
 
-/** By the endpoint's name. */
 export const useCases = {
   addWebhook: Webhook.add,
   listWebhooks: Webhook.list,

@@ -8,14 +8,14 @@ import * as Contract from "../contract/EndpointAnnotations.js"
 import * as Statuses from "../message/Statuses.js"
 import * as Guide from "./Guide.js"
 
-/** Headers of answers, by the name of their component. */
+/** Response headers, by component name. */
 const headers = {
   "X-Request-Id": { description: "Name of the request in the service's log.", schema: { type: "string" } },
   "RateLimit-Limit": { description: "Requests of the window that binds first.", schema: { type: "integer" } },
   "RateLimit-Remaining": { description: "Requests left in that window.", schema: { type: "integer" } },
-  "RateLimit-Reset": { description: "Seconds until that window begins anew.", schema: { type: "integer" } },
+  "RateLimit-Reset": { description: "Seconds until the next window begins.", schema: { type: "integer" } },
   "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer" } },
-  Location: { description: "Path that tells what became of the request.", schema: { type: "string" } },
+  Location: { description: "Path of the request's state and answer.", schema: { type: "string" } },
   "Preference-Applied": { description: "The preference that was followed.", schema: { type: "string" } }
 }
 
@@ -29,7 +29,7 @@ const errorHeaders = (status: number) => {
   return status === 503 ? headerRefs("X-Request-Id", "Retry-After") : headerRefs("X-Request-Id")
 }
 
-/** A header of requests. */
+/** A request header. */
 const requestHeader = (name: string, example: string, description: string, pattern?: string) => ({
   name,
   in: "header",
@@ -62,14 +62,14 @@ const requestHeaders = [
   requestHeader(
     Contract.lastEventHeader,
     "2",
-    "The id of the last event that is known: the stream goes on after it.",
+    "The id of the last known event; the stream continues after it.",
     "^(?:0|[1-9][0-9]{0,8})$"
   )
 ]
 
-/** The answer to a write whose caller does not wait for its outcome. */
+/** The response to a write whose caller does not wait for its outcome. */
 const accepted = {
-  description: "Accepted, with Prefer: respond-async. GET the Location for what became of it.",
+  description: "Accepted, with Prefer: respond-async. The Location returns the request's state and answer.",
   headers: { ...counted, ...headerRefs("Location", "Preference-Applied") },
   content: {
     "application/json": {
@@ -83,7 +83,7 @@ const accepted = {
   }
 }
 
-/** The answers to failures, by the name of their component. */
+/** Error responses, by component name. */
 const failures = Object.fromEntries(
   ([400, 401, 404, 422, 429, 500, 503] as const).map((status) => {
     const name = Statuses.names[status]
@@ -100,12 +100,11 @@ const failures = Object.fromEntries(
   })
 )
 
-/** A path as OpenAPI writes it. */
 export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
 type Reflected = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
-/** The operation as it follows from the schemas, with what they do not tell. */
+/** Adds to the generated operation what schemas cannot express. */
 const completed = (
   { parameters, requestBody, responses, ...operation }: Generated.OpenAPISpecOperation,
   { endpoint, errors, mergedAnnotations, middleware }: Reflected
@@ -128,7 +127,7 @@ const completed = (
     }),
     ...named.map((name) => ({ $ref: `#/components/parameters/${name}` }))
   ]
-  // An example has the parameters of the path beside the members of the body.
+  // An example holds the path's parameters next to the body's members.
   const body = Object.fromEntries(values.filter(([name]) => !endpoint.path.includes(`:${name}`)))
   const media = requestBody?.content["application/json"]
   return {
@@ -162,7 +161,7 @@ const completed = (
   }
 }
 
-/** The contract as an OpenAPI 3.1 document, of a service that stands under the path. */
+/** The contract as an OpenAPI 3.1 document of a service at `basePath`. */
 export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   basePath = ""
@@ -200,7 +199,7 @@ interface Combined {
   readonly anyOf?: ReadonlyArray<object>
 }
 
-/** Without the bounds of doubles, and without lists of one; what is said of a schema where it is used stands beside it. */
+/** Drops the bounds of doubles, unwraps one-element lists, and merges descriptions and defaults into the schema. */
 const plain = <A>(document: A): A =>
   JSON.parse(JSON.stringify(document), (_, value: unknown) => {
     if (value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER) return undefined
@@ -219,7 +218,7 @@ const isSaid = (schema: object): boolean =>
 
 type Schemas = Readonly<Record<string, unknown>>
 
-/** Names of schemas that a value refers to, itself or by others. */
+/** Names of the schemas that a value refers to, directly or indirectly. */
 const namesIn = (value: unknown, schemas: Schemas, names = new Set<string>()): ReadonlySet<string> => {
   for (const [, name = ""] of JSON.stringify(value ?? null).matchAll(
     /"\$ref":"#\/components\/schemas\/([^"]+)"/g
@@ -228,7 +227,7 @@ const namesIn = (value: unknown, schemas: Schemas, names = new Set<string>()): R
   return names
 }
 
-/** In requests unknown members are refused; an answer may grow members. */
+/** Responses may gain members; requests refuse unknown ones. */
 const open = (
   schemas: Schemas,
   paths: Readonly<Record<string, Readonly<Record<string, { readonly requestBody?: unknown }>>>>

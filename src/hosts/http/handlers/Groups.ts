@@ -15,7 +15,7 @@ import * as Wallets from "../contract/Wallets.js"
 import * as Watches from "../contract/Watches.js"
 import * as Webhooks from "../contract/Webhooks.js"
 
-/** What a part of a request adds; nothing when the endpoint has no such part. */
+/** A part of a request; empty when the endpoint lacks it. */
 type Part<P> = [P] extends [never] ? Readonly<Record<never, never>> : P
 
 type Request<E extends HttpApiEndpoint.ConstraintRequest> = [HttpApiEndpoint.Payload<E>["Type"]] extends [
@@ -28,7 +28,7 @@ type Endpoint = HttpApiGroup.Endpoints<
   Exclude<(typeof api.groups)[keyof typeof api.groups], typeof Service.group>
 >
 
-/** The use cases behind all endpoints that need a key, by the endpoint's name. */
+/** The use cases of all endpoints that need a key, by endpoint name. */
 export type Handlers<R = unknown> = {
   readonly [E in Endpoint as HttpApiEndpoint.Identifier<E>]: (
     caller: Caller,
@@ -36,7 +36,6 @@ export type Handlers<R = unknown> = {
   ) => Effect.Effect<HttpApiEndpoint.Success<E>["Type"], Failure, R>
 }
 
-/** The real ones. */
 export const handlers = {
   ...Wallets.useCases,
   ...Operations.useCases,

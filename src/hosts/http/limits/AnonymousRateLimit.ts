@@ -1,24 +1,23 @@
 import { Lru } from "../../../domain/primitives/Lru.js"
 
-/** How much is remembered, and how much is allowed. */
 export interface Limits {
-  /** Requests without a valid key of one address in one UTC minute. */
+  /** Requests without a valid key per address and UTC minute. */
   readonly perMinute: number
-  /** Most addresses that are counted at a time; the one not seen for longest is forgotten first. */
+  /** Most addresses counted; the least recently seen is evicted first. */
   readonly addresses?: number
-  /** Most keys that are recognised. */
+  /** Most known keys; the least recently seen is evicted first. */
   readonly keys?: number
 }
 
 const minute = 60_000
 
-/** `cst_` and 12 more characters of a key: more than can be guessed, less than can be used. */
+/** `cst_` and 12 more characters of a key: too many to guess, too few to use. */
 const beginning = (key: string): string => key.slice(0, 16)
 
 /**
- * Counts the requests of callers that have shown no valid key, by address, in this process. A caller over the limit is
- * refused before any work is done for it. A key that was valid here before gets in all the same, to be looked at: no
- * caller without a key at the same address, that of a proxy perhaps, locks an account out.
+ * Counts the requests without a valid key by address, in this process. A caller over the limit is refused before any work.
+ * A key that was valid here before still gets its check, so that a keyless caller at the same address (a proxy's, for
+ * example) cannot lock an account out.
  */
 export class AnonymousRateLimit {
   private begins = Number.NaN
@@ -31,29 +30,33 @@ export class AnonymousRateLimit {
     this.known = new Lru(limits.keys ?? 16_384)
   }
 
-  /** Whether the address has had its requests of this minute, and the key is none that is recognised. */
+  /** Whether the address has used up its minute and the key is not known. */
   refuses(address: string, key: string, now: number): boolean {
     this.enter(now)
-    if ((this.counts.get(address) ?? 0) < this.limits.perMinute) return false
-    return this.known.get(beginning(key)) === undefined
+    return (this.counts.get(address) ?? 0) >= this.limits.perMinute && !this.recognises(key)
   }
 
-  /** Whether this is the first refusal of the address in this minute: the only one that is worth a line in a log. */
+  /** Whether a valid key had the same beginning. */
+  recognises(key: string): boolean {
+    return this.known.get(beginning(key)) !== undefined
+  }
+
+  /** Whether this is the address's first refusal of the minute, the only one to log. */
   firstRefusal(address: string): boolean {
     const before = this.refused.has(address)
     this.refused.add(address)
     return !before
   }
 
-  /** One more request of this address without a valid key. */
+  /** Counts a request without a valid key. */
   count(address: string, now: number): void {
     this.enter(now)
     this.counts.set(address, (this.counts.get(address) ?? 0) + 1)
   }
 
-  /** The key was valid. */
+  /** Remembers a valid key. */
   recognise(key: string): void {
-    this.known.set(beginning(key), true)
+    if (!this.recognises(key)) this.known.set(beginning(key), true)
   }
 
   /** Seconds until the next minute. */
@@ -61,7 +64,6 @@ export class AnonymousRateLimit {
     return Math.ceil((minute - (now % minute)) / 1_000)
   }
 
-  /** How many addresses and keys are remembered. */
   get size(): { readonly addresses: number; readonly keys: number } {
     return { addresses: this.counts.size, keys: this.known.size }
   }

@@ -2,18 +2,18 @@ import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Option from "effect/Option"
 import * as IpAddress from "../../../domain/net/IpAddress.js"
 
-/** Most entries of X-Forwarded-For that are looked at: no honest chain of proxies is longer. */
+/** Most entries of X-Forwarded-For that are read: no honest chain of proxies is longer. */
 const maxHops = 32
 
-/** The address of a socket, which may have a zone; undefined: it has none. */
+/** Parses a socket's address, dropping its zone; undefined when it has none. */
 export const parse = (remoteAddress: string | null): IpAddress.IpAddress | undefined =>
   IpAddress.parse((remoteAddress ?? "").replace(/%.*$/s, ""))
 
-/** The name of an IPv4 address, or of an IPv6 network of 64 bits, which is what one client has. */
+/** Name of an IPv4 address, or of an IPv6 /64 network, the share of one client. */
 export const name = ({ bits, value }: IpAddress.IpAddress): string =>
   bits === 32 ? `4 ${value}` : `6 ${value >> 64n}`
 
-/** An address in an entry of X-Forwarded-For, which some proxies write with a port, IPv6 in brackets then. */
+/** Parses an entry of X-Forwarded-For. Some proxies add a port, with IPv6 in brackets. */
 const entry = (text: string): IpAddress.IpAddress | undefined => {
   const trimmed = text.trim()
   const [, inBrackets, withPort] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/.exec(trimmed) ?? []
@@ -21,10 +21,9 @@ const entry = (text: string): IpAddress.IpAddress | undefined => {
 }
 
 /**
- * Whose request it is: the socket's address, or, where that is one of the operator's proxies, the rightmost address of
- * X-Forwarded-For that is not. Whatever stands left of it was written by that client itself and is not believed; an
- * entry that is no address ends the search at the proxy which passed it on.
- * The `name` of it; null: the transport does not tell.
+ * The client of a request: the socket's address or, for one of the operator's proxies, the rightmost X-Forwarded-For
+ * address of another host. The client wrote the entries to the left, so they are not trusted; an invalid entry ends the
+ * search at the proxy that passed it on. Returns the address's `name`; null when the transport has no address.
  */
 export const of = (
   { headers, remoteAddress }: Pick<HttpServerRequest, "headers" | "remoteAddress">,

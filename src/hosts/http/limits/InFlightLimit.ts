@@ -5,25 +5,25 @@ import * as Latch from "effect/Latch"
 import * as Stream from "effect/Stream"
 
 export interface Limits {
-  /** Requests under way. */
+  /** Requests in flight. */
   readonly requests: number
-  /** Streams of events, of all accounts and of one. */
+  /** Event streams of all accounts, and of one account. */
   readonly streams: number
   readonly streamsOfAccount: number
 }
 
-/** A place among the requests under way. */
+/** A slot of a request in flight. */
 export interface Ticket {
-  /** What to interrupt when the drain time is over. */
+  /** The fiber to interrupt after the drain time. */
   fiber: Fiber.Fiber<unknown, unknown>
 }
 
-/** How long a stream lasts at most: proxies and load balancers end older ones anyway. */
+/** Longest life of a stream: proxies and load balancers end older ones anyway. */
 const longestStream = "1 hour"
 
 /**
- * Bounds the requests under way, and lets them out when the service stops. Answers that go on for long are counted for
- * themselves, and end at once then.
+ * Bounds the requests in flight and drains them when the service stops. Streams have separate limits and end as soon as the
+ * service stops.
  */
 export class InFlightLimit {
   private readonly inside = new Set<Ticket>()
@@ -31,21 +31,19 @@ export class InFlightLimit {
   private readonly closing = Latch.makeUnsafe()
   private readonly streams = new Map<string, number>()
   private allStreams = 0
-  /** True once `stop` has begun. */
   stopping = false
 
   constructor(
     readonly most: Limits,
-    /** Asks the handlers under way to answer with what they know. */
+    /** Asks the running handlers to answer with their current state. */
     private readonly lastCall: Effect.Effect<void>
   ) {}
 
-  /** The requests under way. */
   get size(): number {
     return this.inside.size
   }
 
-  /** Lets the request in that runs in this fiber, or says why not. */
+  /** Admits the request of this fiber, or returns the reason for a refusal. */
   enter(fiber: Fiber.Fiber<unknown, unknown>): Ticket | "shutting_down" | "overloaded" {
     if (this.stopping) return "shutting_down"
     if (this.inside.size >= this.most.requests) return "overloaded"
@@ -60,14 +58,13 @@ export class InFlightLimit {
     if (this.inside.size === 0) this.empty.openUnsafe()
   }
 
-  /** Whether one more stream may begin. */
   admitsStream(accountId: string): boolean {
     return (
       this.allStreams < this.most.streams && (this.streams.get(accountId) ?? 0) < this.most.streamsOfAccount
     )
   }
 
-  /** The stream, counted while it runs. It ends with the service, and at once when there are too many by now. */
+  /** Counts the stream while it runs. It ends with the service, and immediately when the limit is now reached. */
   boundedStream<A>(accountId: string, stream: Stream.Stream<A>): Stream.Stream<A> {
     return Stream.suspend(() => {
       if (!this.admitsStream(accountId)) return Stream.empty
@@ -79,12 +76,12 @@ export class InFlightLimit {
     })
   }
 
-  /** Refuses new requests and waits for those under way. After `drain` it gives the last call, then interrupts the rest. */
+  /** Refuses new requests and waits for the others. After `drain` it makes the last call, then interrupts the rest. */
   stop(drain: Duration.Input): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       this.stopping = true
       this.closing.openUnsafe()
-      // Interruptible by itself: as a finalizer of a scope this runs where nothing is, and a time-out would hang.
+      // Finalizers run uninterruptibly, where the time-out would hang.
       const left = Effect.interruptible(this.empty.await)
       yield* Effect.timeoutOption(left, drain)
       if (this.inside.size > 0) {
@@ -92,7 +89,7 @@ export class InFlightLimit {
         yield* Effect.timeoutOption(left, "1 second")
       }
       for (const { fiber } of this.inside) fiber.interruptUnsafe()
-      // What does not heed an interruption must not keep the process.
+      // A fiber that ignores interruption must not keep the process.
       yield* Effect.timeoutOption(left, "1 second")
     })
   }

@@ -5,24 +5,24 @@ import * as Effect from "effect/Effect"
 import { MaxBodySize } from "effect/http/HttpIncomingMessage"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 
-/** How much of a body is taken, in bytes. No header's claim is believed. */
+/** Limits of a body, in bytes as counted; headers are not trusted. */
 export interface Limits {
-  /** Longest body that is answered on its merits. */
+  /** Longest body accepted. */
   readonly maxBytes: number
-  /** A longer body is read on up to here before it is refused, so that the refusal reaches a client that still sends. */
+  /** A longer body is read up to here before it is refused, so that the refusal reaches a client that still sends. */
   readonly drainBytes: number
 }
 
-/** The transport failed before the body's end: the client has gone, or its framing is broken. */
+/** The transport failed before the end of the body: the client has gone, or its framing is broken. */
 export class Broken extends Data.TaggedError("Broken")<Record<never, never>> {}
 
-/** The bytes of a body; null: they are too many. */
+/** The bytes of a body; null when it is too long. */
 export type Read = (
   request: HttpServerRequest,
   limits: Limits
 ) => Effect.Effect<Uint8Array<ArrayBufferLike> | null, Broken>
 
-/** How the transport reads a body, where it has a way of its own. In a minute, as node's server does. */
+/** Reads a body; transports may replace it. The default times out after a minute, like node's server. */
 export const Reader = Context.Reference<Read>("castellan/http/Body/Reader", {
   defaultValue:
     () =>

@@ -6,17 +6,17 @@ import { optional } from "../../../application/request/Fields.js"
 import * as Json from "../../../domain/json/Json.js"
 import * as Statuses from "./Statuses.js"
 
-/** Why a request is not answered with success. The HTTP status goes by the kind of its code. */
+/** An error response. The code's kind decides the HTTP status. */
 export interface Problem {
   readonly code: Code
   readonly message: string
   readonly details: ReadonlyArray<Detail>
-  /** Response fields beside the error. */
+  /** Response fields in addition to the error. */
   readonly extra: Readonly<Record<string, unknown>>
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Of problems without response fields of their own. */
+/** Shared by problems without extra response fields. */
 const noExtra: Problem["extra"] = {}
 
 export const problem = (
@@ -39,12 +39,12 @@ export const fromFailure = (failure: Failure): Problem => ({
   headers: "retryAfterSeconds" in failure ? retryAfter(failure.retryAfterSeconds) : {}
 })
 
-/** The header for "try again in so many seconds". */
+/** The Retry-After header, from seconds. */
 export const retryAfter = (seconds: number): Readonly<Record<string, string>> => ({
   "retry-after": String(Math.max(1, Math.ceil(seconds)))
 })
 
-/** The members behind the first four, with the comma before them. */
+/** The members after the first four, with a leading comma. */
 const more = (extra: Problem["extra"]): string => {
   if (extra === noExtra) return ""
   const { error: _, code: __, requestId: ___, details: ____, ...rest } = extra
@@ -52,7 +52,7 @@ const more = (extra: Problem["extra"]): string => {
   return text === "{}" ? "" : `,${text.slice(1, -1)}`
 }
 
-/** The one shape of every answer that is no success. */
+/** The shape of every error response. */
 export interface Answer {
   readonly status: Statuses.Status
   readonly headers: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export interface Answer {
 
 export const answer = ({ code, details, extra, headers, message }: Problem, requestId: string): Answer => {
   const status = Statuses.of(code)
-  // Of a repeat: the request that was accepted is the one to ask for.
+  // For a repeat, the id of the accepted request: the caller asks for that one.
   const accepted = code === "outcome_unknown" ? extra.requestId : undefined
   const id = typeof accepted === "string" ? accepted : requestId
   return {
@@ -84,7 +84,7 @@ export const response = (problem: Problem, requestId: string): HttpServerRespons
 const detail = Schema.StructWithRest(
   Schema.Struct({
     path: Schema.String.annotate({ description: "Where, for example operations[0].to; empty: the body." }),
-    message: Schema.String.annotate({ description: "What is wrong there." })
+    message: Schema.String.annotate({ description: "The problem." })
   }),
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null]))]
 ).annotate({ identifier: "ErrorDetail" })
@@ -101,7 +101,7 @@ const members = (status: Statuses.Status) => ({
 const envelope = (status: Statuses.Status) =>
   Schema.Struct(members(status)).annotate({ identifier: Statuses.names[status], httpApiStatus: status })
 
-/** The envelope as the contract shows it, by the status of an endpoint's answer. */
+/** The envelope in the contract, by status. */
 export const schemas = {
   400: envelope(400),
   401: envelope(401),

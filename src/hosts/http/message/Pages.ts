@@ -1,21 +1,20 @@
 import { readFileSync } from "node:fs"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 
-/** Something fixed that is not part of the interface: who knows its path may read it, without a key. */
+/** A fixed page outside the API, open without a key to anyone with its path. */
 export interface Page {
   readonly contentType: string
   readonly body: Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** By path. */
 export type Pages = ReadonlyMap<string, Page>
 
-/** For pages that load their own files and ask this service: nothing inline, nothing from elsewhere. */
+/** For pages that load only their own files and call only this service: no inline code, no other hosts. */
 export const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Text in a file, read when it is first asked for. All answers share the bytes: slow readers hold no copies of them. */
+/** A text file, read on first use. All responses share the bytes: slow readers hold no copies. */
 export const file = (place: () => URL, contentType: string, headers: Page["headers"] = {}): Page => {
   let read: Uint8Array | undefined
   return {

@@ -1,6 +1,6 @@
 /**
- * A UUID of version 7 (RFC 9562, 5.7): 48 bits of `now`, Unix milliseconds, and 74 random ones. What is stored under ids that
- * grow with time stands together, so that a commit touches fewer pages of the database's indexes.
+ * A UUID of version 7 (RFC 9562, 5.7): 48 bits of `now`, Unix milliseconds, and 74 random bits. Ids that grow with time are
+ * stored close together, so a commit touches fewer pages of the database's indexes.
  */
 export const make = (now: number): string => {
   const time = now.toString(16).padStart(12, "0")

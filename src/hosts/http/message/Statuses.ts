@@ -1,7 +1,6 @@
 import { type Code, catalogue } from "../../../application/request/Catalogue.js"
 import type { FailureKind } from "../../../application/request/FailureKind.js"
 
-/** The HTTP status of each kind of failure. */
 const statuses = {
   invalid: 400,
   unauthorized: 401,
@@ -14,13 +13,12 @@ const statuses = {
   unavailable: 503
 } as const satisfies Record<FailureKind, number>
 
-/** A status of an answer that is no success. */
+/** HTTP status of an error response. */
 export type Status = (typeof statuses)[FailureKind]
 
-/** The status that a failure answers with. */
 export const of = (code: Code): Status => statuses[catalogue[code].kind]
 
-/** Names of the statuses in schemas and headings. */
+/** Status names in schemas and headings. */
 export const names = {
   400: "BadRequest",
   401: "Unauthorized",
@@ -32,6 +30,6 @@ export const names = {
   503: "Unavailable"
 } as const satisfies Record<Status, string>
 
-/** The codes that answer with the status, in the order of the catalogue. */
+/** Error codes with this status, in the order of the catalogue. */
 export const codesOf = (status: Status): ReadonlyArray<Code> =>
   (Object.keys(catalogue) as ReadonlyArray<Code>).filter((code) => of(code) === status)

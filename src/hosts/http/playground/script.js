@@ -1,4 +1,4 @@
-// The module that the package has as castellan/passkeys.
+// The package exports this module as castellan/passkeys.
 import { register, sign } from "./passkeys.js"
 
 const byId = (id) => document.getElementById(id)
@@ -9,7 +9,7 @@ const toBase64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))
 
 // ------------------------------------------------------------------------------------------------- the service
 
-/** What the service refuses: its error's text, and what it is about. */
+/** A refusal by the service: its error's message and subject. */
 class Refused extends Error {}
 
 const ask = async (path, body) => {
@@ -34,14 +34,14 @@ const settings = () => {
   return { rpc: byId("rpc").value, ...more }
 }
 
-/** Operations of passkeys are submitted by the service itself: no signer has a part in them. */
+/** The service submits operations of passkeys itself, without a signer. */
 const withoutSigner = ({ signer, ...others }) => others
 
 // ------------------------------------------------------------------------------------------------ the passkey
 
 const stored = "castellan.playground.passkey"
 
-/** Only what is public: the credential's id and its public key. */
+/** Only public data: the credential's id and its public key. */
 const passkey = () => JSON.parse(localStorage.getItem(stored) ?? "null")
 
 const createPasskey = async () => {
@@ -84,7 +84,7 @@ const create = async () => {
   })
 }
 
-/** One operation of the wallet, from the call to its receipt. */
+/** Executes one operation of the wallet, from the call to its receipt. */
 const operate = async (funcSignature, funcParams) => {
   needPasskey()
   const { exists, wallet } = await predict()
@@ -135,7 +135,7 @@ const element = (name, attributes, ...children) => {
   return made
 }
 
-/** Adds a request to the list; what is returned adds its answer. */
+/** Adds a request to the list; returns a function that adds its response. */
 const note = (title, request) => {
   const summary = element("summary", {}, title)
   const details = element(
@@ -191,7 +191,7 @@ const logTable = (logs) => {
   )
 }
 
-/** A transaction result, decoded. */
+/** Shows a decoded transaction result. */
 const showResult = ({ gasUsed, logs, returnData, status, txHash }, texts) => {
   const errors = returnData.flatMap((one) => Object.values(one)).flatMap(({ error }) => error ?? [])
   show(
@@ -211,7 +211,7 @@ const showResult = ({ gasUsed, logs, returnData, status, txHash }, texts) => {
 const buttons = () => document.querySelectorAll("button")
 let busy = false
 
-/** One thing at a time. Buttons keep the focus: they are not disabled, they only do nothing. */
+/** Runs one task at a time. Buttons stay enabled, to keep the focus, and do nothing while a task runs. */
 const run = async (what, task) => {
   if (busy) return
   busy = true
@@ -246,7 +246,7 @@ onSubmit("transfer", {
   transfer: ["Transferring. Your authenticator will ask you.", transfer]
 })
 
-/** The link of the development stack carries its values in the fragment, which no server ever sees. */
+/** Reads the development stack's values from the fragment, which browsers never send. */
 const fill = () => {
   if (location.hash.length < 2) return
   const { apiKey, rpc, settings, token } = JSON.parse(decodeURIComponent(location.hash.slice(1)))

@@ -1,31 +1,38 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { isHttpServerError } from "effect/http/HttpServerError"
+import * as Headers from "effect/http/Headers"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { HttpApiSchemaError } from "effect/http-api/HttpApiError"
-import type * as Schema from "effect/Schema"
+import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as StoreFailure from "../../../application/request/StoreFailure.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
-import { apiKeyHeader, lastEventHeader } from "../contract/EndpointAnnotations.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import * as ClientAddress from "../limits/ClientAddress.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
+import * as Pages from "../message/Pages.js"
+import * as Authentication from "./Authentication.js"
 import * as Cors from "./Cors.js"
-import * as Decode from "./Decode.js"
-import type { Endpoints, Place } from "./Endpoints.js"
+import type { Endpoint, Endpoints, Methods, Place } from "./Endpoints.js"
 import * as Exchange from "./Exchange.js"
 
 type Response = HttpServerResponse.HttpServerResponse
 
-/** What a request is answered with, before and after the middleware. */
-export type App<E = never> = Effect.Effect<Response, E, HttpServerRequest>
+export type App = Effect.Effect<Response, never, HttpServerRequest>
+
+/** Calls an endpoint, once it is found. */
+export type Ask = (
+  request: HttpServerRequest,
+  endpoint: Endpoint,
+  known: Exchange.Known,
+  params: Place["params"]
+) => Effect.Effect<unknown, Problem | Body.Broken>
 
 export interface Parts {
   readonly endpoints: Endpoints
@@ -35,96 +42,94 @@ export interface Parts {
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
 }
 
-/** On every answer. The service is no web page, and what it says is of the moment. */
-const commonHeaders = {
+/** Headers of every response: the service is not a web page, and its responses go stale immediately. */
+const commonHeaders = Headers.fromInput({
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-resource-policy": "same-origin",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
-}
+})
 
-/** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
+/** For a transport that wrongly reports that its client has gone. */
 const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])
 
 const soon = { headers: ErrorEnvelope.retryAfter(1) }
 
-/**
- * The outermost middleware: whatever stopped the request is answered in the one envelope, every answer has its headers,
- * and the request its line in the log.
- */
-export const middleware =
-  (parts: Parts) =>
-  (router: App<unknown>): App =>
-    Effect.withFiber((fiber) =>
-      Effect.flatMap(HttpServerRequest, (request) => {
-        const clock = fiber.getRef(Clock.Clock)
-        const known = Exchange.begin(request.method, clock.currentTimeMillisUnsafe())
-        const conclude = (response: Response): Effect.Effect<Response> => {
-          if (known.ticket !== null) parts.inFlight.leave(known.ticket)
-          // An account's key that could not be looked up is not counted as none.
-          if (known.anonymousAddress !== null && response.status < 500)
-            parts.anonymous.count(known.anonymousAddress, known.began)
-          known.millis = clock.currentTimeMillisUnsafe() - known.began
-          Exchange.count(known, fiber.context)
-          const whole = HttpServerResponse.setHeaders(response, {
-            ...commonHeaders,
-            "x-request-id": known.requestId,
-            ...known.headers,
-            ...(parts.origins.size === 0 ? null : Cors.headers(request, parts.origins)),
-            // What the answer says itself stays.
-            ...response.headers
-          })
-          return known.isQuiet ? Effect.succeed(whole) : Effect.as(Exchange.log(known), whole)
-        }
-        const app = Effect.provideService(edge(router, request, known, parts), Exchange.Exchange, known)
-        return Effect.uninterruptible(
-          Effect.matchCauseEffect(Effect.interruptible(app), {
-            onSuccess: (response) => {
-              known.status = response.status
-              return conclude(response)
-            },
-            onFailure: (cause) =>
-              Effect.flatMap(after(cause, request, known, parts), (why) => {
-                known.code = why?.code ?? null
-                const response = ErrorEnvelope.response(why ?? clientGone, known.requestId)
-                known.status = why === null ? null : response.status
-                return conclude(response)
-              })
-          })
-        )
+/** Wraps all endpoints: turns every failure into the error envelope, sets the common headers and logs a line per request. */
+export const make = (parts: Parts, ask: Ask): App =>
+  Effect.withFiber(({ context }) => {
+    const request = Context.getUnsafe(context, HttpServerRequest)
+    const clock = Context.get(context, Clock.Clock)
+    const known = Exchange.begin(request.method, clock.currentTimeMillisUnsafe())
+    const conclude = (response: Response, status: number | null): Effect.Effect<Response> => {
+      known.status = status
+      if (known.ticket !== null) parts.inFlight.leave(known.ticket)
+      // A failed lookup of a key does not count as an invalid key.
+      if (known.isAnonymous && response.status < 500) {
+        const { address = ClientAddress.of(request, parts.trustedProxies) } = known
+        if (address !== null) parts.anonymous.count(address, known.began)
+      }
+      known.millis = clock.currentTimeMillisUnsafe() - known.began
+      Exchange.count(known, context)
+      const headers = Object.assign(
+        Headers.merge(commonHeaders, Headers.empty),
+        known.headers,
+        Cors.headers(request, parts.origins),
+        // Headers of the response itself win.
+        response.headers
+      )
+      // Already lower-case: `setHeaders` would process each name again.
+      const whole: Response = Object.assign(Object.create(Object.getPrototypeOf(response)), response, {
+        headers
       })
+      return known.isQuiet ? Effect.succeed(whole) : Effect.as(Exchange.log(known), whole)
+    }
+    return Effect.uninterruptible(
+      Effect.matchCauseEffect(
+        Effect.interruptible(
+          Effect.flatMap(edge(request, known, parts, ask), (success) => encoded(success, known))
+        ),
+        {
+          onSuccess: (response) => conclude(response, response.status),
+          onFailure: (cause) =>
+            Effect.flatMap(after(cause, known, parts), (why) => {
+              const { body, headers, status } = ErrorEnvelope.answer(why ?? clientGone, known.requestId)
+              known.code = why?.code ?? null
+              Object.assign(known.headers, headers)
+              const response = HttpServerResponse.text(body, { status, contentType: "application/json" })
+              return conclude(response, why === null ? null : status)
+            })
+        }
+      )
     )
+  })
 
-/** What is answered before the router is asked: strangers that ask too often, and what the contract does not have. */
-const edge = (
-  router: App<unknown>,
-  request: HttpServerRequest,
-  known: Exchange.Known,
-  { anonymous, endpoints, origins, trustedProxies }: Parts
-): App<unknown> => {
-  const path = request.url.replace(/\?.*$/s, "")
-  const place = endpoints.find(path)
-  // HEAD is GET without the body, which the transport leaves out.
-  const endpoint = place?.get(request.method === "HEAD" && !place.has("HEAD") ? "GET" : request.method)
-  const address = endpoint?.unlimited === true ? null : ClientAddress.of(request, trustedProxies)
-  const key = request.headers[apiKeyHeader.toLowerCase()] ?? ""
-  if (address !== null && anonymous.refuses(address, key, known.began)) {
-    known.isQuiet = !anonymous.firstRefusal(address)
-    return Exchange.refuse(tooMany(anonymous.resetSeconds(known.began)))
+/** Refuses keyless callers over their limit, and unknown paths and methods, before any use case runs. */
+const edge = (request: HttpServerRequest, known: Exchange.Known, parts: Parts, ask: Ask): ReturnType<Ask> => {
+  const { anonymous, endpoints, origins, trustedProxies } = parts
+  const query = request.url.indexOf("?")
+  const place = endpoints(query < 0 ? request.url : request.url.slice(0, query))
+  const methods = place?.methods
+  // HEAD is GET without the body, which the transport drops.
+  const found = methods?.get(request.method === "HEAD" && !methods.has("HEAD") ? "GET" : request.method)
+  if (found === undefined || !("encode" in found) || !found.unlimited) {
+    const key = request.headers[Authentication.keyHeader] ?? ""
+    if (!anonymous.recognises(key)) known.address = ClientAddress.of(request, trustedProxies)
+    const { address = null } = known
+    if (address !== null && anonymous.refuses(address, key, known.began)) {
+      known.isQuiet = !anonymous.firstRefusal(address)
+      return Effect.fail(tooMany(anonymous.resetSeconds(known.began)))
+    }
+    known.isAnonymous = true
   }
-  known.anonymousAddress = address
-  if (place === undefined) return Exchange.refuse(problem("not_found"))
-  const preflight = Cors.preflight(request, place.keys(), origins)
+  if (place === undefined) return Effect.fail(problem("not_found"))
+  const preflight = Cors.preflight(request, place.methods.keys(), origins)
   if (preflight !== null) return Effect.succeed(preflight)
-  if (endpoint === undefined) return Exchange.refuse(notAllowed(place))
-  known.endpoint = endpoint
-  const last = request.headers[lastEventHeader.toLowerCase()] ?? ""
-  if (last === "" || endpoint?.streams !== true) return router
-  // The header says after which event the stream goes on, and comes before the query.
-  const query = new URLSearchParams(request.url.slice(path.length))
-  query.set("after", last)
-  return Effect.provideService(router, HttpServerRequest, request.modify({ url: `${path}?${query}` }))
+  if (found === undefined) return Effect.fail(notAllowed(place.methods))
+  if (!("encode" in found)) return Effect.sync(() => Pages.answer(found))
+  known.endpoint = found
+  return ask(request, found, known, place.params)
 }
 
 const tooMany = (seconds: number): Problem =>
@@ -134,63 +139,46 @@ const tooMany = (seconds: number): Problem =>
     { headers: ErrorEnvelope.retryAfter(seconds) }
   )
 
-const notAllowed = (place: Place): Problem => {
-  const allow = [...place.keys(), ...(place.has("GET") ? ["HEAD"] : [])].join(", ")
+const notAllowed = (methods: Methods): Problem => {
+  const allow = [...methods.keys(), ...(methods.has("GET") ? ["HEAD"] : [])].join(", ")
   return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
 }
 
-/** The answer to whatever stopped the request, a refusal apart. Null: nobody is left to answer. */
+const places = SchemaIssue.makeFormatterDefault()
+
+/** Encodes a success as JSON, unless it already is a response. */
+const encoded = (success: unknown, { endpoint }: Exchange.Known): Effect.Effect<Response> => {
+  if (endpoint === null || HttpServerResponse.isHttpServerResponse(success))
+    return Effect.succeed(success as Response)
+  const json = endpoint.encode(success)
+  if (Result.isSuccess(json)) return Effect.succeed(HttpServerResponse.jsonUnsafe(json.success))
+  // Names only paths, no values.
+  const why = `the answer of ${endpoint.name} does not fit the contract: ${places(json.failure)}`
+  return Effect.die(new Error(why))
+}
+
+/** The response to a failed request; null when the client has gone. */
 const after = (
-  cause: Cause.Cause<unknown>,
-  request: HttpServerRequest,
+  cause: Cause.Cause<Problem | Body.Broken>,
   known: Exchange.Known,
   { inFlight }: Parts
-): Effect.Effect<Problem | null> =>
-  Effect.gen(function* () {
-    const what = Cause.squash(cause)
-    if (isHttpServerError(what) && what.reason._tag === "RouteNotFound") return problem("not_found")
-    const query = known.endpoint?.query ?? null
-    if (HttpApiSchemaError.is(what) && what.kind === "Query" && query !== null)
-      return queryProblem(what, request, query)
+): Effect.Effect<Problem | null> => {
+  const failure = cause.reasons.find(Cause.isFailReason)?.error
+  if (failure !== undefined && !(failure instanceof Body.Broken)) return Effect.succeed(failure)
+  return Effect.gen(function* () {
     const isBroken =
-      what instanceof Body.Broken ||
-      (Cause.hasInterruptsOnly(cause) && (inFlight.stopping || (yield* interrupted)))
+      failure !== undefined || (Cause.hasInterruptsOnly(cause) && (inFlight.stopping || (yield* interrupted)))
     if (isBroken) return inFlight.stopping ? problem("shutting_down", [], soon) : null
-    yield* Exchange.logDefect(known, HttpApiSchemaError.is(what) ? Cause.die(unfit(what, known)) : cause)
+    yield* Exchange.logDefect(known, cause)
     return StoreFailure.isIn(cause) ? problem("unavailable", [], soon) : problem("internal_error")
   })
+}
 
 /**
- * Whether this fiber itself was interrupted, in a region where that has no effect: a use case that ends interrupted
- * for reasons of its own has crashed.
+ * Whether this fiber itself was interrupted, checked in an uninterruptible region: a use case that interrupts itself has
+ * crashed.
  */
 const interrupted: Effect.Effect<boolean> = Effect.map(
   Effect.exit(Effect.interruptible(Effect.void)),
   Exit.isFailure
 )
-
-const places = SchemaIssue.makeFormatterDefault()
-
-/** Names the places only. */
-const unfit = ({ cause }: HttpApiSchemaError, { endpoint }: Exchange.Known): Error =>
-  new Error(`the answer of ${endpoint?.name} does not fit the contract: ${places(cause.issue)}`)
-
-const queryProblem = (
-  { cause }: HttpApiSchemaError,
-  { headers, url }: HttpServerRequest,
-  schema: Schema.Top
-): Problem => {
-  const pairs = [...new URLSearchParams(url.replace(/^[^?]*\??/s, ""))]
-  const names = pairs.map(([name]) => name)
-  const twice = names.find((name, index) => names.indexOf(name) < index)
-  if (twice !== undefined)
-    return problem("invalid_request", [{ path: twice, message: "expected it once in the query" }])
-  const refused = Decode.problemOf(cause.issue, schema, Object.fromEntries(pairs))
-  if (headers[lastEventHeader.toLowerCase()] === undefined) return refused
-  return {
-    ...refused,
-    details: refused.details.map((detail) =>
-      detail.path === "after" ? { ...detail, path: lastEventHeader } : detail
-    )
-  }
-}

@@ -1,35 +1,31 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { HttpServerRequest } from "effect/http/HttpServerRequest"
-import * as Layer from "effect/Layer"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Redacted from "effect/Redacted"
 import * as Troubles from "../../../application/observe/Troubles.js"
 import { type Allowance, limitsOf, RateLimit } from "../../../application/ports/RateLimit.js"
 import { type Principal, type Scope, Tenants } from "../../../application/ports/Tenants.js"
-import {
-  Authentication,
-  apiKeyHeader,
-  idempotencyHeader,
-  metadataHeader
-} from "../contract/EndpointAnnotations.js"
+import { apiKeyHeader, idempotencyHeader, metadataHeader } from "../contract/EndpointAnnotations.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import type { Endpoint, Endpoints } from "./Endpoints.js"
-import { Exchange, refuse } from "./Exchange.js"
+import type { Endpoint } from "./Endpoints.js"
+import type { Known } from "./Exchange.js"
 import * as Payload from "./Payload.js"
 
-/** Longest header that can be a key. */
+export const keyHeader = apiKeyHeader.toLowerCase()
+
+/** Longest possible key, in characters. */
 const maxKeyLength = 512
 
-/** A store that does not answer: nobody gets in, and nobody but the log is told why. */
+/** Refuses requests while the store is unavailable; only the log has the cause. */
 const available = <A>(
   effect: Effect.Effect<A, { readonly message: string }>,
   place: "keys" | "windows"
 ): Effect.Effect<A, Problem> =>
   Effect.flatMap(Troubles.Shared, (troubles) => {
-    const trouble = { what: "requests can not be let in", place }
+    const trouble = { what: "authentication store unavailable", place }
     return Effect.matchEffect(effect, {
       onFailure: ({ message }) =>
         Effect.andThen(
@@ -44,7 +40,6 @@ const noKey = (message: string): Problem => problem("unauthorized", [{ path: api
 const missing = noKey("the header is missing")
 const unknown = noKey("the key is unknown or revoked")
 
-/** The account behind a key. */
 export const authenticate = (tenants: Tenants["Service"], key: string): Effect.Effect<Principal, Problem> => {
   if (key === "") return Effect.fail(missing)
   if (key.length > maxKeyLength) return Effect.fail(unknown)
@@ -53,14 +48,14 @@ export const authenticate = (tenants: Tenants["Service"], key: string): Effect.E
   )
 }
 
-/** The account's allowance as headers of every authenticated answer. */
+/** The account's allowance, as headers of every authenticated response. */
 const headersOf = ({ limit, remaining, resetSeconds }: Allowance) => ({
   "ratelimit-limit": String(limit),
   "ratelimit-remaining": String(remaining),
   "ratelimit-reset": String(resetSeconds)
 })
 
-/** Why this account may not go on; null: it may. */
+/** Reason to refuse the account; null: none. */
 const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Problem | null => {
   if (!allowance.allowed)
     return problem("rate_limited", [], { headers: ErrorEnvelope.retryAfter(allowance.resetSeconds) })
@@ -69,10 +64,10 @@ const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Prob
   return problem("scope_missing", [{ path: apiKeyHeader, message: `the endpoint needs the scope ${scope}` }])
 }
 
-/** 1 to 255 visible ASCII characters (decisions, 9). */
+/** 1 to 255 visible ASCII characters (decision 9). */
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
+/** Refuses headers and parameters that the endpoint does not support, instead of ignoring them. */
 const unsupportedBy = (endpoint: Endpoint, request: HttpServerRequest): Problem | null => {
   const { headers, url } = request
   const refused = (path: string, message: string) => problem("invalid_request", [{ path, message }])
@@ -90,48 +85,41 @@ const unsupportedBy = (endpoint: Endpoint, request: HttpServerRequest): Problem 
   return endpoint.decode === null && Payload.isKnownToFollow(request) ? Payload.noneTaken : null
 }
 
-export interface Parts {
-  readonly endpoints: Endpoints
-  readonly inFlight: InFlightLimit
-  readonly anonymous: AnonymousRateLimit
-}
+/** Admits a request to its endpoint, or fails with the reason for the refusal. */
+export type Admission = (
+  request: HttpServerRequest,
+  endpoint: Endpoint,
+  known: Known
+) => Effect.Effect<void, Problem>
 
 /**
- * In this order: a place among the requests under way, the key, the account's limits, what the endpoint does not take.
- * Every authenticated request counts against the account's windows, whatever becomes of it.
+ * Checks, in this order: a slot for the request, the key, the account's limits, unsupported headers. Every authenticated
+ * request counts against the account's windows, whatever its outcome.
  */
-export const layer = ({
-  anonymous,
-  endpoints,
-  inFlight
-}: Parts): Layer.Layer<Authentication, never, Tenants | RateLimit> =>
-  Layer.effect(
-    Authentication,
-    Effect.gen(function* () {
-      const tenants = yield* Tenants
-      const limiter = yield* RateLimit
-      const admit = Effect.fnUntraced(function* (key: string, endpoint: Endpoint) {
-        const known = yield* Exchange
-        const ticket = yield* Effect.withFiber((fiber) => Effect.succeed(inFlight.enter(fiber)))
+export const make = (
+  inFlight: InFlightLimit,
+  anonymous: AnonymousRateLimit
+): Effect.Effect<Admission, never, Tenants | RateLimit> =>
+  Effect.gen(function* () {
+    const tenants = yield* Tenants
+    const limiter = yield* RateLimit
+    return (request, endpoint, known) =>
+      Effect.withFiber((fiber) => {
+        const ticket = inFlight.enter(fiber)
         if (typeof ticket === "string")
-          return yield* Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
+          return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
         known.ticket = ticket
-        const principal = yield* authenticate(tenants, key)
-        anonymous.recognise(key)
-        known.anonymousAddress = null
-        known.principal = principal
-        const allowance = yield* available(limiter.take(principal.accountId, limitsOf(principal)), "windows")
-        known.headers = headersOf(allowance)
-        const why =
-          refusal(principal, allowance, endpoint.scope) ?? unsupportedBy(endpoint, yield* HttpServerRequest)
-        if (why !== null) return yield* Effect.fail(why)
-      })
-      return {
-        apiKey: (handler, { credential, endpoint }) =>
-          Effect.matchEffect(admit(Redacted.value(credential), endpoints.named(endpoint.identifier)), {
-            onFailure: refuse,
-            onSuccess: () => handler
+        const key = request.headers[keyHeader] ?? ""
+        return Effect.flatMap(authenticate(tenants, key), (principal) => {
+          anonymous.recognise(key)
+          known.isAnonymous = false
+          known.principal = principal
+          const taken = available(limiter.take(principal.accountId, limitsOf(principal)), "windows")
+          return Effect.flatMap(taken, (allowance) => {
+            Object.assign(known.headers, headersOf(allowance))
+            const why = refusal(principal, allowance, endpoint.scope) ?? unsupportedBy(endpoint, request)
+            return why === null ? Effect.void : Effect.fail(why)
           })
-      }
-    })
-  )
+        })
+      })
+  })

@@ -2,10 +2,10 @@ import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Contract from "../contract/EndpointAnnotations.js"
 
-/** Web origins whose pages may use the service, exactly as browsers send them; none: no browser page may. */
+/** Web origins whose pages may use the service, exactly as browsers send them; empty: no page may. */
 export type Origins = ReadonlySet<string>
 
-/** What pages may read of an answer beside its body. */
+/** Response headers that pages may read. */
 const exposed =
   "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, Location, Preference-Applied"
 
@@ -18,12 +18,10 @@ const permitted = [
   Contract.preferHeader
 ].join(", ")
 
-/** How long a browser need not ask again, seconds: two hours, the most that Chromium keeps. */
+/** Lifetime of a preflight result, in seconds: two hours, the most that Chromium keeps. */
 const maxAge = "7200"
 
-/**
- * Headers of every answer. Never of credentials: keys are sent by the page itself, and no cookie is ever looked at.
- */
+/** CORS headers of every response, without credentials: pages send keys themselves, and the service reads no cookies. */
 export const headers = (
   { headers: { origin = "" } }: HttpServerRequest,
   origins: Origins
@@ -38,7 +36,7 @@ export const headers = (
   }
 }
 
-/** The answer to a browser that asks on behalf of a page what it may send to this path; null: it is no such question. */
+/** The response to a CORS preflight for this path; null when the request is not a preflight. */
 export const preflight = (
   { headers, method }: HttpServerRequest,
   methods: Iterable<string>,

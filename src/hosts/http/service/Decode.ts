@@ -10,7 +10,7 @@ import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import { closest } from "../../../domain/primitives/Suggestion.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 
-/** Most details of one answer: a hostile body must not be answered with a larger one. */
+/** Most details of one error: a hostile body must not cause a larger response. */
 export const maxDetails = 32
 
 interface Found {
@@ -18,10 +18,10 @@ interface Found {
   readonly detail: Detail
 }
 
-/** Where in the value a fault is, and what was expected there. */
+/** Position of a fault in the value, and the schema expected there. */
 interface Place {
   readonly path: string
-  /** The last step to it. */
+  /** Last step of the path. */
   readonly name: string
   readonly ast: AST.AST | undefined
   readonly value: unknown
@@ -30,9 +30,9 @@ interface Place {
 export type Decoder<A = unknown> = (value: unknown, isLarge?: boolean) => Result.Result<A, Problem>
 
 /**
- * A decoder of request values. The whole value is judged, excess members included; a `Problem` names every place
- * that does not fit, and repeats what the caller sent there only where an integer is expected, and shortened. Of a large
- * value it names the first place alone: to collect tens of thousands takes long.
+ * Decodes request values, checking the whole value, including unknown members. A `Problem` names every fault; it quotes the
+ * caller's value, shortened, only where an integer is expected. Of a large value it names only the first fault: collecting
+ * tens of thousands takes long.
  */
 export const decoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A> => {
   const decode = SchemaParser.decodeUnknownResult(schema)
@@ -43,7 +43,7 @@ export const decoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A> => {
     )
 }
 
-/** Why a value does not fit the schema by which it was decoded. */
+/** Explains why a value does not fit its schema. */
 export const problemOf = (issue: SchemaIssue.Issue, schema: Schema.Top, value: unknown): Problem =>
   toProblem(issue, { path: "", name: "", ast: schema.ast, value })
 
@@ -62,7 +62,7 @@ const toProblem = (issue: SchemaIssue.Issue, whole: Place): Problem => {
   )
 }
 
-/** Lazy: of a hostile body's hundred thousand issues only the first few are worded. */
+/** Lazy: only the first few of a hostile body's hundred thousand issues are formatted. */
 function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Found> {
   switch (issue._tag) {
     case "Pointer":
@@ -94,13 +94,13 @@ function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Found> {
   }
 }
 
-/** Of the checks that a value fails, the first: it is one fault. */
+/** Keeps the first failed check of a value: together they are one fault. */
 const onceEach = (issues: ReadonlyArray<SchemaIssue.Issue>): ReadonlyArray<SchemaIssue.Issue> => {
   const first = issues.find(({ _tag }) => _tag === "Filter")
   return first === undefined ? issues : issues.filter((issue) => issue === first || issue._tag !== "Filter")
 }
 
-/** Of a union, the members that the value comes close to; if there are none, what all of them expect. */
+/** The union members that come close to the value; without any, all members' expectations. */
 function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
   const close = issue.issues.filter(
     (inner) => inner._tag === "Composite" && inner.issues.some(({ _tag }) => _tag !== "Filter")
@@ -109,7 +109,7 @@ function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
   else for (const inner of close) yield* walk(inner, place)
 }
 
-/** A member or an element. */
+/** Descends into a member or an element. */
 const inside = ({ ast, path, value }: Place, step: PropertyKey): Place => ({
   path: typeof step === "number" ? `${path}[${step}]` : member(path, String(step)),
   name: String(step),
@@ -123,7 +123,7 @@ const partOf = (ast: AST.AST, step: PropertyKey): AST.AST | undefined => {
   return ast.propertySignatures.find(({ name }) => name === step)?.type ?? ast.indexSignatures[0]?.type
 }
 
-/** What other services take in bodies, and this one in headers. */
+/** Members that other services take in bodies and this one in headers. */
 const headers: ReadonlyMap<string, string> = new Map([
   ["metadata", "Request-Metadata"],
   ["idempotencyKey", "Idempotency-Key"]
@@ -159,8 +159,7 @@ const misfit = (issue: Misfit, { ast, path, value }: Place): Found => {
 type Annotations = Schema.Annotations.Annotations | undefined
 
 /**
- * What a schema is annotated with, what was said last first: on its checks, down to the one that failed or all of them,
- * and on the schema itself.
+ * Annotations of a schema, latest first: of its checks, down to the failed check or all of them, then of the schema itself.
  */
 const annotationsOf = (
   ast: AST.AST | undefined,
@@ -176,11 +175,11 @@ const annotationsOf = (
 const holds = (check: AST.Check<never>, filter: AST.Filter<unknown> | undefined): boolean =>
   check === filter || (check._tag === "FilterGroup" && check.checks.some((one) => holds(one, filter)))
 
-/** The text that is said first. */
+/** The first annotated text. */
 const said = (all: ReadonlyArray<Annotations>, name: "message" | "expected"): string | null =>
   all.map((one) => one?.[name]).find((text) => typeof text === "string") ?? null
 
-/** Where an integer is expected, what was given in its place: its kind alone does not tell 0.5 from 5. */
+/** Adds the given value where an integer is expected: "a number" does not distinguish 0.5 from 5. */
 const withNumber = (message: string, actual: unknown): string => {
   const [, expected] = /^(expected [^,]*\binteger\b.*?)(?:, got an? [a-z]+)?$/.exec(message) ?? []
   return expected === undefined || expected.includes(", got ") ? message : `${expected}, got ${given(actual)}`
@@ -226,7 +225,7 @@ const noun = (ast: AST.AST): string => {
   }
 }
 
-/** A member of a union, as narrow as it is. */
+/** A union member, as narrow as possible. */
 const choice = (type: AST.AST): string => {
   const ast = AST.toEncoded(type)
   return said([ast.checks?.at(-1)?.annotations], "expected") ?? noun(ast)

@@ -2,81 +2,112 @@ import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import type * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as Record from "effect/Record"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import type * as SchemaIssue from "effect/SchemaIssue"
+import * as SchemaParser from "effect/SchemaParser"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import * as Contract from "../contract/EndpointAnnotations.js"
+import type { Page, Pages } from "../message/Pages.js"
 import * as Decode from "./Decode.js"
 
-/** One method of one path, with what the contract's annotations say of it. */
+/** One method of one path, with the contract's annotations. */
 export interface Endpoint {
-  /** Its name in the contract. */
   readonly name: string
   readonly path: string
-  /** Of the key, where it needs one. */
+  readonly needsKey: boolean
+  /** Scope that the key needs. */
   readonly scope: Scope
-  /** Strangers are not counted here. */
+  /** Exempt from the limit of keyless callers. */
   readonly unlimited: boolean
-  /** Null: the method takes no body. */
+  /** Null: the method has no body. */
   readonly decode: Decode.Decoder | null
-  /** The parameters of its query; null: it takes none. */
-  readonly query: Schema.Top | null
+  /** Decodes the query; null: the method has no parameters. */
+  readonly query: Decode.Decoder<object> | null
   readonly bodyOptional: boolean
-  /** Whether it takes an idempotency key. */
+  /** Whether it supports idempotency keys. */
   readonly idempotent: boolean
-  /** The member of its body that may be a long list where the caller does not wait; null: none. */
+  /** The body member that may be a long list when the caller does not wait; null: none. */
   readonly longList: string | null
-  /** Whether it is answered with events as they come. */
+  /** Whether the response is a stream of events. */
   readonly streams: boolean
+  /** Encodes a response as JSON. */
+  readonly encode: (answer: unknown) => Result.Result<unknown, SchemaIssue.Issue>
 }
 
-/** What a path has, by method; null: a page that is no endpoint. */
-export type Place = ReadonlyMap<string, Endpoint | null>
+/** The endpoints and pages of a path, by method. */
+export type Methods = ReadonlyMap<string, Endpoint | Page>
 
-export interface Endpoints {
-  /** Paths are as they are written: nothing is decoded in them but their parameters. */
-  readonly find: (path: string) => Place | undefined
-  /** By the endpoint's name. */
-  readonly named: (name: string) => Endpoint
+export interface Place {
+  readonly methods: Methods
+  /** Parameters of the path. */
+  readonly params: Readonly<Record<string, string>>
 }
 
-/** What the contract has where, and pages beside it: also what is there under another method. */
+/** Looks up a path as written; only its parameters are decoded. */
+export type Endpoints = (path: string) => Place | undefined
+
+/**
+ * Finds endpoints and pages by path, with all methods of each path. The server enters endpoints through this lookup:
+ * `HttpRouter` and `HttpApiBuilder` repeat it and copy the context with all services twice, which took a quarter of the
+ * time of a small request.
+ */
 export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
-  pages: Iterable<string>
+  pages: Pages
 ): Endpoints => {
-  const places = new Map<string, Map<string, Endpoint | null>>()
-  const names = new Map<string, Endpoint>()
+  const places = new Map<string, Map<string, Endpoint | Page>>(
+    [...pages].map(([path, page]) => [path, new Map([["GET", page]])])
+  )
   HttpApi.reflect(api, {
     onGroup: () => {},
-    onEndpoint: ({ endpoint, mergedAnnotations }) => {
-      const made = endpointOf(endpoint, mergedAnnotations)
-      names.set(made.name, made)
+    onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const needsKey = [...middleware].some(({ key }) => key === Contract.Authentication.key)
+      const made = endpointOf(endpoint, mergedAnnotations, needsKey)
       places.set(made.path, (places.get(made.path) ?? new Map()).set(endpoint.method, made))
     }
   })
-  const shapes = [...places]
-    .filter(([path]) => path.includes(":"))
-    .map(([path, place]) => ({ place, shape: new RegExp(`^${path.replace(/:[A-Za-z]+/, "[^/;#]+")}$`) }))
-  for (const path of pages) places.set(path, new Map([["GET", null]]))
-  return {
-    find: (path) => places.get(path) ?? shapes.find(({ shape }) => shape.test(path))?.place,
-    named: (name) => names.get(name) as Endpoint
+  const fixed = new Map<string, Place>()
+  const shapes: Array<{ readonly methods: Methods; readonly shape: RegExp }> = []
+  for (const [path, methods] of places)
+    if (path.includes(":"))
+      shapes.push({ methods, shape: new RegExp(`^${path.replace(/:([A-Za-z]+)/, "(?<$1>[^/;#]+)")}$`) })
+    else fixed.set(path, { methods, params: {} })
+  return (path) => {
+    const place = fixed.get(path)
+    if (place !== undefined) return place
+    for (const { methods, shape } of shapes) {
+      const { groups } = shape.exec(path) ?? {}
+      if (groups === undefined) continue
+      const params = Result.try(() => Record.map(groups, decodeURIComponent))
+      // A malformed percent-encoding matches no path.
+      return Result.isSuccess(params) ? { methods, params: params.success } : undefined
+    }
+    return undefined
   }
 }
 
-const endpointOf = (endpoint: HttpApiEndpoint.Top, annotations: Context.Context<never>): Endpoint => {
+const endpointOf = (
+  endpoint: HttpApiEndpoint.Top,
+  annotations: Context.Context<never>,
+  needsKey: boolean
+): Endpoint => {
   const said = <T, A>(tag: Context.Key<T, A>): A | undefined => Context.getOrUndefined(annotations, tag)
   const [payload] = endpoint.payload.values()
+  const [success] = endpoint.success
   return {
     name: endpoint.identifier,
     path: endpoint.path,
+    needsKey,
     scope: said(Contract.RequiredScope) ?? "read",
     unlimited: said(Contract.Unlimited) ?? false,
     decode: payload === undefined ? null : Decode.decoder(payload.schemas[0] as Schema.Codec<unknown>),
-    query: endpoint.query ?? null,
+    query: endpoint.query === undefined ? null : Decode.decoder(endpoint.query as Schema.Codec<object>),
     bodyOptional: said(Contract.BodyOptional) ?? false,
     idempotent: said(Contract.Idempotent) ?? false,
     longList: said(Contract.LongList) ?? null,
-    streams: said(Contract.Streamed) ?? false
+    streams: said(Contract.Streamed) ?? false,
+    encode: SchemaParser.encodeUnknownResult(success as Schema.Codec<unknown>)
   }
 }

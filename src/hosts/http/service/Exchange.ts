@@ -1,44 +1,43 @@
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as Metric from "effect/Metric"
+import * as References from "effect/References"
 import * as Metrics from "../../../application/observe/Metrics.js"
 import type { Principal } from "../../../application/ports/Tenants.js"
 import type { Ticket } from "../limits/InFlightLimit.js"
-import * as Body from "../message/Body.js"
-import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as RequestId from "../message/RequestId.js"
 import type { Endpoint } from "./Endpoints.js"
 
-/** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
+/** Facts about a request, collected on its way, for the log and the response headers. */
 export interface Known {
   readonly requestId: string
   /** Unix milliseconds. */
   readonly began: number
   readonly method: string
-  /** What of the contract it asked for. */
+  /** Endpoint of the contract; null until it is found. */
   endpoint: Endpoint | null
-  /** Whose key it brought, once that was looked up. */
+  /** Owner of the request's key, once looked up. */
   principal: Principal | null
-  /** The chain that it was about, as far as that came out. */
+  /** The request's chain, as far as known. */
   chainId: bigint | null
-  /** Of the answer; null: nobody was left to take it. */
+  /** Status of the response; null: the client has gone. */
   status: number | null
-  /** Of an answer that is no success. */
+  /** Code of an error response. */
   code: string | null
   millis: number
-  /** Of every answer from now on. */
-  headers: Readonly<Record<string, string>>
-  /** Where a request without a valid key is counted; null: it is not. */
-  anonymousAddress: string | null
+  /** Response headers. */
+  readonly headers: Record<string, string>
+  /** Client address, parsed only for keyless callers; null: the transport has none. */
+  address?: string | null
+  /** Whether it counts against its address: it has shown no valid key. */
+  isAnonymous: boolean
   ticket: Ticket | null
-  /** One of many that are alike: it leaves no line in the log. */
+  /** Skips the log line: one of many similar requests. */
   isQuiet: boolean
 }
 
-export const begin = (method: string, now: number): Known => ({
-  requestId: RequestId.make(now),
+export const begin = (method: string, now: number, requestId = RequestId.make(now)): Known => ({
+  requestId,
   began: now,
   method,
   endpoint: null,
@@ -47,40 +46,25 @@ export const begin = (method: string, now: number): Known => ({
   status: null,
   code: null,
   millis: 0,
-  headers: {},
-  anonymousAddress: null,
+  headers: { "x-request-id": requestId },
+  isAnonymous: false,
   ticket: null,
   isQuiet: false
 })
 
-/** The request that a fiber answers. */
-export const Exchange = Context.Reference<Known>("castellan/http/Exchange", {
-  defaultValue: () => begin("", 0)
-})
-
-/** The answer to a request that is refused. A body that broke off has nobody who waits for one. */
-export const refuse = (
-  why: ErrorEnvelope.Problem | Body.Broken
-): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
-  Effect.flatMap(Exchange, (known) => {
-    if (why instanceof Body.Broken) return Effect.die(why)
-    known.code = why.code
-    return Effect.succeed(ErrorEnvelope.response(why, known.requestId))
-  })
-
-/** Nothing that a caller wrote, except the method and path of a known endpoint. */
+/** Includes nothing from the caller except the method and path of a known endpoint. */
 const nameOf = ({ endpoint, method }: Known): string | null =>
   endpoint === null ? null : `${method} ${endpoint.path}`
 
 const figuresOf = (endpoint: string, status: number, code: string) => ({
-  counted: Metric.withAttributes(Metrics.requests, { endpoint, status: String(status), code }),
-  timed: Metric.withAttributes(Metrics.requestSeconds, { endpoint })
+  counted: Metrics.requests({ endpoint, status: String(status), code }),
+  timed: Metrics.requestSeconds({ endpoint })
 })
 
-/** The figures by what their labels say, which is bounded. */
+/** Cached by labels, which are bounded, so that metrics need not look up their series. */
 const kept = new Map<string, ReturnType<typeof figuresOf>>()
 
-/** The figures of an answered request. */
+/** Counts an answered request. */
 export const count = (known: Known, context: Context.Context<never>): void => {
   const { code, status } = known
   const endpoint = nameOf(known) ?? "other"
@@ -91,10 +75,19 @@ export const count = (known: Known, context: Context.Context<never>): void => {
   figures.timed.updateUnsafe(known.millis / 1_000, context)
 }
 
-/** One line per request. Whatever a logger throws: the request is answered all the same. */
+/** Adds to the log annotations. */
+export const noted = <R>(context: Context.Context<R>, more: Record<string, unknown>): Context.Context<R> =>
+  Context.add(context, References.CurrentLogAnnotations, {
+    ...Context.get(context, References.CurrentLogAnnotations),
+    ...more
+  })
+
+/** A failing logger must not fail the request. */
+const line = Effect.catchCause(Effect.logInfo("request"), () => Effect.void)
+
 export const log = (known: Known): Effect.Effect<void> =>
-  Effect.logInfo("request").pipe(
-    Effect.annotateLogs({
+  Effect.updateContext(line, (context: Context.Context<never>) =>
+    noted(context, {
       requestId: known.requestId,
       accountId: known.principal?.accountId ?? null,
       endpoint: nameOf(known),
@@ -102,11 +95,10 @@ export const log = (known: Known): Effect.Effect<void> =>
       status: known.status,
       code: known.code,
       ms: known.millis
-    }),
-    Effect.catchCause(() => Effect.void)
+    })
   )
 
-/** The cause of an `internal error`, for the operator only. A cause that a logger can not print takes nobody down. */
+/** Logs the cause of an `internal error`, for the operator only. A cause that a logger cannot print does no harm. */
 export const logDefect = (known: Known, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.logError("request failed", cause).pipe(
     Effect.annotateLogs({ requestId: known.requestId, endpoint: nameOf(known) }),

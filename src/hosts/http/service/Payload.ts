@@ -15,33 +15,33 @@ import type { Endpoint } from "./Endpoints.js"
 /** Bounds on a request body. */
 export interface Bounds extends Body.Limits, Json.Bounds {}
 
-/** Bounds of a request with a long list, whose caller does not wait for more than that it is accepted. */
+/** Bounds of a request with a long list, whose caller does not wait for the outcome. */
 export interface Long {
   readonly maxBytes: number
   readonly maxElements: number
   readonly maxValues: number
 }
 
-/** A request as its endpoint wants it, and what its bytes were. */
+/** A decoded request and the hash of its body. */
 export interface Read {
   readonly request: unknown
-  /** keccak256 of the body as it was sent; null when it was not asked for. */
+  /** keccak256 of the body as sent; null when not requested. */
   readonly bodyHash: Bytes32 | null
 }
 
 type Reading = Effect.Effect<Read, Problem | Body.Broken>
 
-/** True when a body is announced, which may be empty. Of that of a fetch request no header need tell. */
+/** Whether the headers announce a body, which may be empty. A fetch request may have one without headers. */
 const announced = ({ headers, source }: HttpServerRequest): boolean =>
   "arrayBuffer" in source
     ? (source as Request).body !== null
     : (headers["transfer-encoding"] ?? "") !== "" || !["", "0"].includes(headers["content-length"] ?? "")
 
-/** Whether the length of the body is known before it is read. */
+/** Whether the headers state the body's length. */
 const hasLength = ({ headers }: HttpServerRequest): boolean =>
   /^[0-9]+$/.test(headers["content-length"] ?? "")
 
-/** Whether the headers tell of bytes. */
+/** Whether the headers announce bytes. */
 export const isKnownToFollow = (request: HttpServerRequest): boolean =>
   announced(request) && hasLength(request)
 
@@ -52,7 +52,7 @@ export const noneTaken = refused("invalid_request", "", "the method takes no bod
 
 const noBytes = new Uint8Array()
 
-/** The bytes of the body; null: they are too many. */
+/** The bytes of the body; null when it is too long. */
 export const bytes = (
   request: HttpServerRequest,
   limits: Body.Limits
@@ -60,8 +60,8 @@ export const bytes = (
   announced(request) ? Effect.flatMap(Body.Reader, (read) => read(request, limits)) : Effect.succeed(noBytes)
 
 /**
- * Nothing, where a method takes no body. Some servers, Next is one, give every request that may have a body a stream: an
- * empty one is none.
+ * Reads the body of a method that takes none. Some servers (Next, for example) attach a stream to every such request, so an
+ * empty stream passes.
  */
 export const none = (request: HttpServerRequest): Reading =>
   Effect.flatMap(bytes(request, { maxBytes: 0, drainBytes: 0 }), (sent) =>
@@ -71,8 +71,8 @@ export const none = (request: HttpServerRequest): Reading =>
 const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
 
 /**
- * The decoded request of an endpoint. Checked, in this order: the media type, the length as counted, the encoding,
- * the syntax, the bounds of the shape, the endpoint's own schema.
+ * Decodes the request of an endpoint. Checks, in this order: media type, counted length, encoding, syntax, shape bounds,
+ * the endpoint's schema.
  */
 const read = (request: HttpServerRequest, bounds: Bounds, endpoint: Endpoint, hashed: boolean): Reading => {
   if (endpoint.bodyOptional && !announced(request)) return Effect.succeed(nothing)
@@ -97,7 +97,7 @@ const unreadable = ({ headers }: HttpServerRequest): Problem | null => {
     : refused("invalid_content_type", "Content-Encoding", "the body must not be compressed")
 }
 
-/** Length from which on a body is large, in bytes: no honest one has many mistakes. */
+/** Length of a large body, in bytes: no honest body of this size has many faults. */
 const largeBody = 65_536
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
@@ -111,34 +111,40 @@ const codes = {
 
 const unfit = ({ kind, message, path }: Json.Refusal): Problem => refused(codes[kind], path, message)
 
-/** Other work has its turn between the steps. */
-const interpret = Effect.fnUntraced(function* (
-  sent: Uint8Array,
-  bounds: Bounds,
-  { decode }: Endpoint,
-  hashed: boolean
-): Effect.fn.Return<Read, Problem> {
-  const text = yield* Effect.try({
-    try: () => utf8.decode(sent),
-    catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
-  })
-  yield* EventLoop.breathe
-  const parsed = yield* Effect.fromResult(Result.mapError(Json.read(text, bounds), unfit))
-  yield* EventLoop.breathe
-  const refusal = Json.refusal(text, bounds)
-  if (refusal !== null) return yield* Effect.fail(unfit(refusal))
-  yield* EventLoop.breathe
-  const request = decode === null ? parsed : yield* Effect.fromResult(decode(parsed, sent.length > largeBody))
-  yield* EventLoop.breathe
-  return { request, bodyHash: hashed ? Keccak.hashText(text) : null }
-})
+/** Yields to other work between the steps. */
+const interpret = (sent: Uint8Array, bounds: Bounds, { decode }: Endpoint, hashed: boolean): Reading => {
+  let text = ""
+  const steps: ReadonlyArray<(value: unknown) => Result.Result<unknown, Problem>> = [
+    () =>
+      Result.try({
+        try: () => {
+          text = utf8.decode(sent)
+        },
+        catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
+      }),
+    () => Result.mapError(Json.read(text, bounds), unfit),
+    (parsed) => {
+      const refusal = Json.refusal(text, bounds)
+      return refusal === null ? Result.succeed(parsed) : Result.fail(unfit(refusal))
+    },
+    (parsed) => decode?.(parsed, sent.length > largeBody) ?? Result.succeed(parsed),
+    (request) => Result.succeed({ request, bodyHash: hashed ? Keccak.hashText(text) : null })
+  ]
+  let read: Result.Result<unknown, Problem> = Result.succeed(null)
+  return Effect.flatMap(
+    EventLoop.map(steps, (step) => {
+      read = Result.flatMap(read, step)
+    }),
+    () => Effect.fromResult(read as Result.Result<Read, Problem>)
+  )
+}
 
-/** Bodies beyond the usual bound that are read and decoded at once, of all callers. */
+/** Most long bodies that are read and decoded concurrently, of all callers. */
 const longBodies = 4
 
 /**
- * Reads bodies; one that may be long within the bounds of long ones. It is longer than usual only if its headers say so:
- * what is counted as it comes has the usual bound.
+ * Reads bodies. A possibly long body gets the long bounds only if its headers state the length; a streamed body keeps the
+ * usual bound.
  */
 export const reader = (bounds: Bounds, long: Long) => {
   const places = Semaphore.makeUnsafe(longBodies)
@@ -164,7 +170,7 @@ export const reader = (bounds: Bounds, long: Long) => {
   }
 }
 
-/** A body that is refused for its size alone, where a caller who does not wait may send more. */
+/** Adds the long bounds to a refusal for size when a caller that does not wait may send more. */
 const withLong =
   (list: string, { maxBytes, maxElements }: Long) =>
   (failure: Problem | Body.Broken): Problem | Body.Broken => {

@@ -8,9 +8,9 @@ import type { EventStream } from "../../../application/request/EventStream.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import { Exchange, logDefect } from "./Exchange.js"
+import { type Known, logDefect } from "./Exchange.js"
 
-/** Often enough for proxies that end a connection on which nothing happens. */
+/** Shorter than proxies' idle time-outs. */
 const beat = "15 seconds"
 
 const blockOf = (requestId: string, { at, data, kind, sequence }: RequestEvent): string => {
@@ -18,7 +18,7 @@ const blockOf = (requestId: string, { at, data, kind, sequence }: RequestEvent):
   return `id: ${sequence}\nevent: ${kind}\ndata: ${body}\n\n`
 }
 
-/** The events, one block each, and a comment now and then. A client that does not read holds all of it up. */
+/** Writes one block per event, and a comment now and then. A client that stops reading stalls its stream. */
 const text = (requestId: string, events: Stream.Stream<RequestEvent>): Stream.Stream<string> => {
   const blocks = Stream.mapArray(events, (some) => [some.map((event) => blockOf(requestId, event)).join("")])
   const beats = Stream.as(Stream.fromSchedule(Schedule.spaced(beat)), ": still here\n\n")
@@ -32,33 +32,32 @@ const tooMany = (most: number): Problem =>
     { headers: ErrorEnvelope.retryAfter(10) }
   )
 
-/** The events of a request as Server-Sent Events. */
+/** Sends the events of a request as Server-Sent Events. */
 export const answer = (
   { events }: EventStream,
   requestId: string,
+  known: Known,
   inFlight: InFlightLimit
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, Problem> =>
-  Effect.contextWith((context) =>
-    Effect.flatMap(Exchange, (known) => {
-      const accountId = known.principal?.accountId ?? ""
-      // Nothing more will come: clients that reconnect by themselves end here.
-      if (events === null) return Effect.succeed(HttpServerResponse.empty())
-      if (!inFlight.admitsStream(accountId)) return Effect.fail(tooMany(inFlight.most.streamsOfAccount))
-      // The client of a stream that breaks off resumes it; why it did is for the operator alone.
-      const whole = Stream.catchCause(events, (cause) =>
-        Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(logDefect(known, cause))
-      )
-      const body = inFlight.boundedStream(accountId, text(requestId, whole)).pipe(
-        Stream.encodeText,
-        // With the loggers and the clock of its request, whoever reads it.
-        Stream.provideContext(context)
-      )
-      return Effect.succeed(
-        HttpServerResponse.stream(body, {
-          contentType: "text/event-stream",
-          // Reverse proxies hold answers back otherwise.
-          headers: { "x-accel-buffering": "no" }
-        })
-      )
-    })
-  )
+  Effect.contextWith((context) => {
+    const accountId = known.principal?.accountId ?? ""
+    // No further events: the 204 stops clients that reconnect automatically.
+    if (events === null) return Effect.succeed(HttpServerResponse.empty())
+    if (!inFlight.admitsStream(accountId)) return Effect.fail(tooMany(inFlight.most.streamsOfAccount))
+    // The client resumes a broken stream; only the operator sees the cause.
+    const whole = Stream.catchCause(events, (cause) =>
+      Cause.hasInterruptsOnly(cause) ? Stream.empty : Stream.fromEffectDrain(logDefect(known, cause))
+    )
+    const body = inFlight.boundedStream(accountId, text(requestId, whole)).pipe(
+      Stream.encodeText,
+      // Keeps the loggers and the clock of the request, independent of the reader's.
+      Stream.provideContext(context)
+    )
+    return Effect.succeed(
+      HttpServerResponse.stream(body, {
+        contentType: "text/event-stream",
+        // Otherwise reverse proxies buffer the response.
+        headers: { "x-accel-buffering": "no" }
+      })
+    )
+  })

@@ -3,20 +3,16 @@ import type { Socket } from "node:net"
 import * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as ClientAddress from "../../http/limits/ClientAddress.js"
 
-/** Bounds on open connections. */
 export interface Limits {
-  /** Of everybody together. */
+  /** Most open connections. */
   readonly most: number
-  /** Of one address (of one /64 of IPv6). */
+  /** Most open connections per address (IPv6: per /64). */
   readonly mostPerAddress: number
-  /** Proxies bring the connections of many; they are under the first bound only. */
+  /** Proxies carry many clients' connections and count only for `most`. */
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
 }
 
-/**
- * Holds the connections of a server to the limits. One too many is closed without a word: it has not asked for anything
- * yet, and whoever opens so many does not listen.
- */
+/** Limits a server's connections. An excess connection is closed without a response: it has sent no request yet. */
 export const limit = (server: Server, { most, mostPerAddress, trustedProxies }: Limits): void => {
   const open = new Map<string, number>()
   server.maxConnections = most

@@ -5,18 +5,18 @@ import { type Problem, problem } from "../../http/message/ErrorEnvelope.js"
 import * as Statuses from "../../http/message/Statuses.js"
 
 /**
- * Answers to what never becomes a request: broken framing, oversized headers, a client that is too slow. node's own
- * have no body; these have the envelope of all others.
+ * Responses to malformed requests: broken framing, oversized headers, slow clients. Node's responses have no body; these
+ * have the error envelope.
  */
 
-/** The answers under way, by their connection. */
+/** Responses in progress, by connection. */
 export type InFlight = WeakMap<Duplex, ServerResponse>
 
 const malformed = (message: string): Problem => problem("invalid_request", [{ path: "", message }])
 
 const problems: Readonly<Record<string, Problem>> = {
   HPE_HEADER_OVERFLOW: malformed("the headers are too large"),
-  // It may be here, unread: a process that was held up sees the time before what has come. A repeat does nothing twice.
+  // A stalled process may see the time-out before the received bytes. The request has not run, so a retry is safe.
   ERR_HTTP_REQUEST_TIMEOUT: problem(
     "unavailable",
     [{ path: "", message: "the request did not arrive in time" }],
@@ -26,12 +26,12 @@ const problems: Readonly<Record<string, Problem>> = {
   )
 }
 
-/** How long a broken connection is kept so that its answer can be read, milliseconds. */
+/** Time to read the response of a broken connection, in ms. */
 const linger = 1_000
 
 /**
- * For the server's event `clientError`. Nothing is written into an answer that has begun, nor in place of the answer
- * to a request that came whole, whatever followed it: that one is awaited.
+ * Handles the server's event `clientError`. It writes nothing into a started response, nor before the pending response to
+ * an earlier complete request.
  */
 export const onClientError =
   (inFlight: InFlight) =>
@@ -46,16 +46,16 @@ export const onClientError =
 
 const missingHost = problem("invalid_request", [{ path: "Host", message: "the header is required" }])
 
-/** To a request that says not whom it is for. */
+/** Responds to a request without a Host header. */
 export const noHost = (response: ServerResponse): void => {
   const { body, headers, status } = ErrorEnvelope.answer(missingHost, globalThis.crypto.randomUUID())
   const length = { "content-length": Buffer.byteLength(body) }
   response.writeHead(status, { ...headers, ...length, connection: "close" }).end(body)
 }
 
-/** For the server's event `connect`: the service is no proxy. */
+/** Handles the server's event `connect`: the service is not a proxy. */
 export const onConnect = (_request: unknown, socket: Duplex): void =>
-  finish(socket, problem("method_not_allowed", [{ path: "", message: "the service is no proxy" }]))
+  finish(socket, problem("method_not_allowed", [{ path: "", message: "the service is not a proxy" }]))
 
 const finish = (socket: Duplex, refusal: Problem): void => {
   const { body, headers, status } = ErrorEnvelope.answer(refusal, globalThis.crypto.randomUUID())

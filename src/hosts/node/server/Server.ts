@@ -14,48 +14,47 @@ import type { HttpService } from "../../http/service/HttpService.js"
 import * as Connections from "./Connections.js"
 import * as RawAnswer from "./RawAnswer.js"
 
-/** Where and how the service listens. Times in milliseconds. */
+/** Address and limits of the server. Times in milliseconds. */
 export interface Options {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
-  /** How long requests under way may take once the service stops. Default 25 s. */
+  /** Time for requests in flight once the service stops. Default 25 s. */
   readonly drainMillis?: number
-  /** A client must have sent its headers by then. Default 10 s. */
+  /** Time-out for the request headers. Default 10 s. */
   readonly headersTimeoutMillis?: number
-  /** A client must have sent its whole request by then. Default 60 s. */
+  /** Time-out for the whole request. Default 60 s. */
   readonly requestTimeoutMillis?: number
-  /** How long an idle connection is kept. Default 65 s, above what load balancers use. */
+  /** Time-out of an idle connection. Default 65 s, above the usual one of load balancers. */
   readonly keepAliveTimeoutMillis?: number
-  /** How long a client may take to read an answer, and how many more of its bytes each second. Default 60 s and 16 KiB. */
+  /** Time for a client to read a response, plus its length at a minimum rate. Default 60 s and 16 KiB a second. */
   readonly answerMillis?: number
   readonly answerBytesPerSecond?: number
   /** Most open connections. Default 4,096. */
   readonly maxConnections?: number
-  /** Most open connections of one address, `trustedProxies` apart. Default 1,024. */
+  /** Most open connections per address, excluding `trustedProxies`. Default 1,024. */
   readonly maxConnectionsPerAddress?: number
   readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
-  /** Most bytes of all headers of a request. Default 16 KiB. */
+  /** Most bytes of a request's headers. Default 16 KiB. */
   readonly maxHeaderBytes?: number
 }
 
-/** The address that the service listens at. */
 export interface Listening {
   readonly host: string
   readonly port: number
-  /** `http://host:port`, without a slash at its end. */
+  /** `http://host:port`, without a trailing slash. */
   readonly url: string
 }
 
-/** The address can not be listened at; `code` is the system's, for example EADDRINUSE. */
+/** The server cannot listen at the address; `code` is the system's, for example EADDRINUSE. */
 export class ListenError extends Data.TaggedError("ListenError")<{
   readonly code: string
   readonly message: string
 }> {}
 
 /**
- * Listens over node:http until the scope closes. Closing stops gracefully: no new connections, `front.stop` with the
- * drain time, then every connection is closed.
+ * Listens with node:http until the scope closes. It then stops gracefully: no new connections, `front.stop` with the drain
+ * time, then closes every connection.
  */
 export const serve = (
   front: HttpService,
@@ -70,10 +69,10 @@ export const serve = (
       trustedProxies: options.trustedProxies ?? []
     })
     const answers = new Answers()
-    // Of requests alone, and never closed: `stop` drains and interrupts them, in its own time and order.
+    // Scope of the requests; never closed, since `stop` drains and interrupts them.
     const scope = yield* Scope.make()
     const handle = yield* NodeHttpServer.makeHandler(front.app, { scope }).pipe(
-      // A use case has a span of its own.
+      // Use cases create the spans.
       Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true),
       Effect.provideService(Body.Reader, ({ source }, limits) =>
         readBody(source as http.IncomingMessage, limits, answers)
@@ -87,16 +86,16 @@ export const serve = (
       else handle(request, response)
     }
     server.on("request", onRequest)
-    // An expectation that nobody knows is ignored, as RFC 9110 allows; left alone, node answers without a body.
+    // RFC 9110 allows ignoring an unknown expectation; by default node responds without a body.
     server.on("checkExpectation", onRequest)
     server.on("clientError", RawAnswer.onClientError(answers.bySocket))
     server.on("connect", RawAnswer.onConnect)
     yield* Effect.acquireRelease(listen(server, options), () =>
       stop(front, server, answers, options.drainMillis ?? 25_000)
     )
-    // Of a connection that the system could not give, for want of a descriptor perhaps: the next one may do.
+    // The system could not accept a connection, for example for want of a descriptor; the next one may succeed.
     const troubles = Troubles.make()
-    const refused = { what: "a connection can not be accepted", place: "", isDelay: true }
+    const refused = { what: "connection not accepted", place: "", isDelay: true }
     let isRefusing = false
     server.on("error", ({ code = "UNKNOWN" }: NodeJS.ErrnoException) => {
       isRefusing = true
@@ -109,7 +108,7 @@ export const serve = (
     return listening(server, options)
   })
 
-/** The answers that are owed. */
+/** Responses in progress. */
 class Answers {
   readonly bySocket: RawAnswer.InFlight = new WeakMap()
   private readonly owed = new Set<http.ServerResponse>()
@@ -131,7 +130,7 @@ class Answers {
     })
   }
 
-  /** To answers that wait behind another one node does not say that their connection has ended. */
+  /** Node does not close a response queued behind another one when its connection ends. */
   private abandon(socket: Socket): void {
     for (const response of this.owed)
       if (response.req.socket === socket && response.socket === null) {
@@ -140,12 +139,12 @@ class Answers {
       }
   }
 
-  /** Nothing comes behind those that are owed. */
+  /** Closes the connections after their current responses. */
   last(): void {
     for (const response of this.owed) if (!response.headersSent) response.setHeader("connection", "close")
   }
 
-  /** Until none is owed. */
+  /** Waits until no response is in progress. */
   get all(): Effect.Effect<void> {
     return Effect.interruptible(this.settled.await)
   }
@@ -160,7 +159,7 @@ const create = (options: Options): http.Server => {
     keepAliveTimeout: options.keepAliveTimeoutMillis ?? 65_000,
     maxHeaderSize: options.maxHeaderBytes ?? 16 * 1024,
     noDelay: true,
-    // node answers a missing Host without a body.
+    // Node responds to a missing Host without a body.
     requireHostHeader: false
   })
 }
@@ -176,7 +175,6 @@ const listen = (server: http.Server, { host, port }: Options): Effect.Effect<voi
     })
   })
 
-/** Where it came to listen. */
 export const listening = (server: http.Server, { host, port }: Pick<Options, "host" | "port">): Listening => {
   const address = server.address()
   const bound = typeof address === "object" && address !== null ? address.port : port
@@ -193,12 +191,12 @@ const stop = (
     server.close()
     answers.last()
     yield* front.stop(drainMillis)
-    // The answers are made; a client that does not read its own must not keep the process.
+    // The responses are complete; a client that does not read its own must not keep the process.
     yield* Effect.timeoutOption(answers.all, "1 second")
     server.closeAllConnections()
   })
 
-/** Of a body that is not read to its end nothing behind it on its connection can be understood. */
+/** Closes the connection after a partly read body: its next request cannot be parsed. */
 const readBody = (
   request: http.IncomingMessage,
   { drainBytes, maxBytes }: Body.Limits,
@@ -234,8 +232,8 @@ const readBody = (
   })
 
 /**
- * Lets go of a client that does not read its answer, which is kept for it. One that waits behind others has its time
- * once it is its turn.
+ * Drops a client that does not read its response, which occupies memory. A response queued behind others gets its time when
+ * its turn comes.
  */
 const cutOff = (
   response: http.ServerResponse,
@@ -243,7 +241,7 @@ const cutOff = (
 ): void => {
   response.once("prefinish", () => {
     const left = response.socket?.writableLength ?? 0
-    // Most answers are with the system by now.
+    // Most responses have reached the system's buffers already.
     if (left === 0) return
     const timer = setTimeout(() => response.destroy(), answerMillis + (left / answerBytesPerSecond) * 1_000)
     timer.unref()

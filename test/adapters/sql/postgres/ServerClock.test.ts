@@ -66,7 +66,7 @@ describe("the clock of a PostgreSQL server", () => {
         const [line, ...others] = log.lines
         expect([line?.level, line?.message, others]).toEqual([
           "WARN",
-          "this machine's clock differs from the database's, whose time counts",
+          "clock differs from the database's, whose time applies",
           []
         ])
         expect(Math.round(Number(line?.annotations.aheadMillis) / hour)).toBe(days * 24)

@@ -10,7 +10,7 @@ describe("the file of a database in use", () => {
     expect(FilePresence.faultOf("1:2", () => "1:2")).toBeNull()
     for (const code of ["EACCES", "EPERM"])
       expect(FilePresence.faultOf("1:2", failing(code))).toMatchObject({
-        what: "may not be looked at any more",
+        what: "is no longer readable",
         remedy: expect.stringContaining("rights")
       })
     for (const identity of [failing("ENOENT"), () => "1:3"])

@@ -106,7 +106,7 @@ describe("messages", () => {
     const bare = yield* answer({ messages: [document, "hello"], eip712: {} })
     expect(bare.errors).toEqual([
       null,
-      "a message that is no typed data needs eip712.address and eip712.chainId"
+      "a message other than typed data needs eip712.address and eip712.chainId"
     ])
     const none = yield* answer({ messages: [document], format: "hex" })
     expect(verifyMessage(document, String(none.signatures[0]))).toBe(address)

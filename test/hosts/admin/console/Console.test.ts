@@ -222,7 +222,7 @@ describe("the operator's console", () => {
       yield* signIn
       const fields = { formToken: yield* formToken, chain: "1", signer: `0x${"11".repeat(20)}` }
       const { text } = yield* post("/console/unstick", fields)
-      expect(text).toContain("A dry run: nothing was sent.")
+      expect(text).toContain("Dry run: no transaction was sent.")
       expect(text).not.toContain("<script>")
       yield* post("/console/unstick", { ...fields, dryRun: "0" })
       yield* post("/console/unstick", { ...fields, dryRun: "false" })

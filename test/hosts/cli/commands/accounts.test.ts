@@ -169,8 +169,8 @@ describe("the commands", () => {
       ["accounts create _x", "a letter or digit first"],
       ["accounts create x --tier gold", '"free" | "pro" | "enterprise"'],
       ["accounts create x --colour red", "Unrecognized flag: --colour"],
-      ["accounts create bolt", '"castellan accounts show bolt" tells more'],
-      ["accounts create listed", "another account is called listed"],
+      ["accounts create bolt", 'run "castellan accounts show bolt"'],
+      ["accounts create listed", "another account has the id listed"],
       ["accounts show nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts pause nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts resume nobody", "there is no account called nobody; there are: listed, bolt"],
@@ -192,7 +192,7 @@ describe("the commands", () => {
         "rpc: the environment variable NOWHERE is not set"
       ],
       [`accounts set-network bolt 137 factory=${factory}`, "factory: account listed has it"],
-      ["accounts remove-network bolt 137", "has nothing of its own on chain 137"],
+      ["accounts remove-network bolt 137", "has no own settings on chain 137"],
       ["accounts set-budget bolt 80002 1", "chain 80002 has no sponsor"],
 
       ["accounts set-budget bolt 137 1.5", "expected wei"],
@@ -214,7 +214,7 @@ describe("the commands", () => {
       ["keys create bolt --scopes read,all", "--scopes: expected some of read,write,sign"],
       ["keys rotate abababab", "Missing required flag: --overlap"],
       ["keys rotate abababab --overlap soon", "--overlap: expected a number and its unit"],
-      ["keys revoke 1234567890ab", '"castellan keys list" tells which there are'],
+      ["keys revoke 1234567890ab", 'run "castellan keys list"'],
       [`keys revoke cst_${"A".repeat(43)}`, "and never by itself"],
       ["keys scopes abababab --scopes read", "is of the configuration file"],
       ["keys hash", "expected either --pepper-env or --pepper-file"],
@@ -302,7 +302,7 @@ describe("the commands", () => {
     expect(await json(`keys scopes ${rotated.id} --scopes sign`)).toMatchObject({ scopes: ["sign"] })
   })
 
-  it("say that a configuration can not be read", async () => {
+  it("say that a configuration cannot be read", async () => {
     expect(await Effect.runPromise(Effect.flip(CommandLine.run(["keys", "list"], {})))).toContain(
       "CASTELLAN_CONFIG is not set"
     )

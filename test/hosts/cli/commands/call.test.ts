@@ -132,7 +132,7 @@ describe("castellan call", () => {
     expect(await Effect.runPromise(Effect.flip(write))).toMatch(/HTTP 400, .*idempotency key mine/)
   })
 
-  it("refuses by itself what can not be sent", async () => {
+  it("refuses by itself what cannot be sent", async () => {
     const refused = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
       Effect.runPromise(Effect.flip(CommandLine.run(["call", ...args], env)))
     expect(await refused(["networks"], {})).toContain("CASTELLAN_URL")
@@ -145,7 +145,7 @@ describe("castellan call", () => {
   it("sends no other document than the one that was written", async () => {
     const refused = (body: string) => Effect.runPromise(Effect.flip(call("predict", body)))
     expect(await refused('{"accounts": [{"salt": "a", "salt": "b", "walletCustody": 1}]}')).toBe(
-      "the body can not be sent as it is: accounts[0].salt: the name occurs twice in one object"
+      "the body is not valid: accounts[0].salt: the name occurs twice in one object"
     )
     expect(await refused('{"a": 12345678901234567891}')).toContain("lose digits")
     const latin1 = Buffer.from('{"accounts": [{"salt": "Jos\xe9", "walletCustody": 1}]}', "latin1")

@@ -121,7 +121,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("says why the node can not be asked, and repeats nothing of its URL", () =>
+  it.effect("says why the node cannot be asked, and repeats nothing of its URL", () =>
     Effect.gen(function* () {
       const words = ["deploy", ...keys, "--dry-run", "--rpc"]
       const closed = `http://127.0.0.1:${yield* Effect.promise(Port.free)}`
@@ -155,7 +155,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
         return result
       })
       expect(stopped).toMatchObject({
-        failure: expect.stringContaining("goes on when the command is given again")
+        failure: expect.stringContaining("rerun the command to resume")
       })
       const before = yield* deploy([...payer, "--dry-run", "--json"])
       const states = reportOf(before).plan.steps.map(({ state }) => state)
@@ -228,7 +228,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
       const ledger = reportOf(yield* deploy(["--json"])).plan.steps.find(({ name }) => name === "ledger")
       const code = yield* Effect.promise(() => provider.getCode(ledger?.address ?? ""))
       yield* Effect.promise(() => provider.send("anvil_setCode", [ledger?.address, `${code.slice(0, -2)}ff`]))
-      expect(yield* deploy([])).toMatchObject({ failure: expect.stringContaining("the code is another one") })
+      expect(yield* deploy([])).toMatchObject({ failure: expect.stringContaining("the code differs from") })
       yield* Effect.promise(() => provider.send("anvil_setCode", [ledger?.address, code]))
     })
   )

@@ -169,7 +169,7 @@ describe("the command that makes a key", () => {
 
   it("refuses names that no key could be found under again", async () => {
     const named = (name: string) => refusal(["create", "--provider", "hsm", "--key", name])
-    expect(await named("id:01")).toBe("no key was made: PKCS #11: a label can not look like an id")
+    expect(await named("id:01")).toBe("no key was made: PKCS #11: a label cannot look like an id")
     for (const name of ["", " x", "x".repeat(513)])
       expect(await named(name)).toBe("--key: expected 1 to 512 characters without outer white space")
   })
@@ -195,12 +195,12 @@ describe("the command that makes a key", () => {
   it("explains itself when it is not told what to make", async () => {
     expect(await refusal(["create"])).toContain("Missing required flag: --provider")
     const said = await refusal(["create", "--provider", "hsm"])
-    expect(said).toBe('Missing required flag: --key\n"castellan signers create --help" tells more')
+    expect(said).toBe('Missing required flag: --key\n"castellan signers create --help" shows the usage')
   })
 })
 
 describe("the command that lists signers", () => {
-  it("tells of each its address, type and place, and why one can not be reached", async () => {
+  it("tells of each its address, type and place, and why one cannot be reached", async () => {
     const pinned = stranger
     const { code, stdout } = await command(["list"], {
       providers: [token, kms, { ...token, name: "locked out", token: "other", pin: { env: "WRONG_PIN" } }],
@@ -333,7 +333,7 @@ describe("the command that pauses a signer", () => {
       })
     )
     expect(JSON.parse(paused.stdout)).toEqual({ kind: "signer", subject: stranger, paused: true })
-    expect(paused.stderr).toContain('signer "acme" versionId "4" can not be reached')
+    expect(paused.stderr).toContain('unavailable: signer "acme" versionId "4"')
   })
 })
 

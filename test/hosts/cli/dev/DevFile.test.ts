@@ -25,12 +25,12 @@ describe("the file of a development stack", () => {
     })
   )
 
-  it.effect("that can not be written is told with the system's code, and leaves nothing beside it", () =>
+  it.effect("that cannot be written is told with the system's code, and leaves nothing beside it", () =>
     Effect.gen(function* () {
       const at = yield* folder
       mkdirSync(DevFile.path(at), { recursive: true })
       const { message } = yield* Effect.flip(DevFile.publish(at, info))
-      expect(message).toBe(`${DevFile.path(at)} can not be written (EISDIR)`)
+      expect(message).toBe(`${DevFile.path(at)} cannot be written (EISDIR)`)
       expect(readdirSync(join(at, ".castellan"))).toEqual(["dev.json"])
     })
   )

@@ -45,7 +45,7 @@ it.live("webhooks are added, listed, paused, rotated and removed by command, and
     yield* run(`webhooks resume ${webhookId}`)
     const rotated = yield* json<Made>(`webhooks rotate ${webhookId} --overlap 1`)
     expect(rotated.secret).not.toBe(secret)
-    expect(yield* run(`webhooks dead ${webhookId}`)).toBe("none was given up")
+    expect(yield* run(`webhooks dead ${webhookId}`)).toBe("there are no undeliverable events")
     expect(yield* run(`webhooks redeliver ${webhookId}`)).toBe("0 events are sent once more")
     const refusals = {
       "webhooks add nobody https://example.com/": "there is no account called nobody",

@@ -20,7 +20,7 @@ describe("a store of keys that does not answer", () => {
         expect((yield* Effect.flip(Authentication.authenticate(tenants, "key"))).code).toBe("unavailable")
       isAway = false
       expect((yield* Effect.flip(Authentication.authenticate(tenants, "key"))).code).toBe("unauthorized")
-      expect(Log.told(log.lines, "requests can not be let in")).toEqual(["ERROR", "INFO"])
+      expect(Log.told(log.lines, "authentication store unavailable")).toEqual(["ERROR", "INFO"])
     }).pipe(Effect.provide(log.layer), Effect.provideService(Troubles.Shared, Troubles.make()))
   })
 })

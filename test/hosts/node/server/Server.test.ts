@@ -418,7 +418,7 @@ describe("stopping", () => {
 })
 
 describe("listening", () => {
-  it.live("goes on when the system has a connection that can not be accepted, and the log says so", () =>
+  it.live("goes on when the system has a connection that cannot be accepted, and the log says so", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []
       const log = Logger.layer([JsonLog.make((line) => void lines.push(line))])
