@@ -1,6 +1,5 @@
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { Acceptance, Metadata } from "../../../application/ports/journal/Requests.js"
+import type { Metadata } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Store from "../Store.js"
@@ -24,26 +23,6 @@ export interface Place {
   readonly account_id: AccountId
   readonly accepted_at: number | string
   readonly request_no: number | string
-}
-
-/** Lets the request be found by the wallets of the acceptance's ops and, a new one, by its metadata. */
-export const add = (
-  { sql }: Store.Store,
-  { metadata, ops }: Acceptance,
-  { accepted_at, account_id, request_no }: Place,
-  isNew: boolean
-) => {
-  const terms = [
-    ...Store.distinct(ops.map(({ space }) => ofWallet(space.wallet))),
-    ...(isNew ? ofMetadata(metadata) : [])
-  ]
-  return Store.forChunks(
-    terms,
-    (chunk) =>
-      sql`insert into request_terms ${sql.insert(
-        Arr.map(chunk, (term) => ({ account_id, term, accepted_at, request_no }))
-      )} on conflict do nothing`
-  )
 }
 
 /** Of requests that are about to be forgotten, whose ops are there yet. */
