@@ -25,7 +25,7 @@ export type Command = (model: Model) => Call
 const pick = <A>(list: ReadonlyArray<A>, rank: number): A | undefined =>
   list.length === 0 ? undefined : list[rank % list.length]
 
-export const requestIds = ["r1", "r2", "r3", "o'r4", "r5"]
+export const requestIds = ["r1", "r2", "r3", "o'r4", "r5", "r6", "r7", "r8", "r9"]
 const requestId = fc.constantFrom(...requestIds)
 const index = fc.nat({ max: 7 })
 const rank = fc.nat({ max: 20 })
@@ -527,16 +527,16 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
   fc.oneof(
     { weight: 2, arbitrary: lease },
     { weight: 1, arbitrary: release },
-    { weight: 6, arbitrary: accept },
-    { weight: 2, arbitrary: open },
-    { weight: 2, arbitrary: again },
+    { weight: 12, arbitrary: accept },
+    { weight: 6, arbitrary: open },
+    { weight: 6, arbitrary: again },
     { weight: 2, arbitrary: fail },
     { weight: 1, arbitrary: publish },
-    { weight: 6, arbitrary: record },
+    { weight: 8, arbitrary: record },
     { weight: 2, arbitrary: replace },
-    { weight: 3, arbitrary: settle },
+    { weight: 5, arbitrary: settle },
     { weight: 2, arbitrary: taken },
-    { weight: 3, arbitrary: event },
+    { weight: 5, arbitrary: event },
     { weight: 2, arbitrary: handOver },
     { weight: 1, arbitrary: takeBack },
     { weight: 1, arbitrary: recordInclusions },
