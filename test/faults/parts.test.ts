@@ -69,7 +69,7 @@ describe("a journal that kills its process", () => {
         return true
       })
       const names = await Campaign.steps
-      expect(names).toContain("recordSigned")
+      expect(names).toContain("record")
       for (const step of names) {
         told.length = 0
         const wrapped = Killing.wrap({ step, moment, nth: 2, armed: true })(journal(names))

@@ -195,13 +195,6 @@ const transactions = (
     ...methods,
     open: Effect.tap(methods.open, noteAll),
     openOf: (lane) => Effect.tap(methods.openOf(lane), noteAll),
-    allocate: (request) =>
-      Effect.tap(methods.allocate(request), (result) =>
-        Effect.sync(() => {
-          if (result._tag === "allocated") note({ ...request, nonce: result.nonce }, request.access.accountId)
-        })
-      ),
-    recordSigned: (signed) => storing(signed, methods.recordSigned(signed), () => true),
     inFlight: (lane) => Effect.tap(methods.inFlight(lane), noteAll),
     record: (recording) =>
       Effect.andThen(

@@ -10,7 +10,6 @@ import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 /** A method that ends at any of its statements has done nothing, and is done whole when it is called again. */
@@ -63,8 +62,8 @@ const endedAt = <A, E, R>(effect: Effect.Effect<A, E, R>, number: number) => {
   ).pipe(Effect.map((exit) => ({ exit, isOver: count < number })))
 }
 
-const opOf = (index: number, hash: number, over: Partial<Parameters<typeof MakeOps.op>[0]> = {}) =>
-  MakeOps.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(hash), ...over })
+const opOf = (index: number, hash: number, over: Partial<Parameters<typeof Make.op>[0]> = {}) =>
+  Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(hash), ...over })
 
 /** Methods in an order in which each has something to do. */
 const methods: ReadonlyArray<
@@ -74,16 +73,16 @@ const methods: ReadonlyArray<
     "accept",
     (journal) =>
       journal.accept([
-        MakeOps.acceptance("r1", [opOf(0, 1), opOf(1, 2)], {
+        Make.acceptance("r1", [opOf(0, 1), opOf(1, 2)], {
           elements: 4,
           unopened: 2,
           metadata: { a: "b" }
         }),
-        MakeOps.acceptance("r2", [opOf(3, 4)], { deployments: [Make.deployment()] }),
-        MakeOps.acceptance("d1", [MakeOps.direct("d1")])
+        Make.acceptance("r2", [opOf(3, 4)], { deployments: [Make.deployment()] }),
+        Make.acceptance("d1", [Make.direct("d1")])
       ])
   ],
-  ["openElements", (journal) => journal.openElements(lane, MakeOps.opening("r1", [opOf(2, 3)]))],
+  ["openElements", (journal) => journal.openElements(lane, Make.opening("r1", [opOf(2, 3)]))],
   ["renew", (journal) => journal.renew(lane, [{ ...opOf(0, 11), requestId: "r1" }])],
   [
     "publish",
@@ -102,7 +101,7 @@ const methods: ReadonlyArray<
     (journal) =>
       Effect.flatMap(journal.ready(lane, 9), (ops) =>
         journal.record(
-          MakeOps.recording(
+          Make.recording(
             0n,
             ops.filter(({ index, requestId }) => requestId === "r1" && index < 2)
           )
@@ -111,7 +110,7 @@ const methods: ReadonlyArray<
   ],
   [
     "replace",
-    (journal) => journal.replace({ ...MakeOps.recording(0n, []), txHash: Make.word(0x77), addedCost: 3n })
+    (journal) => journal.replace({ ...Make.recording(0n, []), txHash: Make.word(0x77), addedCost: 3n })
   ],
   ["fail", (journal) => journal.fail(lane, [{ requestId: "r1", failed: [2, 3].map((n) => Make.failed(n)) }])],
   [

@@ -10,7 +10,6 @@ import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 /** An open database of the version before this one, with work in every state, whose processes go on for a while. */
@@ -136,6 +135,10 @@ const written = Effect.gen(function* () {
       failed: id === "direct failed" ? JSON.stringify([Make.failed(0)]) : "[]"
     })
   yield* transaction(3, "signed", "direct sent", null)
+  yield* request("direct mined", { endpoint: "/transactSigner", note: "0xabcd" })
+  yield* transaction(5, "mined", "direct mined", null)
+  yield* request("direct answered", { endpoint: "/transactSigner", state: "final", outcome: '"done"' })
+  yield* transaction(6, "mined", "direct answered", null)
   yield* request("final", { state: "final", outcome: "{}" })
   yield* op("final", "settled", { success: 1 })
 })
@@ -153,6 +156,7 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
         yield* request("later", { elements: 2 })
         yield* op("later", "accepted")
         yield* journal.claim(lane, { process: "this", independent: [] })
+        yield* journal.takeOver(lane)
         yield* journal.takeOver(lane)
         const ready = yield* journal.ready(lane, 99)
         expect(ready.map(({ exposed, requestId }) => [requestId, exposed])).toEqual([
@@ -174,11 +178,17 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
         expect((yield* journal.inFlight(lane)).map(({ nonce, ops }) => [nonce, ops[0]?.requestId])).toEqual([
           [0n, "sent"],
           [1n, "mined"],
-          [3n, "direct sent"]
+          [3n, "direct sent"],
+          [5n, "direct mined"],
+          [6n, undefined]
+        ])
+        expect((yield* journal.request("direct mined"))?.ops).toMatchObject([
+          { state: "settled", returned: "0xabcd" }
         ])
         expect((yield* journal.ended(ready.map(({ requestId }) => requestId))).length).toBe(0)
-        expect(yield* journal.ended(["direct failed", "mined", "cancelled"])).toEqual([
+        expect(yield* journal.ended(["direct failed", "direct mined", "mined", "cancelled"])).toEqual([
           "direct failed",
+          "direct mined",
           "mined"
         ])
         expect(yield* journal.nextNonce(lane, 1n)).toMatchObject({ nonce: 4n })
@@ -186,7 +196,7 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
         const [first, lost] = ready
         if (first === undefined || lost === undefined) return expect.fail("they are ready")
         const anew = (each: typeof first, hash: number) =>
-          MakeOps.op({
+          Make.op({
             requestId: each.requestId,
             index: each.index,
             nonceKey: each.nonceKey,
@@ -203,14 +213,22 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
           { opId: version ?? 0, userOpHash: Make.word(902) }
         ]
         // The transactions of the signer's own calls are another route.
-        expect(yield* journal.record(MakeOps.recording(4n, carried, { chainNonce: 4n }))).toEqual({
+        expect(yield* journal.record(Make.recording(4n, carried, { chainNonce: 4n }))).toEqual({
           _tag: "otherRoute"
         })
         yield* journal.settle(Make.mined(3n), [], true)
         expect(yield* journal.ended(["direct sent"])).toEqual(["direct sent"])
-        expect(yield* journal.record(MakeOps.recording(4n, carried, { chainNonce: 4n }))).toEqual({
+        expect(yield* journal.record(Make.recording(4n, carried, { chainNonce: 4n }))).toEqual({
           _tag: "recorded"
         })
+        // What it had answered is open again, with an op.
+        yield* journal.unsettle(lane, 6n)
+        expect(yield* journal.request("direct answered")).toMatchObject({
+          outcome: null,
+          ops: [{ state: "sent" }]
+        })
+        yield* journal.settle(Make.mined(6n), [], false)
+        expect(yield* journal.ended(["direct answered"])).toEqual(["direct answered"])
       }).pipe(Effect.provide(client))
     )
 })

@@ -8,6 +8,7 @@ import * as Compact from "../../../src/adapters/sql/Compact.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Seal from "../../../src/adapters/sql/Seal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { accept, openIn, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -74,10 +75,9 @@ describe("a database", () => {
   const work = Effect.gen(function* () {
     const journal = yield* Journals.all
     const op = Make.op({ userOpHash: Make.word(1) })
-    yield* journal.acceptOps(Make.acceptance("r1", [op], { body }))
+    yield* accept(journal, Make.acceptance("r1", [op], { body }))
     const access = Make.access({ rpc: Redacted.make(rpc) })
-    yield* journal.allocate(Make.allocation("r1", { access, ops: [0] }))
-    yield* journal.recordSigned(Make.signed(0n))
+    yield* record(journal, "r1", [0], { access })
   })
   const client = Sqlite.layer({ filename: ":memory:" })
 
@@ -107,9 +107,9 @@ describe("a database", () => {
           expect(record).toMatchObject({ nonce: 0n, access: { rpc: null, trust: "caller" } })
         yield* journal.claim(Make.lane, { process: "the next life", independent: [] })
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({ state: "sent" })
-        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
+        expect(yield* openIn(journal)).toEqual(["r1"])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* journal.acceptOps(Make.acceptance("r2", [], { body: "new" }))
+        yield* accept(journal, Make.acceptance("r2", [], { body: "new" }))
         expect(yield* journal.request("r2")).toMatchObject({ body: "new" })
       }).pipe(Effect.provide(SqlJournal.layer({ sealingKey: Redacted.make("another secret") })))
     }).pipe(Effect.provide(client))

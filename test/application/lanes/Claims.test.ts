@@ -19,7 +19,6 @@ const world = () => {
     {
       busy: Effect.succeed([]),
       takeOver: () => Effect.void,
-      work: Effect.succeed([]),
       claim: (_, by) =>
         Effect.suspend(() => {
           state.claims.push(by)

@@ -11,7 +11,6 @@ import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as StoreFailure from "../../../src/application/request/StoreFailure.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 import { test } from "../../support/Test.js"
 
 const account = "acme" as AccountId
@@ -48,9 +47,11 @@ test("bytes that a worker records, or replaces, are in the audit log, and none i
       : Effect.sync(() => void acts.push(act))
   )
   const journal = Context.get(observed, TransactionJournal)
-  yield* Context.get(ports, RequestJournal).accept([MakeOps.acceptance("r1", [MakeOps.op()])])
+  yield* Context.get(ports, RequestJournal).accept([
+    Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })])
+  ])
   const ops = yield* Context.get(ports, OpJournal).ready(Make.lane, 1)
-  const first = MakeOps.recording(0n, ops)
+  const first = Make.recording(0n, ops)
   expect((yield* Effect.flip(journal.record(first))).message).toContain("not stored")
   expect(yield* journal.inFlight(Make.lane)).toEqual([])
   isAway = false

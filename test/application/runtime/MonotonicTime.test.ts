@@ -56,7 +56,6 @@ describe("a clock that is set back by an hour", () => {
       {
         busy: Effect.succeed([]),
         takeOver: () => Effect.void,
-        work: Effect.succeed([]),
         claim: () => Effect.sync(() => ++asked)
       },
       {

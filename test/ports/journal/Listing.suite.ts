@@ -3,10 +3,9 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as fc from "fast-check"
 import type { ListQuestion } from "../../../src/application/ports/journal/Requests.js"
-import { factOf } from "../../support/journal/Facts.js"
+import { accept, answer, factOf, giveUp } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 import * as Time from "../../support/Time.js"
 
 interface Given {
@@ -62,7 +61,7 @@ const isAsked = (
   (wallet === undefined || it.wallets.some((n) => Make.space(n).wallet === wallet)) &&
   (member === undefined || it.metadata[member.key] === member.value)
 
-const accept = (all: ReadonlyArray<Given>) =>
+const acceptAll = (all: ReadonlyArray<Given>) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     for (const [n, { account, at, isFinal, metadata, requestId, wallets }] of all.entries()) {
@@ -71,13 +70,14 @@ const accept = (all: ReadonlyArray<Given>) =>
       const ops = wallets.map((wallet, index) =>
         Make.op({ index, space: Make.space(wallet), nonceKey: BigInt(at * 100 + n), userOpHash: null })
       )
-      yield* journal.acceptOps(Make.acceptance(requestId, ops, { accountId, metadata }))
+      yield* accept(journal, Make.acceptance(requestId, ops, { accountId, metadata }))
       if (!isFinal) continue
-      yield* journal.abandon(
+      yield* giveUp(
+        journal,
         requestId,
         ops.map(({ index }) => index)
       )
-      yield* journal.finish(requestId, "{}", {})
+      yield* answer(journal, requestId)
     }
   })
 
@@ -107,7 +107,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         for (const [run, some] of samples.entries()) {
           const all = some.map((it) => ({ ...it, requestId: `${run} ${it.requestId}`, at: it.at + run * 10 }))
           const begin = 1_000 + run * 10
-          yield* accept(all)
+          yield* acceptAll(all)
           for (const asked of questions) {
             const since = asked.since === undefined ? begin : asked.since + run * 10
             const until = asked.until === undefined ? begin + 10 : asked.until + run * 10
@@ -120,29 +120,14 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "has a request by the wallets of all its acceptances, and by the metadata of the first",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const op = (n: number) => Make.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
-        yield* journal.acceptOps(Make.acceptance("r2", [op(1)], { metadata: { order: "1" } }))
-        yield* journal.acceptOps(Make.acceptance("r2", [op(2)], { metadata: { order: "2" } }))
-        const wallets = [1, 2].map((n) => ({ wallet: Make.space(n).wallet }))
-        for (const by of wallets) expect(yield* pages(by)).toEqual(["r2"])
-        const members = ["1", "2"].map((value) => ({ member: order(value) }))
-        expect(yield* Effect.forEach(members, pages)).toEqual([["r2"], []])
-        expect((yield* journal.request("r2"))?.metadata).toEqual({ order: "1" })
-      })
-    )
-
-    fact(
       "has a request by the wallets of all that is opened of it, and by its metadata",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const op = (n: number) => MakeOps.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
+        const op = (n: number) => Make.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
         const first = { elements: 2, unopened: 1, metadata: { order: "1" } }
-        yield* journal.accept([MakeOps.acceptance("r2", [op(1)], first)])
+        yield* journal.accept([Make.acceptance("r2", [op(1)], first)])
         expect(yield* pages({ wallet: Make.space(2).wallet })).toEqual([])
-        yield* journal.openElements(Make.lane, MakeOps.opening("r2", [op(2)]))
+        yield* journal.openElements(Make.lane, Make.opening("r2", [op(2)]))
         const wallets = [1, 2].map((n) => ({ wallet: Make.space(n).wallet }))
         for (const by of wallets) expect(yield* pages(by)).toEqual(["r2"])
         const members = ["1", "2"].map((value) => ({ member: order(value) }))
@@ -155,11 +140,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const by = { member: order("1") }
-        yield* journal.acceptOps(
+        yield* accept(
+          journal,
           Make.acceptance("r2", [Make.op()], { metadata: { order: "1" }, accountId: Make.alice })
         )
-        yield* journal.abandon("r2", [0])
-        yield* journal.finish("r2", "{}", {})
+        yield* giveUp(journal, "r2", [0])
+        yield* answer(journal, "r2")
         expect(yield* pages(by)).toEqual(["r2"])
         yield* journal.forget(Number.MAX_SAFE_INTEGER)
         expect(yield* pages(by)).toEqual([])

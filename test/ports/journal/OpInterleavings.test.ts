@@ -4,7 +4,6 @@ import type * as Records from "../../../src/application/ports/journal/Records.js
 import type * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 /** What two processes do at the same moment: one of them comes first, and nothing of both holds. */
@@ -12,8 +11,7 @@ import * as Postgres from "../../support/postgres/Postgres.js"
 type Service = Journals.Methods
 
 const databases = Postgres.perFile()
-const { lane } = Make
-const { acceptance, op, recording } = MakeOps
+const { acceptance, lane, op, recording } = Make
 const rounds = 12
 
 const both = <A, B>(one: Effect.Effect<A, unknown>, other: Effect.Effect<B, unknown>) =>
@@ -132,7 +130,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
             one.renumber(lane, [{ ...anew, sequence: 5n }]),
             one.fail(lane, [{ requestId, failed: [Make.failed(0)] }]),
             one.publish(lane, [ready.opId]),
-            one.openElements(lane, MakeOps.opening(requestId, [])),
+            one.openElements(lane, Make.opening(requestId, [])),
             one.takeOver(lane)
           ]
           for (const call of late) expect((yield* Effect.flip(call)).isFenced).toBe(true)

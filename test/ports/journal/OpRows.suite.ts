@@ -7,11 +7,11 @@ import type * as Records from "../../../src/application/ports/journal/Records.js
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 
 const accepted = { _tag: "accepted" }
-const { lane } = Make
-const { acceptance, op, recording } = MakeOps
+const { acceptance, lane, recording } = Make
+
+const op = (over: Parameters<typeof Make.op>[0] = {}) => Make.op({ userOpHash: Make.word(1), ...over })
 
 /** Ops of one request, each under a key of its own. */
 const parallel = (count: number, from = 0): ReadonlyArray<Records.PreparedOp> =>
@@ -42,7 +42,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           l1Fee: 7n,
           returned: Hex.unsafe("0xab01"),
           goodUntil: 5,
-          unsigned: MakeOps.unsigned(2n ** 255n, `0x${"00ff".repeat(300)}`)
+          unsigned: Make.unsigned(2n ** 255n, `0x${"00ff".repeat(300)}`)
         })
         expect(
           yield* journal.accept([
@@ -174,13 +174,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* TestClock.adjust("5 seconds")
         expect(yield* journal.unopened(lane, 9)).toMatchObject([{ requestId: "r1", unopened: 3 }])
         expect(yield* journal.unopened(lane, 9, "/unstuck")).toEqual([])
-        const slice = MakeOps.opening("r1", [op({ index: 1, nonceKey: 1n, userOpHash: Make.word(2) })], {
+        const slice = Make.opening("r1", [op({ index: 1, nonceKey: 1n, userOpHash: Make.word(2) })], {
           failed: [Make.failed(2)]
         })
         expect(yield* journal.openElements(lane, slice)).toEqual(accepted)
         expect(yield* journal.unopened(lane, 9)).toMatchObject([{ unopened: 1 }])
         expect(yield* journal.ended(["r1"])).toEqual([])
-        const taken = MakeOps.opening("r1", [op({ index: 3, userOpHash: Make.word(3) })])
+        const taken = Make.opening("r1", [op({ index: 3, userOpHash: Make.word(3) })])
         expect(yield* journal.openElements(lane, taken)).toEqual({
           _tag: "nonceTaken",
           index: 3,
@@ -323,10 +323,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
     fact("a direct transaction is an op, which lands with its transaction", (journal) =>
       Effect.gen(function* () {
-        yield* journal.accept([
-          acceptance("d1", [MakeOps.direct("d1")]),
-          acceptance("d2", [MakeOps.direct("d2")])
-        ])
+        yield* journal.accept([acceptance("d1", [Make.direct("d1")]), acceptance("d2", [Make.direct("d2")])])
         const [one, two] = yield* journal.ready(lane, 9)
         if (one === undefined || two === undefined) return expect.fail("two are ready")
         expect(one.prepared).toMatchObject({
@@ -496,56 +493,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.answer([answerOf("r1", '"new"', now)])).toEqual(['"new"'])
         yield* journal.unsettle(lane, 0n)
         expect((yield* journal.request("r1"))?.outcome).toBeNull()
-      })
-    )
-
-    fact("what an earlier version left in a lane is brought to the form of this one", (journal) =>
-      Effect.gen(function* () {
-        yield* journal.acceptOps(
-          Make.acceptance("old", [Make.op({ userOpHash: Make.word(1) })], {
-            elements: 3,
-            failed: [Make.failed(2)]
-          })
-        )
-        yield* journal.allocate(Make.allocation("old", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.recordExternalUse(lane, 0n, [])
-        for (const id of ["waits", "signed", "mined", "answered"])
-          yield* journal.acceptOps(Make.acceptance(id, [], { endpoint: "/transactSigner", note: "0xabcd" }))
-        for (const [id, nonce] of [
-          ["mined", 1n],
-          ["signed", 2n],
-          ["answered", 3n]
-        ] as const) {
-          yield* journal.allocate(Make.allocation(id, { direct: id }))
-          yield* journal.recordSigned(Make.signed(nonce))
-        }
-        yield* journal.settle(Make.mined(1n), [], false)
-        yield* journal.settle(Make.mined(3n), [], false)
-        yield* journal.finish("answered", '"done"', {})
-        yield* journal.allocate(Make.allocation("waits", { direct: "waits" }))
-        yield* journal.takeOver(lane)
-        yield* journal.takeOver(lane)
-        expect(yield* journal.ready(lane, 9)).toMatchObject([
-          { requestId: "old", exposed: true, prepared: null, contextDigest: null },
-          { requestId: "waits", exposed: false, prepared: null, space: { entryPoint: "direct" } }
-        ])
-        expect(yield* journal.unopened(lane, 9)).toMatchObject([{ requestId: "old", unopened: 1 }])
-        expect(yield* journal.inFlight(lane)).toMatchObject([
-          { nonce: 1n, ops: [{ requestId: "mined" }] },
-          { nonce: 2n, ops: [{ requestId: "signed" }] },
-          { nonce: 3n, ops: [] }
-        ])
-        expect(yield* journal.ended(["mined", "signed", "waits"])).toEqual(["mined"])
-        expect(yield* journal.unanswered(lane, 9)).toEqual(["mined"])
-        expect((yield* journal.request("mined"))?.ops).toMatchObject([
-          { state: "settled", returned: "0xabcd" }
-        ])
-        expect(yield* journal.nextNonce(lane, 4n)).toMatchObject({ nonce: 4n })
-        yield* journal.unsettle(lane, 3n)
-        expect(yield* journal.request("answered")).toMatchObject({ outcome: null, ops: [{ state: "sent" }] })
-        yield* journal.settle(Make.mined(3n), [], false)
-        expect(yield* journal.ended(["answered"])).toEqual(["answered"])
       })
     )
   })

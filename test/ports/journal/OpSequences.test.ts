@@ -6,7 +6,6 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
-import * as MakeOps from "../../support/journal/MakeOps.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 /**
@@ -99,7 +98,7 @@ const versionsOf = ({ before, sequence }: Element): ReadonlyArray<number> =>
 
 const preparedOf = (name: string, element: Element): Records.PreparedOp => {
   const [requestId = "", index] = name.split("/")
-  return MakeOps.op({
+  return Make.op({
     requestId,
     index: Number(index),
     nonceKey: BigInt(element.key),
@@ -177,7 +176,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
         }))
         const taken = wanted.find(({ element }) => table.owner(element.key, element.sequence) !== null)
         const result = yield* journal.accept([
-          MakeOps.acceptance(
+          Make.acceptance(
             requestId,
             wanted.map(({ element, index }) => preparedOf(`${requestId}/${index}`, element))
           )
@@ -203,7 +202,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
           opId: ids.get(name)?.opId ?? 0,
           userOpHash: Make.word(table.named(name).hash)
         }))
-        expect(yield* journal.record(MakeOps.recording(BigInt(nonce), ops))).toEqual({ _tag: "recorded" })
+        expect(yield* journal.record(Make.recording(BigInt(nonce), ops))).toEqual({ _tag: "recorded" })
         table.carriers.push({ state: "signed", elements: names })
         for (const name of names)
           Object.assign(table.named(name), {
@@ -432,7 +431,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
       case "replace": {
         const nonce = rank % Math.max(1, table.carriers.length)
         const carrier = table.carriers[nonce]
-        const { raw, ...version } = MakeOps.recording(BigInt(nonce), [], { txHash: Make.word(0x9000 + at) })
+        const { raw, ...version } = Make.recording(BigInt(nonce), [], { txHash: Make.word(0x9000 + at) })
         expect(yield* journal.replace({ ...version, raw, addedCost: 0n })).toBe(carrier?.state === "signed")
         return
       }

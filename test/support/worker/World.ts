@@ -456,6 +456,7 @@ export const make = (
             pool.push(record)
             inFlight.add(record)
           }),
+        useNode: () => Effect.void,
         leave: () => Effect.void
       },
       signerOf: () => Effect.succeed(key),

@@ -5,6 +5,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import type { DeploymentIntent } from "../../../application/ports/journal/Requests.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -13,7 +14,7 @@ import * as Events from "../events/Events.js"
 import * as Terms from "../listing/Terms.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
-import * as Acceptances from "./Acceptances.js"
+import * as Leases from "./Leases.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
 import * as Requests from "./tables/Requests.js"
@@ -237,16 +238,41 @@ const writeTerms = (store: Store.Store, terms: ReadonlyArray<readonly [requestId
     terms
   )
 
+/** False: an authorisation for another configuration is alive. */
+const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIntent) => {
+  const { chainTime, configHash, create2Salt, deadline, factory } = intent
+  return Effect.map(
+    sql`
+      insert into deployments ${sql.insert({
+        chain_id: intent.chainId.toString(),
+        factory,
+        create2_salt: create2Salt,
+        config_hash: configHash,
+        deadline,
+        request_id: requestId
+      })}
+      on conflict (chain_id, factory, create2_salt) do update set
+        deadline = case
+          when deployments.config_hash = excluded.config_hash and deployments.deadline > excluded.deadline
+          then deployments.deadline else excluded.deadline end,
+        config_hash = excluded.config_hash,
+        request_id = excluded.request_id
+      where deployments.config_hash = excluded.config_hash or deployments.deadline < ${chainTime}
+      returning factory`,
+    (rows) => rows.length > 0
+  )
+}
+
 /** What becomes of elements beside their ops. */
 const writeRest = (store: Store.Store, parts: ReadonlyArray<Part>) =>
   Effect.gen(function* () {
     for (const { deployments, requestId } of parts)
       for (const [position, intent] of deployments.entries())
-        if (!(yield* Acceptances.authorise(store, requestId, intent)))
+        if (!(yield* authorise(store, requestId, intent)))
           return yield* again(requestId, { _tag: "otherConfiguration", deployment: position })
     // A key that was handed out is its op's from now on.
     const given = parts.flatMap(({ ops }) => ops.flatMap((op) => (op.kind === "given" ? op : [])))
-    yield* Acceptances.endLeases(store, given)
+    yield* Leases.end(store, given)
     yield* writeTerms(
       store,
       parts.flatMap(({ ops, requestId }) =>
@@ -444,6 +470,8 @@ const write = (
       }
       const obstacle =
         (isCareful ? yield* takenOf(store, acceptance, claimed) : null) ?? uncovered(held, acceptance)
+      // Another one may come before it.
+      if (obstacle !== null && !isCareful) return yield* new Again({ refused: null })
       results.push(obstacle ?? accepted)
       if (obstacle === null) fresh.push(acceptance)
     }
@@ -512,6 +540,8 @@ const writeOpening = (
       before.get(requestId) ??
       (isCareful ? yield* takenOf(store, part, new Set()) : null) ??
       uncovered(yield* readHeld(store, lane, [part]), part)
+    // Another one may come before it.
+    if (obstacle !== null && !isCareful) return yield* new Again({ refused: null })
     if (obstacle !== null) return obstacle
     const now = yield* Clock.currentTimeMillis
     yield* writeOps(store, [part], now)

@@ -14,9 +14,8 @@ import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Accept from "./Accept.js"
-import * as Acceptances from "./Acceptances.js"
 import * as Answers from "./Answers.js"
-import * as Finishing from "./Finishing.js"
+import * as Cancellation from "./Cancellation.js"
 import * as LaneRequests from "./LaneRequests.js"
 import * as Leases from "./Leases.js"
 import * as OpRows from "./OpRows.js"
@@ -31,7 +30,6 @@ import * as Ops from "./tables/Ops.js"
 import * as Records from "./tables/Records.js"
 import * as Requests from "./tables/Requests.js"
 import * as Transactions from "./tables/Transactions.js"
-import * as Work from "./Work.js"
 
 const answering =
   (when: GroupCommit.Answered) =>
@@ -41,8 +39,8 @@ const answering =
 
 /**
  * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
- * follows from it leaves the process before that. A nonce that was leased or allocated and is lost was never in anything
- * that was sent; an acceptance is on the disk before the audit log lets an op of it be signed, and before anybody is told
+ * follows from it leaves the process before that. A nonce that was leased and is lost was never in anything that was
+ * sent; an acceptance is on the disk before the audit log lets an op of it be signed, and before anybody is told
  * of it; what was mined is looked up again. Methods that only read for the engine are of these too.
  */
 const early = answering("committed")
@@ -67,15 +65,11 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         ended: early(Answers.ended(store)),
         unanswered: early(Answers.unanswered(store)),
         answer: Answers.answer(store),
-        acceptOps: early(Acceptances.accept(store)),
         decline: Requests.decline(store),
         note: early(Requests.note(store)),
-        refuse: early(Requests.refuse(store)),
-        schedule: early(Schedules.schedule(store)),
         waiting: Schedules.waiting(store),
         going: Effect.provideService(Schedules.going(store), GroupCommit.answered, "committed"),
-        finish: Finishing.finish(store),
-        cancel: Finishing.cancel(store),
+        cancel: Cancellation.cancel(store),
         durable: store.durable,
         request: told(Requests.request(store)),
         requestOf: told(Requests.requestOf(store)),
@@ -94,16 +88,12 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         publish: early(OpRows.publish(store)),
         lease: early(Leases.lease(store)),
         release: early(Leases.release(store)),
-        identify: early(Ops.identify(store)),
-        abandon: early(Ops.abandon(store)),
-        abandonUnsigned: early(Ops.abandonUnsigned(store)),
         ofRequest: early(Ops.ofRequest(store)),
         findOp: told(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
         busy: Effect.provideService(LaneRequests.busy(store), GroupCommit.answered, "committed"),
         takeOver: early(LaneRequests.takeOver(store)),
-        work: Effect.provideService(Work.work(store), GroupCommit.answered, "committed"),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {
@@ -111,9 +101,6 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         record: Record.record(store),
         replace: Record.replace(store),
         inFlight: early(Records.inFlight(store)),
-        allocate: early(Transactions.allocate(store)),
-        unallocate: early(Transactions.unallocate(store)),
-        recordSigned: Transactions.recordSigned(store),
         adopt: Recovery.adopt(store),
         recordSubmitted: early(Transactions.recordSubmitted(store)),
         settle: early(Settlements.settle(store)),
@@ -134,19 +121,16 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         openIn: early(Recovery.openIn(store)),
         known: early(Recovery.known(store)),
         identifyAnew: early(Recovery.identifyAnew(store)),
-        expose: early(Recovery.expose(store)),
         hold: Recovery.hold(store),
         unhold: Recovery.unhold(store)
       }),
       Context.add(RemoteOpJournal, {
-        submitRemotely: RemoteSubmissions.submitRemotely(store),
         handOver: RemoteSubmissions.handOver(store),
         takeBack: early(RemoteSubmissions.takeBack(store)),
         recordTaken: early(RemoteSubmissions.recordTaken(store)),
         recordInclusions: RemoteSubmissions.recordInclusions(store),
         revertInclusions: RemoteSubmissions.revertInclusions(store),
         finaliseInclusions: RemoteSubmissions.finaliseInclusions(store),
-        revokeRemote: RemoteSubmissions.revokeRemote(store),
         remoteSubmissions: Effect.provideService(
           RemoteSubmissions.remoteSubmissions(store),
           GroupCommit.answered,

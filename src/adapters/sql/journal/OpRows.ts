@@ -202,9 +202,11 @@ export const live = (
     return found
   })
 
+const isSpace = (row: Live, { space }: Records.PreparedOp): boolean =>
+  row.entry_point === space.entryPoint && row.wallet === space.wallet
+
 const isNonce = (row: Live, op: Records.PreparedOp): boolean =>
-  row.entry_point === op.space.entryPoint &&
-  row.wallet === op.space.wallet &&
+  isSpace(row, op) &&
   (op.kind === "direct" ||
     (row.nonce_key === Store.nonceKey(op.nonceKey) && row.sequence === Store.uint64(op.sequence)))
 
@@ -354,7 +356,8 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
     for (const op of prepared) {
       const row = rows.get(nameOf(op))
       const { index, requestId } = op
-      if (row === undefined || row.state !== "accepted" || !isOfLane(lane, row) || op.kind === "direct")
+      const isReady = row?.state === "accepted" && isOfLane(lane, row) && isSpace(row, op)
+      if (!isReady || op.kind === "direct")
         return yield* new Refused({ result: { _tag: "notReady", requestId, index } })
       some.push({ row, op })
     }

@@ -97,14 +97,6 @@ export const identifyAnew: Method<"identifyAnew"> = (store) => (lane, requestId,
     })
   )
 
-export const expose: Method<"expose"> = (store) => (lane, requestId, indexes) =>
-  store.transaction(
-    Effect.gen(function* () {
-      yield* Claims.fence(store, lane)
-      yield* Ops.publish(store, yield* accepted(store, requestId, indexes))
-    })
-  )
-
 export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
   store.transaction(
     Effect.gen(function* () {

@@ -23,40 +23,6 @@ import * as Requests from "./tables/Requests.js"
 /** Part of what is sealed: rows do not open under another name. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
-export const submitRemotely =
-  (store: Store.Store): RemoteOpJournal["Service"]["submitRemotely"] =>
-  ({ node, ops: handed, requestId, since }) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { seal, sql } = store
-        yield* Store.fits(64, [since])
-        yield* Claims.fenceRequest(store, requestId)
-        const signed = new Map(handed.map((op) => [op.index, op.signed]))
-        const ops = yield* Ops.lockElements(store, requestId, [...signed.keys()])
-        if (ops.length < signed.size) return yield* Store.refuse("an op was not accepted")
-        if (ops.some((op) => op.user_op_hash === null)) return yield* Store.refuse("an op has no hash")
-        const hashes = new Map(handed.map((op) => [op.index, op.userOpHash]))
-        if (ops.some((op) => (hashes.get(op.op_index) ?? op.user_op_hash) !== op.user_op_hash))
-          return yield* Store.refuse("an op was accepted anew since it was prepared")
-        const inOurs = yield* Ops.carried(store, ops)
-        if (ops.some((op) => op.state === "settled" || inOurs.has(String(op.op_id))))
-          return yield* Store.refuse("an op is final, or is in a signed transaction")
-        const fresh = ops.filter((op) => op.state === "accepted")
-        yield* Ops.move(store, fresh, "sent", null)
-        for (const op of fresh)
-          yield* sql`
-            insert into handovers ${sql.insert({
-              op_id: op.op_id,
-              rpc: seal.close(sealName(op.op_id), node.rpc === null ? "" : Redacted.value(node.rpc)),
-              trust: node.trust,
-              since: since.toString(),
-              signed: signed.get(op.op_index) ?? Hex.empty,
-              submitted: 0
-            })}`
-        if (fresh.length > 0) yield* Events.tell(store, Events.ofElements("signed", {}, [requestId], fresh))
-      })
-    )
-
 interface Carried extends Ops.State {
   readonly rpc: string | null
 }
@@ -133,20 +99,6 @@ const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
       return ops.filter((op) => watched.has(String(op.op_id)))
     }
   )
-
-export const revokeRemote =
-  (store: Store.Store): RemoteOpJournal["Service"]["revokeRemote"] =>
-  (requestId, indexes) =>
-    store.transaction(
-      Effect.gen(function* () {
-        yield* Claims.fenceRequest(store, requestId)
-        const ops = yield* Ops.lockElements(store, requestId, indexes)
-        const inOurs = yield* Ops.carried(store, ops)
-        const back = ops.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id)))
-        yield* Ops.move(store, back, "accepted", null)
-        yield* forget(store, back)
-      })
-    )
 
 export const takeBack =
   (store: Store.Store): RemoteOpJournal["Service"]["takeBack"] =>

@@ -3,26 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Events from "../events/Events.js"
-import * as Store from "../Store.js"
-import * as Claims from "./tables/Claims.js"
-import * as Requests from "./tables/Requests.js"
-
-export const schedule =
-  (store: Store.Store): RequestJournal["Service"]["schedule"] =>
-  (requestId, { dueAt, notBefore }) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const row = yield* Requests.locked(store, requestId)
-        if (row === undefined) return yield* Store.refuse("the request was not accepted")
-        yield* Claims.fence(store, Claims.laneOf(row))
-        if (row.state !== "open") return yield* Store.refuse("the request is final")
-        yield* store.sql`
-          update requests set not_before = ${notBefore}, due_at = ${dueAt} where request_id = ${requestId}`
-        const isSame = row.not_before !== null && Number(row.not_before) === notBefore
-        if (!isSame) yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore } }])
-      })
-    )
+import type * as Store from "../Store.js"
 
 interface TallyRow {
   readonly account_id: AccountId

@@ -211,21 +211,15 @@ const give = (
     const { remote, state } = work
     const { chainId, signer: authority } = state.lane
     const node = { rpc: access.rpc, trust: access.trust }
-    const bytes = new Map(signed.map(({ op }) => [op.opId, UserOperation.encode(version, op.op)]))
+    const all = signed.map((each) => ({ ...each, bytes: UserOperation.encode(version, each.op.op) }))
+    const ops = all.map(({ bytes, op: { opId, userOpHash } }) => ({ opId, userOpHash, signed: bytes }))
     const recorded = new Set(
-      yield* Effect.retry(
-        remote.journal.handOver(state.lane, {
-          node,
-          since,
-          ops: signed.flatMap(({ op: { opId, userOpHash } }) => {
-            const own = bytes.get(opId)
-            return own === undefined ? [] : [{ opId, userOpHash, signed: own }]
-          })
-        }),
-        { schedule: again, while: ({ isFenced }) => isFenced !== true }
-      )
+      yield* Effect.retry(remote.journal.handOver(state.lane, { node, since, ops }), {
+        schedule: again,
+        while: ({ isFenced }) => isFenced !== true
+      })
     )
-    for (const { held, op } of signed) {
+    for (const { bytes, held, op } of all) {
       if (!recorded.has(held.opId)) continue
       const key = Choose.keyOf(held)
       state.handed.sending.add(key)
@@ -245,7 +239,7 @@ const give = (
             userOpHash: op.userOpHash,
             node,
             since,
-            signed: bytes.get(held.opId) ?? null,
+            signed: bytes,
             isRefused: false,
             includedIn: null,
             landedAs: op.userOpHash

@@ -106,7 +106,7 @@ export interface Dependencies {
   >
   readonly claims: Pick<Claims, "holding" | "take">
   readonly inFlight: InFlight
-  readonly monitor: Pick<TransactionMonitor, "leave" | "watch">
+  readonly monitor: Pick<TransactionMonitor, "leave" | "useNode" | "watch">
   readonly signerOf: SignerOf
   readonly preparing: Preparing
   readonly remote: Remote

@@ -17,7 +17,7 @@ import * as Epochs from "../../prepare/wallets/Epochs.js"
 import { elementFailure } from "../../request/Elements.js"
 import type { Found } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
-import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import { asObstacle, type Obstacle, type OpContext } from "./rules/Context.js"
 
 /**
  * What has become of an op's nonce and of its wallet: an op is looked up by its hashes, and by its nonce and its call, before
@@ -180,4 +180,4 @@ export const make =
         return { _tag: "dead", why: elementFailure("window_passed") }
       if (op.creates) return code === Hex.empty ? { _tag: "nothing" } : { _tag: "stale" }
       return yield* ofConfiguration(op, context)
-    }).pipe(Effect.mapError(({ message }) => obstacle(message)))
+    }).pipe(Effect.mapError(asObstacle))

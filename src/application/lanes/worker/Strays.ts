@@ -21,7 +21,7 @@ import type { OpCall } from "../../prepare/Call.js"
 import { nameOf } from "../InFlight.js"
 import type { IsFresh, Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
-import { type Context, type Obstacle, type OpContext, obstacle, type Preparing } from "./rules/Context.js"
+import { asObstacle, type Context, type Obstacle, type OpContext, type Preparing } from "./rules/Context.js"
 import * as Matching from "./rules/Matching.js"
 
 /**
@@ -155,9 +155,6 @@ const unknownOf = (
       ([, { txHash }]) => txHash
     )
   })
-
-const asObstacle = (error: ChainRpcError | JournalError | Obstacle): Obstacle =>
-  error._tag === "Obstacle" ? error : obstacle(error.message)
 
 export const make = (dependencies: Dependencies): Known => {
   const { opJournal, recoveryJournal, transactionJournal, watch } = dependencies

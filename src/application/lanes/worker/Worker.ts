@@ -124,7 +124,7 @@ const lackedOf = ({ mined, queue }: State): ReadonlyArray<Bundle.Held> => {
 
 const refill = (work: Work) =>
   Effect.gen(function* () {
-    const { preparing, state } = work
+    const { monitor, preparing, state } = work
     const before = new Map(state.queue.ops.map((op) => [op.opId, op]))
     const { hasMore, rows } = yield* readyOf(work)
     const ops = yield* Effect.forEach(rows, (op) => {
@@ -132,7 +132,12 @@ const refill = (work: Work) =>
       if (known !== undefined) return Effect.succeed(known)
       return Effect.matchEffect(preparing.contextOf(op, state.lane.chainId), {
         onFailure: ({ why }) => Effect.as(pause(state, [op.opId], why), Bundle.held(op, null)),
-        onSuccess: (context) => Effect.succeed(Bundle.held(op, context))
+        // What waits of the account goes through this node too: its own may be dead, and keep the lane full.
+        onSuccess: (context) =>
+          Effect.as(
+            monitor.useNode(state.lane, context.access, context.connection.chain),
+            Bundle.held(op, context)
+          )
       })
     })
     state.queue = Queue.of(ops, hasMore)
@@ -300,51 +305,48 @@ export const make = (dependencies: Dependencies): Worker => {
       yield* Metric.update(Metrics.workStranded, stranded.size)
     })
 
+  const next = (state: State): Effect.Effect<Next> =>
+    turn({ ...dependencies, state }).pipe(
+      Effect.tap(() => troubles.passed(crashOf(state))),
+      Effect.catchCause((cause) =>
+        Effect.gen(function* () {
+          if (isFenced(cause)) return "leave"
+          yield* troubles.failed(crashOf(state), cause)
+          // What it holds may be out of date, and the journal may have a transaction that nobody follows.
+          state.fresh.clear()
+          state.isDoubtful = true
+          yield* pause(state, [whole], "the worker failed")
+          return { at: Pauses.nextEnd(state.pauses, yield* MonotonicTime.millis) }
+        })
+      )
+    )
+
   const loop = (state: State): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      const { lane } = state
-      state.isAskedAgain = false
-      // Taken before the look: what happens during it wakes the lane.
-      const changed = inFlight.changed(lane)
-      const next = turn({ ...dependencies, state }).pipe(
-        Effect.tap(() => troubles.passed(crashOf(state))),
-        Effect.catchCause((cause) =>
-          isFenced(cause)
-            ? Effect.succeed<Next>("leave")
-            : Effect.andThen(
-                troubles.failed(crashOf(state), cause),
-                Effect.andThen(
-                  Effect.suspend(() => {
-                    // What it holds may be out of date, and the journal may have a transaction that nobody follows.
-                    state.fresh.clear()
-                    state.isDoubtful = true
-                    return pause(state, [whole], "the worker failed")
-                  }),
-                  Effect.map(MonotonicTime.millis, (now): Next => ({ at: Pauses.nextEnd(state.pauses, now) }))
-                )
-              )
-        )
-      )
-      return Effect.flatMap(
-        Effect.tap(next, (done) => (done === "again" ? Effect.void : tell(state))),
-        (done) => {
-          if (done === "again") return Effect.andThen(Effect.yieldNow, loop(state))
-          const isOver = done === "leave" || (done.at === null && state.queue.ops.length === 0)
-          if (done === "leave" || (isOver && !state.isAskedAgain)) {
-            state.isRunning = false
-            state.pauses = Pauses.none()
-            if (done !== "leave") return tell(state)
-            workers.delete(nameOf(lane))
-            return Effect.andThen(tell(state), monitor.leave(lane))
-          }
-          const { at } = done
-          return Effect.flatMap(MonotonicTime.millis, (now) =>
-            at === null
-              ? Effect.andThen(changed, loop(state))
-              : Effect.andThen(Effect.raceFirst(changed, Effect.sleep(Math.max(at - now, 1))), loop(state))
-          )
+    Effect.gen(function* () {
+      while (true) {
+        state.isAskedAgain = false
+        // Taken before the look: what happens during it wakes the lane.
+        const changed = inFlight.changed(state.lane)
+        const done = yield* next(state)
+        if (done === "again") {
+          yield* Effect.yieldNow
+          continue
         }
-      )
+        yield* tell(state)
+        const isIdle = done !== "leave" && done.at === null && state.queue.ops.length === 0
+        if (done === "leave" || (isIdle && !state.isAskedAgain)) {
+          state.isRunning = false
+          state.pauses = Pauses.none()
+          if (done === "leave") workers.delete(nameOf(state.lane))
+          yield* tell(state)
+          return done === "leave" ? yield* monitor.leave(state.lane) : undefined
+        }
+        if (done.at === null) yield* changed
+        else {
+          const millis = Math.max(done.at - (yield* MonotonicTime.millis), 1)
+          yield* Effect.raceFirst(changed, Effect.sleep(millis))
+        }
+      }
     })
 
   const fresh = (lane: Lane): State => ({

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { JournalError } from "./JournalError.js"
 import type { BusyLane } from "./Records.js"
-import type { Lane, LaneWork } from "./Transactions.js"
+import type { Lane } from "./Transactions.js"
 
 /** Lanes: which have work, and whose they are. See `Journals`. */
 export class LaneJournal extends Context.Service<
@@ -19,8 +19,6 @@ export class LaneJournal extends Context.Service<
      * are counted.
      */
     readonly takeOver: (lane: Lane) => Effect.Effect<void, JournalError>
-    /** Every lane that has work that is not at its end. */
-    readonly work: Effect.Effect<ReadonlyArray<LaneWork>, JournalError>
     /**
      * Claims a lane for this instance of the journal, which keeps it until another one claims it: then every call here
      * that changes something of the lane (its transactions, ops and accepted requests) fails and has no effect. A lane

@@ -21,28 +21,6 @@ export class OpJournal extends Context.Service<
     /** Frees what the holder leased and no accepted op of it uses. */
     readonly release: (holder: string) => Effect.Effect<void, JournalError>
     /**
-     * Notes the hashes of accepted ops that had none yet, before they are signed. The same hash again changes
-     * nothing; another one, or an op that is not accepted, fails.
-     */
-    readonly identify: (
-      requestId: string,
-      ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Bytes32 }>
-    ) => Effect.Effect<void, JournalError>
-    /**
-     * Gives up ops of a request, by their index, that are in state `accepted`: frees their nonces, keys and money. The
-     * same request may then accept work of the same index anew. Fails, and gives up none, when one of them is sent or
-     * settled; unknown indexes are ignored.
-     */
-    readonly abandon: (requestId: string, indexes: ReadonlyArray<number>) => Effect.Effect<void, JournalError>
-    /**
-     * The same for those of the ops under whose nonces no op of their elements was ever in a signed transaction. The others
-     * stay `accepted` and keep nonce, key and money: what was signed is public, and may land until its nonce is used.
-     */
-    readonly abandonUnsigned: (
-      requestId: string,
-      indexes: ReadonlyArray<number>
-    ) => Effect.Effect<void, JournalError>
-    /**
      * The oldest ready ops of the lane whose requests are not held, in the order of acceptance. `after`: only those behind that
      * one. `perAccount`: of each account so many at most, so that none waits behind another one's backlog.
      */

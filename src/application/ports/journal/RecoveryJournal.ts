@@ -46,12 +46,6 @@ export class RecoveryJournal extends Context.Service<
       requestId: string,
       ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Bytes32 }>
     ) => Effect.Effect<void, JournalError>
-    /** Bytes of these accepted ops of the request may be known to others: they keep their nonces. */
-    readonly expose: (
-      lane: Lane,
-      requestId: string,
-      indexes: ReadonlyArray<number>
-    ) => Effect.Effect<void, JournalError>
     /**
      * Holds an open request until the operator decides: it is no work of its lane meanwhile, and does not expire. `why` is
      * told to the operator. False, and nothing changes: it is final, or was released.

@@ -5,12 +5,7 @@ import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { JournalError } from "./JournalError.js"
 import type { OpRef } from "./OpRef.js"
 import type { OpId } from "./Records.js"
-import type {
-  FoundInclusion,
-  Handover,
-  RemoteSubmission,
-  RemoteSubmissionIntent
-} from "./RemoteSubmissions.js"
+import type { FoundInclusion, Handover, RemoteSubmission } from "./RemoteSubmissions.js"
 import type { Affected } from "./Requests.js"
 import type { Depth, Lane, LaneAccess } from "./Transactions.js"
 
@@ -18,11 +13,6 @@ import type { Depth, Lane, LaneAccess } from "./Transactions.js"
 export class RemoteOpJournal extends Context.Service<
   RemoteOpJournal,
   {
-    /**
-     * Ops are handed to somebody else's bundler: `sent`, in no transaction of ours. They have hashes. Fails when one of
-     * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
-     */
-    readonly submitRemotely: (handing: RemoteSubmissionIntent) => Effect.Effect<void, JournalError>
     /**
      * Hands ready ops of the lane to somebody else's bundler: sent and exposed, in no transaction of ours. Gives the ops that
      * are handed over, by this call or by an earlier one. The others are not ready, or are not what was signed.
@@ -60,11 +50,6 @@ export class RemoteOpJournal extends Context.Service<
       authority: Address,
       chainId: bigint,
       ops: ReadonlyArray<Depth & { readonly userOpHash: Bytes32 }>
-    ) => Effect.Effect<void, JournalError>
-    /** Ops that were handed over can land no more: they are `accepted` again. Ops in a transaction of ours are ignored. */
-    readonly revokeRemote: (
-      requestId: string,
-      indexes: ReadonlyArray<number>
     ) => Effect.Effect<void, JournalError>
     /**
      * Ops of the lane that were handed over are ready again, and are to be prepared again. `isDead`: nothing that was handed

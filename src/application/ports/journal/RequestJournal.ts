@@ -2,42 +2,16 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type { EventData, RequestEvent } from "./Events.js"
+import type { RequestEvent } from "./Events.js"
 import type { JournalError } from "./JournalError.js"
 import type * as Records from "./Records.js"
-import type {
-  Acceptance,
-  AcceptanceResult,
-  Cancellation,
-  FailedElement,
-  ListQuestion,
-  RequestList,
-  RequestRecord,
-  Schedule
-} from "./Requests.js"
+import type { Cancellation, ListQuestion, RequestList, RequestRecord } from "./Requests.js"
 import type { Lane } from "./Transactions.js"
 
 /** Accepted requests: their work, what failed of it, their final answers. See `Journals`. */
 export class RequestJournal extends Context.Service<
   RequestJournal,
   {
-    /**
-     * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
-     * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
-     * The same request may be accepted again with more ops. An op replaces one of the same element that is `accepted` when
-     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body`, `idempotency`, `note` and `metadata` are those of the first time. An
-     * element that is accepted anew counts as failed no more.
-     *
-     * Judged in the order of the results: idempotency, nonces, money, deployments; the first obstacle in the order of the
-     * ops (the deployments) is the answer, and leaves nothing behind. Money: what the other requests' ops under way hold
-     * of the wallet, at all EntryPoints of the chain together, and what this request's ops hold of it, is within what is
-     * available. When nobody else holds any of it, it is accepted: the caller has judged that case.
-     *
-     * Fails when the request was accepted as another one (account, endpoint, chain), is final, has an op of the same
-     * index that is neither abandoned nor replaced, names another lane in its parts, refuses an element that it accepts, or gives no
-     * funds for one of its wallets, or when the request was declined. It may be accepted again in another lane: its EOA may be another one after a restart.
-     */
-    readonly acceptOps: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
     /**
      * Accepts requests of one lane, each of which nothing was accepted of before, in one transaction: a result for each, in the order of the
      * list. Of each either everything is there (the request, its ops with the nonces that they own from here on, the money they
@@ -117,36 +91,15 @@ export class RequestJournal extends Context.Service<
      * on. The idempotency key of a declined request stays free; nothing tells of it.
      */
     readonly decline: (requestId: string) => Effect.Effect<Lane | null, JournalError>
-    /** Notes why elements of an accepted request will not be done. The latest word on an index counts. */
-    readonly refuse: (
-      requestId: string,
-      failed: ReadonlyArray<FailedElement>
-    ) => Effect.Effect<void, JournalError>
     /**
      * Keeps a text (JSON or hex) with an accepted request, in the place of the one before: what its endpoint needs for the
      * answer and cannot find out again after a restart. Null: nothing.
      */
     readonly note: (requestId: string, text: string | null) => Effect.Effect<void, JournalError>
-    /**
-     * Lets the rest of an accepted request wait: until it is due it is no work of its lane (see `LaneJournal.work`), unless
-     * the chain takes something of it back. Fails when the request is final.
-     */
-    readonly schedule: (requestId: string, schedule: Schedule) => Effect.Effect<void, JournalError>
     /** How many requests wait for a time, all replicas' together, and how many elements they have, by account. */
     readonly waiting: Effect.Effect<ReadonlyArray<Records.Tally>, JournalError>
     /** The same of those that are due and not held. */
     readonly going: Effect.Effect<ReadonlyArray<Records.Tally>, JournalError>
-    /**
-     * Stores the final answer (JSON) of an accepted request, and gives the one that it has now: the first one stays until the
-     * request is reopened, that of a cancellation too. Null, and nothing is stored: an op of it is `accepted` or `sent`, or
-     * its direct transaction `signed`; it is not at its end. What `unsettle`, `settle` or `revertInclusions` take back
-     * meanwhile makes it null, or reopens the request. `summary` is what its event tells of the answer.
-     */
-    readonly finish: (
-      requestId: string,
-      outcome: string,
-      summary: EventData
-    ) => Effect.Effect<string | null, JournalError>
     /**
      * Cancels what was never signed of an accepted request, for good, whichever process works on its lane: ops under whose
      * nonces nothing was signed are `abandoned`, and only elements that have a signed nonce are accepted again, under it.

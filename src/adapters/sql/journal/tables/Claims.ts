@@ -106,14 +106,6 @@ export const laneOf = (row: { readonly chain_id: string; readonly signer: string
   signer: row.signer === null ? unknown : Address.unsafe(row.signer)
 })
 
-/** Fences the lane of an accepted request; one that was not accepted has none. */
-export const fenceRequest = (store: Store.Store, requestId: string) =>
-  Effect.gen(function* () {
-    const [row] = yield* store.sql<{ readonly chain_id: string; readonly signer: string | null }>`
-      select chain_id, signer from requests where request_id = ${requestId}`
-    if (row !== undefined) yield* fence(store, laneOf(row))
-  })
-
 export const claim =
   (store: Store.Store): LaneJournal["Service"]["claim"] =>
   (lane, by) =>

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
-import type { JournalError } from "../../../../application/ports/journal/JournalError.js"
 import type { OpJournal } from "../../../../application/ports/journal/OpJournal.js"
 import type { NonceSpace, OpRecord, OpSettlement } from "../../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../../application/ports/Tenants.js"
@@ -9,7 +8,6 @@ import * as Address from "../../../../domain/primitives/Address.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
 import * as Compact from "../../Compact.js"
 import * as Store from "../../Store.js"
-import * as Claims from "./Claims.js"
 
 export type Id = number | string
 
@@ -127,52 +125,6 @@ export const holding = ({ sql }: Store.Store, requestId: string) => {
     (rows) => new Set(rows.map((row) => String(row.op_id)))
   )
 }
-
-export const identify =
-  (store: Store.Store): OpJournal["Service"]["identify"] =>
-  (requestId, ops) =>
-    store.transaction(
-      Effect.andThen(
-        Claims.fenceRequest(store, requestId),
-        Effect.forEach(
-          ops,
-          ({ index, userOpHash }) =>
-            Effect.gen(function* () {
-              const rows = yield* store.sql`
-              update ops set user_op_hash = ${userOpHash}
-              where request_id = ${requestId} and op_index = ${index}
-                and state <> 'abandoned'
-                and (user_op_hash = ${userOpHash} or (state = 'accepted' and user_op_hash is null))
-              returning op_id`
-              if (rows.length === 0)
-                return yield* Store.refuse("only an accepted op without a hash can be given one")
-            }),
-          { discard: true }
-        )
-      )
-    )
-
-const giveUp =
-  (store: Store.Store, keep: "none" | "signed") =>
-  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
-    store.transaction(
-      Effect.gen(function* () {
-        yield* Claims.fenceRequest(store, requestId)
-        const ops = yield* lockElements(store, requestId, indexes)
-        if (ops.some((op) => op.state !== "accepted"))
-          return yield* Store.refuse("an op that may be on its way, or has landed, cannot be given up")
-        const kept = keep === "none" || ops.length === 0 ? new Set() : yield* holding(store, requestId)
-        yield* move(
-          store,
-          ops.filter((op) => !kept.has(String(op.op_id))),
-          "abandoned",
-          null
-        )
-      })
-    )
-
-export const abandon = (store: Store.Store) => giveUp(store, "none")
-export const abandonUnsigned = (store: Store.Store) => giveUp(store, "signed")
 
 export interface Row extends State {
   readonly authority: string

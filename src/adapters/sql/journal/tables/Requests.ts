@@ -2,7 +2,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { RequestJournal } from "../../../../application/ports/journal/RequestJournal.js"
 import type {
-  Acceptance,
   CancellationCode,
   FailedElement,
   Idempotency,
@@ -85,64 +84,6 @@ export const failedColumn = (failed: ReadonlyArray<FailedElement>): string =>
 export const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) =>
   sql`update requests set failed = ${failedColumn(failed)} where request_id = ${requestId}`
 
-/**
- * Writes the request of an acceptance, or adds to it. Gives the id of the request that has its idempotency key, which may
- * be another one; of this one where it stands, whether it is new, and whether it was cancelled.
- */
-export const write = (store: Store.Store, acceptance: Acceptance) =>
-  Effect.gen(function* () {
-    const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
-    const { seal, sql } = store
-    const { key, lane } = acceptance
-    const chainId = lane.chainId.toString()
-    const sealed = seal.close(sealName(requestId), body)
-    // Without `returning`: SQLite would look through the tables that refer to requests.
-    yield* sql`
-      insert into requests ${sql.insert({
-        request_id: requestId,
-        account_id: accountId,
-        endpoint,
-        chain_id: chainId,
-        signer: lane.signer,
-        lane_key: JSON.stringify(key),
-        body: sealed,
-        idempotency_key: idempotency?.key ?? null,
-        body_hash: idempotency?.bodyHash ?? null,
-        elements: acceptance.elements,
-        failed: "[]",
-        note: acceptance.note,
-        metadata: Terms.write(acceptance.metadata),
-        state: "open",
-        accepted_at: yield* Clock.currentTimeMillis,
-        not_before: acceptance.schedule?.notBefore ?? null,
-        due_at: acceptance.schedule?.dueAt ?? null
-      })}
-      on conflict do nothing`
-    const row = yield* locked(store, requestId)
-    if (row === undefined) {
-      const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
-      return owner === undefined
-        ? yield* Store.refuse("the request cannot be written")
-        : { owner: owner.request_id, place: null, isNew: false, cancelled: null }
-    }
-    if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
-      return yield* Store.refuse("the request was accepted as another one")
-    if (row.state !== "open") return yield* Store.refuse("the request is final")
-    // Any process accepts a request; only the one that works on the lane adds to it.
-    const isNew = row.body === sealed
-    if (!isNew) yield* Claims.fence(store, Claims.laneOf(row))
-    if (!isNew && row.due_at !== null)
-      yield* sql`update requests set due_at = null where request_id = ${requestId}`
-    if (row.signer !== lane.signer)
-      yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
-    const anew = new Set(ops.map((op) => op.index))
-    const before = failedOf(row)
-    const kept = before.filter((element) => !anew.has(element.index))
-    if (failed.length > 0 || kept.length < before.length)
-      yield* writeFailed(store, requestId, merged(kept, failed))
-    return { owner: requestId, place: row, isNew, cancelled: cancelledOf(row) }
-  })
-
 export const decline =
   (store: Store.Store): RequestJournal["Service"]["decline"] =>
   (requestId) =>
@@ -166,18 +107,6 @@ export const decline =
           on conflict (request_id) do nothing`
         const row = yield* locked(store, requestId)
         return row === undefined || row.state === "forgotten" ? null : Claims.laneOf(row)
-      })
-    )
-
-export const refuse =
-  (store: Store.Store): RequestJournal["Service"]["refuse"] =>
-  (requestId, failed) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const row = yield* locked(store, requestId)
-        if (row === undefined) return yield* Store.refuse("the request was not accepted")
-        yield* Claims.fence(store, Claims.laneOf(row))
-        if (failed.length > 0) yield* writeFailed(store, requestId, merged(failedOf(row), failed))
       })
     )
 

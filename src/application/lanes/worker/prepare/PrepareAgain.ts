@@ -23,7 +23,7 @@ import type { ElementFailure } from "../../../request/Elements.js"
 import type { Failure } from "../../../request/Failure.js"
 import type * as Contexts from "../rules/Context.js"
 import type { Context, Obstacle, Prepared, Preparing } from "../rules/Context.js"
-import { obstacle } from "../rules/Context.js"
+import { asObstacle, obstacle } from "../rules/Context.js"
 import * as Openings from "../rules/Opening.js"
 
 /** Prepares what was accepted, out of the bodies of its requests, by the functions that prepare what is not. */
@@ -44,15 +44,13 @@ export interface Dependencies {
   readonly deployer: Contexts.OpContext["deployer"]
 }
 
-const ofFailure = (failure: Failure): Obstacle => obstacle(failure.message)
-
 const ofElement = (failure: ElementFailure): Prepared =>
   Delays.isPassing(failure) ? obstacle(failure.message) : { _tag: "failed", failure }
 
 const ofRequest = (failure: Failure): Prepared =>
   Delays.ofFailure(failure) === null
     ? { _tag: "failed", failure: Delays.asElement(failure) }
-    : ofFailure(failure)
+    : obstacle(failure.message)
 
 /** What an element has become; null: nothing that is known. `lacks`: of what there is no money for. */
 const becomeOf = (
@@ -88,14 +86,13 @@ export const make = ({
     const contexts = new Lru<string, Known>(most)
     const known = new Lru<string, Source>(mostElements, ({ calls }) => calls.length)
 
-    const bodiesOf = (requestIds: ReadonlyArray<string>) =>
-      Effect.mapError(requestJournal.bodies(requestIds), ({ message }) => obstacle(message))
+    const { bodies: bodiesOf } = requestJournal
 
     const sourceIn = (body: Body, chainId: bigint): Effect.Effect<Source, Obstacle> =>
       Effect.suspend(() => {
         const before = known.get(body.requestId)
         if (before !== undefined) return Effect.succeed(before)
-        return Effect.tap(Effect.mapError(read(body, chainId), ofFailure), (source) =>
+        return Effect.tap(Effect.mapError(read(body, chainId), asObstacle), (source) =>
           Effect.sync(() => known.set(body.requestId, source))
         )
       })
@@ -114,12 +111,11 @@ export const make = ({
       })
 
     const sourceOf = (requestId: string, chainId: bigint): Effect.Effect<Source, Obstacle> =>
-      Effect.flatMap(sourcesOf([requestId], chainId), (sources) => {
-        const source = sources.get(requestId)
-        return source === undefined
-          ? Effect.fail(obstacle("its request is not in the journal"))
-          : Effect.fromResult(source)
-      })
+      Effect.gen(function* () {
+        const source = (yield* sourcesOf([requestId], chainId)).get(requestId)
+        if (source === undefined) return yield* Effect.fail(obstacle("its request is not in the journal"))
+        return yield* Effect.fromResult(source)
+      }).pipe(Effect.mapError(asObstacle))
 
     const contextOf = (
       { contextDigest, requestId }: Parameters<Preparing["contextOf"]>[0],
@@ -187,7 +183,7 @@ export const make = ({
         const lacks =
           shared.kind === "direct" || made.snapshot === null
             ? new Map<PreparedOp, ElementFailure>()
-            : yield* Effect.mapError(Reservations.reserve(shared, all, made.snapshot.prices), ofFailure)
+            : yield* Reservations.reserve(shared, all, made.snapshot.prices)
         for (const [place, { requestId }] of batches.entries()) {
           const result = made.batches[place]
           const own = ops.filter((op) => op.requestId === requestId)
@@ -202,10 +198,7 @@ export const make = ({
           }
         }
         return prepared
-      }).pipe(
-        Effect.provideContext(services),
-        Effect.mapError((error) => (error._tag === "Obstacle" ? error : ofFailure(error)))
-      )
+      }).pipe(Effect.provideContext(services), Effect.mapError(asObstacle))
 
     /**
      * Gives nonce keys of these wallets in an epoch that no op under way has, each once; null: none is left. Intake may choose
@@ -214,10 +207,7 @@ export const make = ({
     const freeKeys = ({ spaceOf }: OpContext.Shared, wallets: Iterable<Address.Address>) =>
       Effect.gen(function* () {
         const all = [...new Set(wallets)]
-        const seen = yield* Effect.mapError(
-          requestJournal.look({ idempotency: [], spaces: all.map(spaceOf) }),
-          ({ message }) => obstacle(message)
-        )
+        const seen = yield* requestJournal.look({ idempotency: [], spaces: all.map(spaceOf) })
         const used = new Map(all.map((wallet, place) => [wallet, new Set(seen.spaces[place]?.keys)]))
         return (wallet: Address.Address, epoch: bigint): bigint | null => {
           const taken = used.get(wallet) ?? new Set()
@@ -232,7 +222,7 @@ export const make = ({
 
     const headOf = ({ connection: { chain } }: Context) =>
       Effect.filterOrFail(
-        Effect.mapError(chain.block("latest"), ({ message }) => obstacle(message)),
+        chain.block("latest"),
         (head) => head !== null,
         () => obstacle("the node has no block")
       )
@@ -250,10 +240,7 @@ export const make = ({
         const head = yield* headOf(context)
         const free = new Map<OpId, bigint>()
         for (const { nonceKey, opId, space } of ops) {
-          const epoch = yield* Effect.mapError(
-            WalletEpochs.at(context.connection.chain, space.wallet, head.number),
-            ({ message }) => obstacle(message)
-          )
+          const epoch = yield* WalletEpochs.at(context.connection.chain, space.wallet, head.number)
           const key = take(space.wallet, epoch ?? Nonces.epochOf(Nonces.make(nonceKey, 0n)))
           if (key === null) return yield* Effect.fail(Openings.busy)
           free.set(opId, key)
@@ -286,12 +273,13 @@ export const make = ({
           shared,
           todo.flatMap(({ batch }) => batch.calls.map(({ wallet }) => wallet))
         )
-        const { batches, snapshot } = yield* Effect.mapError(
-          Again.open({ context: shared, batches: todo.map(({ batch }) => batch), take }),
-          ofFailure
-        )
+        const { batches, snapshot } = yield* Again.open({
+          context: shared,
+          batches: todo.map(({ batch }) => batch),
+          take
+        })
         const all = batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
-        const lacks = yield* Effect.mapError(Reservations.reserve(shared, all, snapshot.prices), ofFailure)
+        const lacks = yield* Reservations.reserve(shared, all, snapshot.prices)
         const now = yield* Clock.currentTimeMillis
         const opened = new Set<PreparedOp>()
         for (const [place, one] of todo.entries()) {
@@ -317,7 +305,7 @@ export const make = ({
             if (body.cancelled !== null || body.opened.length >= body.elements) continue
             const source = yield* Effect.result(read(body, chainId))
             if (Result.isFailure(source) && source.failure._tag === "Unavailable")
-              return yield* Effect.fail(ofFailure(source.failure))
+              return yield* Effect.fail(source.failure)
             calls.set(
               requestId,
               Result.isFailure(source)
@@ -328,14 +316,14 @@ export const make = ({
             )
           }
         return calls
-      })
+      }).pipe(Effect.mapError(asObstacle))
 
     return {
       contextOf,
       unopened,
       again: (context, ops) => under(context, ops, ({ nonceKey, sequence }) => ({ key: nonceKey, sequence })),
       anew: (context, ops) =>
-        Effect.flatMap(keysAnew(context as Known, ops), (keys) =>
+        Effect.flatMap(Effect.mapError(keysAnew(context as Known, ops), asObstacle), (keys) =>
           under(context, ops, ({ nonceKey, opId }) => ({ key: keys.get(opId) ?? nonceKey, sequence: null }))
         ),
       repricingOf: (requestId, chainId) =>
@@ -344,7 +332,8 @@ export const make = ({
             ? Effect.succeed({ context, fillUnknown: call.fillUnknown })
             : Effect.fail(obstacle("it asks for something else"))
         ),
-      open: (context, requests) => Effect.provideContext(open(context as Known, requests), services),
+      open: (context, requests) =>
+        Effect.mapError(Effect.provideContext(open(context as Known, requests), services), asObstacle),
       revertOf: (op, data) =>
         Effect.match(sourceOf(op.requestId, op.space.chainId), {
           onFailure: () => data,

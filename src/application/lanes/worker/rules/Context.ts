@@ -54,6 +54,9 @@ export interface Obstacle {
 
 export const obstacle = (why: string): Obstacle => ({ _tag: "Obstacle", why })
 
+export const asObstacle = (error: Obstacle | { readonly message: string }): Obstacle =>
+  "why" in error ? error : obstacle(error.message)
+
 export type Prepared =
   | { readonly _tag: "prepared"; readonly prepared: PreparedOp }
   | { readonly _tag: "failed"; readonly failure: ElementFailure }
