@@ -47,7 +47,7 @@ const writing = { to: "0x1", value: "1", settings: { rpc: "https://node.example"
 const result = { status: 1, txHash: "0xab" }
 
 describe("a request", () => {
-  it("goes to its path below the base with the key, and answers with the body", async () => {
+  it("a request goes to its path below the base with the key, and returns the body", async () => {
     const { client, sent } = scripted(json(200, [{ salt: "bob", wallet: "0x3", error: null }]))
     const [predicted] = await client.predict(prediction)
     expect(predicted?.wallet).toBe("0x3")
@@ -60,7 +60,7 @@ describe("a request", () => {
     expect(sent[0]?.headers.has("idempotency-key")).toBe(false)
   })
 
-  it("that is refused rejects with the service's code, details and all of its body", async () => {
+  it("a refused request rejects with the service's code, details and whole body", async () => {
     const body = problem("invalid_rpc", { txHash: "0xab" })
     const { client, sent } = scripted(json(400, body))
     const error = await client.predict(prediction).catch((why) => why)
@@ -70,14 +70,14 @@ describe("a request", () => {
     expect(sent).toHaveLength(1)
   })
 
-  it("whose answer is of something in front of the service has no code of the service's", async () => {
+  it("a reply of a proxy has no error code of the service", async () => {
     const { client } = scripted(new Response("<html>", { status: 403 }))
     await expect(client.predict(prediction)).rejects.toMatchObject({ code: "no_answer", status: 403 })
   })
 })
 
 describe("a write", () => {
-  it("has an idempotency key of its own, the same in every repeat", async () => {
+  it("a write keeps its own idempotency key in every repeat", async () => {
     const { client, sent } = scripted("broken", json(503, problem("overloaded"), soon), json(200, result))
     expect(await client.transactSigner(writing)).toEqual(result)
     const keys = sent.map(({ headers }) => headers.get("idempotency-key"))
@@ -88,7 +88,7 @@ describe("a write", () => {
     expect(other.sent[0]?.headers.get("idempotency-key")).not.toBe(keys[0])
   })
 
-  it("says its metadata in ASCII", async () => {
+  it("a write sends its metadata in ASCII", async () => {
     const { client, sent } = scripted(json(200, result))
     await client.transactSigner(writing, { metadata: { order: "№ 4711 🏰" } })
     const header = sent[0]?.headers.get("request-metadata") ?? ""
@@ -96,7 +96,7 @@ describe("a write", () => {
     expect(JSON.parse(header)).toEqual({ order: "№ 4711 🏰" })
   })
 
-  it("takes the caller's key, and names it when nobody knows what became of it", async () => {
+  it("a write takes the caller's key, and names it when the outcome is unknown", async () => {
     const { client } = scripted(
       ...Array.from({ length: 5 }, () => new Response("", { status: 502, headers: soon }))
     )
@@ -106,13 +106,13 @@ describe("a write", () => {
     })
   })
 
-  it("is not sent again after a refusal", async () => {
+  it("a write is not sent again after a refusal", async () => {
     const { client, sent } = scripted(json(422, problem("insufficient_funds")))
     await expect(client.transactSigner(writing)).rejects.toMatchObject({ code: "insufficient_funds" })
     expect(sent).toHaveLength(1)
   })
 
-  it("is accepted in asynchronous mode, and waited for until it is final", async () => {
+  it("an asynchronous write is accepted, and awaited until it is final", async () => {
     const { client, sent } = scripted(
       json(202, { requestId: "r7" }),
       json(200, { requestId: "r7", state: "pending", httpStatus: null, answer: null }),
@@ -124,7 +124,7 @@ describe("a write", () => {
     expect(sent[1]?.url).toBe("https://castellan.example/wallets/requests/r7?wait=30")
   })
 
-  it("that failed rejects when it is waited for as it would have at once", async () => {
+  it("waitFor rejects a failed write as a synchronous call does", async () => {
     const answer = problem("request_cancelled")
     const { client } = scripted(json(200, { requestId: "r7", state: "final", httpStatus: 422, answer }))
     await expect(client.waitFor("r7")).rejects.toMatchObject({ code: "request_cancelled", status: 422 })
@@ -132,7 +132,7 @@ describe("a write", () => {
 })
 
 describe("a repeat", () => {
-  it("comes when the service asks for it after 429, and not when it asks for too long a wait", async () => {
+  it("a repeat follows a 429 with a short wait, and not with a long one", async () => {
     const patient = scripted(json(429, problem("rate_limited"), soon), json(200, []))
     expect(await patient.client.predict(prediction)).toEqual([])
     const { client, sent } = scripted(json(429, problem("rate_limited"), { "retry-after": "3600" }))
@@ -140,7 +140,7 @@ describe("a repeat", () => {
     expect(sent).toHaveLength(1)
   })
 
-  it("is not made of a signature whose answer was lost", async () => {
+  it("a signature whose reply was lost is not repeated", async () => {
     const { client, sent } = scripted("broken")
     await expect(client.sign({ messages: ["m"], signer })).rejects.toMatchObject({
       code: "no_answer",
@@ -149,7 +149,7 @@ describe("a repeat", () => {
     expect(sent).toHaveLength(1)
   })
 
-  it("ends with the caller's signal", async () => {
+  it("a repeat ends with the caller's signal", async () => {
     const abort = new AbortController()
     const { client, sent } = scripted(json(429, problem("rate_limited"), { "retry-after": "9" }))
     const asked = client.predict(prediction, { signal: abort.signal })
@@ -174,7 +174,7 @@ describe("a client", () => {
     () =>
       Client.make({ baseUrl, apiKey })
 
-  it("is not made for what no request can be made to, and repeats nothing of it", () => {
+  it("a client refuses an unusable URL or key without its value", () => {
     for (const baseUrl of [
       "",
       "/wallets",
@@ -194,7 +194,7 @@ describe("a client", () => {
       )
   })
 
-  it("is made for a URL of the service, and for whatever a fetch of one's own takes", async () => {
+  it("a client takes a URL of the service, and any URL with a custom fetch", async () => {
     for (const baseUrl of ["https://castellan.example", "http://[::1]:8080/wallets/"])
       expect(made(baseUrl)).not.toThrow()
     const asked: Array<string> = []
@@ -206,7 +206,7 @@ describe("a client", () => {
     expect(asked).toEqual(["/wallets/predict"])
   })
 
-  it("of a page is made for a path of the page's own origin", () => {
+  it("a client in a web page takes a path of the page's origin", () => {
     vi.stubGlobal("location", { href: "https://castellan.example/page" })
     try {
       expect(made("/wallets")).not.toThrow()

@@ -13,9 +13,7 @@ const block = (sequence: number, type: string, end = "\n") =>
   ].join(end)
 
 interface Connection {
-  /** What comes, piece by piece. */
   readonly pieces: ReadonlyArray<string>
-  /** What follows then. */
   readonly ending?: "end" | "break" | "silence"
 }
 
@@ -59,7 +57,7 @@ const whole = [
 ]
 
 describe("events of a request", () => {
-  it("come as they are told, in whatever pieces, and end with the final one", async () => {
+  it("events come in order, in any pieces, up to the final one", async () => {
     const text = `: events\n\n${block(1, "accepted")}: still here\n\n${block(2, "submitted", "\r\n")}${block(3, "final")}`
     for (const pieces of [[text], [...text], [text.slice(0, 50), text.slice(50)]]) {
       const { asked, client } = scripted({ pieces })
@@ -68,7 +66,7 @@ describe("events of a request", () => {
     }
   })
 
-  it("go on after the last one where the connection breaks, ends, or says nothing more, each once", async () => {
+  it("events resume after the last one when the connection breaks, ends or is silent, each once", async () => {
     const { asked, client } = scripted(
       { pieces: [block(1, "accepted"), block(2, "submitted").slice(0, 20)], ending: "break" },
       "refused",
@@ -80,7 +78,7 @@ describe("events of a request", () => {
     expect(asked).toEqual([null, "1", "1", "2", "2"])
   })
 
-  it("that were told after the final one are told, until there is nothing more", async () => {
+  it("events after the final one are read until the service has none left", async () => {
     const { asked, client } = scripted(
       { pieces: [block(4, "reopened")] },
       { pieces: [block(5, "final"), block(6, "settled")] }
@@ -91,7 +89,7 @@ describe("events of a request", () => {
     expect(await all(known.client.events("r", { after: 6 }))).toEqual([])
   })
 
-  it("reject when the connection breaks too often in a row without one", async () => {
+  it("events reject when the connection breaks too often in a row without one", async () => {
     const broken = { pieces: [], ending: "break" } as const
     const { asked, client } = scripted({ pieces: [block(1, "accepted")], ending: "break" }, broken, broken)
     const told: Array<number> = []
@@ -102,14 +100,14 @@ describe("events of a request", () => {
     expect([told, asked]).toEqual([[1], [null, "1", "1"]])
   })
 
-  it("reject as the service refuses, at once", async () => {
+  it("events reject immediately when the service refuses", async () => {
     const body = { error: "request not found", code: "request_not_found", requestId: "q", details: [] }
     const { asked, client } = scripted(new Response(JSON.stringify(body), { status: 404 }))
     await expect(all(client.events("r"))).rejects.toMatchObject({ code: "request_not_found", status: 404 })
     expect(asked).toHaveLength(1)
   })
 
-  it("leave no connection behind when nobody wants more of them, or the signal aborts", async () => {
+  it("events close their connection when the loop ends or the signal aborts", async () => {
     const left = scripted({ pieces: [block(1, "accepted")], ending: "silence" })
     for await (const _ of left.client.events("r")) break
     expect(left.cancelled).toEqual([0])

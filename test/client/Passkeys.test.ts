@@ -1,7 +1,7 @@
 import * as Passkeys from "castellan/passkeys"
 import { afterEach, describe, expect, it, vi } from "vitest"
 
-/** A browser does this in the scenario of the playground; here is what it is asked. */
+/** The playground's scenario has a real browser; this file checks the calls to it. */
 
 const bytes = (...values: ReadonlyArray<number>) => Uint8Array.from(values).buffer
 const credential = (publicKey: ArrayBuffer | null) => ({
@@ -28,7 +28,7 @@ afterEach(() => void vi.unstubAllGlobals())
 const signingHash = `0x${"0a".repeat(32)}`
 
 describe("register", () => {
-  it("asks for a key on P-256 of a verified user, at the domain that is named", async () => {
+  it("register requests a P-256 key of a verified user, at the given domain", async () => {
     const asked = browser(credential(bytes(7)))
     const made = await Passkeys.register({ name: "App", domain: "app.test", user: { name: "bob" } })
     expect(made).toEqual({ id: "+/8=", publicKey: "Bw==" })
@@ -46,7 +46,7 @@ describe("register", () => {
     expect(second?.rp).toEqual({ name: "App" })
   })
 
-  it("rejects where there is no passkey, or one of another kind", async () => {
+  it("register rejects without a passkey, or with a passkey of another kind", async () => {
     for (const answer of [null, credential(null)]) {
       browser(answer)
       await expect(Passkeys.register({ name: "App", user: { name: "bob" } })).rejects.toThrow("no passkey")
@@ -55,7 +55,7 @@ describe("register", () => {
 })
 
 describe("sign", () => {
-  it("has the signing hash signed by one of the wallet's passkeys, ids in base64 or base64url", async () => {
+  it("sign signs with a passkey of the wallet, ids in base64 or base64url", async () => {
     const asked = browser(credential(null))
     const signed = await Passkeys.sign({ signingHash, ids: ["+/8=", "-_8"], domain: "app.test" })
     expect(signed).toEqual({ signature: "AQ==", authenticatorData: "Ag==", clientDataJSON: "Aw==" })
@@ -71,7 +71,7 @@ describe("sign", () => {
     })
   })
 
-  it("signs nothing but 32 bytes, and rejects without a signature", async () => {
+  it("sign takes only 32 bytes, and rejects without a signature", async () => {
     const asked = browser(null)
     await expect(Passkeys.sign({ signingHash: "0x00", ids: [] })).rejects.toThrow("expected 32 bytes")
     expect(asked).toEqual([])

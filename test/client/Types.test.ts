@@ -25,14 +25,14 @@ const failed: Client.Outcome = { ...done, success: false, error: "reverted", txH
 const answer = { status: 4, txHash: "0x5", returnData: [{ "0": done }, { "1": failed }] }
 
 describe("an answer with returnData", () => {
-  it("has its elements in outcomes too, in their order", async () => {
+  it("an answer with returnData has its elements in outcomes too, in their order", async () => {
     const result: Client.ExecuteResult = await clientOf(json(200, answer)).execute(writing)
     expect(result).toEqual({ ...answer, outcomes: [done, failed] })
     expect(result.outcomes.map(({ error }) => error)).toEqual([null, "reverted"])
     expectTypeOf(result.outcomes).toEqualTypeOf<ReadonlyArray<Client.Outcome>>()
   })
 
-  it("has no element that is what the element's one member is", async () => {
+  it("an answer with returnData has no element that equals its only member", async () => {
     const result = await clientOf(json(200, answer)).execute(writing)
     expect(result.returnData[1]?.[1]?.error).toBe("reverted")
     // @ts-expect-error: it is in returnData[1][1]
@@ -42,14 +42,14 @@ describe("an answer with returnData", () => {
     expectTypeOf<Client.CreateResult["outcomes"][number]["wallet"]>().toBeString()
   })
 
-  it("has no other member in the library's type either", () => {
+  it("an answer with returnData has no other member in the library's type either", () => {
     type Element = ExecuteOperations.Response["returnData"][number]
     expectTypeOf<Element[0]>().toEqualTypeOf<ExecuteOperations.Response["returnData"][0][0]>()
     // @ts-expect-error: it is in returnData[0][0]
     expectTypeOf<Element>().toHaveProperty("error")
   })
 
-  it("has outcomes when it is waited for, and those of /create are accounts", async () => {
+  it("an answer from waitFor has outcomes, accounts for /create", async () => {
     const created = { status: 1, returnData: [{ "0": { salt: "bob", wallet: "0x6" } }] }
     const client = clientOf(json(200, { state: "final", httpStatus: 200, answer: created }))
     const { outcomes } = await client.waitFor<"create">("r1")
@@ -58,7 +58,7 @@ describe("an answer with returnData", () => {
 })
 
 describe("an asynchronous write", () => {
-  it("is answered with what waitFor takes", async () => {
+  it("an asynchronous write returns the argument of waitFor", async () => {
     const client = clientOf(json(202, { requestId: "r1", state: "pending" }))
     const accepted = await client.execute(writing, { async: true })
     expectTypeOf(accepted).toEqualTypeOf<Client.Accepted<Client.ExecuteResult>>()
@@ -67,7 +67,7 @@ describe("an asynchronous write", () => {
     expect(accepted.requestId).toBe("r1")
   })
 
-  it("that is final at once is waited for by its requestId as any other", async () => {
+  it("an asynchronous write that is final immediately is awaited by its requestId too", async () => {
     const whole = { ...answer, outcomes: [done, failed] }
     for (const headers of [{ "x-request-id": "r2" }, {}]) {
       const client = clientOf(json(200, answer, headers))
@@ -77,7 +77,7 @@ describe("an asynchronous write", () => {
     }
   })
 
-  it("is one whether or not it is known when the program is written", () => {
+  it("the type of a write takes async, or only an idempotency key", () => {
     type Execute = Client.Client["execute"]
     expectTypeOf<Execute>().toBeCallableWith(writing, { async: true })
     expectTypeOf<Execute>().toBeCallableWith(writing, { idempotencyKey: "k" })

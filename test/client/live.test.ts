@@ -38,7 +38,7 @@ describe("the client at the service", () => {
     expect(await client().requests({ limit: "5" })).toMatchObject({ requests: [] })
   })
 
-  it("says what the service refuses by its code", async () => {
+  it("the client rejects with the service's error code", async () => {
     await expect(client("nobody's").getSigner({ signer })).rejects.toMatchObject({
       code: "unauthorized",
       status: 401

@@ -36,7 +36,7 @@ const tables = Effect.flatMap(
 )
 
 describe("castellan config check --connect on PostgreSQL", () => {
-  it.effect("makes no table in a database that a service has not begun", () =>
+  it.effect("creates no table in an unused database", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       expect(Result.isSuccess(yield* check(address.url))).toBe(true)
@@ -44,7 +44,7 @@ describe("castellan config check --connect on PostgreSQL", () => {
     })
   )
 
-  it.effect("leaves the schema of an older version as it is, and tells of one of a newer version", () =>
+  it.effect("leaves an older schema unchanged, and reports a newer one", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const sql = yield* Effect.provide(Migrations.client, Postgres.layer(address))

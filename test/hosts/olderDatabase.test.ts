@@ -26,7 +26,7 @@ interface Database {
   readonly client: Layer.Layer<SqlClient.SqlClient, unknown>
 }
 
-/** A configuration over the database, as the environment names it. */
+/** A configuration over the database, with the environment that names it. */
 const environment = (database: unknown, url = "") => {
   const path = join(folder, `${++files}.json`)
   const file = {
@@ -51,7 +51,7 @@ const onPostgres = Effect.map(databases.fresh, (address) => ({
   client: Postgres.layer(address)
 }))
 
-/** The schema of the version before, as a service of it leaves it. */
+/** The schema as the previous version leaves it. */
 const older = Effect.gen(function* () {
   const all = Object.entries(Migrations.migrations)
   const loader = Migrator.fromRecord(Object.fromEntries(all.slice(0, -1)))
@@ -65,7 +65,7 @@ const migrations = Effect.flatMap(
 
 const known = Object.keys(Migrations.migrations).length
 
-/** One that opens each of the ports. */
+/** Commands that together open every port. */
 const commands = [
   ["requests", "list"],
   ["lanes", "list"],
@@ -90,7 +90,7 @@ const refusal =
 
 for (const [name, fresh] of engines)
   describe(`commands on a database of ${name}`, { timeout: 60_000 }, () => {
-    it.effect("leave the schema of an older version as it is, and say what to do", () =>
+    it.effect("commands leave an older schema unchanged, and name the remedy", () =>
       Effect.gen(function* () {
         const { client, env } = yield* fresh
         yield* Effect.provide(older, client)
@@ -100,7 +100,7 @@ for (const [name, fresh] of engines)
       })
     )
 
-    it.effect("make the schema of a new one, and work with it from then on", () =>
+    it.effect("commands create and then use the schema of a new database", () =>
       Effect.gen(function* () {
         const { client, env } = yield* fresh
         expect(yield* CommandLine.run(["accounts", "create", "acme"], env)).toContain("acme")
@@ -110,7 +110,7 @@ for (const [name, fresh] of engines)
       })
     )
 
-    it.effect("refuse the schema of a newer version", () =>
+    it.effect("commands refuse a newer schema", () =>
       Effect.gen(function* () {
         const { client, env } = yield* fresh
         yield* Effect.provide(Migrations.run, client)
@@ -129,7 +129,7 @@ for (const [name, fresh] of engines)
   })
 
 describe("castellan store copy", { timeout: 60_000 }, () => {
-  it.effect("leaves the schema of a file of an older version as it is", () =>
+  it.effect("castellan store copy leaves an older file's schema unchanged", () =>
     Effect.gen(function* () {
       const { client, env } = yield* onSqlite
       const target = yield* onPostgres
@@ -147,7 +147,7 @@ describe("castellan store copy", { timeout: 60_000 }, () => {
 })
 
 describe("a file of SQLite that a service of the version before uses", () => {
-  it.effect("keeps its schema when a service of this version is started on it", () =>
+  it.effect("a start of this version keeps the schema of a file in use by the previous version", () =>
     Effect.gen(function* () {
       const { client, env, filename } = yield* onSqlite
       yield* Effect.provide(older, client)

@@ -64,7 +64,7 @@ const log = {
 const rpc = "http://127.0.0.1:8545"
 
 describe("the operator's definitions", () => {
-  it.effect("are every account's: before the built-in ones, behind its own and the request's", () =>
+  it.effect("operator definitions rank after the request's and account's, before built-in ones", () =>
     Effect.gen(function* () {
       const config = Result.getOrThrow(
         configured([
@@ -102,7 +102,7 @@ describe("the operator's definitions", () => {
     })
   )
 
-  it("that are none stop the start, by their place", () => {
+  it("invalid definitions stop the start, and the error names their place", () => {
     const result = configured(["event Rated(uint256 stars)", "event Rated(uint7 stars)"])
     expect(Result.isFailure(result) && result.failure.problems).toEqual([
       { path: "abi[1]", message: expect.stringContaining("uint7") }

@@ -21,7 +21,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** An account of the free tier on a service of its own, and how it is asked. */
+/** A free-tier account on a separate service, and its caller. */
 const served = async (file: Readonly<Record<string, unknown>>, url: string) => {
   const accounts = [{ id: "acme", name: "Acme", tier: "free", keys: [] }]
   const castellan = make(folder, { accounts, ...file }, { DATABASE: url, REDIS: redis.url })
@@ -30,7 +30,7 @@ const served = async (file: Readonly<Record<string, unknown>>, url: string) => {
   const { key }: { key: string } = JSON.parse(issued)
   const again = () => ask(service.url, key)
   await until("invalid_request", again)
-  /** The first answer that is 503, or is not any more. */
+  /** The first response whose status is 503 (`is`) or is not. */
   const unavailable = async (is: boolean) => {
     await until(String(is), async () => ({ code: String((await again()).status === 503) }))
     return again()
@@ -39,7 +39,7 @@ const served = async (file: Readonly<Record<string, unknown>>, url: string) => {
 }
 
 describe("the requests of an account", () => {
-  it("are counted by the database while Redis is away, and refused where there is none to count them", async () => {
+  it("requests are counted in the database while Redis is down, and refused without any counter", async () => {
     const rateLimit = { redis: { env: "REDIS" } }
     const options = await Effect.runPromise(databases.fresh)
     const url = "url" in options ? Redacted.value(options.url) : ""
@@ -65,7 +65,7 @@ describe("the requests of an account", () => {
 })
 
 describe("a database that goes away", () => {
-  it("lets nobody in, and says so in the envelope", async () => {
+  it("an unavailable database refuses every request with an envelope", async () => {
     const server = await PostgresServer.start()
     const { stop, unavailable } = await served(
       { database: { url: { env: "DATABASE" } } },

@@ -24,7 +24,7 @@ interface Two {
   readonly castellan: Castellan
   readonly urls: ReadonlyArray<string>
   readonly say: (line: string) => Promise<unknown>
-  /** A fresh account of a tier, and a key of it, which commands call `keyId`. */
+  /** A fresh account of a tier with a key, which commands name by `keyId`. */
   readonly account: (
     tier: string
   ) => Promise<{ readonly id: string; readonly key: string; readonly keyId: string }>
@@ -78,11 +78,11 @@ describe.each(Object.entries(counted))("two services whose requests %s counts", 
     if (by.includes("away")) await redis.begin()
   })
 
-  it("let in exactly as many in a minute as the account's tier has", async () => {
+  it("two services together admit exactly the tier's requests per minute", async () => {
     const minute = () => Math.floor(Date.now() / 60_000)
     for (;;) {
       const { key } = await both.account("free")
-      // A key that is not known yet is not counted.
+      // An unknown key does not count.
       await Promise.all(both.urls.map((url) => until("invalid_request", () => ask(url, key))))
       const began = minute()
       const before = await ask(both.urls[0] ?? "", key)
@@ -96,7 +96,7 @@ describe.each(Object.entries(counted))("two services whose requests %s counts", 
     }
   })
 
-  it("both hear of a pause, a changed tier and a revoked key", async () => {
+  it("both services follow a pause, a changed tier and a revoked key", async () => {
     const { id, key, keyId } = await both.account("pro")
     const everywhere = (code: string) => Promise.all(both.urls.map((url) => until(code, () => ask(url, key))))
     await everywhere("invalid_request")

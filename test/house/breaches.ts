@@ -4,7 +4,7 @@ export type Planted = readonly [path: string, text: string]
 /** The first file of a breach is the one that breaks the rule; the others are there for it. */
 export interface Breach {
   readonly rule: string
-  /** What breaks it, when that is a folder. */
+  /** The folder that breaks the rule, if the breach is a folder. */
   readonly folder?: string
   readonly files: readonly [Planted, ...ReadonlyArray<Planted>]
 }

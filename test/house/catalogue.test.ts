@@ -18,13 +18,13 @@ const codes = Object.keys(catalogue) as ReadonlyArray<Code>
 const listed = Object.entries(Reasons.reasons)
 
 describe("the reasons of refusals", () => {
-  it("are all that a refusal says: no other text becomes one", () => {
+  it("refusal reasons are the only messages of refusals", () => {
     const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) =>
       path.endsWith(".ts")
     )
     const using = (pattern: RegExp) =>
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
-    // Texts of failures that were made here before, or are kept in the journal.
+    // Messages of failures that were made here before, or are in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/request/Delays.ts",
       "application/prepare/given/ExternalProofs.ts",
@@ -39,7 +39,7 @@ describe("the reasons of refusals", () => {
     expect(source).toContain(`"${name}"`)
   })
 
-  it("have one line each, no two alike, and free text only where others speak", () => {
+  it("refusal reasons are unique single lines, with free text only from third parties", () => {
     const texts = listed.map(([, { code, text }]) => `${code}: ${text}`)
     expect(new Set(texts).size).toBe(texts.length)
     const free = texts.flatMap((text) => text.match(/\{(?:reason|message|problem|text)\}/g) ?? [])
@@ -47,7 +47,7 @@ describe("the reasons of refusals", () => {
     for (const text of texts) expect(text).toMatch(/^[^\n]*[^.\n]$/)
   })
 
-  it("show values in one line of bounded length", () => {
+  it("refusal reasons show values in one line of bounded length", () => {
     const said = Reasons.text("nodeRefused", { message: `bad\nthing\u202e${"x".repeat(5_000)}` })
     expect(said).toMatch(/^the node refused the request: bad thing x+\.\.\.$/)
     expect(said.length).toBeLessThan(1_100)
@@ -59,7 +59,7 @@ describe("the catalogue of errors", () => {
     expect(source).toContain(`"${code}"`)
   })
 
-  it("has a text, a condition and a remedy for each, no two texts alike", () => {
+  it("the catalogue has a unique message, a condition and a remedy for each code", () => {
     for (const { remedy, text, when } of Object.values(catalogue)) {
       expect(text).toMatch(/^[^.]+$/)
       expect(when).toMatch(/\.$/)
@@ -69,7 +69,7 @@ describe("the catalogue of errors", () => {
     expect(new Set(texts).size).toBe(texts.length)
   })
 
-  it("has the texts of the interface, to the letter", () => {
+  it("the catalogue has the interface's exact messages", () => {
     const texts = codes.map((code) => `${Statuses.of(code)} ${catalogue[code].text}`)
     for (const text of [
       "400 invalid salt format",

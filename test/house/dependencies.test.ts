@@ -5,7 +5,7 @@ import { closure, installed, manifest, optIn, packages } from "../support/Lockfi
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const withThem = closure([...installed, ...optIn])
 
-/** What a product under MIT may be used with, no conditions on its own code. */
+/** Licences of dependencies that put no conditions on the code of an MIT product. */
 const compatible =
   /^(0BSD|Apache-2\.0|BlueOak-1\.0\.0|BSD-[23]-Clause|CC0-1\.0|ISC|MIT|MIT License|Unlicense)$/
 
@@ -13,7 +13,7 @@ const compatible =
 const choices = (licence: string): ReadonlyArray<string> => licence.replace(/^\((.*)\)$/, "$1").split(" OR ")
 
 describe("what runs", () => {
-  it("has licences that are compatible with MIT, and all said", () => {
+  it("runtime packages have stated licences compatible with MIT", () => {
     expect(withThem.size).toBeGreaterThan(100)
     const others = [...withThem].filter(
       ([, { license = "unknown" }]) => !choices(license).some((one) => compatible.test(one))
@@ -21,13 +21,13 @@ describe("what runs", () => {
     expect(others).toEqual([])
   })
 
-  it("needs no compiler: the one package with a native part has it built, and can be left out", () => {
+  it("the only runtime package with a native part ships it built, and is optional", () => {
     const scripts = [...closure(installed)].filter(([, { hasInstallScript }]) => hasInstallScript === true)
     expect(scripts.map(([place]) => place.replace("node_modules/", ""))).toEqual(["secp256k1"])
     expect(Object.keys(manifest.optionalDependencies ?? {})).toEqual(["secp256k1"])
   })
 
-  it("leaves key providers and Redis to those who want them", () => {
+  it("runtime packages exclude key providers and Redis", () => {
     const brought = [...closure(installed).keys()].map((place) => place.replace("node_modules/", ""))
     expect(optIn.filter((name) => brought.includes(name))).toEqual([])
     expect(Object.keys(manifest.peerDependenciesMeta ?? {})).toEqual(optIn)
@@ -35,7 +35,7 @@ describe("what runs", () => {
       expect(manifest.peerDependencies?.[name], name).toBe(`^${manifest.devDependencies?.[name]}`)
   })
 
-  it("is told in docs/dependencies.md, each package with its licence", () => {
+  it("docs/dependencies.md lists each runtime package with its licence", () => {
     const rows = read("docs/dependencies.md").matchAll(/^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)
     const told = [...rows].map(([, name = "", , licence = ""]) => [name, licence.trim()])
     const declared = [...installed, ...optIn].map((name) => [name, packages[`node_modules/${name}`]?.license])
@@ -57,8 +57,8 @@ describe("what runs", () => {
   })
 })
 
-describe("what is for development", () => {
-  it("has the few packages of other licences: sources that a test compiles against, and that nothing ships", () => {
+describe("development packages", () => {
+  it("packages of other licences are only test sources that are not shipped", () => {
     const others = Object.entries(packages)
       .filter(([path, { license = "" }]) => path !== "" && /GPL|BUSL/.test(license))
       .map(([path, { dev }]) => [path.replace("node_modules/", ""), dev])

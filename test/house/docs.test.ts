@@ -33,7 +33,7 @@ const env = {
 }
 
 describe("docs/security.md", () => {
-  it("names tests that there are", () => {
+  it("docs/security.md names existing tests", () => {
     const page = readFileSync(new URL("docs/security.md", root), "utf8")
     const named = [...page.matchAll(/\[(test\/[^\]]+)\]/g)].flatMap(([, list = ""]) => list.split(", "))
     expect(named.length).toBeGreaterThan(10)
@@ -42,7 +42,7 @@ describe("docs/security.md", () => {
 })
 
 describe("docs/comparison.md", () => {
-  it("has the figures of docs/performance.md and no others", () => {
+  it("docs/comparison.md has the figures of docs/performance.md and no others", () => {
     const [page, measured] = ["comparison", "performance"].map((name) =>
       readFileSync(new URL(`docs/${name}.md`, root), "utf8")
     )
@@ -55,7 +55,7 @@ describe("docs/comparison.md", () => {
 })
 
 describe("docs/architecture.md", () => {
-  it("names folders and files that there are", () => {
+  it("docs/architecture.md names existing folders and files", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")
     const files = [
       ...page.matchAll(/\b(?:answers|application|hosts|intake|lanes|ports|prepare|usecases)\/[\w/]+\.ts/g)
@@ -72,7 +72,7 @@ describe("docs/architecture.md", () => {
 })
 
 describe("docs/signers.md", () => {
-  it("tells of every kind of key provider what its record says", () => {
+  it("docs/signers.md matches the record of every kind of key provider", () => {
     const rows = signers.split("\n").filter((line) => line.startsWith("| `"))
     const names = Object.keys(KeyProviders.kinds) as ReadonlyArray<KeyProviders.Kind>
     expect(names.length).toBeGreaterThan(5)
@@ -86,13 +86,13 @@ describe("docs/signers.md", () => {
 })
 
 describe("docs/operations.md", () => {
-  it("names every field of the configuration, together with docs/signers.md", () => {
+  it("docs/operations.md names every field of the configuration, together with docs/signers.md", () => {
     const fields = new Set(fieldsOf(SchemaAST.toEncoded(ConfigFile.ast)))
     expect(fields.size).toBeGreaterThan(40)
     expect([...fields].filter((field) => !`${operating}${signers}`.includes(field))).toEqual([])
   })
 
-  it("shows a configuration that the service starts with", () => {
+  it("docs/operations.md shows a configuration that the service starts with", () => {
     const example = /```json\n([\s\S]*?)```/.exec(operating)?.[1] ?? ""
     const pepper = JSON.stringify(fileURLToPath(new URL("package.json", root)))
     const read = Config.fromText(
@@ -104,7 +104,7 @@ describe("docs/operations.md", () => {
     expect(Result.isSuccess(read) ? [] : read.failure.problems).toEqual([])
   })
 
-  it("tells the defaults as they are", () => {
+  it("docs/operations.md states the actual defaults", () => {
     const plain = Result.getOrThrow(
       Config.fromText(
         JSON.stringify({

@@ -35,7 +35,7 @@ const ruleNames: ReadonlyArray<string> = createRequire(import.meta.url)(config).
   (rule: { readonly name: string }) => rule.name
 )
 
-/** That the tree keeps them is the step `imports` of `npm test`. */
+/** The step `imports` of `npm test` applies them to the tree. */
 describe("import rules", () => {
   const tree = mkdtempSync(join(tmpdir(), "castellan-imports-"))
   let found: ReadonlyArray<Violation> = []

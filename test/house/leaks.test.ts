@@ -14,7 +14,7 @@ const found = (what: unknown) => {
 }
 
 describe("the search for leaks", () => {
-  it("finds a key in every guise", () => {
+  it("the search finds a key in every guise", () => {
     const bytes = Buffer.from(key.slice(2), "hex")
     for (const said of [
       key,
@@ -34,7 +34,7 @@ describe("the search for leaks", () => {
       expect(found(said), String(said)).toEqual(["key in answer"])
   })
 
-  it("finds other texts as they are, escaped, encoded, and a long one by its lines", () => {
+  it("the search finds other secrets plain, escaped, encoded, and a long one by its lines", () => {
     for (const said of [
       "my pin-4711.",
       "PIN-4711",
@@ -46,7 +46,7 @@ describe("the search for leaks", () => {
       expect(found(said)).toEqual(["pem in answer"])
   })
 
-  it("finds none where there is none, and says nothing of a secret but its name", () => {
+  it("the search finds no leak without a secret, and reports only a secret's name", () => {
     for (const said of [
       "",
       "pin-4712",

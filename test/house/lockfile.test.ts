@@ -14,18 +14,18 @@ const packages: Readonly<Record<string, Package>> = read("package-lock.json").pa
 const names = new Set(Object.keys(packages).map((path) => path.slice(path.lastIndexOf("node_modules/") + 13)))
 
 describe("package-lock.json", () => {
-  it("names the packages of every platform, or npm ci fails (mended by .ci/complete-lockfile.mjs)", () => {
+  it("package-lock.json has the packages of every platform, or npm ci fails (fix: .ci/complete-lockfile.mjs)", () => {
     const missing = Object.values(packages).flatMap(({ optionalDependencies = {} }) =>
       Object.keys(optionalDependencies).filter((name) => !names.has(name))
     )
     expect(missing).toEqual([])
   })
 
-  it("names no download address", () => {
+  it("package-lock.json names no download address", () => {
     expect(Object.values(packages).filter(({ resolved }) => resolved?.startsWith("http"))).toEqual([])
   })
 
-  it("holds neither the old schema package beside effect nor a second effect", () => {
+  it("package-lock.json has no old schema package and no second effect", () => {
     expect(names).not.toContain("@effect/schema")
     expect(Object.keys(packages).filter((path) => path.endsWith("node_modules/effect"))).toEqual([
       "node_modules/effect"

@@ -22,16 +22,16 @@ const mentioned = (page: string): ReadonlySet<string> =>
   )
 
 describe("the figures", () => {
-  it("are all in the module", () => {
+  it("metrics are all in the module", () => {
     expect(measured.size).toBe(names.filter((name) => name !== "count" && name !== "note").length)
     expect(measured.size).toBeGreaterThan(10)
   })
 
-  it("are all explained to the operator, and no others", () => {
+  it("metrics are all documented for the operator, and no others", () => {
     expect([...mentioned("docs/operations.md")].sort()).toEqual([...measured].sort())
   })
 
-  it("are those that the dashboard shows", () => {
+  it("metrics are those on the dashboard", () => {
     expect([...mentioned("docs/grafana/castellan.json")].filter((name) => !measured.has(name))).toEqual([])
   })
 })

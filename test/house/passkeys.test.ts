@@ -6,7 +6,7 @@ const guide = readFileSync(new URL("../../docs/passkeys.md", import.meta.url), "
 const blocks = [...guide.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code ?? "")
 
 describe("the guide to passkeys", () => {
-  it("shows code", () => {
+  it("the passkey guide shows code", () => {
     expect(blocks.length).toBeGreaterThan(3)
   })
 

@@ -15,11 +15,11 @@ const namespaces = new Map(
 )
 
 describe("the public surface", () => {
-  it("is listed in docs/public-api.md", () => {
+  it("the public surface is listed in docs/public-api.md", () => {
     expect(read("docs/public-api.md")).toBe(PublicApi.page(PublicApi.entries()))
   })
 
-  it("has every namespace of the root under a path of its own, and nothing else but adapters, hosts and the client", () => {
+  it("the public surface is the root's namespaces, one path each, plus adapters, hosts and the client", () => {
     const modules = [...sources].filter(([path]) => /^castellan\/[A-Z]/.test(path))
     expect(namespaces.size).toBeGreaterThan(40)
     expect(new Map(modules)).toEqual(namespaces)
@@ -32,7 +32,7 @@ describe("the public surface", () => {
     ).toEqual([])
   })
 
-  it("leads to files that there are, each by its name and not by a pattern", () => {
+  it("public paths lead to existing files, each by name and not by a pattern", () => {
     expect([...sources.keys()].filter((path) => path.includes("*"))).toEqual([])
     expect([...sources.values()].filter((path) => !existsSync(new URL(path, root)))).toEqual([])
   })

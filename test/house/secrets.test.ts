@@ -4,7 +4,7 @@ import { devKeys } from "../support/secrets/DevKeys.js"
 import * as Guard from "../support/secrets/Guard.js"
 
 describe("the guard over the tests' private keys", () => {
-  it("knows the keys of anvil's accounts", () => {
+  it("the key guard knows the keys of anvil's accounts", () => {
     const phrase = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
     const keys = devKeys.map((_, index) =>
       HDNodeWallet.fromMnemonic(phrase, `m/44'/60'/0'/0/${index}`).privateKey.slice(2)
@@ -12,7 +12,7 @@ describe("the guard over the tests' private keys", () => {
     expect(keys).toEqual(devKeys)
   })
 
-  it("finds a planted one in a log line, in an object and in an answer", async () => {
+  it("the key guard finds a planted one in a log line, in an object and in an answer", async () => {
     const [key = ""] = devKeys
     const silent = () => undefined
     const voice: Guard.Voice = {

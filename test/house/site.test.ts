@@ -46,14 +46,14 @@ const linked = ({ items = [], link }: Item): ReadonlyArray<string> => [
 ]
 
 describe("the pages of docs/", () => {
-  it("keep the parameters of a path in a heading", async () => {
+  it("docs/ pages keep the parameters of a path in a heading", async () => {
     const renderer = await createMarkdownRenderer(docs, site.markdown)
     expect(renderer.render("## GET /requests/{requestId}")).toMatch(
       /^<h2 id="get-requestsrequestid"[^>]*>GET \/requests\/\{requestId\} /
     )
   })
 
-  it("link to headings that there are; the site's build holds the links to pages", () => {
+  it("pages link to existing headings; the site's build checks links to pages", () => {
     const dead = [...texts].flatMap(([path, text]) =>
       links(text).flatMap((target) => {
         const [file = "", heading] = target.split("#")
@@ -68,13 +68,13 @@ describe("the pages of docs/", () => {
     expect(dead).toEqual([])
   })
 
-  it("are all in the site's sidebar, once", () => {
+  it("docs/ pages are all in the site's sidebar, once", () => {
     const shown = Pages.sidebar.flatMap(linked)
     const there = paths.map((path) => `/${relative(docs, path).replace(/\.md$/, "")}`)
     expect([...shown].sort()).toEqual(there.filter((path) => path !== "/index").sort())
   })
 
-  it("link to files that the site has, or that the repository has outside of it", () => {
+  it("docs/ pages link to files of the site, or of the repository outside docs/", () => {
     const files = [...texts].flatMap(([path, text]) =>
       links(text).flatMap((target) => {
         const to = resolve(dirname(path), target.replace(/#.*$/, ""))

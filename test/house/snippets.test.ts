@@ -6,8 +6,8 @@ import * as Snippets from "../scenarios/docs/Snippets.js"
 import { root } from "../support/process/Program.js"
 
 /**
- * Every snippet of README.md and of docs/ is shown to hold by something that is run, or is listed here with the reason why
- * it is not. A new one that is neither fails.
+ * Every snippet of README.md and of docs/ is run by a test, or is listed here with the reason why not. A new snippet
+ * without either fails.
  */
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
@@ -43,7 +43,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["docs/cli.md", "*", "text", "test/hosts/cli/Program.test.ts"]
 ]
 
-/** What nothing runs, and why. */
+/** Snippets that are not run, and why. */
 const excepted: ReadonlyArray<readonly [page: string, language: string, why: string]> = [
   ["docs/architecture.md", "", "a drawing, whose files test/house/docs.test.ts looks for"],
   ["docs/concepts/prediction.md", "", "a formula, which test/scenarios/http/wallets.test.ts holds"],
@@ -107,7 +107,7 @@ const isRun = (snippet: Snippets.Snippet): boolean =>
   isListed(snippet)
 
 describe("the snippets of README.md and docs/", () => {
-  it("are run by something, or are listed with a reason", () => {
+  it("snippets are run, or listed with a reason", () => {
     const left = all.filter((snippet) => !isRun(snippet) && !isExcepted(snippet))
     expect(all.length).toBeGreaterThan(200)
     expect(
@@ -115,8 +115,8 @@ describe("the snippets of README.md and docs/", () => {
     ).toEqual([])
   })
 
-  it("that are listed are there, and what is said to run them names their page", () => {
-    // Two go through all that there is, and need no page's name.
+  it("listed snippets exist, and the file that runs each names its page", () => {
+    // Two files run every page, and need no page's name.
     const named = shown.filter(([, , , by]) => ![".ci/run", "test/hosts/cli/Program.test.ts"].includes(by))
     expect(named.filter(([page, , , by]) => !read(by).includes(page.split("/").at(-1) ?? ""))).toEqual([])
     expect(

@@ -29,7 +29,7 @@ describe("the tests in Solidity", () => {
     expect(absent).toEqual([])
   })
 
-  it("are counted by forge's own report, and a report that breaks off is no success", () => {
+  it("tests are counted by forge's report, and a truncated report is a failure", () => {
     const report = [
       "[PASS] test_a() (gas: 1)",
       "[PASS] testFuzz_b(bytes32,(uint8,bytes)[]) (runs: 48, μ: 1, ~: 1)",
@@ -41,7 +41,7 @@ describe("the tests in Solidity", () => {
     expect(Forge.read(report.slice(0, 3).join("\n")).ok).toBe(false)
   })
 
-  it("leave no gap that is not known with its reason, and no reason without its gap", () => {
+  it("Solidity tests leave only known gaps, and no stale reasons", () => {
     const lcov = "SF:contracts/src/A.sol\nDA:1,2\nDA:2,0\nBRDA:3,0,0,-\nBRDA:3,0,1,4\nend_of_record\n"
     const gaps = Coverage.gaps(lcov, (_, line) => `line ${line}`)
     const gap = (line: number, what: "line" | "branch") => ({

@@ -11,7 +11,7 @@ interface Ban {
   readonly pattern: RegExp
   /** Code that must be caught, so that the ban is known to work. */
   readonly planted: string
-  /** What of a file it is looked for in. Default: code without comments and text literals. */
+  /** The searched part of a file. Default: code without comments and string literals. */
   readonly read?: (text: string) => string
 }
 
@@ -71,7 +71,7 @@ const bans: ReadonlyArray<Ban> = [
   },
   {
     name: "EntryPoint version by name",
-    // What differs by version is a field of EntryPointSpec.
+    // Differences between versions are fields of EntryPointSpec.
     where: /^src\/(?!domain\/erc4337\/entrypoint\/)/,
     read: withoutComments,
     pattern: /["'`](v0\.\d+|0\.[6-9])["'`]|\b[vV]ersion\s*[!=]==\s*["'`]/,
@@ -108,7 +108,7 @@ describe("source text", () => {
 
   for (const ban of bans) {
     const read = ban.read ?? ((text: string) => withoutText(withoutComments(text)))
-    it(`holds no ${ban.name}`, () => {
+    it(`source text has no ${ban.name}`, () => {
       const offenders = sources
         .filter(({ path, text }) => ban.where.test(path) && ban.pattern.test(read(text)))
         .map(({ path }) => path)
@@ -119,7 +119,7 @@ describe("source text", () => {
     })
   }
 
-  it("stands in folders of at most 15 files", () => {
+  it("source text is in folders of at most 15 files", () => {
     const folders = new Map<string, number>()
     for (const { path } of sources) {
       const folder = path.slice(0, path.lastIndexOf("/"))

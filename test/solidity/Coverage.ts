@@ -11,7 +11,7 @@ export interface Gap {
   readonly what: "line" | "branch"
 }
 
-/** A gap that is known, and why it is none. */
+/** A known gap, and the reason why it is acceptable. */
 export interface Known {
   readonly file: string
   readonly text: string
@@ -43,7 +43,7 @@ export const gaps = (report: string, textOf: (file: string, line: number) => str
     return [...lines, ...branches].map(([what, line]) => ({ file, line, text: textOf(file, line), what }))
   })
 
-/** What is uncovered and not known, and what is known and covered by now. */
+/** Unknown gaps, and known gaps that are now covered. */
 export const compare = (found: ReadonlyArray<Gap>, known: ReadonlyArray<Known>) => {
   const same = (a: Gap | Known, b: Gap | Known) => a.file === b.file && a.text === b.text && a.what === b.what
   return {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 /** The project's root: forge runs there, and all paths of its configuration are relative to it. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** What a run of forge came to. */
+/** Result of a run of forge. */
 export interface Run {
   readonly output: string
   /** Tests were run, and none failed. */
@@ -50,8 +50,8 @@ export const read = (output: string): Run => {
 }
 
 /**
- * Runs `forge COMMAND` over the tests of this folder and waits for its end. The report tells how it went: npm's wrapper
- * of forge ends with 0 whatever forge ends with.
+ * Runs `forge COMMAND` over the tests of this folder and waits for its end. The result comes from the report: npm's
+ * wrapper of forge exits with 0 whatever forge's exit code.
  */
 export const run = (
   command: "test" | "coverage",

@@ -4,7 +4,7 @@ import * as Forge from "./Forge.js"
 
 /** One fault, planted into a copy of a source: the invariant has to break, or it proves nothing. */
 export interface Mutant {
-  /** What the mutant does wrong. */
+  /** The mutant's mistake. */
   readonly name: string
   /** Source below `contracts/src`, without its ending. */
   readonly source: string

@@ -5,10 +5,10 @@ import * as Forge from "./Forge.js"
 import * as Mutants from "./Mutants.js"
 
 /**
- * `npm run test:solidity`: the suite's tests in Solidity, then the same invariants over mutants of the suite, where they
- * have to break. `--mutants` does the latter alone, for all or the named ones;
- * `--coverage` prints what the tests reach; `--long` runs more inputs with another seed; everything else
- * goes to forge, e.g. `--match-path "test/solidity/Wallet/*" -vvvv`, and leaves the mutants out.
+ * `npm run test:solidity`: the suite's tests in Solidity, then the same invariants over mutants of the suite, which must
+ * break them. `--mutants` runs only the mutants, all or the named ones. `--coverage` prints the tests' coverage. `--long`
+ * runs more inputs with another seed. Other arguments go to forge without the mutants, e.g.
+ * `--match-path "test/solidity/Wallet/*" -vvvv`.
  */
 const [first, ...others] = process.argv.slice(2)
 

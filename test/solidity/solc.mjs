@@ -6,8 +6,8 @@ import { createRequire } from "node:module"
  * npm's solc with the two commands of the native compiler that forge calls: `--version` and `--standard-json`.
  *
  * Code is compiled for the oldest hardfork that the suite supports, whatever hardfork forge executes on. forge asks for
- * unoptimised code; one assembly block of OpenZeppelin's P256 needs the optimiser's stack allocation all the same,
- * and nothing else of it.
+ * unoptimised code; one assembly block of OpenZeppelin's P256 still needs the optimiser's stack allocation, and no
+ * other optimisation.
  */
 const solc = createRequire(import.meta.url)("solc")
 

@@ -1,4 +1,4 @@
-/** The cells of a table that is written as text, with its column names in the first line: row, column and text of each. */
+/** The cells of a text table with column names in the first line: row, column and text of each cell. */
 export const of = <Row extends string, Column extends string>(
   table: string
 ): ReadonlyArray<readonly [Row, Column, string]> => {

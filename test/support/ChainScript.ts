@@ -16,7 +16,7 @@ export const echo = Address.unsafe("0xec00000000000000000000000000000000000000")
 /** calldatacopy; topic = mload(0); if (topic == 0) revert(calldata); log1(rest, topic); return calldata. */
 export const echoCode = Hex.unsafe("0x3660006000376000518015601957602036036020a1366000f35b366000fd")
 
-/** The same for a chain without an EVM. */
+/** Likewise for a chain without an EVM. */
 export const execute: Execute = ({ data, to }) =>
   Effect.sync(() => {
     const topic = data.slice(2, 66).padEnd(64, "0")
@@ -32,7 +32,7 @@ export const execute: Execute = ({ data, to }) =>
 export const fundedKey = new SigningKey("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 export const funded = Address.unsafe("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266")
 
-/** Signs with `key` a transaction at the chain's present prices. */
+/** Signs a transaction with `key` at the chain's current prices. */
 export const sign = (
   chain: ChainClient,
   fields: Partial<Transaction.Transaction> & { readonly nonce: bigint },
@@ -54,7 +54,7 @@ export const sign = (
     return Transaction.serialize(transaction, Hex.unsafe(signature))
   })
 
-/** The receipt of a transaction that is about to be mined: automining answers before it has mined. */
+/** The receipt of a transaction under way: automining answers before it mines the block. */
 export const minedReceipt = (
   chain: ChainClient,
   txHash: Hex.Bytes32

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createServer as createTcpServer, type Server, type Socket } from "node:net"
 
-/** One request as the node saw it. */
+/** One request as received by the node. */
 export interface Seen {
   readonly body: string
   readonly url: string
@@ -9,19 +9,19 @@ export interface Seen {
 }
 
 export interface HostileNode {
-  /** With a path that must never be shown. */
+  /** The path must never appear in output. */
   readonly url: string
   readonly seen: ReadonlyArray<Seen>
-  /** Connections that were ever opened. */
+  /** Number of connections ever opened. */
   readonly connections: () => number
-  /** Connections that are open now. */
+  /** Number of open connections. */
   readonly open: () => number
   /** Resolves when no connection is open. */
   readonly drained: () => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** In the path and query of every node's URL. */
+/** Part of the path and query of every node's URL. */
 export const secret = "s3cr3t-k3y-0123456789"
 
 const listen = async (server: Server, seen: ReadonlyArray<Seen>): Promise<HostileNode> => {
@@ -55,7 +55,7 @@ const listen = async (server: Server, seen: ReadonlyArray<Seen>): Promise<Hostil
   }
 }
 
-/** An HTTP server on loopback that does with a request whatever `answer` does; `turn` counts from 0. */
+/** An HTTP server on loopback whose `answer` handles requests; `turn` counts from 0. */
 export const httpNode = (
   answer: (response: ServerResponse, body: string, turn: number) => void
 ): Promise<HostileNode> => {
@@ -74,7 +74,7 @@ export const httpNode = (
   return listen(server, seen)
 }
 
-/** A server on loopback that speaks whatever `talk` says. */
+/** A TCP server on loopback whose `talk` handles connections. */
 export const tcpNode = (talk: (socket: Socket) => void): Promise<HostileNode> =>
   listen(createTcpServer(talk), [])
 
@@ -95,13 +95,13 @@ export const json = (response: ServerResponse, value: unknown, status = 200): vo
   response.end(JSON.stringify(value))
 }
 
-/** Answers each call properly with what `result` gives for it. */
+/** Replies properly to each call with its `result`. */
 export const honest = (response: ServerResponse, body: string, result: (asked: Asked) => unknown): void => {
   const answers = callsOf(body).map((asked) => ({ jsonrpc: "2.0", id: asked.id, result: result(asked) }))
   json(response, body.startsWith("[") ? answers : answers[0])
 }
 
-/** Passes what fits on to a real node. */
+/** Forwards fitting requests to a real node. */
 export const relaying =
   (target: string) =>
   (response: ServerResponse, body: string): void => {
@@ -111,7 +111,7 @@ export const relaying =
       .catch(() => response.destroy())
   }
 
-/** How a gateway says that the calls of a request do not fit into its limit. */
+/** A gateway's refusal of calls beyond its limit. */
 export type Refusing = (response: ServerResponse, body: string) => void
 
 const limited = { code: -32_005, message: "rate limit exceeded" }

@@ -19,7 +19,7 @@ export const step = <A, E, R>(
           steps += 1
           if (steps === number) {
             own.interruptUnsafe()
-            // Between two steps, as from outside: the next one would still be taken.
+            // Interrupts between two steps, as from outside: the fiber would still take the next step.
             return true
           }
         }

@@ -6,11 +6,11 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Tracer from "effect/Tracer"
 
-/** Everything that a run says, kept to be searched for what it must not say. */
+/** Records all output of a run to search it for secrets. */
 export interface Leaks {
-  /** Keeps every log line, with annotations and causes, and every span, with attributes and events. */
+  /** Records every log line, with annotations and causes, and every span, with attributes and events. */
   readonly layer: Layer.Layer<never>
-  /** Keeps something else: an answer, an error, the output of a process. */
+  /** Records other output: a response, an error, the output of a process. */
   readonly keep: (where: string, what: unknown) => void
   /** Places where a secret leaked. `secrets` maps names to values; the report shows only names. */
   readonly found: (secrets: Readonly<Record<string, string>>) => ReadonlyArray<string>
@@ -20,7 +20,7 @@ export interface Leaks {
 
 const hexShape = /^(?:0x)?((?:[0-9a-f]{2}){8,})$/i
 
-/** A text, and how it may appear: encoded, quoted, as the number or bytes that it stands for, a long text in lines. */
+/** Forms in which a string may appear: encoded, quoted, as its number or bytes, or as wrapped lines. */
 const guises = (secret: string): ReadonlySet<string> => {
   const texts = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
   const lines = secret.split("\n").filter((line) => line.length >= 24 && !line.startsWith("-----"))
@@ -37,7 +37,7 @@ const guises = (secret: string): ReadonlySet<string> => {
     [...each].join(","),
     [...each].join(", ")
   ])
-  // Short ones are found anywhere by chance.
+  // Short forms appear by chance.
   return new Set(
     [...texts, ...lines, ...encoded].filter((text) => text.length >= 6).map((text) => text.toLowerCase())
   )

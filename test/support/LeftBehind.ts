@@ -1,7 +1,7 @@
 /** Undo functions for changes to this process: the next test file may share it. */
 const undoings: Array<() => void> = []
 
-/** Remembers how a change is undone; the result undoes it. */
+/** Records the undo function of a change; the result undoes the change. */
 export const remember = (undo: () => void): (() => void) => {
   undoings.push(undo)
   return () => {
@@ -12,7 +12,7 @@ export const remember = (undo: () => void): (() => void) => {
   }
 }
 
-/** Undoes what a file has left that ended in the middle: when a hook fails, Vitest runs none of those after it. */
+/** Undoes the changes of a file that ended early: after a failed hook, Vitest runs no further hooks. */
 export const undoAll = (): void => {
   for (let undo = undoings.pop(); undo !== undefined; undo = undoings.pop()) undo()
 }

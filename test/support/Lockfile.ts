@@ -13,7 +13,7 @@ export interface Locked {
 
 const read = (name: string) => JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), "utf8"))
 
-/** By the place of the package. */
+/** Packages by path. */
 export const packages: Readonly<Record<string, Locked>> = read("package-lock.json").packages
 
 export const manifest: Readonly<Record<string, Readonly<Record<string, string>>>> = read("package.json")

@@ -11,7 +11,7 @@ export interface Line {
   readonly annotations: Readonly<Record<string, unknown>>
 }
 
-/** Warnings and errors, and that they are over, with this in their text. */
+/** Levels of warnings, errors and recoveries whose text contains `what`. */
 export const told = (lines: ReadonlyArray<Line>, what: string): ReadonlyArray<string> =>
   lines
     .filter(
@@ -31,7 +31,7 @@ const keeping = (lines: Array<Line>) =>
     })
   })
 
-/** Keeps what this fiber, and those it forks, log from now on until the scope ends. */
+/** Records the logs of this fiber and its children until the scope ends. */
 export const listen: Effect.Effect<ReadonlyArray<Line>, never, Scope.Scope> = Effect.withFiber((fiber) => {
   const lines: Array<Line> = []
   const logTo = (loggers: ReadonlySet<Logger.Logger<unknown, unknown>>) =>
@@ -43,7 +43,7 @@ export const listen: Effect.Effect<ReadonlyArray<Line>, never, Scope.Scope> = Ef
   )
 })
 
-/** Keeps what is logged in place of printing it. */
+/** Records logs instead of printing them. */
 export const make = (): { readonly lines: Array<Line>; readonly layer: Layer.Layer<never> } => {
   const lines: Array<Line> = []
   return { lines, layer: Logger.layer([keeping(lines)]) }

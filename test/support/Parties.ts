@@ -6,7 +6,7 @@ import * as Secp256k1 from "../../src/domain/crypto/Secp256k1.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
 import * as Make from "./journal/Make.js"
 
-/** A caller of an account who may do everything. */
+/** A caller with every scope. */
 export const caller = (requestId = "r", accountId = Make.alice): Caller => ({
   requestId,
   principal: {
@@ -18,7 +18,7 @@ export const caller = (requestId = "r", accountId = Make.alice): Caller => ({
   }
 })
 
-/** The signer of a key of this number. */
+/** The signer with key number `n`. */
 export const signer = (n: number): Signer => {
   const key = new SigningKey(Make.word(n))
   const publicKey = key.publicKey.slice(2)
@@ -30,7 +30,7 @@ export const signer = (n: number): Signer => {
   }
 }
 
-/** The signer of the lane of the journal's tests, which is not asked to sign. */
+/** The signer of the lane in journal tests; it never signs. */
 export const unasked: Signer = {
   address: Make.lane.signer,
   publicKey: "04",

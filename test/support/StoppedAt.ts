@@ -28,7 +28,7 @@ export const step = <A, E, R>(
         steps += 1
         if (steps !== number) return inner.shouldYield(fiber)
         close()
-        // Between two steps, as from outside: the next one would still be taken.
+        // Closes between two steps, as from outside: the fiber would still take the next step.
         return true
       }
     }

@@ -11,11 +11,11 @@ interface Tool {
   readonly has: () => boolean
   readonly lacks: string
   readonly remedy: string
-  /** Test files that do nothing without it. */
+  /** Test files that need the tool. */
   readonly files: ReadonlyArray<string>
 }
 
-/** Programs that tests start and a machine may lack. */
+/** Programs that tests start and that a machine may lack. */
 const tools = {
   PostgreSQL: {
     has: () => Postgres.folder() !== undefined,
@@ -91,12 +91,12 @@ const tools = {
   }
 } satisfies Readonly<Record<string, Tool>>
 
-/** With `CASTELLAN_TEST_COMPLETE`, a test that would be left out fails. */
+/** With `CASTELLAN_TEST_COMPLETE`, a skipped test fails. */
 const mustHaveAll = process.env.CASTELLAN_TEST_COMPLETE !== undefined
 
 const reason = (name: string, { lacks, remedy }: Tool): string => `${name}: ${lacks} not found; ${remedy}`
 
-/** Test files that a missing tool leaves out, each with the reason. */
+/** Test files skipped for a missing tool, each with the reason. */
 export const leftOut = (): ReadonlyArray<{ readonly files: string; readonly why: string }> => {
   const found = Object.entries(tools).flatMap(([name, tool]: [string, Tool]) =>
     tool.has() ? [] : tool.files.map((files) => ({ files, why: reason(name, tool) }))
@@ -105,7 +105,7 @@ export const leftOut = (): ReadonlyArray<{ readonly files: string; readonly why:
   return found
 }
 
-/** Skips the test that runs where the machine lacks the tool. */
+/** Skips the running test if the machine lacks the tool. */
 export const need = async (name: keyof typeof tools): Promise<void> => {
   const tool: Tool = tools[name]
   if (tool.has()) return

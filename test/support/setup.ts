@@ -3,7 +3,7 @@ import * as Accelerated from "../../src/domain/primitives/Accelerated.js"
 import * as LeftBehind from "./LeftBehind.js"
 
 LeftBehind.undoAll()
-// A service that an earlier file of this process has started has loaded faster cryptography into it.
+// A service started by an earlier file of this process has loaded faster cryptography.
 Accelerated.use(Accelerated.none)
 
 const most = 2_000

@@ -89,7 +89,7 @@ const { expectError, within } = hosted({
 })
 
 describe("AWS KMS", () => {
-  it.live("knows a key by its id, its ARN and its alias, and asks with a session token", () =>
+  it.live("AWS KMS knows a key by its id, its ARN and its alias, and asks with a session token", () =>
     within(
       (key, server) =>
         Effect.gen(function* () {
@@ -172,7 +172,7 @@ describe("AWS KMS", () => {
     )
   )
 
-  it.effect("an endpoint that is no URL is refused before anything is asked", () =>
+  it.effect("AWS KMS refuses an endpoint that is not a URL before any request", () =>
     Effect.gen(function* () {
       for (const endpoint of ["nonsense", "ftp://127.0.0.1", "localhost:4566"])
         expectError(

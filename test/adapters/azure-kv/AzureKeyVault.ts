@@ -142,7 +142,7 @@ const answer =
 
 const tls = Certificate.selfSigned([host, authority])
 
-/** Trusts the stand-in's certificate alone, and finds its host names on loopback. */
+/** Trusts only the stand-in's certificate, and resolves its host names to loopback. */
 export const agentOptions: AgentOptions = {
   ca: tls.cert,
   lookup: (_name, options, done) =>

@@ -27,7 +27,7 @@ const open = (server: Server, clientSecret: string) =>
 const isAuthority = ({ url }: { readonly url: URL }) => url.hostname.startsWith("login.")
 
 describe("an application of Microsoft Entra", () => {
-  it.live("gets a token of its own authority for its secret, once, and signs", () =>
+  it.live("an Entra application gets one token for its secret, and signs", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const server = yield* serve
@@ -41,7 +41,7 @@ describe("an application of Microsoft Entra", () => {
     )
   )
 
-  it.live("with a wrong secret is refused, and shown neither", () =>
+  it.live("an application of Microsoft Entra with a wrong secret is refused, and shown neither", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const server = yield* serve

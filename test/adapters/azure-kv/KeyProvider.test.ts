@@ -111,7 +111,7 @@ const { expectError, within } = hosted({
 })
 
 describe("Azure Key Vault", () => {
-  it.live("shows its token when it is challenged, and never the digest before", () =>
+  it.live("Azure Key Vault shows its token when it is challenged, and never the digest before", () =>
     within((key, server) =>
       Effect.gen(function* () {
         expect(key(name).type).toBe("KMS")
@@ -135,7 +135,7 @@ describe("Azure Key Vault", () => {
     )
   )
 
-  it.live("the first signatures of all may be asked for at once", () =>
+  it.live("Azure Key Vault signs concurrent requests from the first signature on", () =>
     within((key, server) =>
       Effect.gen(function* () {
         server.fault = ({ headers }) => (headers.authorization === undefined ? Vault.challenge : null)
@@ -160,7 +160,7 @@ describe("Azure Key Vault", () => {
     )
   )
 
-  it.live("a key that was refused is asked for anew: what the operator changed counts at once", () =>
+  it.live("Azure Key Vault reads a refused key again, so an operator's fix applies immediately", () =>
     within((key, server) =>
       Effect.gen(function* () {
         const expired = key("main")
@@ -221,40 +221,38 @@ describe("Azure Key Vault", () => {
     )
   })
 
-  it.live(
-    "an answer about another key, or garbage, is unavailable; another key's point is for the ring to refuse",
-    () =>
-      within((key, server) =>
-        Effect.gen(function* () {
-          const jwk = (fields: object) => changed((body) => ({ ...body, key: { ...body.key, ...fields } }))
-          const kid = (which: string) => ({ kid: `https://castellan-test.vault.azure.net/keys/${which}` })
-          const coordinates = (x: Buffer, y: Buffer) => ({
-            x: x.toString("base64url"),
-            y: y.toString("base64url")
-          })
-          for (const fields of [
-            kid(`elsewhere/${Vault.version}`),
-            kid(`main/${older}`),
-            coordinates(main.x, other.y),
-            coordinates(main.x.subarray(1), main.y),
-            coordinates(Buffer.of(), Buffer.concat([main.x, main.y])),
-            { x: undefined }
-          ]) {
-            server.fault = jwk(fields)
-            expectError(yield* Effect.flip(key(name).publicKey), "unavailable", nothing)
-          }
-          server.fault = jwk(coordinates(other.x, other.y))
-          expect(yield* key(name).publicKey).toBe(other.publicKey)
-          server.fault = null
-          yield* key(name).sign([digest])
-          for (const size of [0, 1, 63, 65, 4_096]) {
-            const value = Buffer.alloc(size, 1).toString("base64url")
-            server.fault = (asked) =>
-              asked.method === "POST" ? changed((body) => ({ ...body, value }))() : null
-            expectError(yield* Effect.flip(key(name).sign([digest])), "unavailable", nothing)
-          }
+  it.live("a reply about another key, or garbage, is unavailable; the ring refuses another key's point", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        const jwk = (fields: object) => changed((body) => ({ ...body, key: { ...body.key, ...fields } }))
+        const kid = (which: string) => ({ kid: `https://castellan-test.vault.azure.net/keys/${which}` })
+        const coordinates = (x: Buffer, y: Buffer) => ({
+          x: x.toString("base64url"),
+          y: y.toString("base64url")
         })
-      )
+        for (const fields of [
+          kid(`elsewhere/${Vault.version}`),
+          kid(`main/${older}`),
+          coordinates(main.x, other.y),
+          coordinates(main.x.subarray(1), main.y),
+          coordinates(Buffer.of(), Buffer.concat([main.x, main.y])),
+          { x: undefined }
+        ]) {
+          server.fault = jwk(fields)
+          expectError(yield* Effect.flip(key(name).publicKey), "unavailable", nothing)
+        }
+        server.fault = jwk(coordinates(other.x, other.y))
+        expect(yield* key(name).publicKey).toBe(other.publicKey)
+        server.fault = null
+        yield* key(name).sign([digest])
+        for (const size of [0, 1, 63, 65, 4_096]) {
+          const value = Buffer.alloc(size, 1).toString("base64url")
+          server.fault = (asked) =>
+            asked.method === "POST" ? changed((body) => ({ ...body, value }))() : null
+          expectError(yield* Effect.flip(key(name).sign([digest])), "unavailable", nothing)
+        }
+      })
+    )
   )
 
   it.live("a vault whose certificate is not trusted gets nothing", () =>
@@ -268,7 +266,7 @@ describe("Azure Key Vault", () => {
     )
   )
 
-  it.effect("a vault's URL that is no https origin is refused before anything is asked", () =>
+  it.effect("Azure Key Vault refuses a vault URL that is not an https origin before any request", () =>
     Effect.gen(function* () {
       for (const vaultUrl of [
         "nonsense",

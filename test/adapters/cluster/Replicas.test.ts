@@ -61,7 +61,7 @@ const until = (isSo: () => boolean) =>
 
 describe("processes that share a PostgreSQL database", () => {
   it.live(
-    "of one group have each lane once, and who is given those of another one that ends is told",
+    "processes of one group own each lane once; a survivor is notified of an ended one's lanes",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -82,7 +82,7 @@ describe("processes that share a PostgreSQL database", () => {
   )
 
   it.live(
-    "of two groups have their lanes each, and know of each other",
+    "processes of two groups own all lanes each and see each other",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -91,7 +91,7 @@ describe("processes that share a PostgreSQL database", () => {
         yield* until(() => owned(one.replicas) === lanes.length && owned(other.replicas) === lanes.length)
         expect(yield* one.replicas.independent).toEqual([other.replicas.process])
         expect(yield* other.replicas.independent).toEqual([one.replicas.process])
-        // A look that fails does not say that there is nobody else.
+        // A failed query keeps the last known processes.
         const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)
         yield* sql`alter table castellan_cluster_runners rename to somewhere_else`
         expect(yield* one.replicas.independent).toEqual([other.replicas.process])
@@ -101,7 +101,7 @@ describe("processes that share a PostgreSQL database", () => {
   )
 
   it.live(
-    "start together on an empty database",
+    "processes start together on an empty database",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -116,7 +116,7 @@ describe("processes that share a PostgreSQL database", () => {
   )
 
   it.live(
-    "take over the tables of an earlier version, and the lanes that its processes left behind",
+    "processes take over an earlier version's tables, and the lanes of its ended processes",
     () =>
       Effect.gen(function* () {
         const { url } = yield* databases.fresh
@@ -147,7 +147,7 @@ describe("processes that share a PostgreSQL database", () => {
     60_000
   )
 
-  it.live("do not start where the registry cannot be made", () =>
+  it.live("processes do not start when the registry cannot be created", () =>
     Effect.gen(function* () {
       const { url } = yield* databases.fresh
       const sql = yield* Effect.provide(Postgres.make({ url }), Reactivity.layer)

@@ -18,7 +18,7 @@ const final = (requestId: string): Signal => ({ _tag: "final", requestId })
 
 type Signalling = Effect.Success<ReturnType<typeof Signals.make>>
 
-/** Resolves when what `from` tells reaches `to`: both are connected then. */
+/** Resolves once a signal of `from` reaches `to`: both are connected then. */
 const acquainted = (from: Signalling, to: Signalling) =>
   Effect.gen(function* () {
     const hello = `hello ${Math.random()}`
@@ -40,7 +40,7 @@ const pair = Effect.gen(function* () {
   return { url, one, other }
 })
 
-/** What was told in the order in which it is heard, greetings aside. */
+/** The next signals in the order received, without greetings. */
 const next = ({ heard }: Signalling, count: number) =>
   heard.pipe(
     Stream.filter((one) => one._tag !== "final" || !one.requestId.startsWith("hello")),
@@ -55,7 +55,7 @@ const statement = (url: Effect.Success<typeof pair>["url"], text: string) =>
   )
 
 describe("signals of processes that share a PostgreSQL database", () => {
-  it.live("are heard by the others as they were told, in their order", () =>
+  it.live("other processes receive signals unchanged and in order", () =>
     Effect.gen(function* () {
       const { one, other } = yield* pair
       const told: ReadonlyArray<Signal> = [
@@ -67,7 +67,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.live("are not disturbed by notifications that are none", () =>
+  it.live("processes ignore malformed notifications", () =>
     Effect.gen(function* () {
       const { one, other, url } = yield* pair
       for (const payload of [
@@ -82,7 +82,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.live("come again by themselves when their connections were cut", () =>
+  it.live("signals resume after their connections were cut", () =>
     Effect.gen(function* () {
       const { one, other, url } = yield* pair
       yield* statement(
@@ -94,7 +94,7 @@ describe("signals of processes that share a PostgreSQL database", () => {
     })
   )
 
-  it.live("come again when the server was away", () =>
+  it.live("signals resume after the database server was away", () =>
     Effect.gen(function* () {
       const { one, other } = yield* pair
       const { crash } = yield* databases.server

@@ -33,9 +33,9 @@ export interface Fireblocks {
   readonly server: Server.Server
   readonly basePath: string
   readonly transactions: ReadonlyArray<Transaction>
-  /** What a new transaction becomes at once. */
+  /** Initial status of a new transaction. */
   policy: (transaction: Transaction) => string
-  /** What somebody or something decides of it later. */
+  /** Sets the later status of a transaction. */
   readonly decide: (transaction: Transaction, status: string, subStatus?: string) => void
 }
 

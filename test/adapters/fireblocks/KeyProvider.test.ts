@@ -73,7 +73,7 @@ const { expectError } = hosted({
 })
 
 describe("Fireblocks", () => {
-  it.live("signs 127 digests in one transaction, each signature at its digest's place", () =>
+  it.live("Fireblocks signs 127 digests in one transaction, each signature at its digest's place", () =>
     within((signer, there) =>
       Effect.gen(function* () {
         expect(signer.maxBatch).toBe(127)
@@ -94,7 +94,7 @@ describe("Fireblocks", () => {
     "PENDING_SIGNATURE",
     "A_STATUS_OF_TOMORROW"
   ])
-    it.live(`waits while the transaction is ${status}, and signs when it is completed`, () =>
+    it.live(`Fireblocks waits while the transaction is ${status}, and signs when it is completed`, () =>
       within((signer, there) =>
         Effect.gen(function* () {
           there.policy = () => status
@@ -114,7 +114,7 @@ describe("Fireblocks", () => {
     ["CANCELLED", "", "CANCELLED"],
     ["FAILED", `<b>${Fireblocks.remark}</b>`, "FAILED"]
   ] as const)
-    it.live(`a transaction that is ${status} refuses, by the name of its status alone`, () =>
+    it.live(`a transaction that is ${status} refuses with its status name only`, () =>
       within((signer, there) =>
         Effect.gen(function* () {
           there.policy = () => "PENDING_AUTHORIZATION"
@@ -147,25 +147,23 @@ describe("Fireblocks", () => {
     )
   )
 
-  it.live(
-    "a digest that waits is put to the approvers once, with whichever others it is asked for again",
-    () =>
-      within((signer, there) =>
-        Effect.gen(function* () {
-          there.policy = () => "PENDING_AUTHORIZATION"
-          const [a, b, c, d] = [digestOf(1), digestOf(2), digestOf(3), digestOf(4)]
-          const first = yield* Effect.forkChild(signer.sign([a, b, c]))
-          yield* until(() => there.transactions.length === 1)
-          yield* Fiber.interrupt(first)
-          const second = yield* Effect.forkChild(signer.sign([c, a]))
-          const third = yield* Effect.forkChild(signer.sign([d, b]))
-          yield* until(() => there.transactions.length === 2)
-          expect(there.transactions.map(({ contents }) => contents.length)).toEqual([3, 1])
-          for (const transaction of there.transactions) there.decide(transaction, "COMPLETED")
-          expect((yield* Fiber.join(second)).map(({ r }) => r)).toEqual([rOf(c), rOf(a)])
-          expect((yield* Fiber.join(third)).map(({ r }) => r)).toEqual([rOf(d), rOf(b)])
-        })
-      )
+  it.live("a pending digest is put to the approvers once, even when requested again with other digests", () =>
+    within((signer, there) =>
+      Effect.gen(function* () {
+        there.policy = () => "PENDING_AUTHORIZATION"
+        const [a, b, c, d] = [digestOf(1), digestOf(2), digestOf(3), digestOf(4)]
+        const first = yield* Effect.forkChild(signer.sign([a, b, c]))
+        yield* until(() => there.transactions.length === 1)
+        yield* Fiber.interrupt(first)
+        const second = yield* Effect.forkChild(signer.sign([c, a]))
+        const third = yield* Effect.forkChild(signer.sign([d, b]))
+        yield* until(() => there.transactions.length === 2)
+        expect(there.transactions.map(({ contents }) => contents.length)).toEqual([3, 1])
+        for (const transaction of there.transactions) there.decide(transaction, "COMPLETED")
+        expect((yield* Fiber.join(second)).map(({ r }) => r)).toEqual([rOf(c), rOf(a)])
+        expect((yield* Fiber.join(third)).map(({ r }) => r)).toEqual([rOf(d), rOf(b)])
+      })
+    )
   )
 
   it.live("another process that asks for the same digests waits for the same transaction", () =>
@@ -187,7 +185,7 @@ describe("Fireblocks", () => {
     )
   )
 
-  it.live("a transaction whose making was answered by nobody is found, not made again", () =>
+  it.live("a transaction whose creation got no reply is found, not created again", () =>
     within((signer, there) =>
       Effect.gen(function* () {
         there.server.fault = ({ method }) => (method === "POST" ? "cutInBody" : null)
@@ -219,34 +217,30 @@ describe("Fireblocks", () => {
       )
   )
 
-  it.live(
-    "answers of the API that are no success are refused, unavailable or about no key, by their numbers",
-    () =>
-      within((signer, there) =>
-        Effect.gen(function* () {
-          for (const [status, code, reason] of [
-            [401, -8, "refused"],
-            [403, -8, "refused"],
-            [400, 1427, "refused"],
-            [404, 1004, "notFound"],
-            [400, 1006, "notFound"],
-            [408, 0, "unavailable"],
-            [429, 0, "unavailable"],
-            [502, 0, "unavailable"]
-          ] as const) {
-            there.server.fault = ({ method }) =>
-              method === "POST"
-                ? { status, body: JSON.stringify({ code, message: Fireblocks.remark }) }
-                : null
-            expectError(
-              yield* Effect.flip(signer.sign([digest])),
-              reason,
-              `HTTP status ${status}, code ${code}`
-            )
-          }
-          expect(there.transactions).toEqual([])
-        })
-      )
+  it.live("failed API replies are refused, unavailable or about no key, by their status numbers", () =>
+    within((signer, there) =>
+      Effect.gen(function* () {
+        for (const [status, code, reason] of [
+          [401, -8, "refused"],
+          [403, -8, "refused"],
+          [400, 1427, "refused"],
+          [404, 1004, "notFound"],
+          [400, 1006, "notFound"],
+          [408, 0, "unavailable"],
+          [429, 0, "unavailable"],
+          [502, 0, "unavailable"]
+        ] as const) {
+          there.server.fault = ({ method }) =>
+            method === "POST" ? { status, body: JSON.stringify({ code, message: Fireblocks.remark }) } : null
+          expectError(
+            yield* Effect.flip(signer.sign([digest])),
+            reason,
+            `HTTP status ${status}, code ${code}`
+          )
+        }
+        expect(there.transactions).toEqual([])
+      })
+    )
   )
 
   it.live("a public key comes compressed or not, and one of another algorithm is unsuitable", () =>
@@ -324,33 +318,31 @@ describe("Fireblocks", () => {
     )
   )
 
-  it.live(
-    "a secret that is no RSA key, and a base path that is no URL, are refused at once and not told",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const ec = generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey
-          const small = generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey
-          for (const pem of [
-            "",
-            "no PRIVATE KEY",
-            Fireblocks.secretKey.slice(0, 200),
-            ec.export({ format: "pem", type: "pkcs8" }).toString(),
-            small.export({ format: "pem", type: "pkcs8" }).toString()
-          ])
-            expectError(
-              yield* Effect.flip(FireblocksKeys.make({ ...options, secretKey: Redacted.make(pem) })),
-              "refused",
-              "the secret key is not an RSA private key of 2048 bits in PEM"
-            )
-          for (const basePath of ["", "api.fireblocks.io", "ftp://api.fireblocks.io/v1"])
-            expectError(
-              yield* Effect.flip(FireblocksKeys.make({ ...options, basePath })),
-              "refused",
-              "the base path is not an http or https URL"
-            )
-        })
-      )
+  it.live("a secret that is not an RSA key and an invalid base path are refused without their values", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const ec = generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey
+        const small = generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey
+        for (const pem of [
+          "",
+          "no PRIVATE KEY",
+          Fireblocks.secretKey.slice(0, 200),
+          ec.export({ format: "pem", type: "pkcs8" }).toString(),
+          small.export({ format: "pem", type: "pkcs8" }).toString()
+        ])
+          expectError(
+            yield* Effect.flip(FireblocksKeys.make({ ...options, secretKey: Redacted.make(pem) })),
+            "refused",
+            "the secret key is not an RSA private key of 2048 bits in PEM"
+          )
+        for (const basePath of ["", "api.fireblocks.io", "ftp://api.fireblocks.io/v1"])
+          expectError(
+            yield* Effect.flip(FireblocksKeys.make({ ...options, basePath })),
+            "refused",
+            "the base path is not an http or https URL"
+          )
+      })
+    )
   )
 
   it.live("a token that another key has signed is refused", () =>

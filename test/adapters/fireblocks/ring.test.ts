@@ -13,7 +13,7 @@ import * as Fireblocks from "./Fireblocks.js"
 const key = Keys.secp256k1(`0x${"a1".repeat(32)}`)
 const digests = [1, 2, 3].map((n) => Hex.unsafe32(`0x${`0${n}`.repeat(32)}`))
 
-it.live("a configured provider signs; however often the ring tries, the approver is asked once", () =>
+it.live("a configured Fireblocks provider signs; the ring's retries ask the approver once", () =>
   Effect.scoped(
     Effect.gen(function* () {
       const there = yield* Fireblocks.make([{ vaultAccountId: "7", assetId: "ETH", key }])

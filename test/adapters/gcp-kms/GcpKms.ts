@@ -59,12 +59,12 @@ export const credentialsFile = (content: unknown) =>
     }
   )
 
-/** What the token service gives out in exchange. */
+/** Token that the token service issues in exchange. */
 export const exchangedToken = "token-in-exchange-for-another"
 
 const json = (segment = "") => JSON.parse(Buffer.from(segment, "base64url").toString() || "{}")
 
-/** True for the token of the exchange, and for one that the service account has signed for this service. */
+/** True for the exchanged token, and for a token signed by the service account for this service. */
 const isBearer = (authorization = ""): boolean => {
   if (authorization === `Bearer ${exchangedToken}`) return true
   const [head, claims, signature] = authorization.replace(/^Bearer /, "").split(".")

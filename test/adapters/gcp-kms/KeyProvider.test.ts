@@ -86,7 +86,7 @@ const { expectError, within } = hosted({
 })
 
 describe("Google Cloud KMS", () => {
-  it.live("makes no traffic before a key is used, and none for a token of its own signing", () =>
+  it.live("Google Cloud KMS sends no request before a key is used, nor for a self-signed token", () =>
     within((key, server) =>
       Effect.gen(function* () {
         expect(key(name).type).toBe("KMS")
@@ -97,7 +97,7 @@ describe("Google Cloud KMS", () => {
     )
   )
 
-  it.live("what was changed on its way is unavailable: each of the sums counts", () =>
+  it.live("Google Cloud KMS is unavailable when any checksum of a reply does not match", () =>
     within((key, server) =>
       Effect.gen(function* () {
         const message = "the answer is not as it was sent"
@@ -124,7 +124,7 @@ describe("Google Cloud KMS", () => {
     )
   )
 
-  it.live("an answer about another key version is none", () =>
+  it.live("Google Cloud KMS ignores a reply about another key version", () =>
     within((key, server) =>
       Effect.gen(function* () {
         server.fault = with_({ name: GcpKms.versionName("main", 2) })
@@ -135,7 +135,7 @@ describe("Google Cloud KMS", () => {
     )
   )
 
-  it.live("garbage with a right sum is unavailable; another key's public key is for the ring to refuse", () =>
+  it.live("garbage with a valid checksum is unavailable; the ring refuses another key's public key", () =>
     within((key, server) =>
       Effect.gen(function* () {
         const message = "the answer lacks the requested data"
@@ -191,7 +191,7 @@ describe("Google Cloud KMS", () => {
     )
   )
 
-  it.live("a workload identity exchanges its token first; what the exchange answers tells why not", () =>
+  it.live("a workload identity exchanges its token first; a failed exchange reports its reason", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const server = yield* serve

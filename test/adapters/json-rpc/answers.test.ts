@@ -46,7 +46,7 @@ const reasonOf = (effect: Effect.Effect<unknown, ChainRpcError>) =>
 const waiting = { ...transaction, blockNumber: null }
 
 describe("blocks", () => {
-  it.live("an answer about another block is no answer", () =>
+  it.live("a reply about another block is rejected", () =>
     withNode(
       () => result(block),
       (chain) =>
@@ -57,7 +57,7 @@ describe("blocks", () => {
     )
   )
 
-  it.live("without a base fee, or pending and without a hash, are blocks all the same", () =>
+  it.live("blocks are read without a base fee, and pending ones without a hash", () =>
     withNode(
       ({ params }) =>
         result({ ...block, ...(params[0] === "pending" ? { hash: null } : { baseFeePerGas: undefined }) }),
@@ -84,7 +84,7 @@ describe("blocks", () => {
 })
 
 describe("receipts and transactions", () => {
-  it.live("a receipt is read with its logs; one of a transaction in no block is none", () =>
+  it.live("a receipt is read with its logs; a receipt without a block is missing", () =>
     Effect.gen(function* () {
       const read = (answer: unknown) =>
         withNode(
@@ -107,7 +107,7 @@ describe("receipts and transactions", () => {
     })
   )
 
-  it.live("answers about another transaction are no answers", () =>
+  it.live("replies about another transaction are rejected", () =>
     Effect.gen(function* () {
       expect(
         yield* withNode(
@@ -126,7 +126,7 @@ describe("receipts and transactions", () => {
 })
 
 describe("logs", () => {
-  it.live("those that are in no block, or no longer, are left out", () =>
+  it.live("logs that are pending or removed are left out", () =>
     withNode(
       () => {
         const found = { ...log, transactionHash: hash, blockNumber: "0x5", blockHash: other, removed: false }
@@ -218,7 +218,7 @@ describe("simulations", () => {
     })
   )
 
-  it.live("another number of results than calls, or of blocks than one, is no answer", () =>
+  it.live("a simulation reply with a wrong number of results or blocks is rejected", () =>
     Effect.gen(function* () {
       const good = { status: "0x1", gasUsed: "0x1", returnData: "0x", logs: [] }
       for (const calls of [[], [good, good]]) {
@@ -278,7 +278,7 @@ const honestAnswers = fc.constantFrom<unknown>(
 
 describe("a node that lies", () => {
   it.live(
-    "gets a typed error or is believed, in every method; nothing dies of it",
+    "a lying node causes typed errors or wrong values, never a defect",
     () => {
       let lie: unknown = null
       return withNode(
@@ -310,7 +310,7 @@ describe("a node that lies", () => {
 })
 
 describe("traces", () => {
-  it.live("hold scheme, host and methods of the node, nothing else of its URL", () =>
+  it.live("traces contain scheme, host and methods of the node, no more of its URL", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const tracer = Tracer.make({

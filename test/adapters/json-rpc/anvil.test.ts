@@ -52,8 +52,8 @@ const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>, path = ""): 
 const together = { concurrency: "unbounded" } as const
 
 describe("HTTP round trips to anvil", () => {
-  it("everything that is asked at one moment leaves in one request", () =>
-    // By another URL, as a node whose fees have never been asked for.
+  it("concurrent reads leave in one HTTP request", () =>
+    // A different URL: a node whose fees have not been read yet.
     on(
       (chain) =>
         Effect.gen(function* () {
@@ -89,7 +89,7 @@ describe("HTTP round trips to anvil", () => {
       })
     ))
 
-  it("a sent transaction leaves alone, beside the reads of its moment", () =>
+  it("a sent transaction leaves in its own request, next to concurrent reads", () =>
     on((chain) =>
       Effect.gen(function* () {
         const nonce = yield* chain.transactionCount(funded, "pending")
@@ -118,7 +118,7 @@ describe("calls to anvil", () => {
       })
     ))
 
-  it("what halts the EVM is a failed call without data", () =>
+  it("a call that halts the EVM fails without data", () =>
     on((chain) =>
       Effect.gen(function* () {
         for (const data of ["0xfe", "0x01", "0xef", "0x600456", "0x5b600056"])

@@ -46,14 +46,14 @@ describe("the answers to a batch", () => {
       return answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.reason))
     })
 
-  it.live("are matched by id, whatever their order", () =>
+  it.live("replies to a batch are matched by id, whatever their order", () =>
     Effect.map(
       results((answers) => answers.reverse()),
       (found) => expect(found).toEqual([0n, 1n, 2n, 3n])
     )
   )
 
-  it.live("one that is left out fails its call alone", () =>
+  it.live("a reply missing from a batch fails only its call", () =>
     Effect.map(
       results((answers) => answers.filter((_, place) => place !== 2)),
       (found) => expect(found).toEqual([0n, 1n, "notAnRpc", 3n])
@@ -62,14 +62,14 @@ describe("the answers to a batch", () => {
 
   const unbelievable: ReadonlyArray<readonly [string, (answers: Array<unknown>) => unknown]> = [
     ["one twice", (answers) => [...answers, answers[0]]],
-    ["one that nobody asked for", (answers) => [...answers, { jsonrpc: "2.0", id: 1_000, result: "0x0" }]],
+    ["an unrequested reply", (answers) => [...answers, { jsonrpc: "2.0", id: 1_000, result: "0x0" }]],
     ["one without an id", (answers) => [...answers.slice(1), { jsonrpc: "2.0", result: "0x0" }]],
-    ["something that is no answer", (answers) => [...answers.slice(1), 7]],
-    ["the first alone", (answers) => answers[0]],
+    ["a number", (answers) => [...answers.slice(1), 7]],
+    ["only the first", (answers) => answers[0]],
     ["an object of them", (answers) => ({ ...answers })]
   ]
   for (const [name, change] of unbelievable)
-    it.live(`with ${name} are not believed at all`, () =>
+    it.live(`replies to a batch with ${name} are all rejected`, () =>
       Effect.map(results(change), (found) =>
         expect(found).toEqual(["notAnRpc", "notAnRpc", "notAnRpc", "notAnRpc"])
       )
@@ -82,7 +82,7 @@ describe("the answers to a batch", () => {
     )
   )
 
-  it.live("a node that takes few calls at once gets few, and from then on at once", () =>
+  it.live("a node that takes few concurrent calls gets small batches from then on", () =>
     Effect.gen(function* () {
       const refusals = [
         { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch too large" } },
@@ -105,40 +105,38 @@ describe("the answers to a batch", () => {
     })
   )
 
-  it.effect(
-    "a node that took few calls at once for a moment gets more again, twice as many every ten minutes",
-    () =>
-      Effect.gen(function* () {
-        const trouble = { takes: 1 }
-        const node = yield* http((response, body) => {
-          if (callsOf(body).length > trouble.takes) response.writeHead(413).end("too large")
-          else honest(response, body, () => "0x1")
-        })
-        const chain = yield* connect(node)
-        const sizes = Effect.gen(function* () {
-          const before = node.seen.length
-          expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Success")).toBe(true)
-          return node.seen.slice(before).map(({ body }) => callsOf(body).length)
-        })
-        expect((yield* sizes).slice(0, 5)).toEqual([8, 4, 2, 1, 1])
-        yield* Time.adjust("10 minutes")
-        const again = yield* sizes
-        expect([again.filter((size) => size === 2), again.filter((size) => size === 1).length]).toEqual([
-          [2],
-          8
-        ])
-        trouble.takes = 256
-        yield* Time.adjust("9 minutes")
-        expect((yield* sizes).length).toBe(8)
-        // The first of a larger size goes alone.
-        for (const expected of [[2, 2, 2, 2], [4, 4], [8], [8]]) {
-          yield* Time.adjust("10 minutes")
-          expect(yield* sizes).toEqual(expected)
-        }
+  it.effect("a node that took few calls for a moment gets twice as many every ten minutes", () =>
+    Effect.gen(function* () {
+      const trouble = { takes: 1 }
+      const node = yield* http((response, body) => {
+        if (callsOf(body).length > trouble.takes) response.writeHead(413).end("too large")
+        else honest(response, body, () => "0x1")
       })
+      const chain = yield* connect(node)
+      const sizes = Effect.gen(function* () {
+        const before = node.seen.length
+        expect((yield* balances(chain, 8)).every(({ _tag }) => _tag === "Success")).toBe(true)
+        return node.seen.slice(before).map(({ body }) => callsOf(body).length)
+      })
+      expect((yield* sizes).slice(0, 5)).toEqual([8, 4, 2, 1, 1])
+      yield* Time.adjust("10 minutes")
+      const again = yield* sizes
+      expect([again.filter((size) => size === 2), again.filter((size) => size === 1).length]).toEqual([
+        [2],
+        8
+      ])
+      trouble.takes = 256
+      yield* Time.adjust("9 minutes")
+      expect((yield* sizes).length).toBe(8)
+      // The first request of a larger size goes out unaccompanied.
+      for (const expected of [[2, 2, 2, 2], [4, 4], [8], [8]]) {
+        yield* Time.adjust("10 minutes")
+        expect(yield* sizes).toEqual(expected)
+      }
+    })
   )
 
-  it.live("a node that takes no batches, or says 413, is asked one by one", () =>
+  it.live("a node that takes no batches, or replies 413, gets single calls", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         if (body.startsWith("[")) response.writeHead(413).end("too large")
@@ -153,7 +151,7 @@ describe("the answers to a batch", () => {
 })
 
 describe("a moment", () => {
-  it.live("has the calls of fibers that were ready, and were stopped before they asked", () =>
+  it.live("a batch has the calls of fibers that were ready, then stopped before their call", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const chain = yield* connect(node)
@@ -182,7 +180,7 @@ describe("a moment", () => {
     })
   )
 
-  it.live("has the calls that functions give at its end, in the same request", () =>
+  it.live("a batch includes calls that functions return at its end", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) =>
         honest(response, body, ({ method, params }) => {
@@ -210,7 +208,7 @@ describe("a moment", () => {
     })
   )
 
-  it.live("that ends with the scope tells those whose call was not asked for yet", () =>
+  it.live("calls not yet sent when the scope ends fail", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const scope = yield* Scope.make()
@@ -231,7 +229,7 @@ describe("a moment", () => {
 })
 
 describe("the work that answers what several ask", () => {
-  it.effect("has the span of the first to ask, and nothing else of it", () =>
+  it.effect("shared work has only the span of its first caller", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const { read, once } = Batches.make({
@@ -275,7 +273,7 @@ describe("the work that answers what several ask", () => {
 })
 
 describe("connections", () => {
-  it.live("are kept and used again", () =>
+  it.live("connections are kept and reused", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const chain = yield* connect(node)
@@ -285,7 +283,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("to one host are bounded, and nothing is lost over that", () =>
+  it.live("connections to one host are bounded, and all calls succeed", () =>
     Effect.gen(function* () {
       let most = 0
       const node: HostileNode = yield* http((response, body) => {
@@ -300,7 +298,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("all end with the scope, and whoever waits or comes later is told", () =>
+  it.live("all connections end with the scope; pending and later calls fail", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const node = yield* http(() => Deferred.doneUnsafe(arrived, Effect.void))
@@ -325,7 +323,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("what several ask at one moment is asked once, and each of them is answered", () =>
+  it.live("concurrent equal calls are sent once, and every caller gets the reply", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) =>
         honest(response, body, ({ params }) => `0x${String(params[0]).slice(-2)}`)
@@ -343,7 +341,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("what nobody waits for any more is not asked, what somebody still waits for is", () =>
+  it.live("calls without waiting callers are not sent, calls with one are", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x7"))
       const chain = yield* connect(node)
@@ -362,7 +360,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("an asker who goes away takes nobody's answer along", () =>
+  it.live("an interrupted caller does not cancel another caller's reply", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
@@ -391,7 +389,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("a failed chain id is asked for again", () =>
+  it.live("a failed chain id is read again", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body, turn) =>
         honest(response, body, () => (turn === 0 ? "nonsense" : "0x1"))
@@ -404,7 +402,7 @@ describe("connections", () => {
 })
 
 describe("clients", () => {
-  it.live("are remembered by account and URL, the least used ones no longer", () =>
+  it.live("clients are cached by account and URL, except the least used ones", () =>
     Effect.gen(function* () {
       const rpc = yield* EthersChainRpc.make({ ...options, clients: 3 })
       const at = (path: string, by: NamedBy = acme) => rpc.connect(`http://127.0.0.1:1/${path}`, by)
@@ -422,7 +420,7 @@ describe("clients", () => {
     })
   )
 
-  it.live("of two accounts share no connection, those of one account do", () =>
+  it.live("clients of two accounts share no connection, clients of one account do", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const rpc = yield* EthersChainRpc.make(options)

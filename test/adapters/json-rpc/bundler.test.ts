@@ -47,7 +47,7 @@ const reply = (response: ServerResponse, body: string, of: object) => {
 }
 const answering = (of: object) => http((response, body) => reply(response, body, of))
 
-/** Nothing of the URL but its origin is in a failure. */
+/** The failure of a call; it contains only the origin of the URL. */
 const failure = (effect: Effect.Effect<unknown, BundlerRpcError>, node: HostileNode) =>
   Effect.map(Effect.flip(effect), (error) => {
     expect(error.origin).toBe(new URL(node.url).origin)
@@ -101,7 +101,7 @@ describe("sending an op", () => {
       "a gateway's error",
       (response: ServerResponse): void => void response.writeHead(502).end("bad gateway")
     ],
-    ["text that is no JSON", (response: ServerResponse): void => void response.end("<html>")],
+    ["text other than JSON", (response: ServerResponse): void => void response.end("<html>")],
     ["an answer without end", (response: ServerResponse): void => void response.end("[".repeat(70_000))]
   ] as const)("%s leaves it unknown, and the op was sent once", ([_, answer]) =>
     Effect.gen(function* () {
@@ -126,7 +126,7 @@ describe("sending an op", () => {
     [-32_602, "User operation already present in mempool, bump the gas price by minimum 10%"],
     [-32_000, "already known"],
     [-32_602, "UserOperation already exists"]
-  ] as const)("that the bundler has it already (%i %s) is success", ([code, message]) =>
+  ] as const)("a bundler that already has the op (%i %s) counts as success", ([code, message]) =>
     Effect.gen(function* () {
       const node = yield* answering({ error: { code, message } })
       yield* send(yield* connect(node))
@@ -143,7 +143,7 @@ describe("sending an op", () => {
 })
 
 describe("asking a bundler", () => {
-  it.effect("it is asked what ERC-7769 says, each call in a request of its own", () =>
+  it.effect("a bundler gets ERC-7769 calls, each in a separate request", () =>
     Effect.gen(function* () {
       const results: Record<string, unknown> = {
         eth_chainId: "0x7a69",
@@ -183,8 +183,8 @@ describe("asking a bundler", () => {
   it.effect.each([
     ["nothing", null, null],
     ["an op in its pool", { transactionHash: null }, { txHash: null }],
-    ["an op of which it tells no transaction", { userOperation: {} }, { txHash: null }]
-  ] as const)("of an op it may know %s", ([_, result, found]) =>
+    ["an op without a transaction", { userOperation: {} }, { txHash: null }]
+  ] as const)("a bundler that may know an op returns %s", ([_, result, found]) =>
     Effect.gen(function* () {
       const node = yield* answering({ result })
       expect(yield* (yield* connect(node)).find(userOpHash)).toEqual(found)
@@ -266,7 +266,7 @@ describe("the JSON of an op", () => {
     "maxPriorityFeePerGas"
   ] as const
 
-  it("of v0.6 has every field as it is; from v0.7 on the packed ones come apart and back together", () => {
+  it("v0.6 ops keep every field in JSON; from v0.7 on packed fields are split and restored", () => {
     fc.assert(
       fc.property(ops, (op) => {
         const old = UserOperations.toJson("v0.6", op)

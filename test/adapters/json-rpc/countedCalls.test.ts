@@ -20,7 +20,7 @@ const sizes = ({ seen }: HostileNode) => seen.map(({ body }) => callsOf(body).le
 const patient = { retry: { baseMillis: 50, maxMillis: 1_000 } }
 
 describe("a gateway that counts the calls of a request", () => {
-  it.live.each(Object.keys(refusing))("and refuses it whole by %s is asked less at once", (how) =>
+  it.live.each(Object.keys(refusing))("a gateway that refuses a whole batch by %s gets smaller ones", (how) =>
     Effect.gen(function* () {
       const node = yield* counting(15, how)
       const chain = yield* connect(node, patient)
@@ -31,7 +31,7 @@ describe("a gateway that counts the calls of a request", () => {
     })
   )
 
-  it.live("is asked single calls where it takes no more, for all who wait at once", () =>
+  it.live("a gateway that takes single calls only gets them, for all concurrent callers", () =>
     Effect.gen(function* () {
       const node = yield* counting(40, "429 alone")
       const chain = yield* connect(node, patient)
@@ -40,7 +40,7 @@ describe("a gateway that counts the calls of a request", () => {
     })
   )
 
-  it.live("that lets nothing through is given up for all calls at once", () =>
+  it.live("a gateway that lets no call through fails all calls together", () =>
     Effect.gen(function* () {
       const node = yield* counting(0, "one error")
       const chain = yield* connect(node, { retry: { baseMillis: 1, maxMillis: 5, rateLimited: 6 } })
@@ -54,7 +54,7 @@ describe("a gateway that counts the calls of a request", () => {
 })
 
 describe("the calls of a request", () => {
-  it("are half as many after a refusal, down to one", () => {
+  it("the calls of a request halve after a refusal, down to one", () => {
     const size = new RequestSize(20)
     const seen = [1, 2, 3, 4, 5].map((now) => {
       size.refused(size.calls, now)
@@ -64,7 +64,7 @@ describe("the calls of a request", () => {
     expect(size.isSlowed).toBe(true)
   })
 
-  it("are more again after two answers in a row, and as many as ever in the end", () => {
+  it("the calls of a request grow after two replies in a row, up to the original number", () => {
     const size = new RequestSize(8)
     size.refused(8, 0)
     size.refused(4, 1)
@@ -80,7 +80,7 @@ describe("the calls of a request", () => {
     expect([size.calls, size.isSlowed, size.isNarrow]).toEqual([8, false, false])
   })
 
-  it("are tried to be more every two seconds, and twice as seldom after each time in vain", () => {
+  it("the calls of a request grow every two seconds, half as often after each failure", () => {
     const size = new RequestSize(16)
     size.refused(16, 0)
     let now = 0
@@ -92,7 +92,7 @@ describe("the calls of a request", () => {
     }
   })
 
-  it("go beside each other again some time after the last refusal", () => {
+  it("calls share a request again some time after the last refusal", () => {
     const size = new RequestSize(16)
     size.tooMany(16, 0)
     expect(size.isSlowed).toBe(false)

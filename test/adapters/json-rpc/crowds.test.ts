@@ -16,7 +16,7 @@ const reasons = (answers: Effect.Success<ReturnType<typeof balances>>) =>
   answers.map((answer) => (answer._tag === "Success" ? answer.success : answer.failure.reason))
 
 describe("answers that are too large together", () => {
-  it.live("fail what is too large alone, wherever it stands in the batch", () =>
+  it.live("oversized replies fail only their calls, at any place in the batch", () =>
     Effect.gen(function* () {
       for (const culprits of [[0], [255], [97], [3, 200]]) {
         const node = yield* http((response, body) =>
@@ -30,7 +30,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.live("are read one at a time", () =>
+  it.live("oversized replies are read one at a time", () =>
     Effect.gen(function* () {
       let open = 0
       let most = 0
@@ -51,7 +51,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.live("are read in parts when each is small", () =>
+  it.live("oversized replies are read in parts when each is small", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const answers = callsOf(body).map((asked) => ({
@@ -67,7 +67,7 @@ describe("answers that are too large together", () => {
     })
   )
 
-  it.live("from a node that always says too much are not asked for without end", () =>
+  it.live("oversized replies of a node that always sends them end the retries", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => response.writeHead(200).end(lots(100_000)))
       const chain = yield* connect(node)
@@ -100,7 +100,7 @@ describe("a node that breaks a batch off", () => {
     { code: -32_003, message: "response too large" },
     { code: -32_002, message: "request timed out" }
   ])
-    it.live(`with ${error.message} is asked again for the rest`, () =>
+    it.live(`a batch broken off with ${error.message} is completed by further requests`, () =>
       Effect.gen(function* () {
         const node = yield* http((response, body) => {
           const answers = callsOf(body).map((asked, place) => ({
@@ -116,7 +116,7 @@ describe("a node that breaks a batch off", () => {
       })
     )
 
-  it.live("says so of a call that is alone", () =>
+  it.live("a batch broken off at a single call fails that call", () =>
     Effect.gen(function* () {
       const error = { code: -32_002, message: "request timed out" }
       const node = yield* http((response, body) =>
@@ -146,8 +146,8 @@ describe("a node that takes no batches", () => {
   )
 })
 
-describe("what is asked once for all", () => {
-  it.live("is told to everybody, at whichever step the first to ask was interrupted", () =>
+describe("shared reads", () => {
+  it.live("shared reads reply to all callers, whenever the first caller is interrupted", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x89"))
       for (let step = 1; step <= 30; step += 1) {

@@ -36,7 +36,7 @@ const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>
   })
 
 describe("the URL of a caller", () => {
-  it("may be of this machine when loopback is allowed, and of nothing else private", () => {
+  it("a caller's URL may be of this machine when loopback is allowed, and of nothing else private", () => {
     for (const host of ["127.0.0.1", "127.1", "localhost", "a.localhost", "[::1]", "[::ffff:7f00:1]"])
       expect(target(`http://${host}:8545`, "caller", true)).toMatch(/^http:/)
     for (const host of ["0.0.0.0", "10.0.0.1", "192.168.0.1", "169.254.169.254", "[::]", "[fe80::1]"])
@@ -47,7 +47,7 @@ describe("the URL of a caller", () => {
     expect(target("http://notlocalhost", "caller")).toBe("http://notlocalhost")
   })
 
-  it("may be of the networks that the operator allows: every account, or this one alone", () => {
+  it("a caller's URL may be in networks that the operator allows to all accounts or to this one", () => {
     const reaches = (host: string, account: string) =>
       Result.isSuccess(Egress.target(`http://${host}:8545`, "caller", allowing, account))
     expect(
@@ -126,7 +126,7 @@ describe("the resolution of a name in a network that the operator allows", () =>
       )
     })
 
-  it("is of the account that may reach it, and of no other one", async () => {
+  it("name resolution is limited to the account that may reach the network", async () => {
     expect(await found("10.20.0.1", "other")).toEqual(["10.20.0.1", 4])
     expect(await found("10.30.0.1", "acme")).toEqual(["10.30.0.1", 4])
     for (const [address, account] of [

@@ -29,7 +29,7 @@ const missing = new Error("the method does not exist/is not available")
 
 type Said = Partial<Record<string, unknown>>
 
-/** A node that says this; what is an error is refused. Counts what it is asked. */
+/** A node with these replies, errors refused; counts the calls. */
 const node = (said: () => Said) => {
   const asked: Array<string> = []
   const started = http((response, body) => {
@@ -71,7 +71,7 @@ const market: Said = {
 }
 
 describe("the fees of a chain with a base fee", () => {
-  it.live("are the next base fee and the median tip of the blocks that were not empty", () =>
+  it.live("fees are the next base fee and the median tip of the blocks that were not empty", () =>
     Effect.gen(function* () {
       expect(yield* feesOf(market)).toEqual({ nextBaseFee: 101n, tip: 3n })
       const odd = history([900, 5, 0, 4, 0, null, 6], [0.5, 0.1, 0, 1, 0, 0.3, 0.9])
@@ -79,7 +79,7 @@ describe("the fees of a chain with a base fee", () => {
     })
   )
 
-  it.live("have the tip that the node suggests when that is more, or when all blocks were empty", () =>
+  it.live("fees have the tip that the node suggests when that is more, or when all blocks were empty", () =>
     Effect.gen(function* () {
       const suggests = { ...market, eth_maxPriorityFeePerGas: "0x9" }
       expect(yield* feesOf(suggests)).toEqual({ nextBaseFee: 101n, tip: 9n })
@@ -88,14 +88,14 @@ describe("the fees of a chain with a base fee", () => {
     })
   )
 
-  it.live("are known while the node has not noted the block that it has just mined", () =>
+  it.live("fees are known while the node has not yet indexed its latest block", () =>
     Effect.gen(function* () {
       const short = { baseFeePerGas: ["0x65"], gasUsedRatio: [], oldestBlock: "0x6", reward: [] }
       expect(yield* feesOf({ ...market, eth_feeHistory: short })).toEqual({ nextBaseFee: 101n, tip: 2n })
     })
   )
 
-  it.live("have the tips that were paid when the node suggests none; it is asked for a suggestion once", () =>
+  it.live("fees use the paid tips when the node suggests none; the suggestion is read once", () =>
     asking(
       () => ({ ...market, eth_maxPriorityFeePerGas: missing }),
       (chain, asked) =>
@@ -107,7 +107,7 @@ describe("the fees of a chain with a base fee", () => {
     )
   )
 
-  it.effect("cost one question once the node has shown a base fee, and one more when its tip is old", () => {
+  it.effect("fees cost one call once a base fee is known, two when the tip is old", () => {
     let said: Said = market
     return asking(
       () => said,
@@ -127,7 +127,7 @@ describe("the fees of a chain with a base fee", () => {
     )
   })
 
-  it.effect("have the tip of before for no longer where the machine's clock is set back", () => {
+  it.effect("fees keep an old tip no longer when the machine's clock is set back", () => {
     let said: Said = market
     return asking(
       () => said,
@@ -140,7 +140,7 @@ describe("the fees of a chain with a base fee", () => {
     )
   })
 
-  it.live("are those of the other blocks where what is said of one of them cannot be read", () =>
+  it.live("fees come from the other blocks when one block cannot be read", () =>
     Effect.gen(function* () {
       const whole = history([3, 3, 3])
       for (const odd of [["0x"], [], null, "0x3", { 0: "0x3" }]) {
@@ -186,7 +186,7 @@ describe("the fees of a chain with a base fee", () => {
       })
   )
 
-  it.live("are unknown when the node says nothing, or lies about the tip", () =>
+  it.live("fees are unknown when the node says nothing, or lies about the tip", () =>
     Effect.gen(function* () {
       const silent = { eth_feeHistory: missing, eth_maxPriorityFeePerGas: missing, eth_gasPrice: missing }
       const tipless = { ...silent, eth_feeHistory: { ...history([3]), reward: null } }
@@ -215,19 +215,17 @@ describe("the fees of a chain without a base fee", () => {
     eth_feeHistory: { ...history([0, 7]), baseFeePerGas: ["0x0", "0x0", "0x0"] }
   }
 
-  it.live(
-    "are the gas price, whatever the fee history says; after the first time nothing else is asked for",
-    () =>
-      asking(
-        () => legacy,
-        (chain, asked) =>
-          Effect.gen(function* () {
-            expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
-            asked.length = 0
-            expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
-            expect(asked).toEqual(["eth_gasPrice"])
-          })
-      )
+  it.live("fees without a base fee are the gas price; later reads query nothing more", () =>
+    asking(
+      () => legacy,
+      (chain, asked) =>
+        Effect.gen(function* () {
+          expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
+          asked.length = 0
+          expect(yield* chain.fees).toEqual({ nextBaseFee: null, tip: 0x70n })
+          expect(asked).toEqual(["eth_gasPrice"])
+        })
+    )
   )
 })
 
@@ -238,7 +236,7 @@ describe("anvil before London", () => {
   })
   afterAll(() => anvil.stop())
 
-  it.live("has a gas price, takes a legacy transaction at it, and refuses one of type 2", () =>
+  it.live("anvil before London takes a legacy transaction at its gas price, and refuses type 2", () =>
     Effect.gen(function* () {
       const rpc = yield* JsonRpcChain.make({ egress: { allowLoopback: true } })
       const chain = yield* rpc.connect(anvil.url, acme)

@@ -24,12 +24,12 @@ describe("a node that does not answer as one", () => {
     ["an empty batch", "[]"],
     ["a batch of nothing", "[null]"],
     ["a result without an id", '{"jsonrpc":"2.0","result":"0x1"}'],
-    ["a result for nobody", '{"jsonrpc":"2.0","id":null,"result":"0x1"}'],
+    ["a result with id null", '{"jsonrpc":"2.0","id":null,"result":"0x1"}'],
     ["another id", '{"jsonrpc":"2.0","id":99,"result":"0x1"}'],
     ["the id as text", '{"jsonrpc":"2.0","id":"1","result":"0x1"}'],
     ["the answer in a batch", '[{"jsonrpc":"2.0","id":1,"result":"0x1"}]'],
     ["neither result nor error", '{"jsonrpc":"2.0","id":1}'],
-    ["an error that is none", '{"jsonrpc":"2.0","id":1,"error":true,"result":"0x1"}'],
+    ["a malformed error", '{"jsonrpc":"2.0","id":1,"error":true,"result":"0x1"}'],
     ["an empty error", '{"jsonrpc":"2.0","id":1,"error":{}}'],
     ["a result of another type", '{"jsonrpc":"2.0","id":1,"result":{"chainId":1}}'],
     ["a number for a quantity", '{"jsonrpc":"2.0","id":1,"result":1}'],
@@ -50,7 +50,7 @@ describe("a node that does not answer as one", () => {
       })
     )
 
-  it.live("a compressed answer is no answer, since none was asked for", () =>
+  it.live("a compressed reply is rejected, since no compression was requested", () =>
     Effect.gen(function* () {
       const node = yield* http((response) => {
         response.writeHead(200, { "content-encoding": "gzip" })
@@ -62,7 +62,7 @@ describe("a node that does not answer as one", () => {
     })
   )
 
-  it.live("what is not HTTP is no RPC", () =>
+  it.live("a reply that is not HTTP is not RPC", () =>
     Effect.gen(function* () {
       const node = yield* tcp((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n\r\n"))
       const chain = yield* connect(node)
@@ -104,7 +104,7 @@ describe("a node that does not answer as one", () => {
 })
 
 describe("a node that takes its time", () => {
-  it.live("one that accepts the connection and is silent is unreachable, and is not asked again", () =>
+  it.live("a node that accepts the connection and is silent is unreachable, without a retry", () =>
     Effect.gen(function* () {
       const node = yield* http(() => undefined)
       const chain = yield* connect(node, hasty)
@@ -202,7 +202,7 @@ describe("a node that answers with an HTTP status", () => {
   )
 
   for (const status of [408, 500, 502, 503, 504, 521, 599])
-    it.live(`${status} is asked again twice`, () =>
+    it.live(`status ${status} is retried twice`, () =>
       Effect.gen(function* () {
         const node = yield* http((response) => {
           response.writeHead(status)
@@ -231,7 +231,7 @@ describe("a node that answers with an HTTP status", () => {
     })
   )
 
-  it.live("a 429 that lasts is the failure, and so is one that asks to wait for long", () =>
+  it.live("a lasting 429 is the failure, and so is a 429 with a long Retry-After", () =>
     Effect.gen(function* () {
       let header: Record<string, string> = {}
       const node = yield* http((response) => {
@@ -298,7 +298,7 @@ describe("a node that cuts connections", () => {
   }
   for (const [kind, rest] of Object.entries(cuts))
     for (const end of ["end", "resetAndDestroy"] as const)
-      it.live(`a cut inside the answer ${kind} is no answer: ${end}`, () =>
+      it.live(`a cut inside the reply ${kind} is rejected: ${end}`, () =>
         Effect.gen(function* () {
           const node = yield* tcp((socket) => {
             socket.once("data", () => socket.write(`HTTP/1.1 200 OK\r\n${rest}`, () => socket[end]()))
@@ -359,7 +359,7 @@ describe("a transaction is sent exactly once", () => {
       })
     )
 
-  it.live("also when its sender goes away while it is under way", () =>
+  it.live("a transaction is sent once when its sender is interrupted meanwhile", () =>
     Effect.gen(function* () {
       const arrived = yield* Deferred.make<void>()
       const finished = yield* Deferred.make<void>()

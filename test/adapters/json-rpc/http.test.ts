@@ -13,7 +13,7 @@ const rules = { ...defaults.egress, allowLoopback: true }
 const targetOf = (url: string) => Result.getOrThrow(Egress.target(url, "caller", rules, "acme"))
 
 describe("requests to a node that has one connection", () => {
-  it.live("are never sent when nobody waits for their answers by the time it is free", () =>
+  it.live("queued requests are not sent after their callers are interrupted", () =>
     Effect.gen(function* () {
       const first = yield* Deferred.make<ServerResponse>()
       const node = yield* http((response, _, turn) => {
@@ -54,7 +54,7 @@ describe("an answer", () => {
       })
     })
 
-  it.live("of a node that a caller names is shorter than that of the operator's", () =>
+  it.live("replies of a caller's node have a lower byte limit than the operator's", () =>
     Effect.gen(function* () {
       const text = (bytes: number) => `"${"x".repeat(bytes - 2)}"`
       expect(yield* answered(text(1_000), "caller")).toBe(1_000)
@@ -64,7 +64,7 @@ describe("an answer", () => {
     })
   )
 
-  it.live("holds so many values and no more, fewer of a node that a caller names", () =>
+  it.live("replies have a value limit, lower for a caller's node", () =>
     Effect.gen(function* () {
       const list = (values: number) => `[${Array.from({ length: values }, () => "1").join()}]`
       for (const [by, most] of [

@@ -66,7 +66,7 @@ const most = 100
 
 describe("a caller's node that answers at length", () => {
   for (const [name, [result, ask]] of Object.entries(lengthy))
-    it.live(`does not hold the event loop by ${name}`, () =>
+    it.live(`a caller's node does not hold the event loop by ${name}`, () =>
       Effect.gen(function* () {
         const text = Buffer.from(JSON.stringify(result))
         const node = yield* http((response, body) => {
@@ -121,7 +121,7 @@ describe("a caller's node that answers at length", () => {
         expect(answers).toBe(100)
         expect(inUse).toBeLessThan(256 * MiB)
       }),
-    // Nearly a gigabyte, and a process of its own.
+    // Nearly a gigabyte, in a separate process.
     240_000
   )
 })

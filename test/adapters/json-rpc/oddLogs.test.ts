@@ -50,7 +50,7 @@ const ours: ReadonlyArray<readonly [string, unknown]> = [
 ]
 
 describe("a log that cannot be read", () => {
-  it.live.each(foreign)("and is %s spoils no other", ([_, odd]) =>
+  it.live.each(foreign)("a foreign malformed log (%s) spoils no other log", ([_, odd]) =>
     Effect.gen(function* () {
       const chain = yield* telling(odd, whole)
       for (const read of [chain.logs(filter), chain.logs(filter, "asTold")])
@@ -60,7 +60,7 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.live.each(ours)("and may be what was asked for is never taken for nothing: %s", ([place, odd]) =>
+  it.live.each(ours)("a malformed log that may match the filter fails the read: %s", ([place, odd]) =>
     Effect.gen(function* () {
       const chain = yield* telling(odd, whole)
       for (const read of [chain.logs(filter), chain.logsOf(word("0b"), filter)]) {
@@ -70,7 +70,7 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.live("is told with what it has, where it is known to be what was asked for", () =>
+  it.live("a malformed log that matches the filter is returned with its known fields", () =>
     Effect.gen(function* () {
       for (const [place, odd] of ours) {
         const name = place.slice(2)
@@ -87,7 +87,7 @@ describe("a log that cannot be read", () => {
     })
   )
 
-  it.live.each(ours)("is told with what it has only where it has a place of its own: %s", ([place, odd]) =>
+  it.live.each(ours)("a malformed log is returned only when its place is known: %s", ([place, odd]) =>
     Effect.gen(function* () {
       const chain = yield* telling(odd, whole)
       const name = place.slice(2)

@@ -21,7 +21,7 @@ const without = (...names: ReadonlyArray<keyof typeof whole>) =>
   Object.fromEntries(Object.entries(whole).filter(([name]) => !names.some((one) => one === name)))
 
 describe("a receipt that lacks", () => {
-  it.live("its price and its sender has those of its transaction, by the base fee of its block", () =>
+  it.live("a receipt without price and sender takes them from transaction and block", () =>
     Effect.gen(function* () {
       const receipt = without("effectiveGasPrice", "from")
       for (const [terms, price] of [
@@ -37,7 +37,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("its price is not believed where its transaction is unknown, or in another block", () =>
+  it.live("a receipt without price is rejected when its transaction is unknown or in another block", () =>
     Effect.gen(function* () {
       for (const of of [null, { ...transaction, blockNumber: "0x6" }, { ...transaction, hash: other }]) {
         const chain = yield* telling(without("effectiveGasPrice"), of)
@@ -51,7 +51,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("its status is a success where it has logs, and neither where it has none", () =>
+  it.live("a receipt without status is a success with logs, and rejected without logs", () =>
     Effect.gen(function* () {
       const proven = yield* telling(without("status"))
       expect(yield* proven.receipt(hash)).toMatchObject({ success: true })
@@ -61,7 +61,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("anything else is believed by nobody, and told with what it has where it is asked for", () =>
+  it.live("a receipt without another field is rejected, or returned incomplete on request", () =>
     Effect.gen(function* () {
       const { data: _, ...bare } = { ...log, topics: [Outcome.userOperationEvent, other, other, other] }
       const { topics: __, ...mute } = log
@@ -93,7 +93,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("a part of somebody else's log is believed without that log", () =>
+  it.live("a receipt that lacks a part of a foreign log is read without that log", () =>
     Effect.gen(function* () {
       const { data: _, ...silent } = log
       for (const odd of [
@@ -125,7 +125,7 @@ describe("a receipt that lacks", () => {
     })
   )
 
-  it.live("everything, or is no receipt of it, is told with nothing", () =>
+  it.live("an empty receipt or another transaction's receipt is returned without fields", () =>
     Effect.gen(function* () {
       for (const odd of ["0x", [], {}, { ...whole, transactionHash: other }]) {
         const chain = yield* telling(odd)
@@ -138,7 +138,7 @@ describe("a receipt that lacks", () => {
 })
 
 describe("a block", () => {
-  it.live("has the transactions that can be read, whatever lies beside them", () =>
+  it.live("a block has its readable transactions, despite unreadable ones", () =>
     Effect.gen(function* () {
       const { nonce: _, ...kindless } = transaction
       const { input, ...alias } = transaction

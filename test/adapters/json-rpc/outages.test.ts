@@ -80,7 +80,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.live("with the data of a revert is one, whatever its code and its text", () =>
+  it.live("an error with revert data is a revert, with any code and message", () =>
     Effect.gen(function* () {
       const data = `0x08c379a0${"00".repeat(96)}`
       for (const code of [-32_603, -32_011])
@@ -92,7 +92,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.live("that wraps another one is told with its words", () =>
+  it.live("an error that wraps another error includes its message", () =>
     Effect.gen(function* () {
       const data = { code: -32_000, message: "nonce too low: next nonce 7" }
       const node = yield* saying({ code: -32_603, message: "Internal JSON-RPC error.", data })
@@ -102,7 +102,7 @@ describe("an error of a node", () => {
     })
   )
 
-  it.live("of a method that it need not have leaves it priced by what it has", () =>
+  it.live("a node that fails an optional fee method is priced by its other methods", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {
         const told = callsOf(body).map(({ id, method }) => {
@@ -129,7 +129,7 @@ describe("a gateway without a node", () => {
     "no healthy upstream",
     '{"message":"Bad Gateway"}',
     '{"error":"504 Gateway Time-out"}'
-  ])("says so with HTTP 200: %s", (page) =>
+  ])("a gateway without a node is unavailable despite HTTP 200: %s", (page) =>
     Effect.gen(function* () {
       const node = yield* http((response) => response.writeHead(200).end(page))
       const chain = yield* connect(node)
@@ -138,7 +138,7 @@ describe("a gateway without a node", () => {
     })
   )
 
-  it.live("is no node where its page says something else", () =>
+  it.live("a gateway whose page has other text is not an RPC node", () =>
     Effect.gen(function* () {
       for (const page of ["<html>", "welcome", "", '{"status":"ok"}']) {
         const node = yield* http((response) => response.writeHead(200).end(page))

@@ -13,7 +13,7 @@ import * as Time from "../../support/Time.js"
 
 const start = Date.parse("2026-01-01T00:00:00Z")
 
-/** A node that answers at once, by the number of the attempt; `times` are milliseconds since it was made. */
+/** A node that replies immediately, by attempt; `times` are milliseconds since its creation. */
 const node = (answer: (turn: number) => Result.Result<Answer, HttpFailure>) =>
   Effect.gen(function* () {
     const made = yield* Clock.currentTimeMillis
@@ -56,7 +56,7 @@ const fact = (name: string, test: Effect.Effect<void, unknown, Scope.Scope>) =>
 
 describe("reads that the node limits", () => {
   fact(
-    "are repeated at least twenty times, ever more slowly, within twenty seconds",
+    "rate-limited reads are repeated at least twenty times, ever more slowly, within twenty seconds",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429))
       const result = yield* outcome(batches.read("eth_chainId", []))
@@ -69,7 +69,7 @@ describe("reads that the node limits", () => {
   )
 
   fact(
-    "wait as long as the node asks, in seconds or until a date",
+    "rate-limited reads wait as long as the node asks, in seconds or until a date",
     Effect.gen(function* () {
       const waits = [
         "3",
@@ -92,7 +92,7 @@ describe("reads that the node limits", () => {
   )
 
   fact(
-    "wait as long as the error asks, and not at all for what is no rate limit",
+    "reads wait as long as a rate-limit error asks, and not for other errors",
     Effect.gen(function* () {
       const limited = (id: unknown, code: number, seconds: unknown) =>
         Result.succeed({
@@ -121,7 +121,7 @@ describe("reads that the node limits", () => {
   )
 
   fact(
-    "fail at once when the node asks for more time than there is",
+    "reads fail immediately when the node asks for more time than is left",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429, "21"))
       const result = yield* outcome(batches.read("eth_chainId", []))
@@ -135,7 +135,7 @@ describe("reads that meet a refused or cut connection", () => {
   const cut = Result.fail(new HttpFailure({ reason: "unreachable", message: "cut", passing: true }))
 
   fact(
-    "are repeated twice, soon",
+    "reads over a cut connection are repeated twice, soon",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => cut)
       const result = yield* outcome(batches.read("eth_chainId", []))
@@ -155,7 +155,7 @@ describe("reads that meet a refused or cut connection", () => {
   )
 
   fact(
-    "are not repeated when the failure is no passing one",
+    "reads are not repeated after a permanent failure",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() =>
         Result.fail(new HttpFailure({ reason: "unreachable", message: "no answer", passing: false }))
@@ -174,7 +174,7 @@ describe("a call at a block that the node has not seen yet", () => {
   })
 
   fact(
-    "is repeated for some seconds, and answered when the node has caught up",
+    "a call at an unseen block is repeated for seconds, and succeeds once the node has caught up",
     Effect.gen(function* () {
       const { batches, times } = yield* node((turn) => (turn < 8 ? behind : good))
       const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
@@ -185,7 +185,7 @@ describe("a call at a block that the node has not seen yet", () => {
   )
 
   fact(
-    "is what the node says of it in the end",
+    "a call at an unseen block fails with the node's last error",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => behind)
       const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
@@ -200,7 +200,7 @@ describe("a call at a block that the node has not seen yet", () => {
   )
 
   fact(
-    "is not repeated when it is the block of logs, or a contract says so",
+    "a call at an unseen block is not repeated when it is the block of logs, or a contract says so",
     Effect.gen(function* () {
       for (const [method, message, told] of [
         ["eth_getLogs", "header not found", "unavailable"],
@@ -223,7 +223,7 @@ describe("a call at a block that the node has not seen yet", () => {
 
 describe("a send", () => {
   fact(
-    "is never repeated",
+    "a send is never repeated",
     Effect.gen(function* () {
       for (const answer of [status(429, "0"), status(503)]) {
         const { batches, times } = yield* node(() => answer)
@@ -234,9 +234,9 @@ describe("a send", () => {
   )
 })
 
-describe("a read that nobody waits for any more", () => {
+describe("a read whose caller was interrupted", () => {
   fact(
-    "is not repeated",
+    "a read whose caller was interrupted is not repeated",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429))
       const asker = yield* Effect.forkChild(batches.read("eth_chainId", []))
@@ -251,7 +251,7 @@ describe("a read that nobody waits for any more", () => {
 
 describe("a defect of the adapter", () => {
   fact(
-    "is an answer that could not be processed, never a caller that waits for ever",
+    "an adapter defect is an unprocessable reply, and never leaves a caller waiting",
     Effect.gen(function* () {
       const { batches } = yield* node(() => {
         throw new Error("planted")

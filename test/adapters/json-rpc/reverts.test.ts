@@ -48,7 +48,7 @@ describe("an error of eth_call is a revert", () => {
       data
     ],
     ["a library", error(-32_000, "call failed", { error: { data: { data } } }), data],
-    ["data that tell it alone", error(-32_603, "failed", "0xdeadbeef"), "0xdeadbeef"],
+    ["bare revert data", error(-32_603, "failed", "0xdeadbeef"), "0xdeadbeef"],
     ["odd data of a revert", error(3, "execution reverted", "0xabc"), "0x"],
     ["a revert that talks of rate limits", error(3, "execution reverted: rate limit exceeded", data), data]
   ]
@@ -166,7 +166,7 @@ describe("the text of a node", () => {
   )
   const scrub = Refusal.scrubber(target)
 
-  it("is shown without anything of its URL, however it is quoted", () => {
+  it("a node's text is shown without its URL, in any quoting", () => {
     for (const text of [
       `failed: ${target.href}`,
       `failed: ${target.path}`,
@@ -182,19 +182,19 @@ describe("the text of a node", () => {
     }
   })
 
-  it("is one bounded line of printable text", () => {
+  it("a node's text is one bounded line of printable text", () => {
     expect(scrub("a\r\nb\u0000\u001b[31mc\u202ed\u2028e")).toBe("a b [31mc d e")
     expect(scrub("x".repeat(10_000)).length).toBeLessThanOrEqual(303)
   })
 
-  it("is shown quickly, however it is made", () => {
+  it("a node's text is shown quickly, even when hostile", () => {
     for (const text of ["a".repeat(4_096), "a+".repeat(2_048), "://".repeat(1_365)])
       expect(scrub(text).length).toBeLessThanOrEqual(303)
   })
 })
 
 describe("decoding what a node sends", () => {
-  it("never throws, and takes nothing but answers to what was asked", () => {
+  it("decoding replies of a node never throws, and takes only replies to its calls", () => {
     const calls = [1, 2].map((id) => ({ id, method: "m", params: [] }))
     fc.assert(
       fc.property(

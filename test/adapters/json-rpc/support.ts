@@ -34,7 +34,6 @@ export const balances = (chain: ChainClient, count: number) =>
     { concurrency: "unbounded" }
   )
 
-/** What a whole answer has. */
 export const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
 export const other = `0x${"0d".repeat(32)}`
 export const address = Address.unsafe(`0x${"ad".repeat(20)}`)
@@ -69,7 +68,7 @@ export const transaction = {
   blockNumber: "0x5"
 }
 
-/** The failure of a read; nothing of the URL but its origin may be in it. */
+/** The failure of a read; it contains only the origin of the URL. */
 export const failure = (effect: Effect.Effect<unknown, ChainRpcError>, node: HostileNode) =>
   Effect.map(Effect.flip(effect), (error) => {
     expect(error._tag).toBe("ChainRpcError")

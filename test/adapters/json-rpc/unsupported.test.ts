@@ -41,7 +41,7 @@ const asking = <A, E>(
 
 const simulating = "eth_simulateV1"
 
-/** The error object in the place of each call of that method, the rest answered. */
+/** The error object for each call of that method; other calls get replies. */
 const refusingEach =
   (error: unknown): Refuse =>
   (calls, batch) => {
@@ -84,7 +84,7 @@ const words: ReadonlyArray<readonly [number, string]> = [
 ]
 
 describe("a node without eth_simulateV1", () => {
-  it.live.each(words)("that refuses it with %i %s is asked for it once", ([code, message]) =>
+  it.live.each(words)("a node that refuses eth_simulateV1 with %i %s is not asked again", ([code, message]) =>
     asking(refusingEach({ code, message }), (chain, bodies) =>
       Effect.gen(function* () {
         for (let n = 0; n < 3; n += 1) {
@@ -100,7 +100,7 @@ describe("a node without eth_simulateV1", () => {
     )
   )
 
-  it.live("is asked for it again once the machine's clock was set back: it may have it by then", () =>
+  it.live("a node without eth_simulateV1 gets it again after the clock was set back", () =>
     asking(refusingEach({ code: -32_601, message: "Method not found" }), (chain, bodies) =>
       Effect.gen(function* () {
         yield* beside(chain)
@@ -120,7 +120,7 @@ describe("a node without eth_simulateV1", () => {
     ["one error object", 200, { jsonrpc: "2.0", id: null, error: unsupported }],
     ["one error object and HTTP 400", 400, { jsonrpc: "2.0", id: null, error: unsupported }]
   ] as const)(
-    "that refuses all of a request with %s answers the rest of it, and is asked for it no more",
+    "a node that refuses a whole batch with %s gets the other calls without eth_simulateV1",
     ([_, status, body]) =>
       asking(refusingAll(status, body), (chain, bodies) =>
         Effect.gen(function* () {
@@ -130,7 +130,7 @@ describe("a node without eth_simulateV1", () => {
             expect([nonce, balance]).toEqual([7n, 7n])
           }
           const rest = ["eth_getTransactionCount", "eth_getBalance"]
-          // All; the rest and the refused one apart; from then on the rest alone, and still together.
+          // All three calls, then separately the refused call and the others, then only the others, together.
           expect([...bodies].sort((a, b) => b.length - a.length)).toEqual([
             [simulating, ...rest],
             rest,
@@ -142,7 +142,7 @@ describe("a node without eth_simulateV1", () => {
       )
   )
 
-  it.effect("is asked again after an hour", () =>
+  it.effect("a node without eth_simulateV1 gets it again after an hour", () =>
     asking(refusingEach({ code: -32_601, message: "" }), (chain, bodies) =>
       Effect.gen(function* () {
         const ask = Effect.result(chain.simulate([call]))
@@ -167,7 +167,7 @@ describe("a node that has the method", () => {
     [-32_602, "invalid params: unknown field `validation`"],
     [-32_000, "missing trie node: state is not available"],
     [-32_603, "invalid params in method handler"]
-  ] as const)("and refuses with %i %s is asked again", ([code, message]) =>
+  ] as const)("a node that refuses eth_simulateV1 with %i %s gets it again", ([code, message]) =>
     asking(refusingEach({ code, message }), (chain, bodies) =>
       Effect.gen(function* () {
         for (let n = 0; n < 2; n += 1)
@@ -177,7 +177,7 @@ describe("a node that has the method", () => {
     )
   )
 
-  it.live("and refuses everything is unreachable, not without a method", () =>
+  it.live("a node that refuses every call is unreachable, not without a method", () =>
     asking(
       () => ({ status: 403, body: "forbidden" }),
       (chain) =>

@@ -12,7 +12,7 @@ import type { Caller } from "../../../src/application/request/Caller.js"
 import * as IpAddress from "../../../src/domain/net/IpAddress.js"
 import { acme } from "../../support/NamedBy.js"
 
-/** What the name servers of this test say of names; every other name is unknown to them. */
+/** Name server records of this test; all other names are unknown. */
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {
   "public.example": ["8.8.8.8"],
   "public6.example": ["2606:4700:4700::1111"],
@@ -119,7 +119,7 @@ const closed: ReadonlyArray<string> = [
   "local\u200bhost"
 ]
 
-/** Texts that are no URL of a node at all. */
+/** Strings that are not node URLs. */
 const malformed: ReadonlyArray<string> = [
   ...words`
      localhost:8545 public.example //public.example /rpc http:// http:/// https://? http://#
@@ -143,7 +143,7 @@ const malformed: ReadonlyArray<string> = [
   `http://${"a".repeat(2_048)}.example/`
 ]
 
-/** URLs that may be anybody's, with the name that is shown of them. */
+/** Public URLs, each with its displayed origin. */
 const open: ReadonlyArray<readonly [string, string]> = [
   ["http://public.example", "http://public.example"],
   ["https://public.example/v2/key", "https://public.example"],
@@ -156,7 +156,7 @@ const open: ReadonlyArray<readonly [string, string]> = [
   ["http://134744072/", "http://8.8.8.8"],
   ["http://[2606:4700:4700::1111]:8545/", "http://[2606:4700:4700::1111]:8545"],
   ["http://[::ffff:8.8.8.8]/", "http://[::ffff:808:808]"],
-  // What looks like another host is part of the path, or of the query.
+  // The second host is part of the path or of the query.
   ["http://public.example\\@127.0.0.1/", "http://public.example"],
   ["http://public.example/@127.0.0.1/", "http://public.example"],
   ["http://public.example?@127.0.0.1/", "http://public.example"],
@@ -195,7 +195,7 @@ const caller: Caller = {
   }
 }
 
-/** What a caller is told who names the URL. */
+/** The failure that a caller sees for the URL. */
 const told = (url: string) =>
   Effect.flip(Connection.open(caller, { rpc: url })).pipe(
     Effect.provide(
@@ -205,7 +205,7 @@ const told = (url: string) =>
   )
 
 describe("a URL that a caller names", () => {
-  it.live.each(closed)("is not followed to %s", (host) =>
+  it.live.each(closed)("a caller's URL is not followed to %s", (host) =>
     Effect.gen(function* () {
       const { connections, port } = yield* listening
       const rpc = yield* ChainRpcs.make({ egress: rules })
@@ -218,14 +218,14 @@ describe("a URL that a caller names", () => {
     })
   )
 
-  it.live.each(malformed)("is no URL of a node: %j", (url) =>
+  it.live.each(malformed)("a malformed node URL is refused: %j", (url) =>
     Effect.gen(function* () {
       const rpc = yield* ChainRpcs.make({ egress: rules })
       expect((yield* Effect.flip(rpc.connect(url, acme))).reason).toBe("invalidUrl")
     })
   )
 
-  it.each(open)("may be anybody's: %s", async (url, origin) => {
+  it.each(open)("a public node URL is accepted: %s", async (url, origin) => {
     const target = Result.getOrThrow(Egress.target(url, "caller", rules))
     expect(target.origin).toBe(origin)
     const { hostname } = new URL(target.connection)
@@ -237,7 +237,7 @@ describe("a URL that a caller names", () => {
       )
   })
 
-  it.effect("may lead into a network that the operator allows, and into no other", () =>
+  it.effect("a caller's URL may lead into a network that the operator allows, and into no other", () =>
     Effect.gen(function* () {
       const allow = ["10.20.0.0/16", "fd00:1::/32"].map((text) => Result.getOrThrow(IpAddress.range(text)))
       const reached = (url: string) => Result.isSuccess(Egress.target(url, "caller", { ...rules, allow }))
@@ -264,7 +264,7 @@ describe("a URL that a caller names", () => {
         })
     })
 
-  it.live("is refused in the same words whatever is there: nobody, somebody inside, or no such name", () =>
+  it.live("a refusal of a name has the same message for a missing, closed or internal host", () =>
     refusedAs("network connection failed: RPC endpoint unreachable", [
       "http://unknown.example/key",
       "http://private.example/key",
@@ -273,7 +273,7 @@ describe("a URL that a caller names", () => {
     ])
   )
 
-  it.live("that spells out an address says that it is forbidden, which anybody can see from it", () =>
+  it.live("a refused URL with an address says that the address is forbidden", () =>
     refusedAs(
       "forbidden: the service connects only to public addresses and to addresses that its operator allows",
       [

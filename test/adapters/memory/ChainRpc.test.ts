@@ -31,7 +31,7 @@ chainRpcSuite("a node in memory", {
 })
 
 describe("a node in memory", () => {
-  it.effect("takes the fee and the value from the sender, and nothing but the fee when it reverts", () =>
+  it.effect("a node in memory charges the sender fee and value, only the fee on a revert", () =>
     Effect.gen(function* () {
       const one = yield* MemoryChainRpc.make(options)
       const chain = one.client("http://one")
@@ -50,7 +50,7 @@ describe("a node in memory", () => {
     })
   )
 
-  it.effect("runs code that reads and writes the node", () =>
+  it.effect("a node in memory runs code that reads and writes the node", () =>
     Effect.gen(function* () {
       const one = yield* MemoryChainRpc.make({
         ...options,
@@ -68,7 +68,7 @@ describe("a node in memory", () => {
     })
   )
 
-  it.effect("mines what it has taken, also when whoever gave it waits no longer", () =>
+  it.effect("a node in memory mines accepted transactions, also after their sender was interrupted", () =>
     Effect.gen(function* () {
       const started = yield* Deferred.make<void>()
       const one = yield* MemoryChainRpc.make({
@@ -90,7 +90,7 @@ describe("a node in memory", () => {
     })
   )
 
-  it.effect("fails every call while it is broken down, and goes on where it was afterwards", () =>
+  it.effect("a node in memory fails every call during an outage, then resumes", () =>
     Effect.gen(function* () {
       const one = yield* MemoryChainRpc.make(options)
       const rpc = yield* Effect.provide(

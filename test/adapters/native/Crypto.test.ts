@@ -16,7 +16,7 @@ import { newPasskey } from "../../support/suite/Keys.js"
 const loaded = await Effect.runPromise(Crypto.load())
 afterEach(() => Accelerated.use(Accelerated.none))
 
-/** What the domain's own code finds, once the loaded one has found the same. */
+/** The domain's own result, after native code computed the same. */
 const same = <A>(compute: () => A): A => {
   Accelerated.use(Accelerated.none)
   const plain = compute()
@@ -32,7 +32,7 @@ const scalar = (order: bigint) =>
     fc.constantFrom(0n, 1n, 2n, order >> 1n, (order >> 1n) + 1n, order - 1n, order, 2n ** 256n - 1n)
   )
 
-describe("what is loaded here", () => {
+describe("loaded native code", () => {
   it("is everything", () => {
     expect(Object.values(loaded)).not.toContain(null)
   })
@@ -88,7 +88,7 @@ describe("what is loaded here", () => {
     )
   })
 
-  it("verifies with P-256 as the domain does: signatures, their other halves, and what is none", () => {
+  it("native P-256 verifies as the domain does: signatures, their other halves, and malformed ones", () => {
     const field = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffffn
     const { privateKey, publicKey } = newPasskey()
     const key = { x: Hex.unsafe32(publicKey.x), y: Hex.unsafe32(publicKey.y) }
@@ -126,10 +126,10 @@ describe("what is loaded here", () => {
   })
 })
 
-describe("what does not load", () => {
+describe("native code that does not load", () => {
   const real = createRequire(import.meta.url)
 
-  it("is left to the domain's own code", async () => {
+  it("native code that does not load is replaced by the domain's own code", async () => {
     const broken = await Effect.runPromise(
       Crypto.load(() => {
         throw new Error("no such package")
@@ -140,7 +140,7 @@ describe("what does not load", () => {
     expect(Keccak.hashText("")).toBe("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
   })
 
-  it("is also what computes something else", async () => {
+  it("native code that computes wrong results does not load", async () => {
     const wrong = await Effect.runPromise(
       Crypto.load((name) => {
         if (name.startsWith("secp256k1"))

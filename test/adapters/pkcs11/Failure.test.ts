@@ -12,7 +12,7 @@ const values = Object.entries(binding).filter(
 )
 
 describe("what a PKCS #11 library refuses", () => {
-  it("is told by the name of its return value alone, however the binding words it", () => {
+  it("a PKCS #11 failure shows only the name of its return value, whatever the binding's message", () => {
     expect(values.length).toBeGreaterThan(80)
     for (const [name, code] of values) {
       if (name === "CKR_VENDOR_DEFINED") continue
@@ -21,28 +21,28 @@ describe("what a PKCS #11 library refuses", () => {
     }
   })
 
-  it("is told by its number where the vendor made it up, and asked for again", () => {
+  it("a vendor-defined PKCS #11 failure shows its number, and is retried", () => {
     expect(from("CKR_VENDOR_DEFINED", 0x80000123)).toEqual({
       reason: "unavailable",
       text: "PKCS #11: CKR_VENDOR_DEFINED 0x80000123"
     })
   })
 
-  it("has its name where the binding does not know it yet", () => {
+  it("a PKCS #11 failure has its name even when unknown to the binding", () => {
     expect(from("CKR_VENDOR_DEFINED", 0x140)).toEqual({
       reason: "unsuitable",
       text: "PKCS #11: CKR_CURVE_NOT_SUPPORTED"
     })
   })
 
-  it("says nothing of what else the binding says", () => {
+  it("a PKCS #11 failure omits the rest of the binding's message", () => {
     expect(from("/opt/vendor/libsecret.so: cannot open shared object file")).toEqual({
       reason: "refused",
       text: "PKCS #11: the library cannot be loaded"
     })
   })
 
-  it("is asked for again when session, token or device were lost, and never when it is the PIN", () => {
+  it("a PKCS #11 failure is retried after losing session, token or device, never for the PIN", () => {
     const reasons = new Map(values.map(([name, code]) => [name, from(name, code).reason]))
     const lost = values.filter(([name]) =>
       /^CKR_(SESSION_(HANDLE_INVALID|CLOSED|COUNT)|DEVICE_|TOKEN_NOT_|USER_NOT_LOGGED_IN|CRYPTOKI_NOT)/.test(

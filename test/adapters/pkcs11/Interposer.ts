@@ -19,10 +19,10 @@ export type Name =
   | "C_SignInit"
   | "C_Sign"
 
-/** A library before SoftHSM2 that tells what it is asked, and is slow or refuses when it is told to. */
+/** A library before SoftHSM2 that records its calls, and delays or refuses them on request. */
 export interface Interposer {
   readonly library: string
-  /** How often a function was called since the last `forget`. */
+  /** Number of calls of a function since the last `forget`. */
   readonly count: (name: Name) => number
   readonly forget: () => void
   /** The next calls of the function take this long, and are refused where there is a value. */
@@ -30,7 +30,7 @@ export interface Interposer {
     name: Name,
     what: { readonly value?: number; readonly millis?: number; readonly times?: number }
   ) => void
-  /** What the flags of tokens have from now on beside their own. */
+  /** Additional flags of tokens from now on. */
   readonly flags: (flags: number) => void
 }
 

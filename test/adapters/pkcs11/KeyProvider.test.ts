@@ -55,7 +55,7 @@ const over = <A, E>(body: (provider: KeyProvider) => Effect.Effect<A, E>) =>
 const told = ({ message, reason }: KeyProviderError) => ({ reason, message })
 
 describe("PKCS #11", () => {
-  it.live("knows a key by its label and by its id in hex of either case", () =>
+  it.live("PKCS #11 knows a key by its label and by its id in hex of either case", () =>
     over((provider) =>
       Effect.gen(function* () {
         const byLabel = yield* provider.key("by id").publicKey
@@ -83,13 +83,8 @@ describe("PKCS #11", () => {
       "unsuitable",
       "CKA_ALWAYS_AUTHENTICATE: the key wants a login for each signature"
     ],
-    [
-      "of which there is only a public half",
-      "somebody else's",
-      "notFound",
-      "there is no private key of this name"
-    ],
-    ["that is no key", "data", "notFound", "there is no private key of this name"],
+    ["with only a public half", "somebody else's", "notFound", "there is no private key of this name"],
+    ["that is not a key", "data", "notFound", "there is no private key of this name"],
     ["of an id that nothing has", "id:0badc0de", "notFound", "there is no private key of this name"]
   ]
   for (const [what, name, reason, message] of unusable)
@@ -115,7 +110,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("keys of the same label are told apart by their ids", () =>
+  it.live("PKCS #11 distinguishes keys of the same label by their ids", () =>
     over((provider) =>
       Effect.gen(function* () {
         const [one, two] = yield* Effect.all([
@@ -127,7 +122,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("a key that cannot be used takes nothing away from those that can", () =>
+  it.live("an unusable PKCS #11 key leaves the other keys usable", () =>
     over((provider) =>
       Effect.gen(function* () {
         for (const name of ["nist", "twin", "idle", "nobody", "nist", "twin", "idle", "nobody"])
@@ -137,7 +132,7 @@ describe("PKCS #11", () => {
     )
   )
 
-  it.live("signs over any number of sessions at once, from one to more than are asked for", () =>
+  it.live("PKCS #11 signs over any number of concurrent sessions, from one to more than requested", () =>
     Effect.forEach([1, 2, 8], (sessions) =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -159,7 +154,7 @@ describe("the start of a PKCS #11 provider", () => {
   const refused = (more: Partial<Pkcs11KeyProvider.Options>) =>
     Effect.map(Effect.flip(Effect.scoped(open(more))), told)
 
-  it.live("says that there is no such token, which may yet be plugged in", () =>
+  it.live("a starting PKCS #11 provider reports a missing token, which may be plugged in later", () =>
     Effect.gen(function* () {
       expect(yield* refused({ token: "nowhere" })).toEqual({
         reason: "unavailable",
@@ -168,7 +163,7 @@ describe("the start of a PKCS #11 provider", () => {
     })
   )
 
-  it.live("refuses to choose between tokens of one label", () =>
+  it.live("a starting PKCS #11 provider refuses to choose between tokens of one label", () =>
     Effect.gen(function* () {
       expect(yield* refused({ token: "double", pin: Redacted.make("1234") })).toEqual({
         reason: "refused",
@@ -177,7 +172,7 @@ describe("the start of a PKCS #11 provider", () => {
     })
   )
 
-  it.live("says that a library is missing or is none, and not where", () =>
+  it.live("a PKCS #11 provider reports a missing or invalid library without its path", () =>
     Effect.gen(function* () {
       for (const module of ["/nowhere/libnothing.so", process.execPath, hsm.folder])
         expect(yield* refused({ module })).toEqual({
@@ -189,7 +184,7 @@ describe("the start of a PKCS #11 provider", () => {
 })
 
 describe("a key on the token", () => {
-  it("cannot be read, copied out or made readable by a program that is logged in", () => {
+  it("a key on the token cannot be read, copied out or made readable by a program that is logged in", () => {
     SoftHsm.within(hsm, (pkcs11, session) => {
       const { CKA_EXTRACTABLE, CKA_SENSITIVE, CKO_PRIVATE_KEY } = SoftHsm.binding
       pkcs11.C_FindObjectsInit(session, [

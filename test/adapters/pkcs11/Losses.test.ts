@@ -49,7 +49,7 @@ const again = (provider: KeyProvider, times: number) =>
     while: ({ reason }) => reason === "unavailable"
   })
 
-/** What another part of the process does to the token behind the adapter's back. */
+/** Acts on the token as another part of the process, unknown to the adapter. */
 const behind = (body: (pkcs11: ReturnType<typeof SoftHsm.loaded>, slot: Buffer) => void) =>
   Effect.sync(() => {
     const pkcs11 = SoftHsm.loaded()
@@ -78,7 +78,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     ["its sessions are closed", closeSessions],
     ["it is logged out", logOut]
   ] as const) {
-    it.live(`signs at the next attempt after ${what}`, () =>
+    it.live(`a PKCS #11 provider signs at the next attempt after ${what}`, () =>
       over((provider) =>
         Effect.gen(function* () {
           yield* provider.key("main").sign([digest])
@@ -91,7 +91,7 @@ describe("a PKCS #11 provider that loses its token", () => {
       )
     )
 
-    it.live(`never takes a key for missing because ${what}`, () =>
+    it.live(`a PKCS #11 provider never takes a key for missing because ${what}`, () =>
       over((provider) =>
         Effect.gen(function* () {
           const publicKey = yield* provider.key("main").publicKey
@@ -103,7 +103,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     )
   }
 
-  it.live("is unavailable while the token is away, and signs once it is back", () =>
+  it.live("a PKCS #11 provider is unavailable while the token is away, and signs once it is back", () =>
     over((provider) =>
       Effect.gen(function* () {
         yield* provider.key("main").sign([digest])
@@ -116,7 +116,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     )
   )
 
-  it.live("works when the token comes after the provider was first asked for", () =>
+  it.live("a PKCS #11 provider works when the token arrives after the first use", () =>
     Effect.gen(function* () {
       yield* takeAway
       const first = yield* Effect.exit(Effect.scoped(open()))
@@ -148,7 +148,7 @@ describe("a PKCS #11 provider that loses its token", () => {
         )
       )
 
-  it.live("closes every session that it opened, whatever happened to it", () =>
+  it.live("a PKCS #11 provider closes every opened session, even a lost one", () =>
     over((provider) =>
       Effect.gen(function* () {
         for (let round = 0; round < 5; round += 1) {
@@ -162,7 +162,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     )
   )
 
-  it.live("keeps the sessions that it has when the token gives no more", () =>
+  it.live("a PKCS #11 provider keeps its sessions when the token opens no further ones", () =>
     over((provider) =>
       Effect.gen(function* () {
         between.will("C_OpenSession", { value: CKR_SESSION_COUNT, times: 2 })
@@ -178,7 +178,7 @@ describe("a PKCS #11 provider that loses its token", () => {
     )
   )
 
-  it.live("starts the library again only while nobody else in the process uses it", () =>
+  it.live("a PKCS #11 provider restarts the library only without other users in the process", () =>
     over((provider) =>
       Effect.gen(function* () {
         for (let attempt = 0; attempt < 3; attempt += 1)
@@ -193,7 +193,7 @@ describe("a PKCS #11 provider that loses its token", () => {
 })
 
 describe("the library of PKCS #11 providers", () => {
-  it.live("is initialized once for all providers of the process, and finalized after the last", () =>
+  it.live("the PKCS #11 library is initialized once per process, and finalized after the last provider", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* Scope.make(), yield* Scope.make()]
       const first = yield* Scope.provide(open(), one)
@@ -209,7 +209,7 @@ describe("the library of PKCS #11 providers", () => {
     })
   )
 
-  it.live("is initialized again for whoever comes after the last", () =>
+  it.live("the PKCS #11 library is initialized again for a provider made after the last ended", () =>
     Effect.gen(function* () {
       yield* over((provider) => again(provider, 0))
       yield* over((provider) => again(provider, 0))
@@ -217,7 +217,7 @@ describe("the library of PKCS #11 providers", () => {
     })
   )
 
-  it.live("is not finalized under a signature that is being made", () =>
+  it.live("the PKCS #11 library is not finalized under a signature that is being made", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const provider = yield* Scope.provide(open(), scope)
@@ -234,19 +234,19 @@ describe("the library of PKCS #11 providers", () => {
   const slow = 2_000
 
   for (const name of ["C_Initialize", "C_Login", "C_FindObjectsInit", "C_SignInit", "C_Sign"] as const)
-    it.live(`holds up nobody in the process while ${name} takes its time`, () =>
+    it.live(`the process keeps running while ${name} takes its time`, () =>
       Effect.gen(function* () {
         between.will(name, { millis: slow })
         const signing = yield* Effect.forkChild(over((provider) => again(provider, 0)))
         yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => between.count(name) > 0 })
-        // The function has begun. A process that it held up would be here when it has ended, and what is asked with it.
+        // The function has begun. If it blocked the process, the process would be here after its end, with the signature.
         for (let turn = 0; turn < 10; turn++) yield* Effect.sleep("5 millis")
         expect(yield* Effect.sync(() => Option.fromUndefinedOr(signing.pollUnsafe()))).toEqual(Option.none())
         yield* Fiber.join(signing)
       })
     )
 
-  it.live("signs over several sessions at once", () =>
+  it.live("a PKCS #11 provider signs over several sessions concurrently", () =>
     over((provider) =>
       Effect.gen(function* () {
         yield* again(provider, 0)
@@ -262,7 +262,7 @@ describe("the library of PKCS #11 providers", () => {
     )
   )
 
-  it.live("does not use a session again before the signature that nobody waits for any more is made", () =>
+  it.live("a session is reused only after the signature of an interrupted caller is made", () =>
     over(
       (provider) =>
         Effect.gen(function* () {

@@ -32,7 +32,7 @@ const refusal = (name: string) => ({
 const incorrect = refusal("CKR_PIN_INCORRECT (the PIN is not tried again)")
 
 describe("the PIN of a token", () => {
-  it.live("when wrong stops the start by its name, and is nowhere said", () =>
+  it.live("a wrong PIN stops the start with its error name, and is not shown", () =>
     Effect.gen(function* () {
       const leaks = Leaks.make()
       const error = yield* Effect.flip(Effect.scoped(Effect.provide(open("one", wrong), leaks.layer)))
@@ -42,7 +42,7 @@ describe("the PIN of a token", () => {
     })
   )
 
-  it.live("when wrong is tried once in the life of the process, and the right one then works", () =>
+  it.live("a wrong PIN is tried once per process, and the right PIN then works", () =>
     Effect.gen(function* () {
       for (let attempt = 0; attempt < 5; attempt += 1)
         expect(yield* Effect.flip(Effect.scoped(open("two", wrong)))).toMatchObject(incorrect)
@@ -52,7 +52,7 @@ describe("the PIN of a token", () => {
     })
   )
 
-  it.live("when wrong is tried once by a key ring with many keys on the token", () =>
+  it.live("a wrong PIN is tried once by a key ring with many keys on the token", () =>
     Effect.gen(function* () {
       const keys = Array.from({ length: 40 }, (_, index) => String(index))
       const ring = KeyRing.make({
@@ -73,7 +73,7 @@ describe("the PIN of a token", () => {
     })
   )
 
-  it.live("is not tried while the token has one attempt left for it, or none", () =>
+  it.live("a token's PIN is not tried while the token has one attempt left for it, or none", () =>
     Effect.gen(function* () {
       const { CKF_USER_PIN_FINAL_TRY, CKF_USER_PIN_LOCKED } = SoftHsm.binding
       between.flags(CKF_USER_PIN_FINAL_TRY)

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Handle, PKCS11, Template } from "pkcs11js"
 
-/** In this thread: the library that it loads is the same as the adapter's, in a thread of its own. */
+/** In this thread: it loads the same library as the adapter, which has a separate thread. */
 export const binding: typeof import("pkcs11js") = createRequire(import.meta.url)("pkcs11js")
 
 export const curves = {
@@ -13,7 +13,7 @@ export const curves = {
   p256: Buffer.from("06082a8648ce3d030107", "hex")
 } as const
 
-/** Where distributions put the library. */
+/** Library paths of distributions. */
 export const library =
   [
     "/usr/lib/softhsm/libsofthsm2.so",
@@ -25,14 +25,14 @@ export interface SoftHsm {
   readonly folder: string
   /** Folder of the tokens. */
   readonly tokens: string
-  /** What a process needs to see these tokens. */
+  /** Environment that shows these tokens to a process. */
   readonly env: { readonly SOFTHSM2_CONF: string }
   readonly token: string
   readonly pin: string
   readonly remove: () => void
 }
 
-/** Makes another token; nobody may have the library initialized in this process. */
+/** Makes another token; the library must not be initialized in this process. */
 export const initToken = (hsm: SoftHsm, label: string, pin: string): void =>
   void execFileSync(
     "softhsm2-util",
@@ -40,7 +40,7 @@ export const initToken = (hsm: SoftHsm, label: string, pin: string): void =>
     { env: { ...process.env, ...hsm.env }, stdio: "pipe" }
   )
 
-/** An HSM in software with one token, in a folder of its own. This process sees its tokens from now on. */
+/** A software HSM with one token, in a temporary folder. This process sees its tokens from now on. */
 export const make = (): SoftHsm => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-softhsm-"))
   const tokens = join(folder, "tokens")
@@ -74,7 +74,7 @@ export const slotOf = (pkcs11: PKCS11, label: string): Handle => {
   return slot
 }
 
-/** Something done on the token as another program does it, while nobody has the library initialized in this process. */
+/** Acts on the token as another program, while the library is not initialized in this process. */
 export const within = <A>(hsm: SoftHsm, body: (pkcs11: PKCS11, session: Handle) => A): A => {
   const pkcs11 = loaded()
   pkcs11.C_Initialize({ flags: binding.CKF_OS_LOCKING_OK })

@@ -29,14 +29,14 @@ const publicKey = (key: PrivateKeys.Options["keys"][string]) =>
 const refusal = (key: PrivateKeys.Options["keys"][string]) => Effect.flip(publicKey(key))
 
 describe("a private key", () => {
-  it.effect("is taken with and without 0x, in either case", () =>
+  it.effect("a private key is taken with and without 0x, in either case", () =>
     Effect.gen(function* () {
       for (const each of [text, text.slice(2), `0x${text.slice(2).toUpperCase()}`])
         expect(computeAddress(`0x${yield* publicKey(Redacted.make(each))}`)).toBe(computeAddress(text))
     })
   )
 
-  it.effect("that is none is refused without telling it", () =>
+  it.effect("a malformed private key is refused without its value", () =>
     Effect.gen(function* () {
       for (const wrong of [
         "",
@@ -62,14 +62,14 @@ describe("a private key", () => {
     })
   )
 
-  it.effect("does not sign what is not 32 bytes", () =>
+  it.effect("a private key signs only 32 bytes", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({ keys: { key: Redacted.make(text) } })
       expect((yield* Effect.flip(provider.key("key").sign([Hex.unsafe32("0x1234")]))).reason).toBe("refused")
     })
   )
 
-  it.effect("is not seen in a provider or a key that is printed", () =>
+  it.effect("a printed provider or key does not show the private key", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({
         keys: { key: Redacted.make(text), file: keystore(text, "a password") }
@@ -90,14 +90,14 @@ describe("a private key", () => {
 
 describe("a keystore file", () => {
   for (const { json, kdf, password, privateKey } of vectors)
-    it.effect(`of others opens: ${kdf}`, () =>
+    it.effect(`a foreign keystore file opens: ${kdf}`, () =>
       Effect.gen(function* () {
         const key = yield* publicKey({ json: Redacted.make(json), password: Redacted.make(password) })
         expect(`0x${key}`).toBe(new SigningKey(privateKey).publicKey)
       })
     )
 
-  it.effect("does not open with another password, and neither is told", () =>
+  it.effect("a keystore file does not open with another password, and shows neither", () =>
     Effect.gen(function* () {
       const { json } = keystore(text, "a password")
       for (const password of ["another one", "", "a password "]) {
@@ -174,7 +174,7 @@ describe("a keystore file", () => {
       })
     )
 
-  it.effect("that cannot be used leaves the provider's other keys usable", () =>
+  it.effect("an unusable keystore file leaves the provider's other keys usable", () =>
     Effect.gen(function* () {
       const provider = yield* PrivateKeys.make({
         keys: { bad: { json: Redacted.make(""), password: Redacted.make("") }, good: Redacted.make(text) }

@@ -16,7 +16,7 @@ const take = (limiter: RateLimit["Service"]) => limiter.take(alice, limits.free)
 describe("Redis", () => {
   const url = Redacted.make(redis.url)
 
-  it.live("that ends, or hangs, or is back, is noticed", () =>
+  it.live("the rate limiter notices when Redis ends, hangs or is back", () =>
     Effect.gen(function* () {
       const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
       expect((yield* take(limiter)).allowed).toBe(true)
@@ -31,24 +31,22 @@ describe("Redis", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "that is not there when the service starts does not keep it from starting, and counts once it is",
-    () =>
-      Effect.gen(function* () {
-        yield* Effect.promise(redis.end)
-        const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
-        expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
-        yield* Effect.promise(redis.begin)
-        yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
-      }).pipe(Effect.scoped)
+  it.live("the rate limiter starts without Redis, and counts once Redis is up", () =>
+    Effect.gen(function* () {
+      yield* Effect.promise(redis.end)
+      const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
+      expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
+      yield* Effect.promise(redis.begin)
+      yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
+    }).pipe(Effect.scoped)
   )
 
-  it.live("that has answered while this process computed is not late", () =>
+  it.live("a Redis reply that arrives during a computation is not late", () =>
     Effect.gen(function* () {
       const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1 })
       const { hostname, password, port } = new URL(redis.url)
       const address = ["-h", hostname, "-p", port, "-a", password, "--no-auth-warning"]
-      // It answers in the order in which it is asked: when this one has its answer, so has the count.
+      // Redis replies in order: once PING has its reply, so has the count.
       const compute = Effect.sync(() => execFileSync("redis-cli", [...address, "ping"]))
       const [counted] = yield* Effect.all([Effect.result(take(limiter)), compute], {
         concurrency: "unbounded"
@@ -57,7 +55,7 @@ describe("Redis", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is named by a URL, which is told to nobody", () =>
+  it.effect("a malformed Redis URL is refused without its value", () =>
     Effect.gen(function* () {
       for (const wrong of ["", "127.0.0.1", "http://secret@h", "redis//secret"]) {
         const error = yield* Effect.flip(RedisRateLimit.make({ url: Redacted.make(wrong) }))

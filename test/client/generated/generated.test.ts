@@ -9,7 +9,7 @@ import * as DevService from "../../support/http/DevService.js"
 import { root } from "../../support/process/Program.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-generated-"))
-/** What has a default may be left out of a request: --default-non-nullable=false on the command line. */
+/** Fields with a default are optional in a request: --default-non-nullable=false on the command line. */
 const options = { defaultNonNullable: false }
 
 const source = join(folder, "tour.ts")
@@ -54,7 +54,7 @@ describe("a client generated from /openapi.json", () => {
     expect(problems(wrong).join("\n")).toContain("custodyOfWallet")
   })
 
-  it("runs the tour from a salt to a token", async () => {
+  it("a generated client runs the tour from a salt to a token", async () => {
     program(source).emit()
     const { tour }: { readonly tour: (place: unknown) => Promise<unknown> } = await import(
       pathToFileURL(join(folder, "tour.js")).href

@@ -1,7 +1,7 @@
 import createClient from "openapi-fetch"
 import type { paths } from "./schema.js"
 
-/** What the tour needs to know of a service and its chain. */
+/** Service and chain of the tour. */
 export interface Place {
   readonly baseUrl: string
   readonly apiKey: string

@@ -51,7 +51,7 @@ const inPlace = (type: ParamType, value: unknown, outermost = true): string => {
 }
 
 describe("the filter of an event", () => {
-  it("has the topics that ethers logs for elementary types, strings and bytes", () => {
+  it("an event filter has the topics that ethers logs for elementary types, strings and bytes", () => {
     forAll(
       [generators.typed, fc.infiniteStream(fc.nat())],
       ({ canonical, value, written }, seeds) => {
@@ -69,7 +69,7 @@ describe("the filter of an event", () => {
     )
   })
 
-  it("has the hash of the in-place encoding for indexed arrays and tuples, however nested", () => {
+  it("an event filter hashes indexed arrays and tuples in place, at any depth", () => {
     forAll(
       [generators.typed.chain((type) => fc.tuple(fc.constant(type), type.value))],
       ([{ canonical, written }, { given, oracle }]) => {
@@ -83,7 +83,7 @@ describe("the filter of an event", () => {
     )
   })
 
-  it("matches exactly the logs whose values are among the wanted ones", () => {
+  it("an event filter matches exactly the logs whose values are among the wanted ones", () => {
     const cases = generators.typed.chain((type) =>
       fc.tuple(fc.constant(type), type.value, type.value, fc.boolean())
     )
@@ -107,7 +107,7 @@ describe("the filter of an event", () => {
     )
   })
 
-  it("takes one value or several for each field, and all fields must hold", () => {
+  it("an event filter takes one value or several for each field, and all fields must hold", () => {
     const some = filter(transfer, { from: [alice, bob], value: ["5", "0x6"] })
     expect(some.topics).toEqual([[topic], [word(alice), word(bob)]])
     expect(some.match(moved(bob, alice, 6n))?.args).toEqual({ from: bob, to: alice, value: "6" })
@@ -117,7 +117,7 @@ describe("the filter of an event", () => {
     expect(filter(transfer, {}).match(moved(bob, alice, 7n))).not.toBeNull()
   })
 
-  it("takes safe integers and booleans as they are, and no name that two parameters share", () => {
+  it("an event filter takes safe integers and booleans, and no ambiguous name", () => {
     const shared = problem("E(uint8 a, uint8 indexed a)", { a: "1" })
     expect(shared).toMatchObject({ _tag: "InvalidValue", name: "a" })
     const made = filter("E(uint8 indexed a, bool indexed b)", { a: [1, "2"], b: true })
@@ -132,7 +132,7 @@ describe("the filter of an event", () => {
     expect(made.match(log([]))).toBeNull()
   })
 
-  it("matches no log of the same topic with another layout", () => {
+  it("an event filter matches no log of the same topic with another layout", () => {
     const four = log([topic, word(alice), word(bob), word(5n)])
     const three = moved(alice, bob, 5n)
     expect([filter(transfer, {}).match(four), filter(nft, {}).match(three)]).toEqual([null, null])
@@ -141,14 +141,14 @@ describe("the filter of an event", () => {
     expect(filter(transfer, {}).match(log([topic, `0x${"ff".repeat(32)}`, word(bob)], word(5n)))).toBeNull()
   })
 
-  it("of an anonymous event has no topic of the event's own", () => {
+  it("the filter of an anonymous event has no event topic", () => {
     const made = filter("event A(address indexed who, uint256 x) anonymous", { who: alice })
     expect(made.topics).toEqual([[word(alice)]])
     expect(made.match(log([word(alice)], word(3n)))?.args).toEqual({ who: alice, x: "3" })
     expect(made.match(log([word(alice)], `${word(3n)}00`))).toBeNull()
   })
 
-  it("finds values of events whose parameters are not all named", () => {
+  it("an event filter finds values of events whose parameters are not all named", () => {
     const made = filter("E(uint8 indexed, uint8 b, uint8)", { b: "4" })
     const data = (b: bigint) => `${word(b)}${word(9n).slice(2)}`
     const own = id("E(uint8,uint8,uint8)")
@@ -157,7 +157,7 @@ describe("the filter of an event", () => {
   })
 
   it.each(["amount", "", "constructor", "toString", "From", "from "])(
-    "refuses the name %j, which the event lacks",
+    "an event filter refuses the name %j, which the event lacks",
     (name) => {
       expect(problem(transfer, { from: alice, [name]: "1" })).toMatchObject({
         _tag: "UnknownField",
@@ -181,13 +181,13 @@ describe("the filter of an event", () => {
     ["value", true, null],
     ["value", ["1", { a: 1 }], 1],
     ["value", Array.from({ length: 257 }, (_, i) => String(i)), null]
-  ] as const)("refuses what is no value of %s: %j", (name, given, index) => {
+  ] as const)("an event filter refuses a malformed value of %s: %j", (name, given, index) => {
     const found = problem(transfer, { [name]: given })
     expect(found).toMatchObject({ _tag: "InvalidValue", name, index })
     expect(found._tag === "InvalidValue" && found.message).toMatch(/^(address|uint256): (?!.*element 0)/)
   })
 
-  it("refuses values of more words than are encoded, over all fields together", () => {
+  it("an event filter refuses values of more words than are encoded, over all fields together", () => {
     const lists = "event Lists(uint256[] a, uint256[] b)"
     // An offset, a length and the elements.
     const words = (count: number) => [JSON.stringify(Array.from({ length: count - 2 }, () => 1))]
@@ -199,7 +199,7 @@ describe("the filter of an event", () => {
     })
   })
 
-  it("is made of anything or refused, and matches or not, and never throws", () => {
+  it("an event filter accepts or refuses any input, and never throws", () => {
     forAll(
       [
         generators.types,

@@ -153,7 +153,7 @@ describe("FunctionSignature", () => {
       expect(Result.isFailure(FunctionSignature.fromJson({ ...fragment, name }))).toBe(true)
   })
 
-  it("whatever types are written how, canonical text and selector are those of ethers", () => {
+  it("canonical signature and selector are those of ethers, for any spelling of the types", () => {
     forAll([generators.types, generators.noise], (types, blank) => {
       const text = `f${blank}(${types.map(({ written }) => `${blank}${written}`).join(",")}${blank})`
       const signature = parsed(text)

@@ -48,7 +48,7 @@ describe("Log", () => {
     })
   })
 
-  it("the number of topics tells events of one topic apart, and else the first definition that fits decodes", () => {
+  it("a log's topic count picks the event of equal topics, otherwise the first definition that fits", () => {
     const ours = event("event Transfer(address indexed sender, address indexed to, uint256 amount)")
     const raw = log([erc20.topic, topic(1), topic(2)], topic(3))
     const nft = log([erc20.topic, topic(1), topic(2), topic(3)])
@@ -123,7 +123,7 @@ describe("Log", () => {
     expect(work).toBeLessThan(3_000)
   })
 
-  it("what ethers encodes as a log is decoded to the same values", () => {
+  it("a log that ethers encodes is decoded to the same values", () => {
     forAll(
       [generators.call, fc.nat()],
       ({ types, values }, bits) => {

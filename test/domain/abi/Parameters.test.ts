@@ -183,7 +183,7 @@ describe("Parameters", () => {
     expect(Result.isFailure(Parameters.encodeCall(signature("receive()"), ["1"]))).toBe(true)
   })
 
-  it("long texts and lists are encoded whole", () => {
+  it("long strings and lists are encoded whole", () => {
     const text = 'a\\"\u00e9\n'.repeat(50_000)
     expect(encode("string", text)).toBe(oracle.encode(["string"], [text]))
     expect(encode("string[]", JSON.stringify([text]))).toBe(oracle.encode(["string[]"], [[text]]))

@@ -110,7 +110,7 @@ describe("Revert", () => {
     expect(decodeWith([], bytes).kind).toBe("unknown")
   })
 
-  it("what a failed op means and what to do is said, with its code", () => {
+  it("a failed op is reported with its code, meaning and remedy", () => {
     const failed = (text: string) => decodeWith([], data("FailedOp(uint256,string)", 3, text))
     expect(failed("AA24 signature error")).toMatchObject({
       kind: "failedOp",
@@ -182,7 +182,7 @@ describe("Revert", () => {
     expect(message(data("E(uint256)", 1), "E(uint256 first)", "E(uint256 second)")).toBe("E(first: 1)")
   })
 
-  it("errors whose selectors collide are told apart by what fits", () => {
+  it("errors whose selectors collide are distinguished by their data", () => {
     // Two names ground to one selector; the ABI of the data decides.
     const one = error("error collate_propagate_storage(bytes16 a)")
     const two = error("error burn(uint256 a)")
@@ -226,7 +226,7 @@ describe("Revert", () => {
     ])
   })
 
-  it("what a wallet, a paymaster or a batch of calls hands on is decoded inside of it", () => {
+  it("an error nested by a wallet, a paymaster or a batch is decoded", () => {
     const all = ["error NotPaid(address who, uint256 missing)", ...BuiltIn.errorTexts]
     const notPaid = data("NotPaid(address,uint256)", address, 7)
     const shown = `NotPaid(who: ${address}, missing: 7)`
@@ -245,7 +245,7 @@ describe("Revert", () => {
       expect(message(bytes, "error Wrapped(bytes[] all)", ...all)).toContain(expected)
   })
 
-  it("of revert data that were cut, text and bytes are what is left", () => {
+  it("truncated revert data keep their remaining text and bytes", () => {
     const cut = (bytes: Hex.Hex, size: number): Hex.Hex => Hex.unsafe(bytes.slice(0, 2 + 2 * size))
     const long = "because ".repeat(500)
     const because = cut(reason(long), 2_048)
@@ -320,7 +320,7 @@ describe("EntryPointReason", () => {
     }
   })
 
-  it("only a whole code at the beginning counts", () => {
+  it("an EntryPoint code is read only whole and at the beginning", () => {
     for (const text of ["", "AA", "AA2", "AA244 x", "AA24x", "xAA24", " AA24", "aa24", "AA00 new"])
       expect(EntryPointReason.find(text)).toBeNull()
     expect(EntryPointReason.find("AA24")?.code).toBe("AA24")

@@ -59,7 +59,7 @@ describe("UseAbi", () => {
     ["a malformed error", "error A(uint", "invalid error definition"],
     ["a malformed function", "function f(", "invalid function signature"],
     ["an unknown type", { type: "struct", name: "S" }, "expected the type"],
-    ["a type that is no text", { type: 5 }, "expected the type"],
+    ["a type that is not a string", { type: 5 }, "expected the type"],
     ["a malformed fragment", { type: "event", name: "A", inputs: [{ type: "uint7" }] }, "inputs[0].type"],
     ["a function without a name", {}, "invalid function definition: name"]
   ])("%s is refused with its index", (_, entry, why) => {
@@ -89,7 +89,7 @@ describe("UseAbi", () => {
     expect(abi.errors[0]?.canonical).toBe("error Bad((address, uint256 amount))")
   })
 
-  it("of structs that need each other, the one to mend is named", () => {
+  it("a broken struct among interdependent ones is named", () => {
     const index = (list: ReadonlyArray<string>) => {
       const result = UseAbi.parse(list)
       return Result.isFailure(result) ? result.failure.index : null

@@ -29,7 +29,7 @@ const decode = (types: string, data: Hex.Hex): ReadonlyArray<Values.Json> =>
 const refusal = (types: string, data: Hex.Hex): string =>
   Outcome_.getOrThrow(Outcome_.flip(run(types, data))).message
 
-/** What ethers decodes, in our JSON, tuples as arrays; null where it refuses. */
+/** The values that ethers decodes, in our JSON, tuples as arrays; null where ethers refuses. */
 const oracleDecode = (types: ReadonlyArray<string>, data: string): Values.Json => {
   const shown = (value: unknown): Values.Json => {
     if (typeof value === "bigint") return value.toString()
@@ -54,7 +54,7 @@ describe("Values", () => {
     expect(decode(types.join(","), Hex.unsafe(data))).toEqual(shown)
   })
 
-  it("tuples are objects when every component has its own name, else arrays", () => {
+  it("tuples are objects when all components have distinct names, otherwise arrays", () => {
     const data = words(1, 2)
     expect(decode("((uint8 a, uint8 b))", data)).toEqual([{ a: "1", b: "2" }])
     for (const type of ["uint8 a, uint8", "uint8, uint8", "uint8 a, uint8 a"])
@@ -119,7 +119,7 @@ describe("Values", () => {
     ["arrays that share one tail", "uint256[][]", [32, n, ...many(n, 32 * n), n, ...many(n, 7)]],
     ["byte strings that share one tail", "bytes[]", [32, n, ...many(n, 32 * n), 32 * n, ...many(n, 7)]],
     ["arrays that point at themselves", `string${"[]".repeat(15)}`, many(32_768, 32)],
-    ["nothing but lengths", `uint256${"[]".repeat(16)}`, many(32_768, 1_024)]
+    ["only lengths", `uint256${"[]".repeat(16)}`, many(32_768, 1_024)]
   ])("%s cost no more than the size of the data", (_, types, data) => {
     const bytes = words(...data)
     expect(Work.of(() => expect(Outcome_.isFailure(run(types, bytes))).toBe(true))).toBeLessThan(3_000)
@@ -131,7 +131,7 @@ describe("Values", () => {
     expect(decode("address[]", data)[0]).toHaveLength(n)
   })
 
-  it("what ethers encodes is decoded to the same values", () => {
+  it("data that ethers encodes are decoded to the same values", () => {
     forAll(
       [generators.call],
       ({ types, values }) => {

@@ -12,7 +12,7 @@ export interface Sample {
   readonly shown: Json
 }
 
-/** A type, as it is hashed and as somebody may write it, with values of it. */
+/** A canonical type, its other spelling, and values. */
 export interface Typed {
   readonly canonical: string
   readonly written: string

@@ -29,7 +29,7 @@ const members = [kty, alg, crv, xMember, yMember]
 const read = (...more: ReadonlyArray<string>) => Cose.p256PublicKey(map(...members, ...more))
 
 describe("a COSE key of P-256", () => {
-  it("is read with its members in any order, whatever others there are", () => {
+  it("a COSE key of P-256 is read with its members in any order, and with further ones", () => {
     const others = [
       integer(4) + bytes(""),
       integer(-70_000) + integer(-24),
@@ -52,7 +52,7 @@ describe("a COSE key of P-256", () => {
     )
   })
 
-  it("may say y by its sign, and leave its algorithm out", () => {
+  it("a COSE key of P-256 may give y as its sign, and omit its algorithm", () => {
     const odd = BigInt(y) % 2n === 1n
     const of = (sign: string) => Cose.p256PublicKey(map(kty, crv, xMember, integer(-3) + sign))
     expect(of(odd ? "f5" : "f4")).toEqual(Result.succeed(key))
@@ -60,7 +60,7 @@ describe("a COSE key of P-256", () => {
     expect(of(odd ? "f4" : "f5")).not.toEqual(Result.succeed(key))
   })
 
-  it("of another type, curve or algorithm is told apart from what is none", () => {
+  it("a COSE key of another type, curve or algorithm differs from a malformed one", () => {
     const of = (...of: ReadonlyArray<string>) => Cose.p256PublicKey(map(...of))
     for (const other of [
       [integer(1) + integer(3), alg, crv, xMember, yMember],
@@ -85,7 +85,7 @@ describe("a COSE key of P-256", () => {
       )
   })
 
-  it("has at most sixteen members, none twice", () => {
+  it("a COSE key of P-256 has at most sixteen members, none twice", () => {
     const others = (count: number) =>
       Array.from({ length: count }, (_, at) => integer(100 + at) + integer(at))
     expect(read(...others(11))).toEqual(Result.succeed(key))
@@ -94,20 +94,20 @@ describe("a COSE key of P-256", () => {
     expect(read(kty)).toEqual(Result.fail("malformed"))
   })
 
-  it("says every number and length in the shortest way", () => {
+  it("a COSE key of P-256 has every number and length in its shortest form", () => {
     for (const text of ["17", "1818", "18ff", "190100", "19ffff", "1a00010000", "1affffffff"])
       expect(Result.isSuccess(read(integer(200) + text)), text).toBe(true)
     for (const text of ["1817", "1900ff", "1a0000ffff", "1b0000000100000000", "1c", "1f"])
       expect(Result.isFailure(read(integer(200) + text)), text).toBe(true)
   })
 
-  it("has labels that are integers, and members that are integers, bytes or booleans", () => {
+  it("a COSE key has integer labels, and integers, bytes or booleans as members", () => {
     const members = ["6161", "80", "f6", "f93c00", "5f41ffff"].map((value) => integer(200) + value)
     for (const bad of [`${bytes("01")}${integer(1)}`, `f5${integer(1)}`, ...members])
       expect(read(bad), bad).toEqual(Result.fail("malformed"))
   })
 
-  it("is one map, whole and with nothing behind it", () => {
+  it("a COSE key of P-256 is one whole map, without trailing bytes", () => {
     const whole = map(...members, integer(200) + integer(70_000))
     expect(Cose.p256PublicKey(whole)).toEqual(Result.succeed(key))
     for (const last of [

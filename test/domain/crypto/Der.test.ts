@@ -26,7 +26,7 @@ const refused = (text: Hex.Hex) => expect(Result.isFailure(Der.signature(text)),
 const scalar = bytes32.filter((key) => BigInt(key) > 0n && BigInt(key) < 2n ** 255n)
 
 describe("a DER signature", () => {
-  it("is read as node:crypto writes it", () => {
+  it("a DER signature is read as node:crypto writes it", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "secp256k1" })
     forAll([hex()], (text) => {
       const message = Buffer.from(text.slice(2), "hex")
@@ -36,7 +36,7 @@ describe("a DER signature", () => {
     })
   })
 
-  it("holds the r and s that ethers wrote", () => {
+  it("a DER signature holds the r and s that ethers wrote", () => {
     forAll(
       [scalar, bytes32],
       (key, digest) => {
@@ -50,7 +50,7 @@ describe("a DER signature", () => {
     )
   })
 
-  it("may have r and s of one byte up to 32, with a zero byte only where the sign needs it", () => {
+  it("a DER signature has r and s of 1 to 32 bytes, with a zero byte only for the sign", () => {
     for (const [r, s] of [
       [1n, 127n],
       [128n, 2n ** 256n - 1n]
@@ -87,9 +87,9 @@ describe("a DER signature", () => {
     ["a length in four bytes", `3083000006${r}${s}`],
     ["a longer length of r", `300702810111${s}`],
     ["a length that is reserved", `30ff${r}${s}`]
-  ])("has not %s", (_, text) => refused(der(text)))
+  ])("a DER signature is refused with %s", (_, text) => refused(der(text)))
 
-  it("has one form, is refused when cut anywhere, and never crashes the reader", () => {
+  it("a DER signature has one form, is refused when cut anywhere, and never crashes the reader", () => {
     const whole = sequence(integer(`00${"ff".repeat(32)}`), integer("7f".repeat(32)))
     for (let end = 0; end < whole.length; end += 2) refused(der(whole.slice(0, end)))
     forAll([hex()], (garbage) => {
@@ -114,7 +114,7 @@ describe("a DER signature", () => {
       der(sequence(integer("01"), integer("00"))),
       "expected r and s as positive integers of at most 32 bytes, in their shortest form"
     ]
-  ])("that is none is told what is wrong: %s", (text, message) => {
+  ])("a malformed DER signature fails with its reason: %s", (text, message) => {
     expect(Der.signature(text)).toEqual(Result.fail(message))
   })
 })
@@ -125,7 +125,7 @@ describe("a DER public key", () => {
   const whole = ofCurve("secp256k1")
   const problem = (text: string) => Result.getOrNull(Result.flip(Der.publicKey(Hex.unsafe(text))))
 
-  it("is read as node:crypto writes it, and is the point that ethers computes", () => {
+  it("a DER public key is read as node:crypto writes it, and is the point that ethers computes", () => {
     forAll(
       [scalar],
       (key) => {
@@ -140,7 +140,7 @@ describe("a DER public key", () => {
     )
   })
 
-  it("of another curve or algorithm is told apart from garbage", () => {
+  it("a DER key of another curve or algorithm differs from garbage", () => {
     const others = [
       ofCurve("prime256v1"),
       ofCurve("secp384r1"),
@@ -151,7 +151,7 @@ describe("a DER public key", () => {
     for (const other of others) expect(problem(other)).toBe("otherKind")
   })
 
-  it("may be of any size below 64 KiB, which is said in the shortest way", () => {
+  it("a DER public key may have any size below 64 KiB, in its shortest form", () => {
     const algorithm = sequence(element("06", "2a"))
     /** A key of another algorithm, this many bytes long without its own tag and length. */
     const body = (bytes: number) => {
@@ -175,7 +175,7 @@ describe("a DER public key", () => {
     }
   })
 
-  it("is malformed when anything of it is missing, added or changed", () => {
+  it("a DER public key is malformed when a part is missing, added or changed", () => {
     expect(Result.isSuccess(Der.publicKey(whole))).toBe(true)
     const name = "06072a8648ce3d020106052b8104000a"
     const algorithm = sequence(name)
@@ -198,7 +198,7 @@ describe("a DER public key", () => {
     for (let end = 2; end < whole.length; end += 2) expect(problem(whole.slice(0, end))).toBe("malformed")
   })
 
-  it("of P-256 is malformed with a point that is none", () => {
+  it("a DER key of P-256 with an invalid point is malformed", () => {
     const p256 = ofCurve("prime256v1")
     expect(Result.isSuccess(Der.p256PublicKey(p256))).toBe(true)
     const bent = Hex.unsafe(`${p256.slice(0, -128)}${"ff".repeat(64)}`)

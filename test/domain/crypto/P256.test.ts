@@ -31,7 +31,7 @@ const isPoint = (point: string): boolean => {
 }
 
 describe("P-256", () => {
-  it("has the points that OpenSSL makes, compressed and uncompressed", () => {
+  it("P-256 has the points that OpenSSL makes, compressed and uncompressed", () => {
     forAll(
       [key],
       ({ x, y }) => {
@@ -48,7 +48,7 @@ describe("P-256", () => {
     )
   })
 
-  it("has no others", () => {
+  it("P-256 has no points off the curve", () => {
     forAll(
       [bytes32, bytes32, fc.constantFrom("02", "03")],
       (x, y, sign) => {
@@ -61,7 +61,7 @@ describe("P-256", () => {
     )
   })
 
-  it("has no point with a coordinate above the prime, though it be one modulo it", () => {
+  it("P-256 has no point with a coordinate above the prime, even if valid modulo it", () => {
     // (0, sqrt(b)) is a point, and 0 and the prime are the same modulo it.
     const zero = P256.fromPoint(`02${"00".repeat(32)}`)
     expect(zero?.x).toBe(word(0n))
@@ -70,7 +70,7 @@ describe("P-256", () => {
     expect(P256.isPublicKey({ x: word(0n), y: word(0n) })).toBe(false)
   })
 
-  it("reads no text that is no point", () => {
+  it("P-256 refuses text that is not a point", () => {
     const { x, y } = newPasskey().publicKey
     const good = `04${x.slice(2)}${y.slice(2)}`
     const short = `02${x.slice(2)}`
@@ -81,7 +81,7 @@ describe("P-256", () => {
     forAll([fc.string()], (text) => P256.fromPoint(text) === null)
   })
 
-  it("takes the signatures that OpenSSL makes, in both forms, and no others", () => {
+  it("P-256 takes the signatures that OpenSSL makes, in both forms, and no others", () => {
     forAll(
       [key, bytes32, bytes32],
       ({ privateKey, x, y }, message, other) => {
@@ -99,7 +99,7 @@ describe("P-256", () => {
     )
   })
 
-  it("agrees with OpenSSL on signatures at the ends of their ranges", () => {
+  it("P-256 agrees with OpenSSL on signatures at the ends of their ranges", () => {
     const { publicKey, privateKey } = newPasskey()
     const keyObject = createPublicKey(privateKey)
     const [x, y] = [Hex.unsafe32(publicKey.x), Hex.unsafe32(publicKey.y)]
@@ -118,20 +118,20 @@ describe("P-256", () => {
     }
   })
 
-  it("takes no signature by what is no key", () => {
+  it("P-256 takes no signature by an invalid key", () => {
     const signature = { r: word(1n), s: word(1n) }
     for (const off of [word(0n), word(1n), word(field), word(2n ** 256n - 1n)])
       expect(P256.verify({ x: off, y: off }, word(1n), signature)).toBe(false)
   })
 
-  it("is the curve of the standard", () => {
+  it("P-256 is the curve of the standard", () => {
     expect(P256.order).toBe(p256.CURVE.n)
     expect(P256.largestS).toBe(p256.CURVE.n / 2n)
     expect(field).toBe(p256.CURVE.p)
   })
 })
 
-describe("who of several keys has signed", () => {
+describe("the signer among several keys", () => {
   afterEach(() => Accelerated.use(Accelerated.none))
 
   const message = word(42n)
@@ -145,7 +145,7 @@ describe("who of several keys has signed", () => {
     { x: signer.y, y: signer.y }
   ]
 
-  it("is told by both coordinates", () => {
+  it("the signer is identified by both coordinates", () => {
     expect(P256.signedBy([signer], message, signature)).toBe(0)
     expect(P256.signedBy(near.slice(0, 1), message, signature)).toBeNull()
     expect(P256.signedBy(near, message, signature)).toBeNull()
@@ -154,7 +154,7 @@ describe("who of several keys has signed", () => {
     expect(P256.signedBy([], message, signature)).toBeNull()
   })
 
-  it("is asked of native code, and only about what is a signature", () => {
+  it("native code recovers the signer of well-formed signatures only", () => {
     const asked: Array<ReadonlyArray<string>> = []
     const verify = (...given: ReadonlyArray<Uint8Array>) => {
       asked.push(given.map(Hex.fromBytes))

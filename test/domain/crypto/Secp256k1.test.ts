@@ -30,7 +30,7 @@ const power = (base: bigint, exponent: bigint): bigint => {
 }
 
 describe("a public key", () => {
-  it("is a point of the curve, and has the address that ethers computes", () => {
+  it("a public key is a point of the curve, and has the address that ethers computes", () => {
     forAll(
       [privateKey],
       (key) => {
@@ -42,7 +42,7 @@ describe("a public key", () => {
     )
   })
 
-  it("is none with a digit changed, a coordinate beyond the field, or in another form", () => {
+  it("a key with a changed digit, a coordinate beyond the field or another form is refused", () => {
     const publicKey = publicKeyOf(`0x${"11".repeat(32)}`)
     forAll([fc.integer({ min: 2, max: 129 }), fc.integer({ min: 1, max: 15 })], (at, by) => {
       const digit = (Number.parseInt(publicKey[at] ?? "0", 16) ^ by).toString(16)
@@ -64,7 +64,7 @@ describe("a public key", () => {
 })
 
 describe("a coordinate beyond the field", () => {
-  it("is none, though y modulo the field be one", () => {
+  it("a coordinate beyond the field is refused, even when y modulo the field is 1", () => {
     // The prime is 7 modulo 9, so a cube has the root a^((p + 2) / 9).
     const root = (cube: bigint) => power(cube, (field + 2n) / 9n)
     const y =
@@ -78,7 +78,7 @@ describe("a coordinate beyond the field", () => {
 })
 
 describe("a signature", () => {
-  it("proves nothing for another key or another digest, nor with any r and s", () => {
+  it("a signature proves no other key or digest, nor do random r and s", () => {
     forAll(
       [privateKey, privateKey, bytes32, bytes32, fc.bigInt(), fc.bigInt()],
       (key, other, digest, another, r, s) => {
@@ -96,12 +96,12 @@ describe("a signature", () => {
   })
 })
 
-describe("what the library of the curve computes", () => {
+describe("results of the curve library", () => {
   const ends = [0n, 1n, Secp256k1.order - 1n, Secp256k1.order, 2n ** 256n - 1n]
   const edge = fc.constantFrom(...ends.map((value) => Hex.unsafe32(`0x${word(value)}`)))
   const anyDigest = fc.oneof({ weight: 4, arbitrary: bytes32 }, edge)
 
-  it("is what ethers computes: key, signature, who has signed, and the proof of it", () => {
+  it("secp256k1 computes key, signature, signer and proof as ethers does", () => {
     forAll(
       [privateKey, anyDigest],
       (text, digest) => {
@@ -121,7 +121,7 @@ describe("what the library of the curve computes", () => {
     )
   })
 
-  it("recovers what ethers recovers of any r, s and v, and nothing where ethers finds nothing", () => {
+  it("secp256k1 recovers a signer of any r, s and v exactly when ethers does", () => {
     const scalar = fc.oneof(
       fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
       fc.constantFrom(0n, 1n, 2n, Secp256k1.order, Secp256k1.order - 1n, Secp256k1.largestS)
@@ -138,7 +138,7 @@ describe("what the library of the curve computes", () => {
     )
   })
 
-  it("takes no key of zero or beyond the order", () => {
+  it("secp256k1 refuses a key of zero or beyond the order", () => {
     for (const bytes of ["00".repeat(32), "ff".repeat(32), Secp256k1.order.toString(16)])
       expect(Secp256k1.privateKey(Hex.unsafe32(`0x${bytes}`))).toEqual(
         Result.fail("expected 1 to the order of secp256k1 less one")
@@ -148,7 +148,7 @@ describe("what the library of the curve computes", () => {
     ).toBe(true)
   })
 
-  it("reads both forms of a point and refuses everything else", () => {
+  it("secp256k1 reads only the two forms of a point", () => {
     forAll(
       [privateKey],
       (text) => {
@@ -166,7 +166,7 @@ describe("what the library of the curve computes", () => {
       expect(Secp256k1.fromPoint(digits)).toBeNull()
   })
 
-  it("proves nothing where the signer's point is none: the digest is the key times r, negated", () => {
+  it("proving fails when the signature's point is infinity: the digest is the key times r, negated", () => {
     forAll(
       [privateKey, fc.bigInt({ min: 1n, max: Secp256k1.largestS })],
       (text, s) => {
@@ -178,7 +178,7 @@ describe("what the library of the curve computes", () => {
     )
   })
 
-  it("proves nothing of what is no key", () => {
+  it("proving fails for a malformed key", () => {
     expect(Secp256k1.prove("04", Hex.unsafe32(`0x${"11".repeat(32)}`), { r: 1n, s: 1n })).toBeNull()
   })
 })
@@ -186,7 +186,7 @@ describe("what the library of the curve computes", () => {
 describe("native code", () => {
   afterEach(() => Accelerated.use(Accelerated.none))
 
-  /** What it is asked for; it finds the key of 1, whose point with an odd y alone has signed. */
+  /** Records calls; recovers the key of 1 only for an odd y. */
   const recording = () => {
     const [digests, signatures] = [[] as string[], [] as string[]]
     Accelerated.use({
@@ -207,7 +207,7 @@ describe("native code", () => {
   const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
   const { largestS, order } = Secp256k1
 
-  it("signs digests modulo the order", () => {
+  it("native code signs digests modulo the order", () => {
     const { digests } = recording()
     const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(one)))
     for (const value of [0n, 1n, order - 1n, order, order + 1n, 2n ** 256n - 1n])
@@ -217,7 +217,7 @@ describe("native code", () => {
     )
   })
 
-  it("is asked who has signed only where r and s are in their ranges, s in its lower half", () => {
+  it("native code recovers signers only for r and s in their ranges, s in its lower half", () => {
     const { signatures } = recording()
     for (const none of [0n, -1n, order, order + 1n]) {
       expect(Secp256k1.recover(digest, { r: none, s: 1n, v: 28 })).toBeNull()
@@ -231,7 +231,7 @@ describe("native code", () => {
     expect(signatures).toEqual([`0x${word(order - 1n)}${word(largestS)}`, `0x${word(1n)}${word(1n)}`])
   })
 
-  it("proves with both points and the low form of s, and is not asked about what is no signature", () => {
+  it("native code proves with both points and the low form of s, never for an invalid signature", () => {
     const { signatures } = recording()
     const prove = (digest: Hex.Bytes32, given: { r: bigint; s: bigint }) =>
       Secp256k1.prove(publicKeyOf(one), digest, given)

@@ -9,7 +9,7 @@ import { forAll, hex, op } from "../generators.js"
 
 const require = createRequire(import.meta.url)
 
-describe.each(versions)("what an aggregator is asked on %s", (version) => {
+describe.each(versions)("calls to an aggregator on %s", (version) => {
   const { abi } = require(`@account-abstraction/contracts-${version}/artifacts/IAggregator.json`)
   const aggregator = new Interface(abi)
   const tupleOf = (one: UserOperation.UserOperation) =>
@@ -18,7 +18,7 @@ describe.each(versions)("what an aggregator is asked on %s", (version) => {
       UserOperation.encode(version, one)
     )[0]
 
-  it("is the calldata of its authors' interface", () => {
+  it("a call to an aggregator matches its authors' interface", () => {
     forAll([fc.array(op(version), { minLength: 1, maxLength: 3 }), hex()], (ops, signature) => {
       const [first] = ops
       const tuples = ops.map(tupleOf)

@@ -16,7 +16,7 @@ describe.each(EntryPoint.versions)("the ops in a transaction's data, of EntryPoi
     UserOperation.hash(version, EntryPoint.canonical[version], 1n, each)
   const ops = fc.array(op(version), { maxLength: 4 })
 
-  it("are those of a bundle, in order", () => {
+  it("bundled ops are the ops of a bundle, in order", () => {
     forAll([ops, address], (all, beneficiary) => {
       expect(hashes(UserOperation.handleOps(version, all, beneficiary))).toEqual(all.map(hashOf))
       const groups = [
@@ -29,7 +29,7 @@ describe.each(EntryPoint.versions)("the ops in a transaction's data, of EntryPoi
     })
   })
 
-  it("are found in what another contract is given, whatever stands before and behind", () => {
+  it("bundled ops are found in calldata of another contract, between any bytes", () => {
     forAll([ops, address, hex(40), hex(40)], (all, beneficiary, before, behind) => {
       const bundle = UserOperation.handleOps(version, all, beneficiary)
       const wrapped = Words.call(Hex.unsafe("0x12345678"), [Words.bytes(bundle), Words.address(beneficiary)])
@@ -38,7 +38,7 @@ describe.each(EntryPoint.versions)("the ops in a transaction's data, of EntryPoi
     })
   })
 
-  it("are none that end the reading, whatever the data are", () => {
+  it("reading ops of any data ends with at most 4,096 ops", () => {
     forAll([hex(400), ops, address, fc.nat()], (data, all, beneficiary, cut) => {
       const bundle = UserOperation.handleOps(version, all, beneficiary)
       const hostile = Hex.unsafe(`${bundle.slice(0, 10 + (cut % 64) * 2)}${data.slice(2)}`)

@@ -4,7 +4,7 @@ import * as fc from "fast-check"
 import * as Dependencies from "../../../src/domain/erc4337/Dependencies.js"
 import { forAll } from "../generators.js"
 
-/** A forest under random names: each element depends on one that was drawn before it, or on nothing. */
+/** A forest under random names: each element depends on an earlier element or on nothing. */
 const forest: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, max: 40 }).chain((size) =>
   fc
     .tuple(
@@ -31,7 +31,7 @@ const anything: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, m
   })
 )
 
-/** Everything that an element hangs on, itself last; null: it goes round in circles. */
+/** All elements that an element depends on, itself last; null for a cycle. */
 const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<number> | null => {
   const chain = [index]
   for (let at = on[index] ?? null; at !== null; at = on[at] ?? null) {
@@ -44,7 +44,7 @@ const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<nu
 const rootOf = (on: Dependencies.Dependencies, index: number) => chainOf(on, index)?.[0]
 
 describe("dependencies", () => {
-  it("are sound exactly when every one names another element and none comes back to itself", () => {
+  it("dependencies are sound when each names another element, without cycles", () => {
     forAll([anything], (on) => {
       const sound = on.every(
         (each, index) =>
@@ -64,11 +64,11 @@ describe("dependencies", () => {
     ...[-1, 2, 0.5].map((on) => [[null, on], 1, "expected the index of another operation, 0 to 1"] as const),
     ...[-1, 1, 0.5].map((on) => [[on], 0, "there is no other operation on which it could depend"] as const),
     [[null, 1], 1, "an operation cannot depend on itself"]
-  ] as const)("%j are told what is wrong", (on, index, message) => {
+  ] as const)("dependencies %j are refused with element and reason", (on, index, message) => {
     expect(Dependencies.check(on)).toEqual(Result.fail({ index, message }))
   })
 
-  it("are there when one of the elements has one", () => {
+  it("dependencies exist when one of the elements has one", () => {
     expect([[], [null, null], [null, 0], [1, null]].map(Dependencies.any)).toEqual([false, false, true, true])
     expect(Dependencies.components([])).toEqual([])
   })
@@ -80,7 +80,7 @@ describe("dependencies", () => {
     expect(Dependencies.within(on, on.keys())).toEqual(on)
   })
 
-  it("of 256 in a chain or a star are judged as soon as any", () => {
+  it("dependencies of 256 in a chain or a star are ordered and grouped", () => {
     const chain = Array.from({ length: 256 }, (_, index) => (index === 255 ? null : index + 1))
     expect(Dependencies.order(chain)).toEqual(chain.map((_, index) => 255 - index))
     const star = chain.map((_, index) => (index === 7 ? null : 7))
@@ -89,7 +89,7 @@ describe("dependencies", () => {
 })
 
 describe("the order", () => {
-  it("has every element once, behind what it depends on", () => {
+  it("the order has every element once, behind what it depends on", () => {
     forAll([forest], (on) => {
       for (const order of [Dependencies.order(on), Dependencies.gathered(on), Dependencies.layered(on)]) {
         expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
@@ -99,10 +99,10 @@ describe("the order", () => {
     })
   })
 
-  it("is that of the request where nothing speaks against it", () => {
+  it("the order follows the request where dependencies allow", () => {
     forAll([forest], (on) => {
       const order = Dependencies.order(on)
-      // At every place the lowest of those that may go.
+      // Each place has the lowest free element.
       const done = new Set<number>()
       for (const index of order) {
         const free = on.flatMap((before, each) =>
@@ -136,8 +136,8 @@ describe("the order", () => {
   })
 })
 
-describe("what hangs together", () => {
-  it("has one number, and no two trees have the same", () => {
+describe("connected elements", () => {
+  it("connected elements share one number, unique to their tree", () => {
     forAll([forest], (on) => {
       const components = Dependencies.components(on)
       for (const a of on.keys())
@@ -146,7 +146,7 @@ describe("what hangs together", () => {
     })
   })
 
-  it("is in one piece once it is gathered, the pieces in the order of their first", () => {
+  it("connected elements are adjacent once gathered, groups in the order of their first", () => {
     forAll([forest], (on) => {
       const components = Dependencies.components(on)
       const gathered = Dependencies.gathered(on).map((index) => components[index])

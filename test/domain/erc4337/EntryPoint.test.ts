@@ -4,17 +4,17 @@ import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import { address, forAll } from "../generators.js"
 
 describe("EntryPoint", () => {
-  it("knows the version of a canonical EntryPoint, and of no other address", () => {
+  it("EntryPoint knows the version only of canonical EntryPoints", () => {
     for (const version of EntryPoint.versions)
       expect(EntryPoint.versionOf(EntryPoint.canonical[version])).toBe(version)
     forAll([address], (other) => EntryPoint.versionOf(other) === undefined)
   })
 
-  it("names all versions in texts, oldest first", () => {
+  it("anyVersion lists all versions, oldest first", () => {
     expect(EntryPoint.anyVersion).toBe("v0.6, v0.7 or v0.8")
   })
 
-  it("derives the SenderCreator as the first CREATE of the EntryPoint", () => {
+  it("EntryPoint derives the SenderCreator as the first CREATE of the EntryPoint", () => {
     forAll([address], (entryPoint) => {
       expect(EntryPoint.senderCreator(entryPoint)).toBe(getCreateAddress({ from: entryPoint, nonce: 1 }))
     })

@@ -16,14 +16,14 @@ const failedWith = (index: number | bigint, reason: string, inner: string) =>
   Hex.unsafe(abi.encodeErrorResult("FailedOpWithRevert", [index, reason, inner]))
 
 describe("the op that a reverted bundle blames", () => {
-  it("is named by both of the EntryPoint's errors", () => {
+  it("the blamed op is named by both of the EntryPoint's errors", () => {
     forAll([fc.nat(65_535), fc.string(), hex(64)], (index, reason, inner) => {
       expect(FailedOp.opIndex(failed(index, reason))).toBe(index)
       expect(FailedOp.opIndex(failedWith(index, reason, inner))).toBe(index)
     })
   })
 
-  it("is none of another error, of less than an index, or of an index that no bundle has", () => {
+  it("FailedOp reads no index from another error, cut data or an impossible index", () => {
     const another = abi.encodeErrorResult("SignatureValidationFailed", [`0x${"11".repeat(20)}`])
     const cut = failed(1, "AA24").slice(0, 73)
     for (const data of [another, cut, "0x", failed(65_536, ""), failed(2n ** 256n - 1n, "")])
@@ -40,7 +40,7 @@ it.each([
     (reason) => [reason, false, false] as const
   )
 ] as const)(
-  "of %j its signature is blamed: %s, what the chain has become: %s",
+  "a bundle reverted with %j blames the signature: %s, the changed chain: %s",
   (reason, signature, outdated) => {
     const kinds = (data: Hex.Hex) => [FailedOp.isSignature(data), FailedOp.isOutdated(data)]
     for (const data of [failed(3, reason), failedWith(0, reason, "0x1234")])

@@ -5,7 +5,7 @@ import type { Hex } from "../../../src/domain/primitives/Hex.js"
 import { address, forAll, uint } from "../generators.js"
 
 describe("Nonce", () => {
-  it("is its key and its sequence", () => {
+  it("a nonce consists of key and sequence", () => {
     forAll([uint(192), uint(64)], (key, sequence) => {
       const nonce = Nonce.make(key, sequence)
       expect(nonce).toBe(key * 2n ** 64n + sequence)
@@ -15,14 +15,14 @@ describe("Nonce", () => {
     })
   })
 
-  it("is asked for by getNonce of the EntryPoint", () => {
+  it("a nonce is read by the EntryPoint's getNonce", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
     forAll([address, uint(192)], (wallet, key) => {
       expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
     })
   })
 
-  it("of a key is answered whole, of which the sequence counts", () => {
+  it("a reply of getNonce yields the sequence, only when whole", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
     forAll([uint(192), uint(64)], (key, sequence) => {
       const data = abi.encodeFunctionResult("getNonce", [Nonce.make(key, sequence)]) as Hex
@@ -33,7 +33,7 @@ describe("Nonce", () => {
     expect(Nonce.answered({ data: "0x" as Hex, success: true })).toBeNull()
   })
 
-  it("names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {
+  it("a nonce names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {
     forAll([uint(64), uint(128), uint(64)], (epoch, key, sequence) => {
       const { from, to } = Nonce.inEpoch({ from: key, to: key }, epoch)
       expect([from, to]).toEqual(Array(2).fill(epoch * 2n ** 128n + key))

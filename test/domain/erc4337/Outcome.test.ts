@@ -31,7 +31,7 @@ const emit = (name: string, args: ReadonlyArray<unknown>, by: Address.Address = 
   }
 }
 
-/** In order, as a receipt has them. */
+/** Logs numbered in order, as in a receipt. */
 const receipt = (first: number, logs: ReadonlyArray<Emitted>): ReadonlyArray<RawLog> =>
   logs.map((log, index) => ({ ...log, logIndex: first + index }))
 
@@ -52,7 +52,7 @@ type Op = typeof anOp extends fc.Arbitrary<infer Value> ? Value : never
 
 const transfer = (it: Op) => emit("Transfer", [it.sender, Address.zero, 1n], it.sender)
 
-/** What an EntryPoint logs for this bundle. */
+/** Logs of an EntryPoint for this bundle. */
 const bundle = (ops: ReadonlyArray<Op>): ReadonlyArray<Emitted> => [
   ...ops.flatMap((it) =>
     it.deployed ? [transfer(it), emit("AccountDeployed", [it.hash, it.sender, it.sender, Address.zero])] : []
@@ -80,7 +80,7 @@ const hash = `0x${"11".repeat(32)}`
 const ended = emit("UserOperationEvent", [hash, entryPoint, Address.zero, 1n, true, 2n, 3n])
 
 describe("Outcome", () => {
-  it("of every op of a bundle is what the EntryPoint logged of its hash", () => {
+  it("the outcome of every op of a bundle is read from the EntryPoint's logs of its hash", () => {
     forAll([ops, fc.nat(1000)], (ops, first) => {
       const logs = receipt(first, bundle(ops))
       const outcomes = Outcome.parse(entryPoint, logs)
@@ -117,7 +117,7 @@ describe("Outcome", () => {
     })
   })
 
-  it("is found in any transaction: two bundles, an aggregator's bundle, logs before and after", () => {
+  it("an outcome is found in two bundles, an aggregator's bundle, between other logs", () => {
     forAll([ops, fc.nat(5)], (ops, cut) => {
       const [a, b] = [ops.slice(0, cut % ops.length), ops.slice(cut % ops.length)]
       const noise = ops.map(transfer)
@@ -142,14 +142,14 @@ describe("Outcome", () => {
     })
   })
 
-  it("cannot be imitated by another contract", () => {
+  it("an outcome cannot be imitated by another contract", () => {
     forAll([ops, address], (ops, liar) => {
       const logs = bundle(ops).map((log) => ({ ...log, address: liar }))
       expect(Outcome.parse(entryPoint, receipt(0, logs)).size).toBe(0)
     })
   })
 
-  it("is not read from logs that lack the shape of its event, or are of another", () => {
+  it("an outcome is not read from malformed or foreign logs", () => {
     const bad: ReadonlyArray<Emitted> = [
       ...[0, 1, 3].map((count) => ({ ...ended, topics: ended.topics.slice(0, count) })),
       { ...ended, topics: [Hex.unsafe32(`0x${"ee".repeat(32)}`), ...ended.topics.slice(1)] },
@@ -163,13 +163,13 @@ describe("Outcome", () => {
     expect(Outcome.parse(entryPoint, []).size).toBe(0)
   })
 
-  it("begins behind the change to its aggregator", () => {
+  it("an outcome begins behind the change to its aggregator", () => {
     const moved = emit("Transfer", [entryPoint, Address.zero, 1n], Address.zero)
     const logs = receipt(5, [begun, moved, emit("SignatureAggregatorChanged", [entryPoint]), ended])
     expect(Outcome.parse(entryPoint, logs).get(Hex.unsafe32(hash))?.logs).toEqual({ first: 8, last: 8 })
   })
 
-  it("that is a success has no revert data, whatever else was logged of its hash", () => {
+  it("a successful outcome has no revert data, whatever other logs its hash has", () => {
     forAll([anOp], (it) => {
       const revert = emit("UserOperationRevertReason", [it.hash, it.sender, it.nonce, "0x01"])
       const logs = receipt(0, [revert, ...bundle([{ ...it, success: true }])])
@@ -177,7 +177,7 @@ describe("Outcome", () => {
     })
   })
 
-  it("does not depend on the order in which a node lists the logs", () => {
+  it("an outcome does not depend on the order in which a node lists the logs", () => {
     forAll([ops], (ops) => {
       const logs = receipt(7, bundle(ops))
       expect(Outcome.parse(entryPoint, [...logs].reverse())).toEqual(Outcome.parse(entryPoint, logs))
@@ -196,7 +196,7 @@ describe("the logs of some of a bundle's ops", () => {
       ])
     ])
 
-  it("are a slice of the transaction's, in its order, and all of it for all ops", () => {
+  it("logs of ops are a slice of the transaction's logs in order, for all ops the whole", () => {
     forAll([ops, fc.nat(50), fc.nat(5)], (ops, first, many) => {
       const logs = logged(ops, first)
       const own = new Set(ops.slice(0, many).map(({ hash }) => hash))
@@ -207,7 +207,7 @@ describe("the logs of some of a bundle's ops", () => {
     })
   })
 
-  it("are those of its execution, and of the validation before what names its wallet", () => {
+  it("an op's logs are its execution's, and the validation's that name its wallet", () => {
     const token = Address.unsafe(`0x${"70".repeat(20)}`)
     const [a, b, c] = ["aa", "bb", "cc"].map((byte) => Address.unsafe(`0x${byte.repeat(20)}`))
     const [hashA, hashB] = ["a1", "b1"].map((byte) => Hex.unsafe32(`0x${byte.repeat(32)}`))
@@ -226,12 +226,12 @@ describe("the logs of some of a bundle's ops", () => {
     expect(of(hashB)).toEqual([1, 5, 6])
   })
 
-  it("of two requests in one bundle share nothing, lack nothing, and name no op of the other", () => {
+  it("logs of two requests in one bundle are disjoint, complete, and name only their own ops", () => {
     forAll([ops, fc.nat(50), fc.nat(5)], (ops, first, many) => {
-      // The wallets differ: what validation logged is told apart by them.
+      // The wallets differ: validation logs are distinguished by wallet.
       fc.pre(new Set(ops.map(({ sender }) => sender)).size === ops.length)
       fc.pre(ops.every(({ sender }) => sender !== entryPoint && sender !== Address.zero))
-      // A hash is no address.
+      // A hash is not an address.
       fc.pre(ops.every(({ hash }) => !hash.startsWith(`0x${"00".repeat(12)}`)))
       const logs = logged(ops, first)
       const parts = [ops.slice(0, many), ops.slice(many)].map((part) => part.map(({ hash }) => hash))
@@ -239,7 +239,7 @@ describe("the logs of some of a bundle's ops", () => {
       if (one === undefined || other === undefined || parts.some(({ length }) => length === 0)) return
       expect(one.filter((log) => other.includes(log))).toEqual([])
       const both = [...one, ...other].map(({ logIndex }) => logIndex).sort((a, b) => a - b)
-      // Only what marks the beginning of the executions is nobody's.
+      // Only the log that marks the beginning of the executions belongs to neither.
       expect(logs.length - both.length).toBe(1)
       for (const hash of parts[1] ?? []) expect(one.flatMap(({ topics }) => topics)).not.toContain(hash)
     })

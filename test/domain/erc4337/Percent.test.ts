@@ -8,7 +8,7 @@ import { forAll, words } from "../generators.js"
 const some = fc.bigInt({ min: 0n, max: 10_000_000n })
 
 describe("a percentage", () => {
-  it("is read exactly, from text and from numbers", () => {
+  it("a percentage is read exactly, from text and from numbers", () => {
     for (const [value, units] of [
       ["50", 500_000n],
       [50, 500_000n],
@@ -22,7 +22,7 @@ describe("a percentage", () => {
       expect(Percent.from(value)).toEqual(Result.succeed(units))
   })
 
-  it("is nothing else than a plain decimal from 0 to 1000 with at most four decimals", () => {
+  it("a percentage is only a plain decimal from 0 to 1000 with at most four decimals", () => {
     const bad = words("-1 +1 1e2 0x10 1,5 .5 5. 05 1000.0001 1001 99999 0.00001 ٥ 1_0 NaN Infinity 5%")
     for (const text of ["", " 5", "5 ", "5\n", ...bad])
       expect(Result.isFailure(Percent.from(text)), JSON.stringify(text)).toBe(true)
@@ -30,7 +30,7 @@ describe("a percentage", () => {
       expect(Result.isFailure(Percent.from(number)), String(number)).toBe(true)
   })
 
-  it("survives its text form", () => {
+  it("a percentage survives its text form", () => {
     forAll([some], (units) => {
       const percent = Result.getOrThrow(
         Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`)
@@ -41,14 +41,14 @@ describe("a percentage", () => {
     })
   })
 
-  it("is told as short as it can be", () => {
+  it("a percentage is formatted as short as possible", () => {
     const texts = [0n, 1n, 500_000n, 505_000n, 10_000_000n].map((units) =>
       Percent.format(units as Percent.Percent)
     )
     expect(texts).toEqual(["0", "0.0001", "50", "50.5", "1000"])
   })
 
-  it("that is none is told what one is", () => {
+  it("a malformed percentage is refused with the expected form", () => {
     const message = "expected a percentage from 0 to 1000 with at most four decimals"
     for (const value of ["x", 1001]) {
       expect(Percent.from(value)).toMatchObject(Result.fail({ type: "Percent", message }))
@@ -56,7 +56,7 @@ describe("a percentage", () => {
     }
   })
 
-  it("is in a JSON schema text of that shape, or a number", () => {
+  it("a percentage is a string of that form or a number in JSON schema", () => {
     expect(Schema.toJsonSchemaDocument(Percent.schema).definitions).toMatchObject({
       Percent: {
         oneOf: [
@@ -67,7 +67,7 @@ describe("a percentage", () => {
     })
   })
 
-  it("is a JSON number or text on the wire", () => {
+  it("a percentage is a JSON number or text on the wire", () => {
     const decode = Schema.decodeUnknownResult(Percent.schema)
     expect(decode(20)).toEqual(Result.succeed(200_000n))
     expect(decode("20.25")).toEqual(Result.succeed(202_500n))

@@ -44,7 +44,7 @@ const plain: UserOperation.UserOperation = {
 }
 
 describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
-  it("is encoded as ethers encodes the struct, and comes back out of it", () => {
+  it("a UserOperation is encoded like the struct in ethers, and parsed back", () => {
     forAll([op(version)], (each) => {
       const encoded = UserOperation.encode(version, each)
       expect(encoded.slice(0, 66)).toBe(toBeHex(32, 32))
@@ -53,7 +53,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("has one encoding only", () => {
+  it("a UserOperation has one encoding only", () => {
     forAll(
       [mutated(op(version).map((each) => UserOperation.encode(version, each)))],
       ([right, wrong]) => {
@@ -65,14 +65,14 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     )
   })
 
-  it("is not read from garbage", () => {
+  it("a UserOperation is not read from garbage", () => {
     for (const text of ["0x", "0x00", toBeHex(32, 32), `0x${"ff".repeat(480)}`, `0x${"00".repeat(480)}`])
       expect(UserOperation.decode(version, Hex.unsafe(text))).toEqual(
         Result.fail(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
       )
   })
 
-  it("is refused with dirty padding, with bytes behind it, and with offsets that overlap", () => {
+  it("a UserOperation with dirty padding, trailing bytes or overlapping offsets is refused", () => {
     const encoded = UserOperation.encode(version, { ...plain, callData: Hex.unsafe("0xee") })
     const dirtyAddress = `${encoded.slice(0, 66)}01${encoded.slice(68)}`
     const dirtyTail = encoded.replace(/ee(0{61})0/, "ee$11")
@@ -84,7 +84,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     }
   })
 
-  it("goes into handleOps and validateUserOp as ethers encodes those calls", () => {
+  it("a UserOperation goes into handleOps and validateUserOp as ethers encodes those calls", () => {
     const abi = new Interface([
       `function handleOps(${typeOf(version)}[] ops, address beneficiary)`,
       `function validateUserOp(${typeOf(version)} op, bytes32 userOpHash, uint256 missingAccountFunds)`
@@ -101,7 +101,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("goes into handleAggregatedOps as ethers encodes that call", () => {
+  it("a UserOperation goes into handleAggregatedOps as ethers encodes that call", () => {
     const struct = `(${typeOf(version)}[] userOps, address aggregator, bytes signature)`
     const abi = new Interface([`function handleAggregatedOps(${struct}[] groups, address beneficiary)`])
     const group = fc.record({
@@ -120,7 +120,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     })
   })
 
-  it("has a hash that binds every field but the signature, the EntryPoint and the chain", () => {
+  it("a userOpHash binds EntryPoint, chain and every field except the signature", () => {
     const entryPoint = EntryPoint.canonical[version]
     const key = (each: UserOperation.UserOperation) =>
       UserOperation.encode(version, { ...each, signature: Hex.empty })
@@ -176,7 +176,7 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
 })
 
 describe("UserOperation", () => {
-  it("of v0.6 is never read as one of v0.7, nor the other way round", () => {
+  it("a v0.6 op is never read as a v0.7 op, nor the reverse", () => {
     forAll([op("v0.6"), op("v0.7")], (old, packedOp) => {
       expect(Result.isFailure(UserOperation.decode("v0.7", UserOperation.encode("v0.6", old)))).toBe(true)
       expect(Result.isFailure(UserOperation.decode("v0.6", UserOperation.encode("v0.7", packedOp)))).toBe(
@@ -185,7 +185,7 @@ describe("UserOperation", () => {
     })
   })
 
-  it("of an EIP-7702 account does not fit v0.8, whose hash would depend on the chain's state", () => {
+  it("an op of an EIP-7702 account does not fit v0.8: its hash would depend on chain state", () => {
     for (const initCode of ["0x7702".padEnd(42, "0"), `${"0x7702".padEnd(42, "0")}abcd`])
       expect(UserOperation.fits("v0.8", { ...plain, initCode: Hex.unsafe(initCode) })).toEqual(
         Result.fail("EIP-7702 accounts are not supported")

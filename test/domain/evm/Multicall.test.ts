@@ -18,7 +18,7 @@ const encode = (list: ReadonlyArray<Multicall.Result>): Hex.Hex =>
   Hex.unsafe(abi.encodeFunctionResult("aggregate3", [list.map(({ data, success }) => [success, data])]))
 
 describe("Multicall3", () => {
-  it("is called as ethers calls it", () => {
+  it("a Multicall3 call is encoded as by ethers", () => {
     forAll([calls], (list) => {
       expect(Multicall.aggregate(list)).toBe(
         abi.encodeFunctionData("aggregate3", [list.map(({ data, to }) => [to, true, data])])
@@ -26,20 +26,20 @@ describe("Multicall3", () => {
     })
   })
 
-  it("is understood as ethers has encoded it", () => {
+  it("a Multicall3 reply is decoded as ethers encodes it", () => {
     forAll([results], (list) => {
       expect(Multicall.decode(encode(list), list.length)).toEqual(Result.succeed(list))
     })
   })
 
-  it("is not believed when the number of results is another one", () => {
+  it("a Multicall3 reply with a wrong number of results is rejected", () => {
     forAll([results, fc.nat(30)], (list, count) => {
       fc.pre(count !== list.length)
       expect(Result.isFailure(Multicall.decode(encode(list), count))).toBe(true)
     })
   })
 
-  it("is not believed when a byte is missing, added or of another value than its type allows", () => {
+  it("a Multicall3 reply is rejected when a byte is missing, added or outside its type", () => {
     forAll([results, fc.nat(), hex(40)], (list, cut, more) => {
       const data = encode(list)
       const shorter = Hex.unsafe(data.slice(0, 2 + 2 * (cut % Hex.size(data))))
@@ -51,11 +51,11 @@ describe("Multicall3", () => {
     expect(Result.isFailure(Multicall.decode(Hex.unsafe(one.replace(/1(0{62}40)/, "2$1")), 1))).toBe(true)
   })
 
-  it("says how many results were expected", () => {
+  it("a rejected Multicall3 reply reports the expected number of results", () => {
     expect(Multicall.decode(Hex.empty, 3)).toEqual(Result.fail("expected abi.encode of 3 results"))
   })
 
-  it("has the toll paid when the pairing check of no points is true, and by nothing else", () => {
+  it("Multicall3 has the toll paid when the pairing check of no points is true, and by nothing else", () => {
     const yes = Hex.unsafe(`0x${"1".padStart(64, "0")}`)
     expect(Multicall.isPaid({ success: true, data: yes })).toBe(true)
     expect(Multicall.isPaid({ success: false, data: yes })).toBe(false)
@@ -65,7 +65,7 @@ describe("Multicall3", () => {
     expect(Multicall.toll).toEqual({ to: `0x${"8".padStart(40, "0")}`, data: "0x" })
   })
 
-  it("answers any bytes without a throw, and what it takes is what ethers encodes", () => {
+  it("a Multicall3 reply of any bytes never throws, and accepted ones are as ethers encodes", () => {
     forAll([hex(400), fc.nat(5)], (data, count) => {
       const decoded = Multicall.decode(data, count)
       if (Result.isSuccess(decoded)) expect(encode(decoded.success)).toBe(data)

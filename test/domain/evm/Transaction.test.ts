@@ -51,7 +51,7 @@ const reference = ({ legacy, maxFeePerGas, maxPriorityFeePerGas, nonce, ...tx }:
   })
 
 describe("Transaction", () => {
-  it("its signing digest, signed bytes and hash are those of ethers, and parsing returns it with its sender", () => {
+  it("a transaction's digest, bytes and hash equal ethers, and parsing returns it with its sender", () => {
     forAll([transaction, key], (tx, signer) => {
       const expected = reference(tx)
       expect(Transaction.signingDigest(tx)).toBe(expected.unsignedHash)
@@ -74,13 +74,13 @@ describe("Transaction", () => {
         v
       })
       const expected = reference(tx)
-      // Assigning the signature makes ethers encode it without recovering anybody.
+      // Assigning the signature makes ethers encode it without recovering the signer.
       expected.signature = signature
       expect(Transaction.serialize(tx, Hex.unsafe(signature.serialized))).toBe(expected.serialized)
     }
   })
 
-  it("parsing takes nothing but what serializing writes", () => {
+  it("parsing takes only serialized transactions", () => {
     const any = fc.tuple(transaction, key).map(([tx, signer]) => signed(tx, signer))
     forAll(
       [mutated(any)],

@@ -43,7 +43,7 @@ describe("where text stops to be JSON", () => {
     expect(Breakage.tell(text)).toBe(where)
   })
 
-  it("it says nothing of JSON, and a place of everything else, behind which the text can go on as JSON", () => {
+  it("valid JSON has no breakage; other text has the place up to which it can continue as JSON", () => {
     const change = fc.tuple(
       fc.json(),
       fc.nat(),

@@ -19,7 +19,7 @@ describe("strict JSON", () => {
     ['{"x":[0,{"b":{"c":1, "c" :2}}]}', "x[1].b.c", "the name occurs twice in one object"],
     ['{"__proto__":{}}', "__proto__", "the name is not allowed"],
     ['[{"\\u005f_proto__":1}]', "[0].__proto__", "the name is not allowed"]
-  ])("refuses %j at %j", (text, path, message) => {
+  ])("strict JSON refuses %j at %j", (text, path, message) => {
     expect(refusal(text)).toEqual({ kind: path === "" ? "malformed" : "name", path, message })
   })
 
@@ -41,7 +41,7 @@ describe("strict JSON", () => {
     [`{"a":1${"0".repeat(100_000)}1}`, "a"]
   ]
   it.each(rounded.map(([text, path]) => ({ text, path, start: text.slice(0, 40) })))(
-    "refuses the number of $start, which JSON.parse rounds",
+    "strict JSON refuses the number of $start, which JSON.parse rounds",
     ({ path, text }) => {
       expect(refusal(text)).toEqual({ kind: "number", path, message: lost })
       expect(Json.inexactNumber(text)?.path).toBe(path)
@@ -55,19 +55,19 @@ describe("strict JSON", () => {
     ['{"a":2E0}', "a"],
     ['{"percent":[50.0]}', "percent[0]"],
     ['{"percent":{"a":50.0}}', "percent.a"]
-  ])("refuses %s where an integer has to be written as one", (text, path) => {
+  ])("strict JSON refuses %s in place of an integer", (text, path) => {
     expect(Result.getFailure(Json.parse(text, { ...wide, decimals: new Set(["percent"]) }))).toEqual(
       Option.some({ kind: "number", path, message: "the JSON number must be written as an integer" })
     )
   })
 
-  it("takes decimals where they may be, and what no integer is, to be judged by others", () => {
+  it("strict JSON takes decimals and other non-integers where they are allowed", () => {
     const bounds = { ...wide, decimals: new Set(["percent"]) }
     for (const text of ['{"percent":50.0}', '{"percent":5e1}', '{"a":1.5}', '{"a":-12}', "[1e-3]"])
       expect(Json.parse(text, bounds)).toEqual(Result.succeed(JSON.parse(text)))
   })
 
-  it("takes every number that is what it was written as", () => {
+  it("strict JSON takes every number that parses exactly", () => {
     const texts = words(
       `0 -1 1.0 50.10 1e3 1E+3 0.5e1 9007199254740991 9007199254740992 0.30000000000000004 1e21 5e-324 0e99
       0.0001 1${"0".repeat(300)}`
@@ -76,7 +76,7 @@ describe("strict JSON", () => {
       expect([text, Json.parse(`[${text}]`, wide)]).toEqual([text, Result.succeed([Number(text)])])
   })
 
-  it("takes integers below 2^53, and none that JSON.parse would change", () => {
+  it("strict JSON takes integers below 2^53, and none that JSON.parse would change", () => {
     forAll([fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n })], (integer) => {
       const taken = Result.isSuccess(Json.parse(String(integer), wide))
       if (Number.isSafeInteger(Number(integer))) expect(taken).toBe(true)
@@ -84,7 +84,7 @@ describe("strict JSON", () => {
     })
   })
 
-  it("bounds the elements of each array, wherever it stands", () => {
+  it("strict JSON bounds the elements of each array, at any depth", () => {
     expect(refusal("[1,2,3,4]")).toBeNull()
     expect(refusal("[1,2,3,4,5]")).toEqual({
       kind: "bounds",
@@ -95,7 +95,7 @@ describe("strict JSON", () => {
     expect(refusal('{"a":[1,2,3],"b":[1,2,3],"c":{"d":1,"e":2,"f":3,"g":4,"h":5}}')).toBeNull()
   })
 
-  it("bounds the members of one object", () => {
+  it("strict JSON bounds the members of one object", () => {
     const refused = (text: string) =>
       Result.getOrNull(Result.flip(Json.parse(text, { ...bounds, maxMembers: 2 })))
     expect(refused('{"a":1,"b":{"c":1,"d":2}}')).toBeNull()
@@ -127,7 +127,7 @@ describe("strict JSON", () => {
       expect(refused(text, most)).toBe(expected)
   })
 
-  it("bounds the values of a text as a whole, before it is parsed", () => {
+  it("strict JSON bounds the values of a text as a whole, before it is parsed", () => {
     const counted = (text: string, maxValues: number) =>
       Result.getOrNull(Result.flip(Json.parse(text, { ...wide, maxValues })))
     expect(counted('{"a":[1,2,{"b":3}]}', 6)).toBeNull()
@@ -139,7 +139,7 @@ describe("strict JSON", () => {
     })
   })
 
-  it("counts one value, and one more for each comma and each beginning of an array or object", () => {
+  it("strict JSON counts one value plus one per comma, array and object", () => {
     forAll([fc.jsonValue(), fc.string()], (value, odd) => {
       const beyondFirst = (of: unknown): number => {
         if (typeof of !== "object" || of === null) return 0
@@ -155,7 +155,7 @@ describe("strict JSON", () => {
     })
   })
 
-  it("counts what is no JSON as well, and nothing behind a quote that never closes", () => {
+  it("counting includes invalid JSON, and stops at a quote that never closes", () => {
     for (const [text, values] of [
       ["", 1],
       [",,[{", 5],
@@ -165,7 +165,7 @@ describe("strict JSON", () => {
       expect([Json.holdsMore(text, values - 1), Json.holdsMore(text, values)]).toEqual([true, false])
   })
 
-  it("names a member in a path by itself where it is a word, and as text where it is not", () => {
+  it("strict JSON paths have plain names for words, and quoted names otherwise", () => {
     const long = "x".repeat(64)
     for (const [path, name, expected] of [
       ["", "a", "a"],
@@ -179,7 +179,7 @@ describe("strict JSON", () => {
       expect(Json.member(path, name)).toBe(expected)
   })
 
-  it("bounds the depth before anything recursive sees the value", () => {
+  it("strict JSON bounds the depth before anything recursive sees the value", () => {
     expect(refusal('[[[[["x"]]]]]')).toBeNull()
     expect(refusal("[[[[[[1]]]]]]")?.message).toBe("nested more than 5 levels deep")
     expect(refusal("[".repeat(400_000) + "]".repeat(400_000))?.message).toBe("nested more than 5 levels deep")
@@ -188,13 +188,13 @@ describe("strict JSON", () => {
     )
   })
 
-  it("is not misled by brackets, commas, quotes and backslashes inside of text", () => {
+  it("strict JSON handles brackets, commas, quotes and backslashes inside strings", () => {
     expect(Json.parse('{"a":"[,{\\"a\\":1,\\\\","b":"]]]]]]","c\\"":"\\\\"}', bounds)).toEqual(
       Result.succeed({ a: '[,{"a":1,\\', b: "]]]]]]", 'c"': "\\" })
     )
   })
 
-  it("reads every document that JSON.stringify writes", () => {
+  it("strict JSON reads every document that JSON.stringify writes", () => {
     forAll([fc.jsonValue()], (value) => {
       const text = JSON.stringify(value)
       if (text.includes("__proto__")) return
@@ -202,7 +202,7 @@ describe("strict JSON", () => {
     })
   })
 
-  it("finds a member that was added twice, whatever stands around it", () => {
+  it("strict JSON finds a duplicate member in any document", () => {
     forAll(
       [fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), fc.jsonValue(), fc.jsonValue()],
       (others, name, first, second) => {

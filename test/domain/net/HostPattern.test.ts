@@ -22,7 +22,7 @@ describe("a Host header", () => {
     ["fd00::/8", "[fd12:3::4]:9464 [FDFF::]"],
     ["[fd00::]/8", "[fd12:3::4]"],
     ["fd00::1", "[fd00:0:0::1]:1"]
-  ])("meets %s: %s", (pattern, headers) => {
+  ])("a Host header meets %s: %s", (pattern, headers) => {
     for (const header of words(headers)) expect(isMet(pattern, header), header).toBe(true)
   })
 
@@ -39,12 +39,12 @@ describe("a Host header", () => {
     ["10.0.0.0/8", "11.0.0.1 10.evil.example 10.0.0.1.evil.example 10.0.0.1. 0x0a000001 167772161 [fd00::1]"],
     ["fd00::1", "[fd00::2]"],
     ["::/0", "10.0.0.1 evil.example [fe80::1%25eth0]"]
-  ])("does not meet %s: %s", (pattern, headers) => {
+  ])("a Host header does not meet %s: %s", (pattern, headers) => {
     for (const header of words(headers)) expect(isMet(pattern, header), header).toBe(false)
     for (const header of ["", "a b.svc.cluster.local"]) expect(isMet(pattern, header), header).toBe(false)
   })
 
-  it("that is an address meets the network of it alone, and one that is a name meets no network", () => {
+  it("a Host header with an address matches only its network, a name matches no network", () => {
     forAll([fc.oneof(fc.ipV4(), fc.ipV6()), fc.domain()], (address, name) => {
       const header = address.includes(":") ? `[${address}]:9464` : `${address}:9464`
       expect(isMet(address, header)).toBe(true)
@@ -74,7 +74,7 @@ describe("a pattern that no Host header can match", () => {
     ["a b", "expected a name"],
     ["fe80::1%eth0", "expected a name"],
     [`${"a".repeat(64)}.internal`, "expected a name"]
-  ])("%s is told why", (text, why) => {
+  ])("pattern %s is refused with its reason", (text, why) => {
     expect(HostPattern.parse(text)).toMatchObject({ _tag: "Failure", failure: expect.stringContaining(why) })
   })
 })

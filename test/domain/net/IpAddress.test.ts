@@ -18,7 +18,7 @@ describe("an IP address", () => {
     })
   })
 
-  it("has a value that tells it from any other", () => {
+  it("an IP address has a unique value", () => {
     forAll([fc.ipV6(), fc.ipV6()], (one, other) => {
       const normal = (text: string) => new URL(`http://[${text}]/`).hostname
       expect(IpAddress.parse(one)?.value === IpAddress.parse(other)?.value).toBe(
@@ -36,7 +36,7 @@ describe("an IP address", () => {
 const addresses: ReadonlyArray<readonly [IpAddress.Reach, string]> = [
   [
     "public",
-    // Beside what is closed; ISATAP of a public address, and what only looks like ISATAP.
+    // Neighbours of closed ranges; ISATAP of a public address, and lookalikes of ISATAP.
     `1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0
     169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 192.0.1.0 192.0.3.0 192.167.255.255 192.169.0.0
     198.17.255.255 198.20.0.0 223.255.255.255 168.63.129.15 168.63.129.17 192.88.98.255 192.88.100.0
@@ -60,7 +60,7 @@ const addresses: ReadonlyArray<readonly [IpAddress.Reach, string]> = [
   [
     "other",
     // IPv6: unspecified, private, link-local, site-local, multicast, documentation, discard; IPv4 wrapped:
-    // compatible, mapped, translated, NAT64 (also its local prefix), 6to4, Teredo, ISATAP; beside mapped ones.
+    // compatible, mapped, translated, NAT64 (also its local prefix), 6to4, Teredo, ISATAP; neighbours of mapped ones.
     `:: fc00::1 fdff::1 fe80::1 fec0::1 ff02::1 2001:db8::1 2001:db8:ffff::1 3fff::1 3fff:fff::1 100::1 5f00::1
     2001:1ff:ffff::1 ::8.8.8.8 ::127.0.0.1 ::ffff:10.0.0.1 ::ffff:a9fe:a9fe ::ffff:0:8.8.8.8
     64:ff9b::10.0.0.1 64:ff9b::127.0.0.1 64:ff9b:1::8.8.8.8 2002:7f00:1:: 2002:808:808::1 2002:ffff::1
@@ -77,13 +77,13 @@ const addresses: ReadonlyArray<readonly [IpAddress.Reach, string]> = [
 ]
 
 describe("the reach of an IP address", () => {
-  it.each(addresses)("is %s", (reach, texts) => {
+  it.each(addresses)("the reach of an IP address is %s", (reach, texts) => {
     for (const text of words(texts)) expect(IpAddress.reach(text), text).toBe(reach)
   })
 
-  it("of no text is other", () => expect(IpAddress.reach("")).toBe("other"))
+  it("the reach of an empty string is other", () => expect(IpAddress.reach("")).toBe("other"))
 
-  it("does not depend on how an IPv6 address is written", () => {
+  it("the reach of an IP address does not depend on how an IPv6 address is written", () => {
     forAll(
       [
         fc.array(fc.constantFrom(0, 1, 0xffff, 0x7f00, 0x2001, 0xdb8, 0xfe80, 0x64), {
@@ -100,7 +100,7 @@ describe("the reach of an IP address", () => {
     )
   })
 
-  it("is the same for an IPv4 address and its mapped form", () => {
+  it("the reach of an IP address is the same for an IPv4 address and its mapped form", () => {
     forAll([fc.ipV4()], (text) => {
       expect(IpAddress.reach(`::ffff:${text}`)).toBe(IpAddress.reach(text))
     })
@@ -108,7 +108,7 @@ describe("the reach of an IP address", () => {
 })
 
 describe("a range of IP addresses", () => {
-  it("has the addresses that begin alike, of its own family", () => {
+  it("a range of IP addresses has the addresses with its prefix, of its own family", () => {
     const inside = [
       ["10.0.0.0/8", "10.255.0.1", "::ffff:10.1.2.3"],
       ["10.0.0.1", "10.0.0.1"],

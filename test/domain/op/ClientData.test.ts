@@ -33,7 +33,7 @@ describe("the strings of the outermost object", () => {
     ['{"a\\\\":"c"}', [1, 7]],
     ['{"a', [1]],
     ['{"a\\', [1]]
-  ])("of %j begin at %j", (text, places) => {
+  ])("outermost strings of %j begin at %j", (text, places) => {
     expect(ClientData.outermostStrings(bytesOf(text))).toEqual(places)
   })
 })
@@ -43,15 +43,15 @@ describe("members", () => {
   const members = (text: string, type = '"type"', challenge = '"challenge"') =>
     ClientData.areMembers(bytesOf(text), BigInt(text.indexOf(type)), BigInt(text.indexOf(challenge)))
 
-  it("are where every browser writes them", () => {
+  it("clientDataJSON members are accepted where every browser writes them", () => {
     expect(members(usual)).toBe(true)
     expect(ClientData.areMembers(bytesOf(usual), 1n, 23n)).toBe(true)
   })
 
-  it("stand there only in an object, and behind a comma", () => {
+  it("clientDataJSON members are accepted only in an object, and behind a comma", () => {
     expect(ClientData.areMembers(bytesOf(usual.replace("{", "[")), 1n, 23n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual.replace(",", ":")), 1n, 23n)).toBe(false)
-    // By those two bytes alone, as the wallets do: what is between them is held against the type's own bytes elsewhere.
+    // Like the wallets, only those two bytes are checked here; the bytes between are compared with the type elsewhere.
     expect(ClientData.areMembers(bytesOf(`{${"x".repeat(21)},"challenge":"abc"}`), 1n, 23n)).toBe(true)
   })
 
@@ -63,11 +63,11 @@ describe("members", () => {
     [false, '{"a":{"type":"webauthn.get"},"challenge":"abc"}'],
     [false, '{"type":"webauthn.get","a":{"challenge":"abc"}}'],
     [false, '{"a":{"type":"webauthn.get","challenge":"abc"}}']
-  ])("are members of the object itself, in any order: %s of %s", (expected, text) => {
+  ])("clientDataJSON members are members of the object itself, in any order: %s of %s", (expected, text) => {
     expect(members(text)).toBe(expected)
   })
 
-  it("are not where no string begins", () => {
+  it("clientDataJSON members are refused where no string begins", () => {
     expect(ClientData.areMembers(bytesOf(usual), 2n, 23n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual), 1n, 24n)).toBe(false)
     expect(ClientData.areMembers(bytesOf(usual), 23n, 1n)).toBe(true)

@@ -19,7 +19,7 @@ const checksummed = [
 ]
 
 describe("Address", () => {
-  it("is what it was when it was first seen, also after thousands of others, and a wrong checksum stays wrong", () => {
+  it("an address stays the same after thousands of others, and a wrong checksum stays wrong", () => {
     const lower = Array.from({ length: 9_000 }, (_, n) => `0x${(n + 1).toString(16).padStart(40, "abcdef")}`)
     for (const round of [0, 1])
       for (const text of [...lower, ...lower.slice(0, 50)]) {
@@ -33,13 +33,13 @@ describe("Address", () => {
       }
   })
 
-  it.each(checksummed)("gives the checksum of EIP-55 to %s", (text) => {
+  it.each(checksummed)("an address gets the EIP-55 checksum of %s", (text) => {
     expect(Result.getOrNull(Address.from(text))).toBe(text)
     expect(Result.getOrNull(Address.from(text.toLowerCase()))).toBe(text)
     expect(Result.getOrNull(Address.from(`0x${text.slice(2).toUpperCase()}`))).toBe(text)
   })
 
-  it("refuses mixed case that is not the checksum", () => {
+  it("an address refuses mixed case that is not the checksum", () => {
     forAll([address, fc.nat(39)], (right, place) => {
       const at = place + 2
       const other = right.charAt(at) === right.charAt(at).toLowerCase() ? "toUpperCase" : "toLowerCase"
@@ -65,7 +65,7 @@ describe("Address", () => {
       "vitalik.eth",
       getIcapAddress(`0x${digits}`)
     ]
-  ])("refuses %j", (text) => {
+  ])("an address refuses %j", (text) => {
     const why = Result.getOrThrow(Result.flip(Address.from(text)))
     expect([why._tag, why.type]).toEqual(["InvalidValue", "Address"])
     expect(why.message).toMatch(/^expected an address|^the address/)
@@ -73,7 +73,7 @@ describe("Address", () => {
     expect(decoded.message).toContain(why.message)
   })
 
-  it("agrees with ethers, over the wire and back", () => {
+  it("an address agrees with ethers, over the wire and back", () => {
     forAll([address], (value) => {
       expect(value).toBe(getAddress(value.toLowerCase()))
       expect(Schema.decodeSync(Address.schema)(Schema.encodeSync(Address.schema)(value))).toBe(value)

@@ -10,13 +10,13 @@ import { forAll, hex } from "../generators.js"
 const isRefused = (text: string) => Result.isFailure(Base64.decode(text))
 
 describe("Base64", () => {
-  it("is read in both alphabets, padded or not, as Node writes it", () => {
+  it("Base64 is read in both alphabets, padded or not, as Node writes it", () => {
     forAll([fc.uint8Array({ maxLength: 200 })], (bytes) => {
       for (const text of spellings(bytes)) expect(Base64.decode(text)).toEqual(Result.succeed(bytes))
     })
   })
 
-  it("is written as WebAuthn writes challenges", () => {
+  it("Base64 is written as WebAuthn writes challenges", () => {
     forAll([hex()], (bytes) => {
       const text = Base64.encodeUrl(bytes)
       expect(text).toBe(Buffer.from(bytes.slice(2), "hex").toString("base64url"))
@@ -39,18 +39,18 @@ describe("Base64", () => {
     "AQ!D",
     "АQID",
     "AQI\0"
-  ])("is refused: %j", (text) => {
+  ])("Base64 is refused: %j", (text) => {
     expect(isRefused(text)).toBe(true)
   })
 
-  it("has no two spellings of the same bytes in one alphabet without padding", () => {
+  it("Base64 has no two spellings of the same bytes in one alphabet without padding", () => {
     forAll([fc.string({ unit: fc.constantFrom(..."ABab01-_"), maxLength: 12 })], (text) => {
       const read = Base64.decodeHex(text)
       if (Result.isSuccess(read)) expect(Base64.encodeUrl(read.success)).toBe(text)
     })
   })
 
-  it("of any text is bytes or a refusal, and a long one takes little work", () => {
+  it("Base64 decodes any text to bytes or refuses it, a long one with little work", () => {
     forAll([fc.string()], (text) => Result.isResult(Base64.decode(text)))
     const work = Work.of(() => {
       for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])

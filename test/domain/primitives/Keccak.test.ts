@@ -10,7 +10,7 @@ import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { forAll } from "../generators.js"
 
 describe("keccak256", () => {
-  it("of every length around the block's is what ethers computes", () => {
+  it("keccak256 of lengths around the block size equals ethers", () => {
     for (let length = 0; length <= 420; length++) {
       const bytes = Hex.fromBytes(Uint8Array.from({ length }, (_, at) => (at * 31 + length) % 256))
       expect(Keccak.hash(bytes)).toBe(keccak256(bytes))
@@ -20,25 +20,25 @@ describe("keccak256", () => {
         expect(Keccak.hashText(text)).toBe(keccak256(toUtf8Bytes(text)))
   })
 
-  it("of any bytes and text is what ethers computes", () => {
+  it("keccak256 of any bytes and text equals ethers", () => {
     forAll([fc.uint8Array({ maxLength: 2_000 }), fc.string({ unit: "grapheme" })], (bytes, text) => {
       expect(Keccak.hash(Hex.fromBytes(bytes))).toBe(keccak256(bytes))
       expect(Keccak.hashText(text)).toBe(keccak256(toUtf8Bytes(text)))
     })
   })
 
-  it("of many bytes is what ethers computes", () => {
+  it("keccak256 of many bytes equals ethers", () => {
     const bytes = Hex.fromBytes(Uint8Array.from({ length: 300_001 }, (_, at) => at % 251))
     expect(Keccak.hash(bytes)).toBe(keccak256(bytes))
     const text = "é".repeat(50_000)
     expect(Keccak.hashText(text)).toBe(keccak256(toUtf8Bytes(text)))
   })
 
-  it("begins with the selector of a signature", () => {
+  it("keccak256 begins with the selector of a signature", () => {
     expect(Keccak.selector("transfer(address,uint256)")).toBe("0xa9059cbb")
   })
 
-  it("makes the checksum of an address as ethers does", () => {
+  it("keccak256 makes the checksum of an address as ethers does", () => {
     forAll([fc.uint8Array({ minLength: 20, maxLength: 20 })], (bytes) => {
       const lower = Hex.fromBytes(bytes)
       expect(Address.unsafe(lower)).toBe(getAddress(lower))

@@ -4,7 +4,7 @@ import { Lru } from "../../../src/domain/primitives/Lru.js"
 import { forAll } from "../generators.js"
 
 describe("values in order of their use", () => {
-  it("are the last ones that were set or got, up to the number", () => {
+  it("an LRU cache keeps the values last set or read, up to its size", () => {
     const lru = new Lru<string, number>(3)
     for (const [value, key] of ["a", "b", "c"].entries()) lru.set(key, value)
     expect(lru.get("a")).toBe(0)
@@ -16,7 +16,7 @@ describe("values in order of their use", () => {
     expect([...lru.values()]).toEqual([3, 7, 4])
   })
 
-  it("are weighed anew when they are set again", () => {
+  it("cached values are weighed again when set again", () => {
     const lru = new Lru<string, Array<number>>(4, ({ length }) => length)
     const grown = [1]
     lru.set("a", [1])
@@ -31,7 +31,7 @@ describe("values in order of their use", () => {
     key: fc.nat(5),
     value: fc.nat(12)
   })
-  it("are those of a list that is kept by hand", () => {
+  it("an LRU cache equals a list kept by hand", () => {
     forAll([fc.array(use), fc.nat(20)], (uses, most) => {
       const lru = new Lru<number, number>(most, (value) => value)
       let list: ReadonlyArray<readonly [number, number]> = []

@@ -7,7 +7,7 @@ import * as Uint from "../../../src/domain/primitives/Uint.js"
 import { forAll, uint, words } from "../generators.js"
 
 describe("Uint", () => {
-  it("reads decimal and hexadecimal text", () => {
+  it("Uint reads decimal and hexadecimal text", () => {
     forAll([uint(256)], (value) => {
       expect(Result.getOrNull(Uint.from(value.toString()))).toBe(value)
       expect(Result.getOrNull(Uint.from(toBeHex(value, 32)))).toBe(value)
@@ -17,7 +17,7 @@ describe("Uint", () => {
   })
 
   const none = `-1 -0 +1 01 00 1.0 1e3 1_000 0x -0x1 0xg 0x${"0".repeat(65)} ${1n << 256n} ٣ NaN Infinity`
-  it.each(["", " ", " 1", "1 ", "1\n", "9".repeat(1000), ...words(none)])("refuses %j", (text) => {
+  it.each(["", " ", " 1", "1 ", "1\n", "9".repeat(1000), ...words(none)])("Uint refuses %j", (text) => {
     const why = Result.getOrThrow(Result.flip(Uint.from(text)))
     expect(why.type).toBe("Uint")
     const decoded = Result.getOrThrow(Result.flip(Schema.decodeResult(Uint.schema)(text)))
@@ -41,25 +41,25 @@ describe("Uint", () => {
       "\ud83d\ude00".repeat(100),
       /^got "(\ud83d\ude00){8}" \(the first 8 of 200 characters\), with the character U\+1F600$/u
     ]
-  ])("%j is no integer, and the refusal says what it is", (text, what) => {
+  ])("%j is refused as an integer, with the reason", (text, what) => {
     const { message } = Result.getOrThrow(Result.flip(Uint.from(text)))
     const [expected, ...got] = message.split(", got")
     expect(expected).toBe("expected a non-negative integer as a decimal or 0x-hex string")
     expect(`got${got.join(", got")}`).toEqual(typeof what === "string" ? what : expect.stringMatching(what))
   })
 
-  it("has at most 78 decimal digits before its size is looked at", () => {
+  it("Uint checks for at most 78 decimal digits before the size", () => {
     for (const text of ["9".repeat(78), "9".repeat(79), `1${"0".repeat(80)}`, `0x1${"0".repeat(64)}`])
       expect(Result.flip(Uint.from(text))).toMatchObject({
         success: { message: "the integer does not fit uint256" }
       })
   })
 
-  it("may have any number of bits", () => {
+  it("Uint may have any number of bits", () => {
     for (const bits of [0, 1, 8, 256, 257, 512]) expect(Uint.max(bits)).toBe((1n << BigInt(bits)) - 1n)
   })
 
-  it("holds integers to the bits asked for", () => {
+  it("Uint holds integers to the bits asked for", () => {
     forAll([uint(256), fc.integer({ min: 1, max: 256 })], (value, bits) => {
       const inside = value < 1n << BigInt(bits)
       expect(Result.isSuccess(Uint.from(value.toString(), bits))).toBe(inside)
@@ -81,7 +81,7 @@ describe("Uint", () => {
     })
   })
 
-  it("tells a uint48 from every other number", () => {
+  it("Uint distinguishes a uint48 from other numbers", () => {
     for (const value of [0, -0, 1, 2 ** 32, 2 ** 48 - 1]) expect(Uint.isUint48(value)).toBe(true)
     for (const value of [-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_VALUE])
       expect(Uint.isUint48(value)).toBe(false)

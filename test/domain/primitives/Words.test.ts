@@ -8,7 +8,7 @@ import { address, bytes32, forAll, hex, uint } from "../generators.js"
 const coder = AbiCoder.defaultAbiCoder()
 
 describe("Words", () => {
-  it("encodes nested dynamic values as ethers does, and reads them back", () => {
+  it("words encode nested dynamic values as ethers does, and read them back", () => {
     forAll(
       [uint(256), fc.boolean(), address, bytes32, hex(), fc.array(address), fc.array(hex(70))],
       (n, b, a, w, bytes, list, items) => {
@@ -44,7 +44,7 @@ describe("Words", () => {
     expect(Words.uint(-1n)).toBe("f".repeat(64))
   })
 
-  it("encodes a static tuple in place, as long as it is, and an address in lower case", () => {
+  it("words encode a static tuple in place, and an address in lower case", () => {
     forAll([uint(256), bytes32, hex(), address], (n, w, bytes, a) => {
       const fixed = Words.tuple([Words.uint(n), Words.bytes32(w), Words.bool(true)])
       expect(Words.encode([fixed, Words.bytes(bytes), Words.address(a)])).toBe(
@@ -54,7 +54,7 @@ describe("Words", () => {
     })
   })
 
-  it("makes a call as ethers does", () => {
+  it("words encode a call as ethers does", () => {
     const abi = new Interface(["function f(address,bytes,uint48)"])
     forAll([address, hex(), uint(48)], (a, bytes, n) => {
       const selector = Hex.unsafe(abi.getFunction("f")?.selector ?? "")
@@ -74,7 +74,7 @@ describe("Words", () => {
     fc.array(size).map((words) => Hex.unsafe(`0x${words.map((word) => Words.uint(word)).join("")}`))
   )
 
-  it("reads whatever bytes there are without failing or growing", () => {
+  it("words read any bytes without failing or growing", () => {
     forAll([wild, fc.nat(400)], (data, at) => {
       const cursor = Words.read(data)
       const { count, elements } = Words.readArray(cursor, at)
@@ -85,7 +85,7 @@ describe("Words", () => {
     })
   })
 
-  it("reads zeros behind the end, and takes an offset, a length or a number beyond it for the end", () => {
+  it("words read zeros behind the end, and clamp offsets, lengths and numbers to it", () => {
     const least = (value: bigint, end: number) => Math.min(Number(value), end)
     forAll(
       [wild, fc.nat(400), fc.nat(400)],

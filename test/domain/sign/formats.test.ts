@@ -12,7 +12,7 @@ import { bytes32, forAll } from "../generators.js"
 const digestOf = (message: string) => Result.map(PersonalMessage.bytes(message), PersonalMessage.digest)
 
 describe("a personal message", () => {
-  it("has the digest that ethers gives to its text", () => {
+  it("a personal message has the digest that ethers gives to its text", () => {
     forAll([fc.fullUnicodeString({ maxLength: 200 })], (text) => {
       fc.pre(!Hex.is(text))
       expect(digestOf(text)).toEqual(Result.succeed(hashMessage(text)))
@@ -23,7 +23,7 @@ describe("a personal message", () => {
     expect(digestOf("")).toEqual(Result.succeed(hashMessage("")))
   })
 
-  it("of 0x and an even number of hex digits is their bytes, of either case", () => {
+  it("a 0x message with an even number of hex digits is bytes, of either case", () => {
     forAll([fc.uint8Array({ maxLength: 300 }), fc.boolean()], (bytes, upper) => {
       const digits = Buffer.from(bytes).toString("hex")
       const text = `0x${upper ? digits.toUpperCase() : digits}`
@@ -33,13 +33,13 @@ describe("a personal message", () => {
       expect(digestOf(text)).toEqual(Result.succeed(hashMessage(text)))
   })
 
-  it("is well-formed text", () => {
+  it("a personal message must be well-formed text", () => {
     for (const text of ["\ud800", "a\udc00b", "\udc00\ud800"])
       expect(Result.isFailure(digestOf(text))).toBe(true)
   })
 })
 
-/** Signatures, also of small r and s, which nobody's key made. */
+/** Signatures, also of small r and s, which are not made by a key. */
 const small = fc.integer({ min: 1, max: 300 }).map((n) => `0x${n.toString(16).padStart(64, "0")}`)
 const scalar = fc.oneof(bytes32, small)
 const signatures = fc.tuple(scalar, scalar, fc.constantFrom(27, 28)).map(([r, s, v]) => {
@@ -48,7 +48,7 @@ const signatures = fc.tuple(scalar, scalar, fc.constantFrom(27, 28)).map(([r, s,
 })
 
 describe("a signature", () => {
-  it("is written compactly as EIP-2098 has it", () => {
+  it("a signature is compacted as EIP-2098 defines", () => {
     // The vectors of EIP-2098.
     const key = new SigningKey("0x1234567890123456789012345678901234567890123456789012345678901234")
     for (const [message, compact] of [
@@ -72,7 +72,7 @@ describe("a signature", () => {
     })
   })
 
-  it("is written in DER with r and s in their shortest form", () => {
+  it("a signature is written in DER with r and s in their shortest form", () => {
     forAll([signatures], (signature) => {
       const { r, s } = Signature.from(signature)
       fc.pre(BigInt(r) > 0n && BigInt(s) > 0n)

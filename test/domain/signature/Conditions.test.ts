@@ -26,7 +26,7 @@ const blob = ["uint48", "uint48", "address", "bytes"]
 const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY, -(2 ** 60))
 
 describe("Conditions", () => {
-  it("are signed as the EIP-712 digest, or as the bare userOpHash when there are none", () => {
+  it("conditions are signed as the EIP-712 digest, or as the bare userOpHash when there are none", () => {
     forAll([bytes32, conditions], (userOpHash, given) => {
       const isNone = given.validUntil === 0 && given.validAfter === 0 && given.bundler === Address.zero
       const expected = isNone
@@ -37,7 +37,7 @@ describe("Conditions", () => {
     forAll([bytes32], (hash) => Conditions.signingHash(hash, Conditions.none) === hash)
   })
 
-  it("give another signing hash when any of them, or the op, is another", () => {
+  it("a change of any condition, or of the op, changes the signing hash", () => {
     forAll([bytes32, bytes32, conditions, conditions], (hashA, hashB, a, b) => {
       const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
       fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
@@ -45,7 +45,7 @@ describe("Conditions", () => {
     })
   })
 
-  it("and the proof are the op's signature as ethers encodes it, and come back out of it", () => {
+  it("conditions and proof form the op's signature as ethers encodes it, and are parsed back", () => {
     forAll([conditions, hex(1200)], (given, proof) => {
       const signature = Conditions.encodeSignature(given, proof)
       const { validUntil, validAfter, bundler } = given
@@ -56,7 +56,7 @@ describe("Conditions", () => {
     })
   })
 
-  it("are read from the canonical encoding only", () => {
+  it("conditions are read from the canonical encoding only", () => {
     const signatures = fc.tuple(conditions, hex()).map(([c, proof]) => Conditions.encodeSignature(c, proof))
     forAll(
       [mutated(signatures)],
@@ -79,7 +79,7 @@ describe("Conditions", () => {
       expect(Result.isFailure(Conditions.decodeSignature(Hex.unsafe(text)))).toBe(true)
   })
 
-  it("with times that do not exist never turn into no bound", () => {
+  it("conditions with impossible times never become unbounded", () => {
     const never = { validUntil: 1, validAfter: 2 ** 48 - 1 }
     forAll([bytes32, notUint48, uint48, fc.boolean()], (hash, wrong, right, first) => {
       const given = {

@@ -35,7 +35,7 @@ const parts = fc.record({ ecdsa, passkeys: fc.array(part, { minLength: 1, maxLen
 const why = (proof: Hex.Hex) => Result.getOrThrow(Result.flip(Proof.decode(proof)))
 
 describe("A proof with passkeys", () => {
-  it("is encoded as ethers encodes it, and comes apart again", () => {
+  it("a proof is encoded as by ethers, and parsed back", () => {
     forAll([parts], (it) => {
       const proof = Proof.encode(it)
       expect(proof).toBe(ethersProof(it))
@@ -44,7 +44,7 @@ describe("A proof with passkeys", () => {
     })
   })
 
-  it("without passkeys is its signatures alone, and the other form of that is read too", () => {
+  it("a proof without passkeys is only its signatures, and its ABI form is read too", () => {
     forAll([ecdsa.filter((it) => it !== Hex.empty)], (it) => {
       const alone = { ecdsa: it, passkeys: [] }
       expect(Proof.encode(alone)).toBe(it)
@@ -54,7 +54,7 @@ describe("A proof with passkeys", () => {
     })
   })
 
-  it("has one encoding: whatever else is read says something else", () => {
+  it("a proof has one encoding: a changed one decodes to another proof", () => {
     forAll(
       [mutated(parts.map(Proof.encode))],
       ([right, wrong]) => {
@@ -66,7 +66,7 @@ describe("A proof with passkeys", () => {
     )
   })
 
-  it("is refused where its bytes are none, with what was expected", () => {
+  it("a malformed proof is refused with the expected form", () => {
     expect(why(Hex.empty)).toContain("or the ABI form with passkeys, but the proof has 0 bytes")
     expect(why(Hex.unsafe(`0x${"11".repeat(66)}`))).toContain("but the proof has 66 bytes")
     expect(why(Hex.unsafe(`0x${"11".repeat(64)}`))).toContain(
@@ -86,7 +86,7 @@ describe("A proof with passkeys", () => {
     expect(why(Hex.unsafe(latin1))).toBe("passkey 0: expected clientDataJSON in UTF-8")
   })
 
-  it("of hostile bytes is refused with little work", () => {
+  it("a proof of hostile bytes is refused with little work", () => {
     const word = (value: bigint) => Words.uint(value)
     const work = Work.of(() => {
       // Each of many parts claims the same long tail.
@@ -105,7 +105,7 @@ describe("A proof with passkeys", () => {
     forAll([hex(2000)], (bytes) => Result.isResult(Proof.normalise(bytes)))
   })
 
-  it("with an index that is no uint8 names a passkey that no wallet has", () => {
+  it("a proof whose index is not a uint8 names a passkey that no wallet has", () => {
     const [one] = fc.sample(part, 1)
     if (one === undefined) throw new Error("no sample")
     for (const index of [-1, 256, 0.5, Number.NaN])
@@ -122,13 +122,13 @@ describe("A dummy", () => {
   }))
   const config = { custody: 4, threshold: 2, owners: [], passkeys } as const
 
-  it("of owners alone is that of signatures", () => {
+  it("a dummy proof of owners only is a dummy of signatures", () => {
     for (const owners of [1, 3, 16])
       expect(Proof.dummy(config, { owners, passkeys: 0 })).toBe(Proof.dummyEcdsa(owners))
     expect(Proof.dummy({ ...config, passkeys: [] }, { owners: 0, passkeys: 2 })).toBe(Proof.dummyEcdsa(1))
   })
 
-  it("has the parts of the proof that it stands for, of the greatest length and without zero bytes", () => {
+  it("a dummy proof has the parts of the real proof, at maximum length without zero bytes", () => {
     const { ecdsa, passkeys: found } = Result.getOrThrow(
       Proof.decode(Proof.dummy(config, { owners: 2, passkeys: 3 }))
     )
@@ -145,7 +145,7 @@ describe("A dummy", () => {
     }
   })
 
-  it("passes every check but that of the signature once it has the op's challenge, and keeps its length", () => {
+  it("a dummy proof with the op's challenge fails only the signature check, and keeps its length", () => {
     forAll(
       [bytes32, uint48, uint48, address, hex(70)],
       (userOpHash, validUntil, validAfter, bundler, tail) => {
@@ -167,7 +167,7 @@ describe("A dummy", () => {
     )
   })
 
-  it("is put into nothing else", () => {
+  it("bytes other than a dummy proof get no challenge", () => {
     forAll([hex(600), bytes32], (bytes, hash) => Proof.challenged(bytes, hash) === bytes)
   })
 })

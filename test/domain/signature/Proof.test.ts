@@ -27,7 +27,7 @@ const highForm = (signature: Hex.Hex): Hex.Hex => {
 const few = { numRuns: 20 }
 
 describe("Proof", () => {
-  it("of ethers' signatures is normal already, and v 0 or 1 is raised to 27 or 28", () => {
+  it("a proof by ethers is normal already; v 0 or 1 is raised to 27 or 28", () => {
     forAll(
       [bytes32, fc.array(key, { minLength: 1, maxLength: 16 })],
       (hash, keys) => {
@@ -43,7 +43,7 @@ describe("Proof", () => {
     )
   })
 
-  it("of compact signatures (EIP-2098), as ethers writes them, is that of whole ones", () => {
+  it("a proof of compact signatures (EIP-2098) by ethers equals one of whole signatures", () => {
     forAll(
       [bytes32, fc.array(key, { minLength: 1, maxLength: 16 })],
       (hash, keys) => {
@@ -53,7 +53,7 @@ describe("Proof", () => {
           ...signatures.map(({ compactSerialized }) => Hex.unsafe(compactSerialized))
         )
         expect(Proof.normalise(compact)).toEqual(Result.succeed(whole))
-        // In the ABI form too, beside passkeys or not.
+        // In the ABI form too, with or without passkeys.
         const abi = (ecdsa: string) =>
           Hex.unsafe(
             AbiCoder.defaultAbiCoder().encode(
@@ -68,7 +68,7 @@ describe("Proof", () => {
     )
   })
 
-  it("of compact signatures is refused beside whole ones, of more than 16, and out of range", () => {
+  it("a compact proof is refused next to whole signatures, above 16, and out of range", () => {
     const whole = rsv(n - 1n, n / 2n, 27)
     const compact = whole.slice(0, 130)
     for (const [text, parts] of [
@@ -80,7 +80,7 @@ describe("Proof", () => {
       expect(message(Proof.normalise(Hex.concat(...parts.map(Hex.unsafe))))).toContain(text)
   })
 
-  it("is refused with s in the upper half, and then names nobody", () => {
+  it("a proof with s in the upper half is refused, and has no signers", () => {
     forAll(
       [bytes32, key, fc.nat(3)],
       (hash, by, place) => {
@@ -108,11 +108,11 @@ describe("Proof", () => {
     ["v 29", rsv(1n, 1n, 29), "signature 0: v is 29, expected"],
     ["v 37 (EIP-155)", rsv(1n, 1n, 37), "signature 0: v is 37, expected"],
     ["a bad second one", Hex.concat(rsv(1n, 1n, 27), rsv(1n, 1n, 255)), "signature 1: v is 255, expected"]
-  ])("is refused with %s", (_, proof, text) => {
+  ])("a proof is refused with %s", (_, proof, text) => {
     expect(message(Proof.normalise(proof))).toContain(text)
   })
 
-  it("has 65 bytes, or 64, 1 to 16 times", () => {
+  it("a proof has 65 bytes, or 64, 1 to 16 times", () => {
     const part = rsv(1n, 1n, 27)
     for (const count of [1, 2, 16])
       expect(Result.isSuccess(Proof.normalise(Hex.concat(...Array(count).fill(part))))).toBe(true)
@@ -127,7 +127,7 @@ describe("Proof", () => {
     })
   })
 
-  it("names the signers over the hash and over its EIP-191 form, as ethers does", () => {
+  it("a proof names the signers over the hash and over its EIP-191 form, as ethers does", () => {
     forAll(
       [bytes32, key, key],
       (hash, first, second) => {
@@ -142,14 +142,14 @@ describe("Proof", () => {
     )
   })
 
-  it("names nobody where a signature recovers to nothing, and fails on no bytes at all", () => {
+  it("a proof that recovers to no key has no signers, and no bytes throw", () => {
     expect(ecdsaSigners(Hex.unsafe32(`0x${"11".repeat(32)}`), rsv(5n, 1n, 27))).toEqual([[null, null]])
     forAll([bytes32, hex(200)], (hash, proof) => {
       expect(ecdsaSigners(hash, proof)).toHaveLength(Math.floor(Hex.size(proof) / 65))
     })
   })
 
-  it("for estimation has the real length, is accepted by the curve and is by nobody known", () => {
+  it("an estimation proof has the real length, passes the curve, and has no known signer", () => {
     forAll(
       [fc.integer({ min: 1, max: 16 }), bytes32],
       (count, hash) => {

@@ -83,14 +83,14 @@ describe("A wallet consents", () => {
     ["one of two signatures", multisig, proof(ecdsa(hash, b)), 1, 2],
     ["an owner and a passkey of three", union, proof(ecdsa(hash, b), part(union, q)), 2, 3],
     ["two owners of three", union, proof(ecdsa(hash, b, a)), 2, 3]
-  ])("not by %s", (_, config, signed, have, of) => {
+  ])("a wallet refuses a proof by %s", (_, config, signed, have, of) => {
     expect(refusal(config, signed)).toEqual({
       kind: "threshold",
       message: `threshold not met: have ${have} of ${of}`
     })
   })
 
-  it("not where a stranger signs, however many others do, and says who would have", () => {
+  it("a wallet refuses a stranger's signature, however many others sign", () => {
     const { kind, message } = refusal(multisig, proof(ecdsa(hash, a, b, stranger)))
     expect(kind).toBe("invalid")
     expect(message).toMatch(
@@ -103,7 +103,7 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("not where the signed hash is another, and says which was expected", () => {
+  it("a wallet refuses a signature over another hash, with the expected hash", () => {
     expect(refusal(multisig, proof(ecdsa(elsewhere, a, b))).message).toMatch(
       new RegExp(`^signature 0 is by no owner of the wallet over ${hash}: `)
     )
@@ -112,7 +112,7 @@ describe("A wallet consents", () => {
     expect(message).toContain(`which is base64url of the signing hash ${hash}`)
   })
 
-  it("not by anybody twice, in whichever form", () => {
+  it("a wallet refuses a signer used twice, in any form", () => {
     const twice = (signed: string) => refusal(multisig, proof(signed)).message
     expect(twice(ecdsa(hash, a, a))).toBe(`signature 1 is by ${a.address}, as signature 0 is already`)
     expect(twice(ecdsa(hash, b, a) + personal(hash, b).slice(2))).toBe(
@@ -124,7 +124,7 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("not by a passkey that is not its own, or under another one's index", () => {
+  it("a wallet refuses a foreign passkey, and its own under another index", () => {
     expect(refusal(passkeys, proof("0x", { index: 0, auth: auth(thief) })).message).toBe(
       "passkey 0: the signature is not by the wallet's passkey 0"
     )
@@ -140,7 +140,7 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("not to an assertion that a wallet would refuse", () => {
+  it("a wallet's verification refuses the assertions that its contract refuses", () => {
     expect(refusal(passkeys, proof("0x", part(passkeys, p, { flags: 1 }))).message).toBe(
       "passkey 0: authenticatorData: the user was not verified (flag UV)"
     )
@@ -149,7 +149,7 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("not to bytes that are no proof, nor to signatures of the upper half", () => {
+  it("a wallet refuses malformed proofs and signatures of the upper half", () => {
     expect(refusal(multisig, Hex.empty).message).toContain("but the proof has 0 bytes")
     expect(refusal(multisig, Hex.unsafe(highS(ecdsa(hash, a)))).message).toContain(
       "signature 0: s is in the upper half"
@@ -159,14 +159,14 @@ describe("A wallet consents", () => {
     )
   })
 
-  it("to nothing under a threshold of zero, which no wallet has", () => {
+  it("a wallet refuses every proof under threshold zero, which no wallet has", () => {
     const none = Hex.unsafe(`0x${"0".repeat(62)}40${"0".repeat(62)}60${"0".repeat(128)}`)
     expect(refusal({ ...multisig, threshold: 0 }, none).kind).toBe("threshold")
   })
 })
 
 describe("A proof", () => {
-  it("of mixed parts is made normal in its signatures alone", () => {
+  it("normalising a mixed proof changes only its signatures", () => {
     const mixed = proof(parityV(ecdsa(hash, a)), part(union, p))
     const normal = Result.getOrThrow(Proof.normalise(mixed))
     const read = Result.getOrThrow(Proof.decode(normal))

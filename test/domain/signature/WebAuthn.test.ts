@@ -25,7 +25,7 @@ const problem = (answer: Answer) => Result.getOrThrow(Result.flip(readOf(answer)
 const json = (members: string) => `{${members}}`
 const challenge = Buffer.from(hash.slice(2), "hex").toString("base64url")
 
-/** What another implementation makes of the same response. */
+/** Verdict of another implementation on the same response. */
 const secondOpinion = async (answer: Answer, over: string = hash): Promise<boolean> => {
   const { authenticatorData, clientDataJSON, signature } = encoded(respond(over, passkey, answer))
   try {
@@ -50,7 +50,7 @@ const secondOpinion = async (answer: Answer, over: string = hash): Promise<boole
 }
 
 describe("An assertion", () => {
-  it("is read out of what a browser gives, in either base64, and is good for its hash and key alone", () => {
+  it("an assertion is read from a browser's base64 or base64url, valid only for its hash and key", () => {
     forAll(
       [bytes32, bytes32, fc.nat(3)],
       (over, another, spelling) => {
@@ -73,7 +73,7 @@ describe("An assertion", () => {
     )
   })
 
-  it("is the same out of DER and out of r || s, in whichever half s is", () => {
+  it("an assertion is the same from DER and from r || s, for both halves of s", () => {
     const response = encoded(respond(hash, passkey))
     const auth = Result.getOrThrow(WebAuthn.read(response))
     const raw = (s: bigint) =>
@@ -86,7 +86,7 @@ describe("An assertion", () => {
   it.each<readonly [string, Answer]>([
     ["of members in another order", { json: json(members.split(",").toReversed().join(",")) }],
     ["with further members", { more: ',"other_keys_can_be_added_here":"see https://goo.gl/yabPex"' }],
-    ["with a member that is no ASCII, ahead of the two", { json: json(`"näme":"鍵",${members}`) }],
+    ["with a non-ASCII member ahead of the two", { json: json(`"näme":"鍵",${members}`) }],
     ["of a key that may be backed up", { flags: 0x0d }],
     ["of a key that is backed up", { flags: 0x1d }],
     ["with the like nested", { json: json(`"x":{"type":"webauthn.create","challenge":"AA"},${members}`) }]
@@ -122,7 +122,7 @@ describe("An assertion", () => {
       )
   })
 
-  it("is as dear to read as gas is estimated for, and no dearer, unless both members are in front", () => {
+  it("an assertion costs at most its gas estimate to read, unless both members come first", () => {
     const both = `"challenge":"${challenge}","type":"webauthn.get"`
     const reading = "expected type and challenge first, as browsers write them, or at most 64"
     const good = (members: string) => expect(why(authOf({ json: json(members) }))).toBeUndefined()
@@ -172,7 +172,7 @@ describe("An assertion", () => {
     expect(await secondOpinion(answer)).toBe(false)
   })
 
-  it("over another hash is refused with the challenge and the hash that were expected", async () => {
+  it("an assertion over another hash is refused with the actual and the expected challenge", async () => {
     const auth = authOf({}, `0x${"b2".repeat(32)}`)
     const found = Buffer.from("b2".repeat(32), "hex").toString("base64url")
     expect(why(auth)).toBe(
@@ -181,7 +181,7 @@ describe("An assertion", () => {
     expect(await secondOpinion({}, `0x${"b2".repeat(32)}`)).toBe(false)
   })
 
-  it("of an endless challenge or type is refused with a message that ends", () => {
+  it("an assertion of an endless challenge or type is refused with a short message", () => {
     const long = "x".repeat(350)
     for (const [type, given] of [
       [long, challenge],
@@ -198,13 +198,13 @@ describe("An assertion", () => {
     ["is a list", { json: "[]" }, noObject],
     ["is null", { json: "null" }, noObject],
     ["has no challenge", { json: '{"type":"webauthn.get"}' }, noObject],
-    ["has a challenge that is no text", { json: '{"type":"webauthn.get","challenge":1}' }, noObject],
-    ["has them in a nested object alone", { json: `{"x":{${members}}}` }, noObject],
+    ["has a challenge that is not a string", { json: '{"type":"webauthn.get","challenge":1}' }, noObject],
+    ["has them only in a nested object", { json: `{"x":{${members}}}` }, noObject],
     ["has a byte order mark", { json: `\ufeff{${members}}` }, noObject],
     ["has white space", { json: json(members.replaceAll(":", ": ")) }, spelled],
     ["has escapes", { json: json(members.replace("webauthn.get", "webauthn\\u002eget")) }, spelled],
     ["is no UTF-8", { json: Buffer.from(`{${members},"x":"\xff"`, "latin1") }, "expected UTF-8"]
-  ])("whose clientDataJSON %s is not read", (_, answer, message) => {
+  ])("an assertion whose clientDataJSON %s is refused", (_, answer, message) => {
     expect(problem(answer)).toEqual({ field: "clientDataJSON", message })
   })
 
@@ -221,12 +221,12 @@ describe("An assertion", () => {
     ["authenticatorData", "A".repeat(1_000_000), "expected at most 160 bytes"],
     ["clientDataJSON", "a b", "expected base64 or base64url, without white space"],
     ["clientDataJSON", "A".repeat(1_000_000), "expected at most 512 bytes"]
-  ] as const)("whose %s is %.8s is not read", (field, text, message) => {
+  ] as const)("an assertion whose %s is %.8s is refused", (field, text, message) => {
     const wrong = WebAuthn.read({ ...encoded(respond(hash, passkey)), [field]: text })
     expect(wrong).toEqual(Result.fail({ field, message }))
   })
 
-  it("is refused with s in the upper half, out of its range, or with indexes that point elsewhere", () => {
+  it("an assertion with a high s, values out of range or wrong indexes is refused", () => {
     const auth = authOf()
     const high = Hex.unsafe32(`0x${(P256.order - BigInt(auth.s)).toString(16).padStart(64, "0")}`)
     expect(why({ ...auth, s: high })).toBe("signature: s is in the upper half")
@@ -247,7 +247,7 @@ describe("An assertion", () => {
     expect(why({ ...auth, ...within, clientDataJSON: nested })).toContain("expected type webauthn.get")
   })
 
-  it("whose bytes were changed is by nobody", () => {
+  it("an assertion with changed bytes is not by the key", () => {
     const response = respond(hash, passkey)
     const auth = Result.getOrThrow(WebAuthn.read(encoded(response)))
     forAll(
@@ -263,7 +263,7 @@ describe("An assertion", () => {
     expect(WebAuthn.signedBy({ ...auth, clientDataJSON: `${auth.clientDataJSON} ` }, [key])).toBeNull()
   })
 
-  it("is judged by any texts without throwing", () => {
+  it("judging an assertion of any strings never throws", () => {
     const text = fc.oneof(
       fc.string(),
       fc.base64String(),
@@ -288,7 +288,7 @@ describe("An assertion", () => {
     )
   })
 
-  it("of the WebAuthn specification's test vectors is by its key, and of a user who was not verified", () => {
+  it("an assertion of the WebAuthn test vectors is by its key, with an unverified user", () => {
     // W3C Web Authentication Level 3, section 16, "ES256 Credential with No Attestation" (W3C Document License).
     const base64 = (digits: string) => Buffer.from(digits, "hex").toString("base64")
     const auth = Result.getOrThrow(

@@ -13,7 +13,7 @@ const refusal = <A>(result: Result.Result<A, InvalidValue>) =>
   Result.match(result, { onFailure: ({ message, type }) => [type, message], onSuccess: () => null })
 
 describe("Custody", () => {
-  it("is an integer from 0 to 5, and from 1 to 5 once stored", () => {
+  it("a custody is an integer from 0 to 5, and from 1 to 5 once stored", () => {
     forAll([fc.oneof(fc.integer(), fc.double(), fc.integer({ min: 0, max: 5 }))], (value) => {
       const known = [0, 1, 2, 3, 4, 5].includes(value)
       expect(Result.isSuccess(Custody.from(value))).toBe(known)
@@ -24,7 +24,7 @@ describe("Custody", () => {
     expect(refusal(Custody.stored(0))).toEqual(["Custody", "invalid wallet custody type"])
   })
 
-  it("that is unknown is refused on the wire in the API's words", () => {
+  it("an unknown custody is refused on the wire in the API's words", () => {
     for (const decode of [
       Schema.decodeUnknownResult(Custody.schema),
       Schema.decodeUnknownResult(Custody.storedSchema)

@@ -32,7 +32,7 @@ const factoryAbi = new Interface([
 ])
 
 describe("Deployment", () => {
-  it("is authorised over the EIP-712 digest of Deploy", () => {
+  it("a deployment is authorised over the EIP-712 digest of Deploy", () => {
     forAll([deployment, uint(64), address, address], (it, chainId, factory, bundler) => {
       expect(Deployment.digest({ chainId, factory }, it, bundler)).toBe(
         TypedDataEncoder.hash(
@@ -44,7 +44,7 @@ describe("Deployment", () => {
     })
   })
 
-  it("is authorised for one chain, one factory, one configuration and one submitter", () => {
+  it("a deployment is authorised for one chain, one factory, one configuration and one submitter", () => {
     forAll([deployment, deployment, uint(64), address, address], (a, b, chainId, factory, other) => {
       const digest = Deployment.digest({ chainId, factory }, a, factory)
       expect(Deployment.digest({ chainId: chainId + 1n, factory }, a, factory)).not.toBe(digest)
@@ -56,7 +56,7 @@ describe("Deployment", () => {
     })
   })
 
-  it("has an authorisation of one byte more when it names no submitter", () => {
+  it("a deployment's authorisation is one byte longer without a submitter", () => {
     forAll([hex(65), address], (signature, bundler) => {
       expect(Deployment.authorization(signature, bundler)).toBe(
         bundler === Address.zero ? `${signature}01` : signature
@@ -65,7 +65,7 @@ describe("Deployment", () => {
     })
   })
 
-  it("is called as ethers encodes createWallet, behind the factory in an initCode, and read back from it", () => {
+  it("a deployment is encoded as by ethers, behind the factory in an initCode, and read back", () => {
     forAll([deployment, address, hex(100)], (it, factory, authorization) => {
       const call = factoryAbi.encodeFunctionData("createWallet", [
         it.saltHash,
@@ -82,7 +82,7 @@ describe("Deployment", () => {
     })
   })
 
-  it("is read from one initCode only", () => {
+  it("a deployment is read from one initCode only", () => {
     const initCode = fc
       .tuple(deployment, address, hex(100))
       .map(([it, factory, authorization]) => Deployment.initCode(factory, it, authorization))
@@ -99,7 +99,7 @@ describe("Deployment", () => {
       expect(Result.isFailure(Deployment.parse(Hex.unsafe(text)))).toBe(true)
   })
 
-  it("with a deadline that does not exist has expired", () => {
+  it("a deployment with an impossible deadline has expired", () => {
     forAll(
       [
         deployment,

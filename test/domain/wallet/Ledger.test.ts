@@ -19,7 +19,7 @@ const links: fc.Arbitrary<Ledger.Links> = fc.record({
 })
 
 describe("the ledger", () => {
-  it("names ops as the published vectors do", () => {
+  it("the ledger names ops as the published vectors do", () => {
     const { vectors } = JSON.parse(
       readFileSync(new URL("../../vectors/ledgerKey.json", import.meta.url), "utf8")
     )
@@ -28,7 +28,7 @@ describe("the ledger", () => {
       expect(Ledger.key(Address.unsafe(entryPoint), Address.unsafe(wallet), BigInt(nonce))).toBe(key)
   })
 
-  it("is called as its artifact says, the requirement before the call and the record behind it", () => {
+  it("the ledger's calls match its artifact, requirement first and record last", () => {
     forAll([address, call, links], (ledger, own, { records, requires }) => {
       const data = Ledger.callData(ledger, own, { records, requires })
       const expected = [
@@ -46,7 +46,7 @@ describe("the ledger", () => {
     })
   })
 
-  it("is recognised in calldata, and in no other", () => {
+  it("the ledger is recognised only in its own calldata", () => {
     forAll([address, call, links], (ledger, own, { records, requires }) => {
       fc.pre(own.target !== ledger)
       const data = Ledger.callData(ledger, own, { records, requires })
@@ -65,7 +65,7 @@ describe("the ledger", () => {
     })
   })
 
-  it("leaves the call's own return data to be read", () => {
+  it("the ledger keeps the call's return data readable", () => {
     forAll([hex(300), links], (returned, { records, requires }) => {
       const results = [...(requires === null ? [] : ["0x"]), returned, ...(records === null ? [] : ["0x"])]
       const data =
@@ -80,14 +80,14 @@ describe("the ledger", () => {
     })
   })
 
-  it("has a name for every op whose nonce is not known, without a zero byte and no other's", () => {
+  it("the ledger's dummy name of an op is unique, without a zero byte", () => {
     const names = Array.from({ length: 256 }, (_, index) => Ledger.placeholder(index))
     expect(new Set(names).size).toBe(256)
     expect(Ledger.placeholder(2 ** 16 - 1)).not.toBe(Ledger.placeholder(2 ** 16 - 2))
     for (const name of names) expect(name).toMatch(/^0x(?:(?!00)[0-9a-f]{2}){32}$/)
   })
 
-  it("says which op was not recorded, in nothing but its own error", () => {
+  it("the ledger names the unrecorded op only in its own error", () => {
     forAll([bytes32, hex(80)], (key, other) => {
       const data = Hex.unsafe(ledgerAbi.encodeErrorResult("DependencyFailed", [key]))
       expect(Ledger.failedKey(data)).toBe(key)

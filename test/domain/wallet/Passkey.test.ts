@@ -33,11 +33,11 @@ describe("A passkey's public key", () => {
     )
   )
 
-  it.each(encoded)("is read from %s", (_, bytes, key) => {
+  it.each(encoded)("a passkey is read from %s", (_, bytes, key) => {
     for (const text of spellings(bytes)) expect(Passkey.parse([text])).toEqual(Result.succeed([key]))
   })
 
-  it("is X and Y where these are the only two entries of 32 bytes", () => {
+  it("a passkey is read as X and Y when these are the only two entries of 32 bytes", () => {
     const [x, y] = halves(first).map(base64)
     expect(Passkey.parse([x ?? "", y ?? ""])).toEqual(Result.succeed([keyOf(first)]))
     const lone = "32 bytes are one coordinate: the only two entries are then X and Y"
@@ -48,7 +48,7 @@ describe("A passkey's public key", () => {
     expect(refusal(y ?? "", x ?? "").message).toBe("the coordinates are of no point of the curve P-256")
   })
 
-  it("is one of several, in the order given, whatever their encodings", () => {
+  it("several passkeys keep their order, in any encodings", () => {
     forAll([fc.shuffledSubarray([0, 1, 2, 3]), fc.nat()], (order, choice) => {
       const chosen = order.flatMap((index) => passkeys[index] ?? [])
       const entries = chosen.map((passkey, at) => {
@@ -59,7 +59,7 @@ describe("A passkey's public key", () => {
     })
   })
 
-  it("is refused when it comes twice, in whatever encodings", () => {
+  it("a passkey is refused when given twice, in any encodings", () => {
     const spellingsOfFirst = Object.values(encodings(first, createPublicKey(first.privateKey))).map(base64)
     for (const again of spellingsOfFirst)
       expect(refusal(whole(first), whole(second), again)).toEqual({
@@ -97,11 +97,11 @@ describe("A passkey's public key", () => {
     ["COSE of another algorithm", changed(3, -35), otherCose],
     ["COSE without X", changed(-2, null), noCose],
     ["COSE with a Y off the curve", changed(-3, new Uint8Array(off)), noCose]
-  ])("is refused when it is %s", (_, bytes, message) => {
+  ])("a passkey is refused when it is %s", (_, bytes, message) => {
     expect(refusal(base64(bytes))).toEqual({ index: 0, message })
   })
 
-  it("is refused as anything else, with the entry and what was expected", () => {
+  it("a malformed passkey is refused with its entry and the expected form", () => {
     const shapes =
       "expected X || Y (64 bytes), 04 || X || Y (65), a compressed point (33), SubjectPublicKeyInfo in DER or a COSE_Key in CBOR, but the entry has"
     expect(refusal(whole(first), "AQID")).toEqual({ index: 1, message: `${shapes} 3 bytes` })
@@ -112,7 +112,7 @@ describe("A passkey's public key", () => {
     expect(refusal("A".repeat(1_025)).message).toBe("expected at most 1024 characters")
   })
 
-  it("is a point by its length and its first byte together", () => {
+  it("a passkey is a point by its length and its first byte together", () => {
     const [x, y] = halves(first).map((half) => Buffer.from(half).toString("hex"))
     const read = (digits: string) => refusal(base64(Buffer.from(digits, "hex"))).message
     const shape = "expected X || Y (64 bytes)"
@@ -129,7 +129,7 @@ describe("A passkey's public key", () => {
     expect(read(`04${x}${x}`)).toBe("the coordinates are of no point of the curve P-256")
   })
 
-  it("of any bytes is a key or a refusal", () => {
+  it("a passkey of any bytes is a key or refused", () => {
     const start = fc.constantFrom("", "02", "04", "30", "3059", "a5", "a5010203", "bf")
     forAll(
       [start, fc.uint8Array({ maxLength: 120 })],
@@ -144,7 +144,7 @@ describe("A passkey's public key", () => {
     expect(Passkey.parse([])).toEqual(Result.succeed([]))
   })
 
-  it("is read from the COSE_Key of the WebAuthn specification's test vectors", () => {
+  it("a passkey is read from the COSE_Key of the WebAuthn specification's test vectors", () => {
     // W3C Web Authentication Level 3, section 16, "ES256 Credential with No Attestation" (W3C Document License).
     const published =
       "a5010203262001215820afefa16f97ca9b2d23eb86ccb64098d20db90856062eb249c33a9b672f26df61225820930a56b87a2fca66334b03458abf879717c12cc68ed73290af2e2664796b9220"

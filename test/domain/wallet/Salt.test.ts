@@ -20,7 +20,7 @@ describe("Salt", () => {
     ["a combining mark without composed form", "x\u0301"],
     ["hex", `0x${"00".repeat(32)}`],
     ["the name of a property", "__proto__"]
-  ])("may be %s", (_, text) => {
+  ])("a salt may be %s", (_, text) => {
     expect(Salt.from(text)).toEqual(Result.succeed(text))
   })
 
@@ -37,12 +37,12 @@ describe("Salt", () => {
     ["decomposed Hangul", "\u1112\u1161\u11ab"],
     ["a compatibility singleton", "\u212b"],
     ["marks in another order", "a\u0315\u0300"],
-    ["a high surrogate alone", "\ud83d"],
+    ["a lone high surrogate", "\ud83d"],
     ["surrogates the wrong way round", "\ude00\ud83d"],
     ["258 bytes of two-byte letters", "ß".repeat(129)],
     ["260 bytes of emoji", "\u{1f600}".repeat(65)],
     ["a megabyte", "x".repeat(1 << 20)]
-  ])("may not be %s", (_, text) => {
+  ])("a salt may not be %s", (_, text) => {
     expect(Result.flip(Salt.from(text)).pipe(Result.getOrThrow)).toMatchObject({
       _tag: "InvalidValue",
       type: "Salt",
@@ -51,7 +51,7 @@ describe("Salt", () => {
     expect(Result.isFailure(Schema.decodeResult(Salt.schema)(text))).toBe(true)
   })
 
-  it("that is accepted has 1 to 256 UTF-8 bytes, is in NFC and survives UTF-8", () => {
+  it("an accepted salt has 1 to 256 UTF-8 bytes, is in NFC and survives UTF-8", () => {
     const text = fc.oneof(
       fc.fullUnicodeString({ maxLength: 130 }),
       fc.string16bits({ maxLength: 130 }),
@@ -80,14 +80,14 @@ describe("Salt", () => {
     )
   })
 
-  it("never looks like another one by normalisation", () => {
+  it("a salt never equals another salt by normalisation", () => {
     forAll([fc.fullUnicodeString()], (text) => {
       const forms = new Set(["NFC", "NFD"].map((form) => text.normalize(form)).filter(accepted))
       expect(forms.size).toBeLessThanOrEqual(1)
     })
   })
 
-  it("is hashed as keccak256 of its UTF-8 bytes", () => {
+  it("a salt is hashed as keccak256 of its UTF-8 bytes", () => {
     forAll([fc.fullUnicodeString({ minLength: 1, maxLength: 60 })], (text) => {
       const salt = Salt.from(text)
       fc.pre(Result.isSuccess(salt))
@@ -103,7 +103,7 @@ describe("the length of a salt", () => {
     ["\u0905", 3],
     ["\u{10000}", 4],
     ["\u{1f600}", 4]
-  ])("counts the bytes of %j in UTF-8", (character, bytes) => {
+  ])("the length of a salt counts the bytes of %j in UTF-8", (character, bytes) => {
     const rest = "x".repeat(256 - bytes)
     expect(Result.isSuccess(Salt.from(`${character}${rest}`))).toBe(true)
     expect(Result.isFailure(Salt.from(`${character}${rest}x`))).toBe(true)

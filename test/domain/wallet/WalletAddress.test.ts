@@ -38,7 +38,7 @@ const eip1014 = [
 
 describe("WalletAddress", () => {
   it.each(eip1014)(
-    "is the address of EIP-1014's example (%s, %s, %s)",
+    "a wallet address is the address of EIP-1014's example (%s, %s, %s)",
     (factory, salt, initCode, expected) => {
       expect(
         WalletAddress.predict({
@@ -50,7 +50,7 @@ describe("WalletAddress", () => {
     }
   )
 
-  it("is CREATE2 of factory, salt, custody, creation code and beacon", () => {
+  it("a wallet address is CREATE2 of factory, salt, custody, creation code and beacon", () => {
     forAll([address, address, creationCode, bytes32, custody], (factory, beacon, code, saltHash, kind) => {
       const initCode = concat([code, coder.encode(["address", "bytes"], [beacon, "0x"])])
       const salt = keccak256(coder.encode(["bytes32", "uint256"], [saltHash, kind]))
@@ -65,7 +65,7 @@ describe("WalletAddress", () => {
     })
   })
 
-  it("of many salts is the CREATE2 address that ethers derives from each", () => {
+  it("addresses of many salts are the CREATE2 addresses that ethers derives", () => {
     const salts = fc
       .string({ unit: "grapheme", minLength: 1, maxLength: 256 })
       .filter((text) => Result.isSuccess(Salt.from(text))) as fc.Arbitrary<Salt.Salt>
@@ -80,14 +80,14 @@ describe("WalletAddress", () => {
     })
   })
 
-  it("differs between custodies, and between legacy and not", () => {
+  it("a wallet address differs between custodies, and between legacy and not", () => {
     forAll([bytes32], (saltHash) => {
       const all = ([1, 2, 3, 4, 5] as const).map((kind) => WalletAddress.create2Salt(saltHash, kind, false))
       expect(new Set([...all, WalletAddress.create2Salt(saltHash, 1, true)]).size).toBe(6)
     })
   })
 
-  it("takes creation code of 1 byte to 48 KiB", () => {
+  it("a wallet address takes creation code of 1 byte to 48 KiB", () => {
     const ok = (text: string) => Result.isSuccess(WalletAddress.creationCode(text))
     expect(["0x00", `0x${"Fe".repeat(49_152)}`, walletProxyCreationCode].every(ok)).toBe(true)
     expect(Result.getOrNull(WalletAddress.creationCode("0xFE"))).toBe("0xfe")

@@ -18,7 +18,7 @@ const coder = AbiCoder.defaultAbiCoder()
 const call = fc.record({ target: address, value: uint(256), data: hex() })
 
 describe("WalletCalls", () => {
-  it("are encoded as ethers encodes them, canonical, read as they were, and tell the wei that they send", () => {
+  it("WalletCalls are encoded canonically as by ethers, read back, and sum their wei", () => {
     forAll([call, fc.array(call, { maxLength: 5 }), hex(40)], (one, calls, tail) => {
       const single = WalletCalls.execute(one.target, one.value, one.data)
       expect(single).toBe(abi.encodeFunctionData("execute", [one.target, one.value, one.data]))
@@ -42,12 +42,12 @@ describe("WalletCalls", () => {
     })
   })
 
-  it("ask for configuration and validator as ethers does", () => {
+  it("WalletCalls ask for configuration and validator as ethers does", () => {
     expect(WalletCalls.configuration).toBe(abi.encodeFunctionData("configuration"))
     expect(WalletCalls.validator).toBe(abi.encodeFunctionData("validator"))
   })
 
-  it("that share their bytes are read until these would be more than all of the calldata", () => {
+  it("calls that share bytes are read until their total exceeds the calldata", () => {
     const [count, size] = [1_000, 4_096]
     const text = [
       Words.uint(32n),
@@ -66,7 +66,7 @@ describe("WalletCalls", () => {
     expect(WalletCalls.read(callData)).toEqual(Array(most).fill({ target, value: 2n, data }))
   })
 
-  it("give back what the inner calls returned", () => {
+  it("results of the inner calls are decoded", () => {
     forAll([hex(500), fc.array(hex(), { maxLength: 5 })], (data, results) => {
       expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
         Result.succeed(data)
@@ -77,7 +77,7 @@ describe("WalletCalls", () => {
     })
   })
 
-  it("give back nothing out of other data", () => {
+  it("results are not decoded from other data", () => {
     const one = hex(300).map((data) => Hex.unsafe(coder.encode(["bytes"], [data])))
     const many = fc.array(hex(70)).map((data) => Hex.unsafe(coder.encode(["bytes[]"], [data])))
     forAll(
@@ -96,7 +96,7 @@ describe("WalletCalls", () => {
     expect(Result.isFailure(WalletCalls.decodeExecuteBatchResult(Hex.empty))).toBe(true)
   })
 
-  it("refuse results that share their bytes without multiplying them", () => {
+  it("WalletCalls refuse results that share their bytes without multiplying them", () => {
     const count = 8000
     const shared = 32 * count
     const size = 256 * 1024

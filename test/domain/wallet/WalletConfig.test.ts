@@ -17,7 +17,7 @@ const returned = fc
   .map(([it, nonce]) => Hex.unsafe(coder.encode([struct, "uint64"], [it, nonce])))
 
 describe("WalletConfig", () => {
-  it("is encoded and hashed as Solidity's abi.encode(config)", () => {
+  it("WalletConfig is encoded and hashed as Solidity's abi.encode(config)", () => {
     forAll([config], (it) => {
       const encoded = coder.encode([struct], [it])
       expect(WalletConfig.encode(it)).toBe(encoded)
@@ -25,14 +25,14 @@ describe("WalletConfig", () => {
     })
   })
 
-  it("is read back from what configuration() returns", () => {
+  it("WalletConfig is read back from what configuration() returns", () => {
     forAll([config, uint(64)], (it, configNonce) => {
       const data = Hex.unsafe(coder.encode([struct, "uint64"], [it, configNonce]))
       expect(WalletConfig.decode(data)).toEqual(Result.succeed({ config: it, configNonce }))
     })
   })
 
-  it("is read from nothing that configuration() could not have returned", () => {
+  it("WalletConfig is read only from possible results of configuration()", () => {
     forAll(
       [mutated(returned)],
       ([right, wrong]) => {
@@ -47,7 +47,7 @@ describe("WalletConfig", () => {
     })
   })
 
-  it("of an unknown custody, and counts beyond the data, are refused at once", () => {
+  it("an unknown custody, or a count beyond the data, is refused immediately", () => {
     const huge = Words.uint((1n << 256n) - 1n)
     const head = (custody: bigint) => [0x40n, 1n, custody, 1n].map((word) => Words.uint(word)).join("")
     const texts = [
@@ -61,7 +61,7 @@ describe("WalletConfig", () => {
     for (const text of texts) expect(Result.isFailure(WalletConfig.decode(Hex.unsafe(text)))).toBe(true)
   })
 
-  it("with a threshold that is no uint8 is encoded with 0, which no wallet accepts", () => {
+  it("a threshold that is not a uint8 is encoded as 0, which no wallet accepts", () => {
     forAll(
       [config, fc.constantFrom(-1, 0, 0.5, 256, Number.NaN, Number.POSITIVE_INFINITY)],
       (it, threshold) => {
@@ -80,7 +80,7 @@ describe("WalletConfig", () => {
   const byKey = (one: WalletConfig.PublicKey, two: WalletConfig.PublicKey) =>
     one.x + one.y < two.x + two.y ? -1 : 1
 
-  it("is made of validators in any order, each list in its own", () => {
+  it("a config takes validators in any order, each list in its own", () => {
     forAll(
       [fc.shuffledSubarray(owners, { minLength: 1 }), fc.integer({ min: 1, max: 16 })],
       (some, count) => {
@@ -135,7 +135,7 @@ describe("WalletConfig", () => {
     [1, one, [], 2, "threshold: expected 1, which custody 1 has always"],
     [2, one, keys(2), 2, "threshold: expected 1, which custody 2 has always"],
     [5, [], keys(2), 2, "threshold: expected 1, which custody 5 has always"]
-  ])("is not made of %#", (custody, owners, passkeys, threshold, problem) => {
+  ])("WalletConfig refuses validators: %#", (custody, owners, passkeys, threshold, problem) => {
     const made = WalletConfig.make({ custody, owners, passkeys, threshold })
     expect(Result.mapError(made, ({ field, message }) => `${field}: ${message}`)).toEqual(
       Result.fail(problem)
@@ -144,7 +144,7 @@ describe("WalletConfig", () => {
 })
 
 describe("the epoch of a configuration", () => {
-  it("is how many there were before it, and 0 where none is installed", () => {
+  it("a configuration's epoch counts earlier ones, and is 0 before installation", () => {
     expect([0n, 1n, 2n, 7n].map((configNonce) => WalletConfig.epochOf({ configNonce }))).toEqual([
       0n,
       0n,

@@ -25,15 +25,15 @@ const returned = (sights: ReadonlyArray<WalletReader.Sight>): Hex.Hex =>
       .join("")}`
   )
 
-describe("what the program that reads wallets returns", () => {
-  it("is read as it was written, for as many addresses as were asked for", () => {
+describe("wallet reader results", () => {
+  it("wallet reader results are decoded for exactly the requested addresses", () => {
     forAll([fc.array(sight, { maxLength: 8 })], (sights) => {
       expect(Result.getOrThrow(WalletReader.decode(returned(sights), sights.length))).toEqual(sights)
       expect(Result.isFailure(WalletReader.decode(returned(sights), sights.length + 1))).toBe(true)
     })
   })
 
-  it("is nothing where it is cut off, longer than it says, or of huge lengths", () => {
+  it("wallet reader results are refused when cut off, too long or of huge lengths", () => {
     const [one] = fc.sample(sight, { numRuns: 1, seed: 1 })
     const whole = returned(one === undefined ? [] : [one])
     const huge = Hex.unsafe(`0x${"00".repeat(64)}${"ff".repeat(32)}`)
@@ -46,7 +46,7 @@ describe("what the program that reads wallets returns", () => {
       expect(Result.isFailure(WalletReader.decode(other, 1))).toBe(true)
   })
 
-  it("tells an address without code, used or not", () => {
+  it("an address without code is absent, used or not", () => {
     const at = (codeHash: string) =>
       WalletReader.isAbsent({ codeHash: Hex.unsafe32(codeHash), success: true, data: Hex.empty })
     expect([

@@ -35,7 +35,7 @@ const asked = (path: string, init: RequestInit = {}) =>
 const lane = "chain=1&signer=0x1111111111111111111111111111111111111111"
 
 describe("the routes of the operator's port", () => {
-  it.live("take their own methods and say which", () =>
+  it.live("routes reject other methods with Allow", () =>
     Effect.gen(function* () {
       for (const [method, path, status, allow] of [
         ["GET", "/metrics", 200, null],
@@ -66,7 +66,7 @@ describe("the routes of the operator's port", () => {
     })
   )
 
-  it.live("refuse an id with a null character, which a database may not take", () =>
+  it.live("routes reject an id with a null character, which a database may not accept", () =>
     Effect.gen(function* () {
       for (const name of ["account", "request"]) {
         const { answer, text } = yield* asked(`/audit?${name}=a%00`)
@@ -75,7 +75,7 @@ describe("the routes of the operator's port", () => {
     })
   )
 
-  it.live("answer what their own code did not expect with 500, and tell nothing of it", () =>
+  it.live("routes return 500 without detail on a defect in their own code", () =>
     Effect.gen(function* () {
       const { answer, text } = yield* asked("/audit")
       expect([answer.status, answer.headers.get("content-type"), text]).toEqual([
@@ -86,7 +86,7 @@ describe("the routes of the operator's port", () => {
     })
   )
 
-  it.live("give the lane's new prices, and refuse a question that is not theirs", () =>
+  it.live("unstick returns the lane's new prices and rejects invalid parameters", () =>
     Effect.gen(function* () {
       expect((yield* asked(`/lanes/unstick?${lane}`, { method: "POST" })).text).toBe(
         '{"replaced":[],"left":[{"nonce":7,"reason":"it is mined"}]}\n'
@@ -99,7 +99,7 @@ describe("the routes of the operator's port", () => {
     })
   )
 
-  it.live("tell a request by another name which field has the names", () =>
+  it.live("a request with an unknown host name is rejected, with the setting of the names", () =>
     Effect.gen(function* () {
       const { url } = yield* Admin.serve(options)
       const answer = yield* Effect.promise(

@@ -10,7 +10,7 @@ const said = (...args: ReadonlyArray<string>) => CommandLine.run(args, {})
 const refused = (...args: ReadonlyArray<string>) => Effect.flip(said(...args))
 
 describe("help", () => {
-  it.effect("of a command shows how it is written, its flags and an example", () =>
+  it.effect("help of a command shows usage, flags and an example", () =>
     Effect.gen(function* () {
       const all = yield* Program.manual
       const isGroup = (path: string) => all.some((words) => words.join(" ").startsWith(`${path} `))
@@ -27,7 +27,7 @@ describe("help", () => {
     })
   )
 
-  it.effect("of a group has all its commands, and that of the program all groups", () =>
+  it.effect("help of a group lists its commands, help of the program lists all groups", () =>
     Effect.gen(function* () {
       const program = yield* said("--help")
       const groups = new Map<string, string>()
@@ -41,7 +41,7 @@ describe("help", () => {
     })
   )
 
-  it.effect("says which flags have to be there, and which part of the environment a command reads", () =>
+  it.effect("help names required flags and the environment that a command reads", () =>
     Effect.gen(function* () {
       expect(yield* said("deploy", "--help")).toMatch(/^ {2}--rpc URL +the node of the chain \(required\)$/m)
       const call = yield* said("call", "--help")
@@ -51,7 +51,7 @@ describe("help", () => {
     })
   )
 
-  it.effect("is no failure, however it is asked for", () =>
+  it.effect("help exits without failure in every form", () =>
     Effect.gen(function* () {
       const program = yield* said("--help")
       for (const args of [[], ["help"], ["-h"]]) expect(yield* said(...args)).toBe(program)
@@ -73,8 +73,8 @@ describe("help", () => {
   )
 })
 
-describe("what is mistyped", () => {
-  it.effect("is told with the name that was meant", () =>
+describe("a mistyped command line", () => {
+  it.effect("a mistyped name gets the nearest known name", () =>
     Effect.gen(function* () {
       expect(yield* refused("acounts", "list")).toBe(
         'Unknown subcommand "acounts" for "castellan"\n\n  Did you mean this?\n    accounts\n"castellan --help" shows the usage'
@@ -88,7 +88,7 @@ describe("what is mistyped", () => {
     })
   )
 
-  it.effect("is told as it is: given twice, without its value, one operand too many", () =>
+  it.effect("a repeated flag, a missing value or an extra operand is named", () =>
     Effect.gen(function* () {
       expect(yield* refused("accounts", "create", "a", "--name", "x", "--name", "y")).toContain(
         'flag --name: "2 occurrences". Expected: at most 1 value'
@@ -102,7 +102,7 @@ describe("what is mistyped", () => {
     })
   )
 
-  it.effect("is not repeated where it may be a secret", () =>
+  it.effect("possible secrets are not repeated", () =>
     Effect.gen(function* () {
       const secret = "Tr0ub4dor&3"
       for (const args of [
@@ -122,7 +122,7 @@ describe("what is mistyped", () => {
     })
   )
 
-  it.effect("is told programs as JSON", () =>
+  it.effect("a usage error is JSON under --json", () =>
     Effect.gen(function* () {
       for (const args of [["acounts"], ["keys", "creat"], ["keys", "create"], ["keys", "create", "a", "--x"]])
         expect(JSON.parse(yield* refused(...args, "--json"))).toEqual({ error: expect.any(String) })
@@ -131,7 +131,7 @@ describe("what is mistyped", () => {
 })
 
 describe("a flag", () => {
-  it.effect("takes nothing of what stands behind it", () =>
+  it.effect("a flag without a value consumes no operand", () =>
     Effect.gen(function* () {
       const [before, behind] = [
         yield* refused("keys", "list", "--json", "1"),
@@ -151,14 +151,14 @@ describe("completions", () => {
     return program.stdout()
   }
 
-  it("of bash offer commands and options", async () => {
+  it("bash completions offer commands and options", async () => {
     const script = await printed("bash")
     const offered = (...words: ReadonlyArray<string>) =>
       execFileSync(
         "bash",
         [
           "-c",
-          // Of the package bash-completion.
+          // From the package bash-completion.
           `_init_completion() { cur=\${COMP_WORDS[COMP_CWORD]} words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD; }
           ${script}
           COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")})
@@ -175,21 +175,21 @@ describe("completions", () => {
     expect(offered("castellan", "keys", "list", "--")).toBe("--json")
   })
 
-  it.effect("are for shells that are known", () =>
+  it.effect("completions exist for known shells only", () =>
     Effect.gen(function* () {
       for (const args of [["--completions"], ["--completions", "tcsh"]])
         expect(yield* refused(...args)).toMatch(/--completions.*bash.*zsh.*fish/)
     })
   )
 
-  it("of zsh and fish name all commands", async () => {
+  it("zsh and fish completions contain all commands", async () => {
     const all = await Effect.runPromise(Program.manual)
     for (const script of [await printed("zsh"), await printed("fish")])
       for (const words of all) for (const word of words) expect(script).toContain(word)
   })
 })
 
-it("tells the version alone", async () => {
+it("--version prints only the version", async () => {
   const { version } = JSON.parse(readFileSync("package.json", "utf8"))
   expect(await Effect.runPromise(said("--version"))).toBe(version)
 })

@@ -61,7 +61,7 @@ const call = async (key: string, path: string, body?: unknown) => {
   return { status: answer.status, text: await answer.text() }
 }
 
-/** The address, or the code of the refusal; 200 for any answer that a key gets. */
+/** The address or the refusal's code; 200 for any success. */
 const signerOf = async (key: string, versionId: string) => {
   const { status, text } = await call(key, "/getSigner", { signer: { clientId: "c", versionId } })
   const { address, code }: { address?: string; code?: string } = JSON.parse(text)
@@ -72,14 +72,14 @@ const signerOf = async (key: string, versionId: string) => {
 
 const networks = async (key: string) => ({ code: (await call(key, "/networks")).text })
 
-/** Waits until the account is told of the text, or is told of it no more. */
+/** Waits until the account's networks contain the text, or no longer do. */
 const told = (key: string, text: string, yes: boolean) =>
   until("as expected", async () => ({
     code: (await networks(key)).code.includes(text) === yes ? "as expected" : "otherwise"
   }))
 
 describe("without a restart", () => {
-  it("an account of the database has no factory but its own, and that as soon as it is said", async () => {
+  it("an account of the database has only its own factory, in effect without a restart", async () => {
     expect((await networks(keys.listed)).code).toContain(shared)
     expect((await networks(keys.acme)).code).not.toContain(shared)
     await json(`accounts set-network acme 137 factory=${own}`)
@@ -89,7 +89,7 @@ describe("without a restart", () => {
     await told(keys.acme, own, false)
   })
 
-  it("a signer answers to its account once it is added, and to nobody once it is removed", async () => {
+  it("an account can use a signer from its addition to its removal", async () => {
     expect(await signerOf(keys.acme, "1")).toEqual({ code: "client_id_incorrect" })
     await json("accounts add-signer acme --client-id c --version-id 1 --provider vault --key one")
     await until(new Wallet(one).address, () => signerOf(keys.acme, "1"))
@@ -99,7 +99,7 @@ describe("without a restart", () => {
     expect(await signerOf(keys.listed, "1")).toEqual({ code: computeAddress(two) })
   })
 
-  it("a signer that another account of the file has is not given away", async () => {
+  it("a signer of another account of the file cannot be added", async () => {
     await expect(
       json("accounts add-signer acme --client-id c --version-id 2 --provider vault --key two")
     ).rejects.toThrow(/reach one EOA/)

@@ -23,12 +23,12 @@ const read = (settings: object, change?: Partial<AccountNetworks.NetworksConfig>
   AccountNetworks.read(config(change), JSON.stringify({ chainId: Number(Make.chainId), ...settings }))
 
 describe("the factory of an account's own network", () => {
-  it("is the one that it names, and none without that", () => {
+  it("an account's network has the named factory, or none", () => {
     expect(Result.getOrThrow(read({ factory: own })).profile.factory).toBe(own)
     expect(Result.getOrThrow(read({})).profile.factory).toBeNull()
   })
 
-  it("is never the configuration's own one, nor that of an account of the file: each needs its own", () => {
+  it("an account's factory differs from the configuration's and from other accounts' factories", () => {
     for (const [factory, owner] of [
       [ofChain, "the configuration's network"],
       [ofAlice, "account alice"]
@@ -38,13 +38,13 @@ describe("the factory of an account's own network", () => {
       )
   })
 
-  it("may be the configuration's where that one is shared, and is, when the account names none", () => {
+  it("an account's factory defaults to a shared one of the configuration", () => {
     const sharedFactories = new Set([Make.chainId])
     expect(Result.getOrThrow(read({ factory: ofChain }, { sharedFactories })).profile.factory).toBe(ofChain)
     expect(Result.getOrThrow(read({}, { sharedFactories })).profile.factory).toBe(ofChain)
   })
 
-  it("is held against those of its own chain only", () => {
+  it("an account's factory is checked only against factories of its own chain", () => {
     const elsewhere = { ...profile, chainId: 137n }
     const networks = [elsewhere, { ...profile, factory: null }]
     const accountNetworks = [
@@ -56,7 +56,7 @@ describe("the factory of an account's own network", () => {
 })
 
 describe("the URLs of an account's own network", () => {
-  it("are ones that can be asked, and are not repeated otherwise", () => {
+  it("URLs of an account's network must be http(s), and errors do not repeat them", () => {
     const message = "expected an http or https URL without user information"
     const readSecret = () => Result.succeed(Redacted.make("node.example/secret"))
     expect(read({ rpc: { env: "RPC" }, bundler: { url: { env: "BUNDLER" } } }, { readSecret })).toEqual(

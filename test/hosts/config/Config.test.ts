@@ -76,7 +76,7 @@ const problems = (file: unknown, variables?: Readonly<Record<string, string>>): 
   })
 
 describe("a file that its schema refuses", () => {
-  it("is told of the secrets that cannot be read as well, and not twice of one place", () => {
+  it("reports unreadable secrets too, each place once", () => {
     const [first] = production.networks
     const file = {
       ...production,
@@ -169,13 +169,13 @@ describe("a configuration", () => {
     ])
   })
 
-  it("supports the interface's four chains and those it adds", () => {
+  it("supports the interface's four chains and additional ones", () => {
     const chains = valid(production).networks.map(({ chainId }) => chainId)
     expect(new Set(chains)).toEqual(new Set([137n, 80_002n, 8_453n, 84_532n, 31_337n]))
     expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
   })
 
-  it("asks for the tips that Polygon's nodes want, and for the layer 1 fee on OP-stack chains, unless told otherwise", () => {
+  it("requires Polygon's minimum tips and OP-stack layer 1 fees by default", () => {
     const of = (networks: ReadonlyArray<unknown>, chainId: bigint) => {
       const found = valid({ ...development, networks }).networks.find((each) => each.chainId === chainId)
       return [found?.minPriorityFeePerGas, found?.l1Fee]
@@ -193,7 +193,7 @@ describe("a configuration", () => {
     ])
   })
 
-  it("takes the URL of a PostgreSQL database as a secret, or a file, not both", () => {
+  it("accepts the URL of a PostgreSQL database as a secret or a file, not both", () => {
     const url = "postgres://castellan:pw-of-db@db.example/castellan"
     const config = valid({ ...production, database: { url: { env: "DATABASE" } } }, { ...env, DATABASE: url })
     expect("url" in config.database && Redacted.value(config.database.url)).toBe(url)
@@ -208,7 +208,7 @@ describe("a configuration", () => {
     expect(problems({ ...production, database: { url } }).join()).not.toContain("pw-of-db")
   })
 
-  it("names proxies, web origins and networks of callers' nodes exactly, or says what is wrong with them", () => {
+  it("accepts valid proxies, web origins and networks of callers' nodes, and names invalid ones", () => {
     const { edge } = valid({
       ...production,
       trustedProxies: ["10.0.0.0/8", "::1"],
@@ -243,7 +243,7 @@ describe("a configuration", () => {
       ])
   })
 
-  it("names a sponsor only with its key and a node of the operator's own", () => {
+  it("requires a sponsor's key and the operator's own node", () => {
     const paymaster = `0x${"5a".repeat(20)}`
     const sponsor = { paymaster, dailyBudget: "1000000000000000000" }
     const chain = { chainId: 10, rpc: "http://127.0.0.1:8545", sponsor }
@@ -274,7 +274,7 @@ describe("a configuration", () => {
       ).toHaveLength(1)
   })
 
-  it("names each paymaster's service once, by an http(s) URL", () => {
+  it("accepts each paymaster service once, by an http(s) URL", () => {
     const [first, second] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`]
     const url = "https://paymaster.example/v2/very-secret"
     const of = (paymasters: ReadonlyArray<object>, rest: object = {}) => ({
@@ -303,7 +303,7 @@ describe("a configuration", () => {
     ])
   })
 
-  it("keeps what a network says and fills in the rest", () => {
+  it("keeps a network's values and fills in defaults", () => {
     const polygon = valid(production).networks.find(({ chainId }) => chainId === 137n)
     expect(polygon?.caps.maxFeePerGas).toBe(500_000_000_000n)
     expect(polygon?.caps.maxPriorityFeePerGas).toBe(200_000_000_000n)
@@ -314,7 +314,7 @@ describe("a configuration", () => {
     expect(valid(production).networks.find(({ chainId }) => chainId === 31_337n)?.confirmations).toBe(3)
   })
 
-  it("gives an account its own factory over the chain's profile", () => {
+  it("an account's own factory overrides the chain's profile", () => {
     const [acme, bolt] = valid(production).accountNetworks
     expect(acme?.profile.factory).toBe(factory)
     expect(bolt?.profile.factory).toBe(otherFactory)
@@ -322,7 +322,7 @@ describe("a configuration", () => {
     expect(acme?.profile.rpc && Redacted.value(acme.profile.rpc)).toBe(env.RPC)
   })
 
-  it("names a bundler for a chain, another one for an account, or none again", () => {
+  it("sets a bundler per chain, and a different one or none per account", () => {
     const network = (over: object) => ({
       ...production.networks[0],
       bundler: { url: { env: "RPC" } },
@@ -353,21 +353,21 @@ describe("a configuration", () => {
     ])
   })
 
-  it("reads secrets from files beside it, without the line break at their end", () => {
+  it("reads secrets from files without the trailing line break", () => {
     writeFileSync(join(folder, "pepper"), "a pepper from a file\n")
     const config = valid({ ...production, keyPepper: { file: "pepper" } })
     expect(Redacted.value(config.keyPepper)).toBe("a pepper from a file")
   })
 
-  it("shows no secret when it is printed", () => {
+  it("prints no secret", () => {
     const config = valid(production)
     const printed = `${inspect(config, { depth: 9 })}${JSON.stringify(config, (_, value) => (typeof value === "bigint" ? `${value}` : value))}`
     for (const secret of [env.PEPPER, key, otherKey, "secret"]) expect(printed).not.toContain(secret)
   })
 })
 
-describe("a configuration that cannot be used", () => {
-  it("names every field that is wrong", () => {
+describe("the check of a configuration", () => {
+  it("names every invalid field", () => {
     expect(
       [
         ...problems({
@@ -415,7 +415,7 @@ describe("a configuration that cannot be used", () => {
     )
   })
 
-  it("names figures that contradict each other, and a pepper that is too short", () => {
+  it("names contradictory figures and a pepper that is too short", () => {
     expect(
       problems(
         {
@@ -440,7 +440,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("names a key of two places, a port that is both the service's and the operator's, and caps that permit nothing", () => {
+  it("names a key used twice, a port used twice and caps that permit no request", () => {
     const [acme, bolt] = production.accounts
     expect(problems({ ...production, accounts: [acme, { ...bolt, keys: [{ hash }] }] })).toEqual([
       "accounts[1].keys[0].hash: another key has this hash"
@@ -464,7 +464,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("names hosts of the operator's port that no request can have, and says what was perhaps meant", () => {
+  it("names impossible hosts of the operator's port and suggests a correction", () => {
     const of = (...hosts: ReadonlyArray<string>) =>
       problems({ ...production, admin: { port: 0, token: { env: "PEPPER" }, hosts } })
     expect(
@@ -476,7 +476,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("names URLs that nothing can be asked at, and repeats none of them", () => {
+  it("names invalid URLs without repeating them", () => {
     const why = "expected an http or https URL without user information"
     for (const secret of [
       "node.example/v1/secret",
@@ -505,7 +505,7 @@ describe("a configuration that cannot be used", () => {
     }
   })
 
-  it("says where the file is and that it is not JSON", () => {
+  it("reports a file that is not JSON, with its path", () => {
     const said = (text: string) =>
       Result.getOrThrow(Result.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
     const broken = "the configuration /etc/castellan.json cannot be used:\n  it is not JSON"
@@ -516,7 +516,7 @@ describe("a configuration that cannot be used", () => {
     expect(said('\uFEFF{ "accounts": ')).toBe(`${broken}: it begins with a byte order mark`)
   })
 
-  it("says of what should be an object only that", () => {
+  it("reports a value that should be an object without further detail", () => {
     expect(problems([])).toEqual([": expected an object"])
     expect(problems({ ...production, listen: 8080, accounts: [7] })).toEqual([
       "listen: expected an object",
@@ -524,7 +524,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("names the environment variable or file that a secret lacks", () => {
+  it("names the missing environment variable or file of a secret", () => {
     expect(problems({ ...production, keyPepper: { env: "NOWHERE" } })).toEqual([
       "keyPepper: the environment variable NOWHERE is not set"
     ])
@@ -536,7 +536,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("has the secret itself where its variable or file should be named, and the message does not repeat it", () => {
+  it("does not repeat a secret written where its variable or file belongs", () => {
     const url = "postgres://castellan:hunter2@db.example/castellan"
     for (const secret of [key, key.slice(2), url, "correct horse battery"]) {
       const [variable, file] = problems({
@@ -553,7 +553,7 @@ describe("a configuration that cannot be used", () => {
     }
   })
 
-  it("holds a secret itself outside the development profile, and the message does not repeat it", () => {
+  it("rejects a literal secret outside the development profile without repeating it", () => {
     const error = Result.getOrThrow(
       Result.flip(
         read({
@@ -571,7 +571,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("uses private keys outside the development profile without allowing them by name", () => {
+  it("rejects private keys outside the development profile unless allowed by name", () => {
     const why = "private keys are for tests; outside the development profile they need allowPrivateKeys: true"
     expect(problems({ ...production, allowPrivateKeys: false })).toEqual([
       `signers[0].privateKey: ${why}`,
@@ -579,7 +579,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("shares a signer or a factory by name outside the development profile", () => {
+  it("rejects a signer or factory shared by name outside the development profile", () => {
     const [signer] = production.signers
     expect(
       problems({
@@ -593,7 +593,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("gives two accounts one factory", () => {
+  it("rejects one factory for two accounts", () => {
     const accounts = production.accounts.map(({ networks: _, ...account }) => account)
     const networks = [{ chainId: 137, factory }]
     expect(problems({ ...production, accounts, networks })).toEqual([
@@ -604,7 +604,7 @@ describe("a configuration that cannot be used", () => {
     ).toEqual([])
   })
 
-  it("starts the development profile where others can reach it, or in a production environment", () => {
+  it("rejects a reachable or production development profile", () => {
     expect(problems({ ...development, listen: { host: "0.0.0.0", port: 0 } })).toEqual([
       "listen.host: the development profile listens on a loopback address only"
     ])
@@ -613,7 +613,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("names accounts, chains or keys twice, or ones that do not exist", () => {
+  it("names accounts, chains or keys that are duplicate or unknown", () => {
     const [acme] = production.accounts
     expect(
       problems({
@@ -631,7 +631,7 @@ describe("a configuration that cannot be used", () => {
     ])
   })
 
-  it("is not named, or not there", () => {
+  it("reports a missing path or file", () => {
     const message = (variables: Readonly<Record<string, string>>) =>
       Result.getOrThrow(Result.flip(Config.load(variables))).message
     expect(message({})).toContain("CASTELLAN_CONFIG is not set")

@@ -10,11 +10,11 @@ const page = readFileSync(new URL("docs/operations.md", root), "utf8")
 const example = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? "null")
 
 describe("the JSON Schema of the configuration", () => {
-  it("is the one in the documentation", () => {
+  it("the JSON Schema equals that in the documentation", () => {
     expect(readFileSync(new URL("docs/config.schema.json", root), "utf8")).toBe(`${jsonSchema()}\n`)
   })
 
-  it("accepts the configuration that the documentation shows", () => {
+  it("the JSON Schema accepts the documentation's configuration", () => {
     expect([valid(example), valid.errors]).toEqual([true, null])
   })
 

@@ -7,14 +7,14 @@ const file = { listen: { host: "h", port: 1 }, networks: [{ chainId: 1 }, { chai
 const applied = (env: Readonly<Record<string, string>>) => EnvOverrides.apply(file, env)
 
 describe("overrides of the environment", () => {
-  it("replace a field, by the file's own names", () => {
+  it("an override replaces a field by its name in the file", () => {
     expect(applied({ CASTELLAN__listen__port: "81" })).toEqual({
       file: { ...file, listen: { host: "h", port: 81 } },
       problems: []
     })
   })
 
-  it("reach into lists, and add one element behind the last", () => {
+  it("overrides reach into lists and can append one element", () => {
     const { file: after, problems } = applied({
       CASTELLAN__networks__1__chainId: "7",
       CASTELLAN__networks__2: '{"chainId": 3}'
@@ -23,14 +23,14 @@ describe("overrides of the environment", () => {
     expect(after).toEqual({ ...file, networks: [{ chainId: 1 }, { chainId: 7 }, { chainId: 3 }] })
   })
 
-  it("add fields that the file lacks, at every depth", () => {
+  it("overrides add missing fields at every depth", () => {
     expect(applied({ CASTELLAN__limits__bodyBytes: "65536" }).file).toEqual({
       ...file,
       limits: { bodyBytes: 65_536 }
     })
   })
 
-  it("are JSON where they are JSON, else texts", () => {
+  it("overrides are parsed as JSON, or as strings if they are not JSON", () => {
     const values = {
       a: "true",
       b: "null",
@@ -55,7 +55,7 @@ describe("overrides of the environment", () => {
     })
   })
 
-  it("name the variable that leads nowhere, all of them at once", () => {
+  it("errors name every variable with an unknown path", () => {
     const { problems } = applied({
       CASTELLAN__networks__4: "{}",
       CASTELLAN__networks__x__chainId: "1",
@@ -70,17 +70,17 @@ describe("overrides of the environment", () => {
     ])
   })
 
-  it("leave other variables alone", () => {
+  it("overrides ignore other variables", () => {
     expect(applied({ CASTELLAN_CONFIG: "x", PATH: "y", castellan__listen: "z" }).file).toEqual(file)
   })
 
-  it("put nothing into prototypes", () => {
+  it("overrides cannot change prototypes", () => {
     const { file: after } = applied({ CASTELLAN____proto__: '{"x": 1}', CASTELLAN__a____proto____b: "1" })
     expect(({} as { x?: number }).x).toBeUndefined()
     expect(Object.getPrototypeOf(after)).toBe(Object.prototype)
   })
 
-  it("never throw, whatever file and environment hold", () => {
+  it("overrides never throw for any file and environment", () => {
     fc.assert(
       fc.property(
         fc.jsonValue(),

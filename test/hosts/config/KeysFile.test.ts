@@ -104,7 +104,7 @@ const shown = (value: unknown): unknown => {
 const secret = (text: string) => ({ secret: text })
 
 describe("a configuration of keys", () => {
-  it("gives each provider its options, secrets read and paths absolute", () => {
+  it("gives each provider its options, with secrets read and absolute paths", () => {
     expect(shown(valid(file).keys.providers)).toEqual([
       { ...providers[0], module: join(folder, "libsofthsm2.so"), pin: secret(env.PIN) },
       {
@@ -134,7 +134,7 @@ describe("a configuration of keys", () => {
     ])
   })
 
-  it("says where each signer and each system key is", () => {
+  it("locates each signer and each system key", () => {
     const { signers, systemKeys } = valid(file).keys
     expect(signers).toEqual([
       {
@@ -155,13 +155,13 @@ describe("a configuration of keys", () => {
     expect(systemKeys).toEqual(file.systemKeys)
   })
 
-  it("shows no secret when it is printed", () => {
+  it("prints no secret", () => {
     const config = valid(file)
     const printed = `${inspect(config.keys, { depth: 9 })}${JSON.stringify(config.keys)}`
     for (const text of ["4711", "a keystore"]) expect(printed).not.toContain(text)
   })
 
-  it("takes encrypted keystores in production without allowing private keys, and raw ones only with it", () => {
+  it("accepts encrypted keystores in production, and raw keys only if allowed", () => {
     const raw = { ...providers[6], keys: [{ name: "raw", privateKey: { env: "KEY" } }] }
     expect(problems({ ...file, providers: [...providers.slice(0, 6), raw] })).toEqual([
       "providers[6].keys[0].privateKey: private keys are for tests; outside the development profile they need allowPrivateKeys: true"
@@ -172,8 +172,8 @@ describe("a configuration of keys", () => {
   })
 })
 
-describe("a configuration of keys that cannot be used", () => {
-  it("names providers that are not there, or twice", () => {
+describe("the check of a configuration of keys", () => {
+  it("names unknown and duplicate providers", () => {
     expect(
       problems({
         ...file,
@@ -189,7 +189,7 @@ describe("a configuration of keys that cannot be used", () => {
     ])
   })
 
-  it("names a kind that does not exist, fields that its kind does not have, and ones that are missing", () => {
+  it("names an unknown kind, unknown fields and missing fields", () => {
     expect(
       [
         ...problems({
@@ -210,7 +210,7 @@ describe("a configuration of keys that cannot be used", () => {
     ])
   })
 
-  it("sends credentials in the clear, or shows them in a URL", () => {
+  it("rejects credentials sent in the clear or in a URL", () => {
     for (const endpoint of [
       "http://kms.example",
       "http://127.0.0.1.example",
@@ -226,7 +226,7 @@ describe("a configuration of keys that cannot be used", () => {
       ])
   })
 
-  it("puts a key in two places, in none or in half a one", () => {
+  it("rejects a key in two places, in none, or half given", () => {
     const either = "needs either privateKey, or provider and key"
     const { key: _, provider: __, ...nowhere } = file.signers[0] ?? { key: "", provider: "" }
     expect(
@@ -263,7 +263,7 @@ describe("a configuration of keys that cannot be used", () => {
     )
   })
 
-  it("names the file or variable that a provider lacks", () => {
+  it("names the missing file or variable of a provider", () => {
     expect(
       problems({
         ...file,
@@ -279,7 +279,7 @@ describe("a configuration of keys that cannot be used", () => {
     ])
   })
 
-  it("writes a secret into the file outside the development profile, and the message does not repeat it", () => {
+  it("rejects a literal secret outside the development profile without repeating it", () => {
     const error = Result.getOrThrow(
       Result.flip(
         read({

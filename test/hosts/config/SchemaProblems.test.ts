@@ -5,7 +5,7 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as SchemaProblems from "../../../src/hosts/config/SchemaProblems.js"
 import { integer, Name, optional, says, saysInteger, Text } from "../../../src/hosts/fields/FileFields.js"
 
-/** What is said of a value, a line each. */
+/** The problems of a value, one per line. */
 const told = (schema: Schema.Codec<unknown, unknown>, value: unknown): ReadonlyArray<string> =>
   Result.match(SchemaProblems.decoder(schema)(value), {
     onFailure: SchemaProblems.lines,
@@ -18,8 +18,8 @@ const Key = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("token"), label: Text, slot: optional(integer(0, 3)) })
 ])
 
-describe("what is wrong with a value", () => {
-  it("is said in the words of its schema, whichever of the checks fails and whatever is below", () => {
+describe("the problems of a value", () => {
+  it("problems use the words of the schema, whichever check fails", () => {
     for (const name of [7, "", " a", "a".repeat(129)])
       expect(told(Item, { name })).toEqual(["name: expected 1 to 128 characters without outer white space"])
     const Pair = Schema.Struct({ items: Schema.Array(Item) }).annotate(says('expected {"items": [item]}'))
@@ -29,7 +29,7 @@ describe("what is wrong with a value", () => {
       ])
   })
 
-  it("tells what is there in the place of an integer, and nothing of it anywhere else", () => {
+  it("problems quote a value only where an integer is expected", () => {
     const Wei = Schema.Union([Schema.BigInt, integer(0, 9)]).annotate(saysInteger("wei"))
     const said = (count: unknown) =>
       told(Schema.Struct({ count: integer(1, 9), wei: Wei }), { count, wei: count })
@@ -54,7 +54,7 @@ describe("what is wrong with a value", () => {
         )
   })
 
-  it("is told at its place, all of it", () => {
+  it("every problem is named with its place", () => {
     expect(
       told(Schema.Array(Item), [{ name: "a" }, { nam: "b", count: 10 }, 5, { name: "c", colour: 1 }])
     ).toEqual([
@@ -71,7 +71,7 @@ describe("what is wrong with a value", () => {
     expect(told(Text, "")).toEqual(["expected a non empty string"])
   })
 
-  it("is, of alternatives, what tells them apart, or what is wrong with the one that was meant", () => {
+  it("problems of a union concern its discriminator or the intended member", () => {
     expect(told(Key, {})).toEqual(["kind: is missing"])
     expect(told(Key, { kind: "card" })).toEqual(['kind: expected "file" | "token"'])
     expect(told(Key, "file")).toEqual(["expected an object"])
@@ -82,7 +82,7 @@ describe("what is wrong with a value", () => {
     expect(told(Schema.Literals(["read", "write"]), {})).toEqual(['expected "read" | "write"'])
   })
 
-  it("takes a field of another kind for no typing mistake", () => {
+  it("a field of another union member is not taken for a typo", () => {
     expect(told(Key, { kind: "file", path: "a", label: "b" })).toEqual(["label: is not a known field"])
     expect(told(Key, { kind: "file", path: "a", labl: "b" })).toEqual([
       "labl: is not a known field; did you mean label?"

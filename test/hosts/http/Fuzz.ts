@@ -6,12 +6,12 @@ import type { Sent } from "../../support/http/Bodies.js"
 import { untruths } from "../../support/http/OpenApiDocument.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
-/** Requests by the hundred, and what must hold of every answer whatever was asked. */
+/** Random requests by the hundred, and the properties that every answer must have. */
 
-/** How many are under way at a time. */
+/** Number of concurrent requests. */
 const crowd = 20
 
-/** What takes longer, in milliseconds, hangs: no node is slow here. */
+/** A request that takes longer hangs, in milliseconds: no node is slow here. */
 export const patience = 20_000
 
 export interface Got {
@@ -42,7 +42,7 @@ export const byFetch =
 const show = ({ body, headers, method, target }: Sent): string =>
   `${method} ${target.slice(0, 100)} ${headers["content-type"] ?? ""} ${body.toString().slice(0, 1_500)}`
 
-/** What is wrong with an answer, whatever the request was; empty when nothing is. */
+/** Problems of an answer to any request; empty if none. */
 const wrong = (sent: Sent, { headers, status, text }: Got): ReadonlyArray<string> => {
   const { body, method, target } = sent
   const problems = [...untruths({ method, target, sent: body.toString(), status, headers, text })]
@@ -52,10 +52,10 @@ const wrong = (sent: Sent, { headers, status, text }: Got): ReadonlyArray<string
   return problems
 }
 
-/** How often each path answered with each status: `/predict 200`, `/webhooks/* 404`. */
+/** Number of answers by path and status: `/predict 200`, `/webhooks/* 404`. */
 export type Statuses = Map<string, number>
 
-/** The same in every run, unless `FUZZ_SEED` names another: `FUZZ_SEED=$RANDOM` looks further. */
+/** Fixed, so that runs repeat; `FUZZ_SEED=$RANDOM` covers other requests. */
 export const seed = Number(process.env.FUZZ_SEED ?? 4_337)
 
 export interface Campaign {
@@ -63,18 +63,18 @@ export interface Campaign {
   readonly requests: fc.Arbitrary<Sent>
   readonly send: (sent: Sent) => Effect.Effect<Got, Error>
   readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
-  /** What the service has complained of since it was asked last. */
+  /** Complaints of the service since the last call. */
   readonly complaints: () => ReadonlyArray<string>
-  /** Told now and then how many have been sent. */
+  /** Receives the number of sent requests from time to time. */
   readonly after?: (sent: number) => void
 }
 
-/** Longest hold of the event loop while a crowd is answered, milliseconds of work. */
+/** Longest hold of the event loop during a crowd, in milliseconds of CPU time. */
 const mostHeld = 100
 
 /**
- * Sends so many requests in crowds. At the first crowd with an answer that is wrong, a complaint, or a hold of the event
- * loop, it gives up. Answers are judged once the crowd is through: what that costs is not the service's.
+ * Sends `count` requests in crowds. It fails at the first crowd with a wrong answer, a complaint or a hold of the event
+ * loop. It judges answers after the crowd, so that judging does not count as a hold.
  */
 export const campaign = async (plan: Campaign): Promise<Statuses> => {
   const statuses: Statuses = new Map()
@@ -87,7 +87,7 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
     return wrong(sent, got).map((problem) => `${problem} <- ${show(sent)}`)
   }
   const answered = async (batch: ReadonlyArray<Sent>) => {
-    // Requests that wait for nothing would leave nobody else his turn: timers, and who runs the test.
+    // Requests that never wait would starve timers and the test runner.
     await new Promise((resolve) => setImmediate(resolve))
     const monitor = LoopMonitor.start()
     const answers = await plan.run(
@@ -115,7 +115,7 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
   return statuses
 }
 
-/** For the log of a run. */
+/** Formats the statuses for the log of a run. */
 export const told = (statuses: Statuses): string =>
   [...statuses]
     .sort()

@@ -9,10 +9,10 @@ import * as MemoryService from "../../support/http/MemoryService.js"
 import * as Service from "../../support/http/Service.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 
-/** Milliseconds of work between two turns of the event loop. */
+/** CPU milliseconds between two turns of the event loop. */
 export const most = 100
 
-/** What the node answers to a method, as JSON. */
+/** The node's reply to a method, as JSON. */
 export type Says = (method: string) => Buffer
 
 export interface Answer {
@@ -20,18 +20,18 @@ export interface Answer {
   readonly body: string
 }
 
-/** The service in memory and a node that says what a test wants, with a watch on the event loop. */
+/** The in-memory service, a scripted node and a monitor of the event loop. */
 export interface Holding {
-  /** URL of the node. It has no Multicall3, so that each read is a call of its own. */
+  /** URL of the node. It lacks Multicall3, so each read is a separate call. */
   readonly rpc: string
-  /** What the node answers from now on. */
+  /** Sets the node's later replies. */
   readonly says: (says: Says) => void
   readonly ask: (
     path: string,
     body: string | null,
     more?: Readonly<Record<string, string>>
   ) => Promise<Answer>
-  /** The longest hold while all are asked at once; a null body is a GET. */
+  /** The longest hold under concurrent requests; a null body is a GET. */
   readonly held: (
     path: string,
     bodies: ReadonlyArray<string | null>,
@@ -42,7 +42,7 @@ export interface Holding {
 
 export const hex = (value: bigint, digits: number): string => value.toString(16).padStart(digits, "0")
 
-/** Digits of addresses that are all distinct. */
+/** Digits of distinct addresses. */
 export const addressOf = (index: number): string =>
   hex(BigInt(index + 1) * 0x1_0000_0001_0000_0001_0000_0001n, 40)
 

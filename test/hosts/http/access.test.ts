@@ -90,7 +90,7 @@ describe("access", () => {
     })
   )
 
-  it.live("every authenticated answer tells the account's allowance", () =>
+  it.live("every authenticated answer states the account's allowance", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const answers = [
@@ -127,7 +127,7 @@ describe("access", () => {
 
   const idempotent = endpoints.filter((endpoint) => endpoint.idempotent)
 
-  it.live("without room for work a write is refused before its body is read, and what reads goes on", () =>
+  it.live("without free capacity a write is refused before its body is read, and reads continue", () =>
     Effect.gen(function* () {
       const asked: Array<readonly unknown[]> = []
       const { url } = yield* start({
@@ -158,7 +158,7 @@ describe("access", () => {
     })
   )
 
-  it("an idempotency key is taken by the endpoints that send transactions", () => {
+  it("endpoints that send transactions accept an idempotency key", () => {
     expect(idempotent.map(({ path }) => path)).toEqual([
       "/create",
       "/execute",
@@ -299,7 +299,7 @@ describe("access", () => {
     })
   )
 
-  it.live("at most so many requests are under way at once; health is not among them", () =>
+  it.live("concurrent requests are limited, except health checks", () =>
     Effect.gen(function* () {
       const latch = yield* Latch.make(false)
       const inside = yield* Semaphore.make(2)

@@ -30,7 +30,7 @@ const asked = (change: Partial<Service.Asked>): Service.Asked => ({
 const answerTo = (front: HttpService, change: Partial<Service.Asked> = {}) =>
   Service.ask(front, asked(change))
 
-/** The status that a stranger gets. */
+/** The status that an unauthenticated client gets. */
 const ask = (front: HttpService, change: Partial<Service.Asked> = {}) =>
   Effect.map(answerTo(front, change), ({ status }) => status)
 
@@ -47,7 +47,7 @@ const withKey = (change: Partial<Service.Asked> = {}): Partial<Service.Asked> =>
   ...change
 })
 
-/** A body that nobody may read. */
+/** A body that must stay unread. */
 const unread = () =>
   new ReadableStream(
     {
@@ -59,7 +59,7 @@ const unread = () =>
   )
 
 describe("requests without a valid key", () => {
-  it.effect("are answered up to the limit of their address, then 429 until the next minute", () =>
+  it.effect("an address without keys is answered up to its limit, then 429 for the minute", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 3 } })
       expect(yield* times(5, front)).toEqual([404, 404, 404, 429, 429])
@@ -80,7 +80,7 @@ describe("requests without a valid key", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("count whatever they ask for: unknown paths, wrong methods, pages, wrong keys", () =>
+  it.effect("unknown paths, wrong methods, pages and wrong keys count", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 5 } })
       const requests: ReadonlyArray<readonly [Partial<Service.Asked>, number]> = [
@@ -95,29 +95,29 @@ describe("requests without a valid key", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("are refused before the key is looked at and the body is read", () =>
+  it.effect("unauthenticated requests are refused before the key lookup and before the body is read", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 1 } })
       yield* ask(front)
-      // The key would be valid; reading the body would be a defect.
+      // The key would be valid, so reading the body would be a defect.
       expect(yield* ask(front, withKey({ body: unread() }))).toBe(429)
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("do not keep a key out that was valid before, nor do its own requests count", () =>
+  it.effect("a key valid before is still accepted, and its own requests do not count", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 2 } })
       expect(yield* times(5, front, withKey())).toEqual([200, 200, 200, 200, 200])
       expect(yield* times(3, front)).toEqual([404, 404, 429])
       expect(yield* ask(front, withKey())).toBe(200)
       expect(yield* ask(front, withKey({ remoteAddress: "203.0.113.9" }))).toBe(200)
-      // A key that begins alike is looked at, and is wrong all the same.
+      // A wrong key with a valid prefix is looked up and refused.
       const alike = { headers: { ...withKey().headers, "x-api-key": `${key.slice(0, 20)}${"0".repeat(44)}` } }
       expect(yield* ask(front, withKey(alike))).toBe(401)
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("that are refused leave one line in the log, however many they are", () => {
+  it.effect("refused requests of an address leave one log line for any number of refusals", () => {
     const log = Log.make()
     return Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 2 } })
@@ -128,7 +128,7 @@ describe("requests without a valid key", () => {
     }).pipe(Effect.provide(log.layer))
   })
 
-  it.effect("for the health of the service are always answered", () =>
+  it.effect("health requests are always answered", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 1 } })
       yield* ask(front)
@@ -138,14 +138,14 @@ describe("requests without a valid key", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.effect("are not counted against those that the service is too busy to look at", () =>
+  it.effect("requests refused for lack of capacity do not count", () =>
     Effect.gen(function* () {
       const front = yield* makeFront({ front: { anonymousPerMinute: 2, maxConcurrent: 0 } })
       expect(yield* times(5, front, withKey())).toEqual([503, 503, 503, 503, 503])
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("are limited over a real socket, whatever they say of themselves", () =>
+  it.live("unauthenticated requests are limited over a real socket, whatever their headers", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ front: { anonymousPerMinute: 4 } })
       const statuses: Array<number> = []
@@ -173,8 +173,8 @@ describe("requests without a valid key", () => {
   )
 })
 
-describe("what is remembered of strangers", () => {
-  it("is bounded: the address and the key not seen for longest are forgotten first", () => {
+describe("the memory of unknown clients", () => {
+  it("memory is bounded: the least recently seen address and key are forgotten first", () => {
     const strangers = new AnonymousRateLimit({ perMinute: 2, addresses: 100, keys: 10 })
     for (let n = 0; n < 100_000; n++) {
       strangers.count(`4 ${n}`, 0)
@@ -187,7 +187,7 @@ describe("what is remembered of strangers", () => {
     expect(strangers.refuses("4 1", "", 0)).toBe(false)
   })
 
-  it("is forgotten with the minute", () => {
+  it("memory lasts for one minute", () => {
     const strangers = new AnonymousRateLimit({ perMinute: 1 })
     strangers.count("4 1", 59_999)
     expect([strangers.refuses("4 1", "", 59_999), strangers.resetSeconds(59_999)]).toEqual([true, 1])
@@ -239,11 +239,11 @@ describe("the address of a client", () => {
     ["of the proxy, behind a script", "10.0.0.1", "<script>", "10.0.0.1"]
   ]
 
-  it.each(table)("is %s", (_, socket, forwarded, expected) => {
+  it.each(table)("the address of a client is %s", (_, socket, forwarded, expected) => {
     expect(clientOf(socket, forwarded)).toBe(four(expected))
   })
 
-  it("is that of the network of 64 bits, in IPv6", () => {
+  it("the address of an IPv6 client is its /64 network", () => {
     const one = clientOf("2001:db8:1:2::1")
     expect(clientOf("2001:db8:1:2:ffff::9")).toBe(one)
     expect(clientOf("fd00::1", "[2001:db8:1:2:a:b:c:d]:443")).toBe(one)
@@ -253,20 +253,20 @@ describe("the address of a client", () => {
     expect(clientOf("::1")).not.toBe(clientOf("0.0.0.1"))
   })
 
-  it("is unknown where the transport does not tell it", () => {
+  it("a client's address is unknown if the transport does not report it", () => {
     for (const none of [null, "", "/run/castellan.sock"]) expect(clientOf(none, "203.0.113.1")).toBeNull()
   })
 
-  it("is the last proxy's word, in a header that is given several times", () => {
+  it("the last proxy's entry counts if the header is repeated", () => {
     expect(clientOf("10.0.0.1", ["1.1.1.1", "203.0.113.1"])).toBe(four("203.0.113.1"))
   })
 
-  it("looks at no more than 32 entries", () => {
+  it("the address is looked up in at most 32 entries", () => {
     const chain = Array.from({ length: 5_000 }, () => "10.0.0.9").join(",")
     expect(clientOf("10.0.0.1", `203.0.113.1,${chain}`)).toBe(four("10.0.0.9"))
   })
 
-  it("is never what a client writes in front of an honest proxy's entry", () => {
+  it("entries that a client writes before an honest proxy's entry do not count", () => {
     fc.assert(
       fc.property(
         fc.string(),
@@ -297,7 +297,7 @@ describe("the connections of one address", () => {
       ({ end }) => Effect.sync(end)
     )
 
-  it.live("are bounded, and those of others go on", () =>
+  it.live("connections are limited per address, without affecting other addresses", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { host: "::", maxConnectionsPerAddress: 2 } })
       const first = yield* open(port, "127.0.0.1")
@@ -318,7 +318,7 @@ describe("the connections of one address", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("are not bounded when it is the operator's proxy; all together are", () =>
+  it.live("connections of the operator's proxy are limited only in total", () =>
     Effect.gen(function* () {
       const { port } = yield* start({
         server: { maxConnectionsPerAddress: 1, maxConnections: 3, trustedProxies: ranges("127.0.0.1") }

@@ -34,7 +34,7 @@ const corsHeaders = ({ headers }: Answered) =>
   [...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary")
 
 describe("pages of other origins", () => {
-  it.live("may not use the service unless the operator names them: no header, no preflight", () =>
+  it.live("other origins have no access unless the operator names them: no header, no preflight", () =>
     Effect.gen(function* () {
       const { port, url } = yield* start()
       const asked = yield* preflight(port, "/predict", origin)
@@ -48,7 +48,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("are told by a preflight what they may send, on every path", () =>
+  it.live("other origins get the allowed methods and headers by preflight on every path", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       for (const endpoint of endpoints) {
@@ -69,7 +69,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("may read answers, errors too, and what the headers say of limits", () =>
+  it.live("named origins can read answers, errors and limit headers", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       for (const [method, path, status] of [
@@ -107,7 +107,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("each get their own origin back, and caches are told that the answer depends on it", () =>
+  it.live("each origin gets itself back, with Vary: Origin for caches", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       const other = yield* browser(port, "GET", "/health/live", { origin: "http://localhost:5173" })
@@ -117,7 +117,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("that send OPTIONS without asking for a method are no preflight; an unknown path is 404", () =>
+  it.live("OPTIONS without a requested method is 405, an unknown path 404", () =>
     Effect.gen(function* () {
       const { port } = yield* started
       const plain = yield* browser(port, "OPTIONS", "/predict", { origin })
@@ -126,7 +126,7 @@ describe("pages of other origins", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("are limited like every stranger", () =>
+  it.live("preflights are limited like unauthenticated requests", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ front: { corsOrigins: [origin], anonymousPerMinute: 2 } })
       const statuses = []

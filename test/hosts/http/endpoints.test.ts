@@ -12,7 +12,7 @@ import { envelope, handlers, key, parseRaw, post, raw, send, start } from "../..
 const strict = { onExcessProperty: "error" } as const
 
 describe("the endpoints", () => {
-  it("are those of the interface that are built", () => {
+  it("the endpoints are those of the interface that are built", () => {
     expect(endpoints.map(({ method, path }) => `${method} ${path}`)).toEqual([
       "POST /predict",
       "POST /check",
@@ -63,7 +63,7 @@ describe("the endpoints", () => {
     expect(() => payload && Schema.decodeUnknownSync(payload, strict)(example)).not.toThrow()
   })
 
-  it.live("answer success in the shape of the contract", () =>
+  it.live("endpoints return success in the shape of the contract", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const endpoint of endpoints.filter(({ name, withKey }) => withKey && name !== "streamEvents")) {
@@ -79,7 +79,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.live("hand the decoded request, the principal and a fresh request id to the use case", () =>
+  it.live("endpoints pass the decoded request, the principal and a fresh request id to the use case", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const { url } = yield* start({
@@ -145,7 +145,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.live("a path whose parameter is missing, malformed or followed by more leads nowhere", () =>
+  it.live("a path with a missing, malformed or extra parameter is unknown", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const wrong = ["/", "/%", "/%zz", "/%c3", "/%ff", "/%ed%a0%80", "/x/", "/x/y", "//x", "s/x"]
@@ -157,7 +157,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.live("a path with a parameter takes GET, HEAD and DELETE, no body, and nothing else", () =>
+  it.live("a path with a parameter accepts only GET, HEAD and DELETE, without a body", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const head = yield* send(url, "/requests/x", { method: "HEAD" })
@@ -176,7 +176,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.live("health and documentation need no key and end with HEAD, too", () =>
+  it.live("health and documentation need no key and support HEAD", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const { path, success } of endpoints.filter(({ withKey }) => !withKey)) {
@@ -194,7 +194,7 @@ describe("the endpoints", () => {
     })
   )
 
-  it.live("can be called by the client that derives from the contract", () =>
+  it.live("endpoints work with the client derived from the contract", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const client = yield* HttpApiClient.make(api, {

@@ -38,7 +38,7 @@ const line = (cause: Cause.Cause<unknown>): string => {
   return written
 }
 
-/** What is logged while the effect runs: annotations, and the causes as the operator would read them. */
+/** Log annotations of the effect, and causes in the operator's format. */
 const logged = () => {
   const lines: Array<Record<string, unknown>> = []
   const logger = Logger.make(({ fiber, cause, message }) => {
@@ -105,7 +105,7 @@ describe("a use case's failure", () => {
       })
   )
 
-  it.live("words itself where the rule of its code says so, and never overwrites the envelope", () =>
+  it.live("a failure uses its own message where its code allows, and never overwrites the envelope", () =>
     Effect.gen(function* () {
       const chain = envelope(yield* failing(invalid("unsupported_chain", [], "unsupported chain id 7")))
       expect(chain).toMatchObject({ error: "unsupported chain id 7", code: "unsupported_chain" })
@@ -142,7 +142,7 @@ describe("a crash", () => {
   ]
 
   it.live.each(crashes)(
-    "by %s is 500 with nothing of it, and is logged once under its request id",
+    "a crash by %s is 500 without detail and is logged once under its request id",
     ([, crash]) =>
       Effect.gen(function* () {
         const { layer, lines } = logged()
@@ -169,7 +169,7 @@ describe("a crash", () => {
       })
   )
 
-  it.live("that shows as an interruption of the use case's own is 500, for reads and writes", () =>
+  it.live("an interruption within the use case is 500, for reads and writes", () =>
     Effect.gen(function* () {
       const { url } = yield* start({
         handlers: { predict: () => Effect.interrupt, execute: () => Effect.interrupt }
@@ -179,7 +179,7 @@ describe("a crash", () => {
     }).pipe(Effect.provide(logged().layer))
   )
 
-  it.live("of a store that does not answer is 503 with the time to come back, for reads and writes", () =>
+  it.live("an unavailable store is 503 with Retry-After, for reads and writes", () =>
     Effect.gen(function* () {
       const down = [
         new AbiStoreError({ reason: "unavailable", message: secret }),
@@ -294,7 +294,7 @@ describe("the log", () => {
       })
   )
 
-  it.effect("as JSON lines copes with bigints, and keeps URLs' paths and long hex of causes to itself", () =>
+  it.effect("JSON lines contain bigints, but no URL paths or long hex of causes", () =>
     Effect.gen(function* () {
       const written: Array<string> = []
       const layer = Logger.layer([JsonLog.make((line) => void written.push(line))])

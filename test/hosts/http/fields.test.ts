@@ -48,7 +48,7 @@ const settings = {
   useABI: ["event E(uint256 x)"]
 }
 
-/** A request of each endpoint that names every field which may be named now. */
+/** A request of each endpoint with every field that may appear. */
 const requests = {
   "/predict": { accounts: [account], settings },
   "/check": { accounts: [{ ...account, wallet }], settings },
@@ -88,7 +88,7 @@ const change = (value: unknown, steps: ReadonlyArray<string>, by: (old: unknown)
     return value.map((each, n) => (String(n) === step ? change(each, rest, by) : each))
   return { ...Object(value), [step]: change(Object(value)[step], rest, by) }
 }
-/** A request with another value at a place; `undefined` leaves it out. */
+/** A request with a replaced value at a path; `undefined` removes it. */
 const changed = (path: Path, at: string, by: (old: unknown) => unknown): unknown =>
   change(requests[path], at === "" ? [] : at.split(/\[|\]?\.|\]/).filter((step) => step !== ""), by)
 
@@ -132,7 +132,7 @@ const value = [...text, "1.5", "-1", "", "x", "1e18", " 1", "0x", `0x1${"0".repe
 const url = [...text, "", "x", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://a:b@127.0.0.1/"]
 const no = undefined
 
-/** What cannot be at a place. */
+/** Invalid values by path. */
 type Fields = Readonly<Record<string, ReadonlyArray<unknown>>>
 
 const signerFields = (at: string): Fields => ({
@@ -190,7 +190,7 @@ const fields: Readonly<Record<Path, Fields>> = {
     "settings.beaconAdminAddress": [...address, "", no],
     "settings.beaconAdminCreationCode": [...text, no]
   },
-  // What can be wrong with one account alone is told in its element.
+  // Faults of single accounts are reported in their elements.
   "/check": {
     ...unsalted,
     ...settingsFields,
@@ -279,7 +279,7 @@ const fields: Readonly<Record<Path, Fields>> = {
 }
 
 describe.each(Object.keys(fields) as ReadonlyArray<Path>)("%s", (path) => {
-  it("refuses at every place what cannot be there, and names the place", async () => {
+  it("refuses impossible values at every place, and names the place", async () => {
     for (const [at, values] of Object.entries(fields[path]))
       for (const value of values) {
         const { details } = await refused(
@@ -291,7 +291,7 @@ describe.each(Object.keys(fields) as ReadonlyArray<Path>)("%s", (path) => {
       }
   })
 
-  it("refuses a name that it does not know at every level", async () => {
+  it("refuses unknown fields at every level", async () => {
     const find = (value: unknown, at: string): ReadonlyArray<string> => {
       if (typeof value !== "object" || value === null) return []
       if (Array.isArray(value)) return value.flatMap((each, n) => find(each, `${at}[${n}]`))
@@ -329,7 +329,7 @@ it.each<readonly [Path, string, string, string]>([
 })
 
 describe("every fault of a request", () => {
-  it("is named at once", async () => {
+  it("all faults are named in one response", async () => {
     const { details } = await refused("/execute", {
       operations: [
         { ...operation, to: "0x12", value: 1 },
@@ -345,7 +345,7 @@ describe("every fault of a request", () => {
     ])
   })
 
-  it("that is missing says so by its name", async () => {
+  it("a missing field is named", async () => {
     const { details } = await refused("/execute", { operations: [{}], settings: {} })
     const required = [
       "settings.entryPoint",

@@ -9,13 +9,13 @@ const { place } = MemoryService
 
 let holding: Holding.Holding
 
-/** What the node answers to a method, as JSON. */
+/** Sets the node's reply to a method, as JSON. */
 const says = (next: Holding.Says) => holding.says(next)
 
 beforeAll(async () => {
   holding = await Holding.start()
 })
-/** What runs for the first time is not yet compiled. */
+/** Warms up the compiler. */
 beforeAll(async () => {
   const few = Buffer.from(JSON.stringify(addressesData(2_000)))
   says((method) => (method === "eth_call" ? few : block))

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => holding.stop())
 
-/** Mixed-case addresses, all distinct; made once. */
+/** Distinct mixed-case addresses, computed once. */
 const addresses = Array.from({ length: 22_000 }, (_, index) =>
   Address.unsafe(`0x${Holding.addressOf(index)}`)
 )
@@ -177,7 +177,7 @@ describe("no body that fits its schema holds the event loop for more than 100 ms
   })
 })
 
-describe("no body of a request that nobody waits for holds the event loop for more than 100 ms", () => {
+describe("no body of an abandoned request holds the event loop for more than 100 ms", () => {
   const later = { prefer: "respond-async" }
   const names = (count: number, name: (index: number) => string) =>
     `{${times(count, (index) => `"${name(index)}":1`).join(",")}}`

@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const local = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-/** What the linter says of a document; it is told to speak to nobody. */
+/** The linter's findings on a document; its network access is off. */
 const lint = (content: unknown) => {
   const file = join(folder, "openapi.json")
   writeFileSync(file, JSON.stringify(content))
@@ -51,11 +51,11 @@ const lint = (content: unknown) => {
 }
 
 describe("the OpenAPI document, linted", () => {
-  it("has nothing to complain of", () => {
+  it("the OpenAPI document has no lint finding", () => {
     expect(lint(document)).toEqual({ status: 0, problems: [] })
   })
 
-  it("is really read: planted faults are found", () => {
+  it("the linter finds planted faults", () => {
     const { paths } = document
     const broken = {
       ...document,
@@ -105,17 +105,17 @@ describe("an exchange", () => {
     ["a crash at an unknown path", { target: "/nope", status: 500, text: error("internal_error") }]
   ]
 
-  it("is as the document says", () => {
+  it("a correct exchange conforms to the document", () => {
     expect(untruths(exchange({}))).toEqual([])
     expect(untruths(exchange({ status: 400, text: error("invalid_request"), sent: "{" }))).toEqual([])
     expect(untruths(exchange({ target: "/nope", status: 404, text: error("not_found") }))).toEqual([])
   })
 
-  it.each(lies)("is found to be none of the document: %s", (_, change) => {
+  it.each(lies)("a wrong exchange is found: %s", (_, change) => {
     expect(untruths(exchange(change))).not.toEqual([])
   })
 
-  it("is held against the document whenever a test fetches from the service, in every test file", async () => {
+  it("an exchange is checked against the document on every fetch from the service, in every test file", async () => {
     const voice = {
       fetch: async () =>
         new Response(JSON.stringify({ status: "well" }), {

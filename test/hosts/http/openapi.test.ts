@@ -15,7 +15,7 @@ import { send, start } from "../../support/http/Service.js"
 import { finished } from "../../support/process/Finished.js"
 import * as Tools from "../../support/Tools.js"
 
-/** Everything inside of a JSON value, with its path. */
+/** All values within a JSON value, with their paths. */
 function* parts(value: unknown, path = "#"): Generator<readonly [string, unknown]> {
   yield [path, value]
   if (typeof value === "object" && value !== null)
@@ -38,7 +38,7 @@ describe("the OpenAPI document", () => {
     })
   )
 
-  it("is version 3.1 with the fields that the specification requires, and the package's version", () => {
+  it("has version 3.1, the required fields and the package's version", () => {
     expect(document.openapi).toBe("3.1.0")
     const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"))
     expect(document.info).toMatchObject({ title: "castellan", version })
@@ -52,7 +52,7 @@ describe("the OpenAPI document", () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  it("has for every endpoint its request, its answer, the key, and every status that it may answer with", () => {
+  it("has request, response, key and every possible status of every endpoint", () => {
     const tags = document.tags.map(({ name }) => name)
     for (const { method, operation, path } of operations) {
       const endpoint = endpoints.find(
@@ -87,7 +87,7 @@ describe("the OpenAPI document", () => {
     })
   })
 
-  it("has for every parameter of a path or a query, and for the headers of writes, what to put there", () => {
+  it("describes every path and query parameter, and the headers of writes", () => {
     for (const { method, operation, path } of operations) {
       const endpoint = endpoints.find(
         (one) => OpenApi.templateOf(one.path) === path && one.method === method.toUpperCase()
@@ -113,7 +113,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("describes the members of a schema that is itself described where it is used", () => {
+  it("describes the members of a described schema where it is used", () => {
     expect(document.components.schemas.SignRequest?.properties).toMatchObject({
       eip712: { $ref: "#/components/schemas/Eip712", description: expect.any(String) }
     })
@@ -123,7 +123,7 @@ describe("the OpenAPI document", () => {
     })
   })
 
-  it("tells the defaults of the interface", () => {
+  it("states the defaults of the interface", () => {
     const defaults = (name: string) =>
       Object.fromEntries(
         Object.entries(document.components.schemas[name]?.properties ?? {}).flatMap(([field, schema]) =>
@@ -156,7 +156,7 @@ describe("the OpenAPI document", () => {
     expect(required("EncodedOperation")).toEqual(["encodedUserOp", "userOpHash", "walletCustody"])
   })
 
-  it("lists for each status exactly the codes that the catalogue has for it", () => {
+  it("lists exactly the catalogue's codes for each status", () => {
     const { Accepted: _, ...failures } = document.components.responses
     const codes = Object.values(failures).flatMap(({ content }) => {
       const ref = content["application/json"]?.schema.$ref ?? ""
@@ -168,7 +168,7 @@ describe("the OpenAPI document", () => {
 })
 
 describe("the documentation page", () => {
-  it.live("loads files of the service alone, by paths that hold under any base path", () =>
+  it.live("loads only the service's own files, by paths that work under any base path", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const { headers, text } = yield* send(url, "/docs", { method: "GET" })
@@ -194,7 +194,7 @@ describe("the documentation page", () => {
     })
   )
 
-  it("shows with the document what no schema tells", () => {
+  it("shows rules that no schema states next to the document", () => {
     for (const { title } of Guide.chapters) expect(document.info.description).toContain(`## ${title}\n`)
     expect(document.info.summary).toContain("ERC-4337")
   })
@@ -202,16 +202,16 @@ describe("the documentation page", () => {
 
 describe("the generated pages", () => {
   const written = pages()
-  /** The pages of all groups of endpoints, one after the other. */
+  /** The pages of all endpoint groups, concatenated. */
   const reference = Object.entries(written)
     .flatMap(([path, text]) => (path.startsWith("docs/reference/") ? [text] : []))
     .join("\n")
 
-  it("are what the contract and the catalogue say now; npm run docs writes them", () => {
+  it("generated pages match the contract and the catalogue; npm run docs writes them", () => {
     expect(stale()).toEqual([])
   })
 
-  it("name every endpoint, code and text", () => {
+  it("generated pages name every endpoint, code and message", () => {
     const { "docs/errors.md": errors = "", "docs/reference.md": first = "" } = written
     for (const { method, path } of endpoints) {
       expect(reference).toContain(`## ${method} ${OpenApi.templateOf(path)}\n`)
@@ -221,7 +221,7 @@ describe("the generated pages", () => {
       expect(errors).toContain(`| \`${code}\` | ${text} |`)
   })
 
-  it("show a command for every endpoint, which sends what the endpoint takes", async () => {
+  it("generated pages show a valid command for every endpoint", async () => {
     await Tools.need("curl")
     const commands = [...reference.matchAll(/^curl [\s\S]*?(?=\n```$)/gm)].map(([command]) => command)
     const came: Array<string> = []
@@ -252,7 +252,7 @@ describe("the generated pages", () => {
     )
   })
 
-  it("show exchanges whose requests and answers are of the contract, of all but the two documents", () => {
+  it("generated pages show exchanges of the contract for all but the two documents", () => {
     const shown = exchanges()
     const strict = { onExcessProperty: "error" } as const
     const without = endpoints.flatMap((endpoint) => {

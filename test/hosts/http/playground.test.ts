@@ -6,7 +6,7 @@ import { envelope, send, start } from "../../support/http/Service.js"
 const get = (url: string, path: string, method = "GET") => send(url, path, { method })
 
 describe("the playground", () => {
-  it.live("is served to everybody, under a policy that allows its own files alone", () =>
+  it.live("the playground is public, under a policy that allows only its own files", () =>
     Effect.gen(function* () {
       const { url } = yield* start({ front: { pages: Playground.pages } })
       const page = yield* get(url, "/playground")
@@ -30,7 +30,7 @@ describe("the playground", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has nothing inline, and nothing from elsewhere", () =>
+  it.live("the playground has no inline code and no foreign resources", () =>
     Effect.sync(() => {
       const [page, passkeys, script, style] = [...Playground.pages.values()].map(({ body }) =>
         new TextDecoder().decode(body)
@@ -44,7 +44,7 @@ describe("the playground", () => {
     })
   )
 
-  it.live("takes no other method, and is nowhere in a service that is not told to serve it", () =>
+  it.live("the playground allows only GET and HEAD, and is absent unless enabled", () =>
     Effect.gen(function* () {
       const { url } = yield* start({ front: { pages: Playground.pages } })
       const posted = yield* get(url, "/playground", "POST")

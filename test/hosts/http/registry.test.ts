@@ -13,7 +13,7 @@ import * as InMemory from "../../support/journal/InMemory.js"
 
 const acme = "acme" as AccountId
 
-/** The service with its real use cases of registration, over a store in memory. */
+/** The service with its real registration use cases over an in-memory store. */
 const service = Effect.gen(function* () {
   const store = Context.get(yield* Layer.build(InMemory.abiStore), AbiStore)
   const { url } = yield* start({
@@ -31,7 +31,7 @@ const error = { type: "error", name: "E", inputs: [uint] }
 const refused = (url: string, path: string, body: unknown) => Effect.map(post(url, path, body), envelope)
 
 describe("registration", () => {
-  it.live("answers the canonical definition, as the interface says", () =>
+  it.live("a registration returns the canonical definition", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const tuple = {
@@ -72,7 +72,7 @@ describe("registration", () => {
     })
   )
 
-  it.live("takes what old compilers and Vyper write, and any word as a name", () =>
+  it.live("a registration accepts output of old compilers and Vyper, and any word as a name", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const left = { gas: 2_300, signature: "0x12", unit: "wei" }
@@ -94,7 +94,7 @@ describe("registration", () => {
     })
   )
 
-  it.live("of what cannot be is refused, and the place that is wrong is named", () =>
+  it.live("a registration with impossible values is refused at its place", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       const input = (change: object) => ({ ...event, inputs: [{ ...uint, ...change }] })
@@ -150,7 +150,7 @@ describe("registration", () => {
     })
   )
 
-  it.live("into a full registry is refused, but for what is registered already", () =>
+  it.live("a full registry refuses new registrations only", () =>
     Effect.gen(function* () {
       const { store, url } = yield* service
       for (let n = 0; n < maxDefinitions; n++)

@@ -22,7 +22,7 @@ const event = (sequence: number): RequestEvent => ({
 const block = (n: number, requestId: string) =>
   `id: ${n}\nevent: included\ndata: {"requestId":"${requestId}","sequence":${n},"type":"included","at":7,"data":{"n":${n}}}\n\n`
 
-/** What comes over the connection, bit by bit; ends with it. */
+/** Bytes from the connection as they arrive; ends with it. */
 const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const bits = yield* Queue.unbounded<string>()
@@ -53,7 +53,7 @@ const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
   })
 
 describe("streams of events", () => {
-  it.live("are told as they come, and the answer ends with them", () =>
+  it.live("events are sent as they occur, and the response ends with the last event", () =>
     Effect.gen(function* () {
       const events = yield* Queue.unbounded<RequestEvent>()
       const { url } = yield* Service.start({
@@ -72,7 +72,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("go on after the event that Last-Event-ID names, and 204 says that there will be no more", () =>
+  it.live("a stream resumes after the event in Last-Event-ID, and 204 marks the end", () =>
     Effect.gen(function* () {
       const seen: Array<unknown> = []
       const { url } = yield* Service.start({
@@ -107,7 +107,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of one account are bounded, and count as no requests under way", () =>
+  it.live("streams are limited per account, and do not count as concurrent requests", () =>
     Effect.gen(function* () {
       const { url } = yield* Service.start({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) },
@@ -120,10 +120,10 @@ describe("streams of events", () => {
       const refused = yield* Service.send(url, "/requests/r1/events", { method: "GET" })
       expect([refused.status, Service.envelope(refused).code]).toEqual([429, "rate_limited"])
       expect((yield* Service.send(url, "/requests", { method: "GET" })).status).toBe(200)
-      // Another account has its own.
+      // Another account has its own limit.
       const other = yield* open(url, { "x-api-key": Service.readOnlyKey })
       yield* other.until(": events")
-      // Who leaves makes room.
+      // A closed stream frees its slot.
       first.answer.destroy()
       const again: Effect.Effect<void> = Effect.suspend(() =>
         Effect.flatMap(open(url), (it) =>
@@ -134,7 +134,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("end when the service stops", () =>
+  it.live("streams end when the service stops", () =>
     Effect.gen(function* () {
       const { front, url } = yield* Service.start({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }
@@ -146,7 +146,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are held up by a client that does not read: nothing is made for it meanwhile", () =>
+  it.live("a stream pauses production for a client that does not read", () =>
     Effect.gen(function* () {
       let made = 0
       const text = "x".repeat(100_000)
@@ -165,7 +165,7 @@ describe("streams of events", () => {
         (answer) => ({ answer })
       )
       let before = -1
-      // It comes to rest: the buffers of the connection are full.
+      // Production stops once the connection's buffers are full.
       while (made !== before) {
         before = made
         yield* Effect.sleep(200)
@@ -176,7 +176,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("reach clients of the fetch handler the same way", () =>
+  it.live("streams work the same through the fetch handler", () =>
     Effect.gen(function* () {
       const front = yield* Service.makeFront({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.make(event(1), event(2)))) }
@@ -199,7 +199,7 @@ describe("streams of events", () => {
     })
   )
 
-  it.live("that break off tell the operator why, and nobody else", () => {
+  it.live("a broken stream reports its reason only to the operator", () => {
     const lines: Array<string> = []
     const logger = Logger.layer([JsonLog.make((line) => void lines.push(line))])
     return Effect.gen(function* () {
@@ -220,7 +220,7 @@ describe("streams of events", () => {
     }).pipe(Effect.scoped, Effect.provide(logger))
   })
 
-  it.effect("have a comment now and then, while nothing happens", () =>
+  it.effect("idle streams carry a comment from time to time", () =>
     Effect.gen(function* () {
       const front = yield* Service.makeFront({
         handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }

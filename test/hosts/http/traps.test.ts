@@ -7,7 +7,7 @@ const example = (name: string) => posts.find((endpoint) => endpoint.name === nam
 const good = JSON.stringify(example("predict"))
 const MiB = 1024 * 1024
 
-/** Valid JSON of exactly so many bytes that any endpoint refuses for its unknown field. */
+/** Valid JSON of exactly this many bytes; every endpoint refuses its unknown field. */
 const padded = (bytes: number) => `{"padding":"${"x".repeat(bytes - 14)}"}`
 
 const chunked = (body: string | Uint8Array, size = 65_536) => {
@@ -26,7 +26,7 @@ const stream = (body: string | Uint8Array): RequestInit =>
   ({ body: chunked(body), duplex: "half" }) as RequestInit
 
 describe("numbers", () => {
-  it.live("that are integers are written as such, in bodies as in parameters that are JSON text", () =>
+  it.live("integers are written as integers, in bodies and in JSON parameters", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const told = (path: string, body: string) => Effect.map(send(url, path, { body }), envelope)
@@ -44,7 +44,7 @@ describe("numbers", () => {
     })
   )
 
-  it.live("that JSON.parse would round are 400 at their place, wherever they stand", () =>
+  it.live("numbers are 400 at their place if JSON.parse would round them", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const cases: ReadonlyArray<readonly [string, string]> = [
@@ -181,7 +181,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("that are no JSON document in UTF-8 are refused", () =>
+  it.live("bodies are refused if they are not JSON in UTF-8", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const bytes = (...parts: ReadonlyArray<number | string>) =>
@@ -227,7 +227,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("of exactly the limit are read, one byte more is too large, with and without a length", () =>
+  it.live("bodies are read up to the limit and refused one byte above it, with and without a length", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const code = (init: RequestInit) =>
@@ -254,7 +254,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("beyond what is drained the answer still goes out, and the connection ends", () =>
+  it.live("a body beyond the drain limit still gets an answer, and the connection ends", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const answer = parseRaw(
@@ -268,7 +268,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("a length that lies changes nothing", () =>
+  it.live("a false length has no effect", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { requestTimeoutMillis: 300, headersTimeoutMillis: 300 } })
       const short = parseRaw(
@@ -280,7 +280,7 @@ describe("bodies", () => {
     })
   )
 
-  it.live("refused before they are read do not keep the refusal from arriving", () =>
+  it.live("a refusal arrives even if the body was not read", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       const body = padded(4 * MiB)
@@ -292,7 +292,7 @@ describe("bodies", () => {
 })
 
 describe("headers", () => {
-  it.live("of every answer keep it out of caches, frames and sniffing", () =>
+  it.live("headers prevent caching, framing and sniffing of every answer", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const answer of [

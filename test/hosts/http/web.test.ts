@@ -25,7 +25,7 @@ const make = (options: StartOptions = {}) =>
   })
 
 describe("the front as a fetch handler", () => {
-  it.live("a client that goes away ends a read, and does not end a write", () =>
+  it.live("a client that disconnects ends its read, not its write", () =>
     Effect.gen(function* () {
       const entered = yield* Semaphore.make(2)
       yield* entered.take(2)

@@ -6,7 +6,7 @@ import { loaded } from "../../../src/hosts/keys/KeyProviders.js"
 const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"))
 
 describe("a technology whose opt-in package is missing", () => {
-  it.effect("is refused with the command that installs the tested version", () =>
+  it.effect("a missing package is refused with the command that installs its tested version", () =>
     Effect.gen(function* () {
       const away = () => Promise.reject(new Error("Cannot find package"))
       const names = ["@azure/identity", "@azure/keyvault-keys"]
@@ -19,7 +19,7 @@ describe("a technology whose opt-in package is missing", () => {
     })
   )
 
-  it("is named for every one of them", () => {
+  it("every missing package is named", () => {
     const text = ["keys/KeyProviders", "Wiring", "service/Service"]
       .map((name) => readFileSync(new URL(`../../../src/hosts/${name}.ts`, import.meta.url), "utf8"))
       .join("\n")

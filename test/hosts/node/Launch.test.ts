@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const source = join(root, "src/hosts/node/Launch.ts")
 
 describe("a process of castellan", () => {
-  it("tells an older Node what it needs and how to get it", () => {
+  it("an older Node gets the required version and the way to install it", () => {
     for (const version of ["22.19.0", "22.22.1", "24.0.0", "24.21.0", "26.1.0"])
       expect(Launch.problem(version), version).toBeNull()
     for (const version of ["16.20.2", "20.20.2", "22.18.0"]) {
@@ -25,7 +25,7 @@ describe("a process of castellan", () => {
     }
   })
 
-  it("needs what package.json says", () => {
+  it("the required version is that of package.json", () => {
     const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
     const floor = engines.node.replace(">=", "")
     expect(Launch.problem(`${floor}.0`)).toBeNull()
@@ -33,7 +33,7 @@ describe("a process of castellan", () => {
     expect(Launch.problem(`${major}.${minor - 1}.0`)).not.toBeNull()
   })
 
-  it("loads nothing before it has looked: neither Launch nor an entry imports anything else at once", () => {
+  it("Launch imports no module, and each entry imports only Launch, before the version check", () => {
     expect(readFileSync(source, "utf8")).not.toMatch(/\bimport\b/)
     for (const entry of ["node/main.ts", "cli/castellan.ts"]) {
       const text = readFileSync(join(root, "src/hosts", entry), "utf8")
@@ -43,7 +43,7 @@ describe("a process of castellan", () => {
     }
   })
 
-  it("bounds the young generation, unless somebody has chosen", () => {
+  it("the young generation is limited unless an option sets its size", () => {
     expect(Launch.bounded(["--enable-source-maps"], undefined)).toEqual([
       "--max-semi-space-size=8",
       "--heap-growing-percent=50",

@@ -8,7 +8,7 @@ const quiet = Logger.layer([])
 const body = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
 
 describe("forms of requests", () => {
-  it.live("HTTP/1.0 is answered, without a host, and the connection ends unless it is to be kept", () =>
+  it.live("HTTP/1.0 works without a host header, and the connection closes unless kept alive", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const plain = parseRaw(yield* raw(port, ["GET /health/live HTTP/1.0\r\n\r\n"]))
@@ -51,7 +51,7 @@ describe("forms of requests", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("one that wants another protocol gets its answer in this one", () =>
+  it.live("an upgrade request gets its answer in HTTP/1.1", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       for (const upgrade of ["websocket", "h2c"]) {
@@ -65,7 +65,7 @@ describe("forms of requests", () => {
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("HEAD of every page says what GET says, but for the body", () =>
+  it.live("HEAD of every page returns the headers of GET without the body", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const ask = (method: string, path: string) =>
@@ -86,14 +86,14 @@ describe("forms of requests", () => {
 describe("connections that waste time", () => {
   const patience = { headersTimeoutMillis: 300, requestTimeoutMillis: 300 }
 
-  it.live("one that says nothing is ended", () =>
+  it.live("a silent connection is closed", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: patience })
       yield* Effect.timeout(raw(port, []), "10 seconds")
     }).pipe(Effect.provide(quiet))
   )
 
-  it.live("one that is idle after its answer is ended", () =>
+  it.live("a connection idle after its answer is closed", () =>
     Effect.gen(function* () {
       const { port } = yield* start({ server: { keepAliveTimeoutMillis: 100 } })
       const text = yield* Effect.timeout(

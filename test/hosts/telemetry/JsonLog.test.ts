@@ -8,7 +8,7 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe("lines of the log", () => {
-  it("that come together are written at once, in their order", () => {
+  it("lines that arrive together are written in order in one write", () => {
     const written: Array<string> = []
     const { write } = JsonLog.batched((lines) => void written.push(lines))
     write("a\n")
@@ -21,14 +21,14 @@ describe("lines of the log", () => {
     expect(written).toEqual(["a\nb\n", "c\n"])
   })
 
-  it("do not pile up: many are written before their time", () => {
+  it("a large backlog of lines is written early", () => {
     const written: Array<string> = []
     const { write } = JsonLog.batched((lines) => void written.push(lines))
     for (let count = 0; count < 1_000; count++) write(`${"x".repeat(99)}\n`)
     expect(written.join("").length).toBeGreaterThan(60_000)
   })
 
-  it("are written when the process ends, none twice", () => {
+  it("lines are written once when the process ends", () => {
     const written: Array<string> = []
     const { flush, write } = JsonLog.batched((lines) => void written.push(lines))
     write("last\n")
@@ -37,7 +37,7 @@ describe("lines of the log", () => {
     expect(written).toEqual(["last\n"])
   })
 
-  it("name of a URL its host alone, and of a key its first digits", () => {
+  it("lines keep only the host of a URL and the first digits of a key", () => {
     const written: Array<string> = []
     const logger = Logger.layer([JsonLog.make((line) => void written.push(line))])
     const key = `0x${"5e".repeat(32)}`

@@ -11,7 +11,7 @@ import * as Scope from "effect/Scope"
 
 const key = "a key of the program's own"
 
-/** The program says who holds which key. */
+/** The program assigns keys to accounts. */
 const tenants = Layer.succeed(Castellan.Tenants.Tenants, {
   authenticate: (given) =>
     Effect.map(Castellan.caller(), ({ principal }) => (Redacted.value(given) === key ? principal : null))
@@ -47,7 +47,7 @@ const signer = {
 }
 
 describe("httpApp", () => {
-  it.live("stands in another server of Effect, over the program's own ports and keys", () =>
+  it.live("runs in another Effect server over the program's own ports and keys", () =>
     Effect.gen(function* () {
       const ask = yield* make
       expect((yield* ask("/")).text).toBe("another page")
@@ -61,7 +61,7 @@ describe("httpApp", () => {
     }).pipe(Effect.provide(ports))
   )
 
-  it.live("has no routes beside its path, made within the layers of the other server", () =>
+  it.live("has no routes outside its path, within the layers of the other server", () =>
     Effect.gen(function* () {
       const routes = HttpRouter.use((router) =>
         Effect.flatMap(Http.httpApp({ basePath: "/wallets", drain: 0 }), (app) =>

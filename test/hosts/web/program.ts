@@ -2,7 +2,7 @@ import * as Http from "castellan/http"
 import { posts } from "../../support/http/Contract.js"
 import * as Configured from "../../support/web/Configured.js"
 
-/** A program that ends when nothing of the service is left to keep it. */
+/** A program that exits once the service holds no more handles. */
 const { config, key, remove } = Configured.make()
 const { dispose, handler } = Http.toWebHandler(config)
 const { status } = await handler(

@@ -14,7 +14,7 @@ import * as Configured from "../../support/web/Configured.js"
 const predict = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
 const ends: Array<() => unknown> = []
 
-/** A service of its own as a fetch handler, ended after the test. */
+/** A separate service as a fetch handler, ended after the test. */
 const start = (file: Partial<Http.Config.File> = {}, options: Http.WebHandlerOptions = {}) => {
   const lines: Array<Record<string, unknown>> = []
   const { config, key, remove } = Configured.make(file)
@@ -44,7 +44,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-/** A body that begins and does not end. */
+/** A body that starts but never ends. */
 const endless = () => {
   let sent = 0
   const body = new ReadableStream<Uint8Array>({
@@ -57,7 +57,7 @@ const endless = () => {
 }
 
 describe("toWebHandler", () => {
-  it("answers as the process of node does: use cases, one envelope for failures, a line of the log each", async () => {
+  it("answers like the Node process: use cases, one envelope for failures, one log line each", async () => {
     const { ask, lines } = start()
     const answer = await ask("/predict", { body: predict })
     expect(answer.status).toBe(200)
@@ -81,7 +81,7 @@ describe("toWebHandler", () => {
     expect(requests[0]?.requestId).toBe(answer.headers.get("x-request-id"))
   })
 
-  it("holds the body limit, and leaves a body that does not end unread", async () => {
+  it("enforces the body limit, and leaves an endless body unread", async () => {
     const { ask } = start({ limits: { bodyBytes: 2_048 } })
     const padded = (bytes: number) => ({ body: `{"padding":"${"x".repeat(bytes - 14)}"}` })
     expect((await ask("/predict", padded(2_048))).body.code).toBe("unknown_field")
@@ -91,12 +91,12 @@ describe("toWebHandler", () => {
     expect(sent()).toBeLessThan(16 * 1_024 * 1_024)
   })
 
-  it("sees a body that no header announces", async () => {
+  it("reads a body that no header announces", async () => {
     const { ask } = start()
     expect((await ask("/getbundleraddress", { body: '{"x":1}' })).body.code).toBe("unknown_field")
   })
 
-  it("takes an empty stream for no body where there is none to be, and sees what is in one", async () => {
+  it("treats an empty stream as no body, and rejects content on DELETE", async () => {
     const { ask } = start()
     const stream = (...chunks: ReadonlyArray<string>) => {
       const body = new ReadableStream<Uint8Array>({
@@ -121,7 +121,7 @@ describe("toWebHandler", () => {
     expect(answers[1]?.body.details[0].message).toBe("the method takes no body")
   })
 
-  it("limits those without a key by the address that the host knows", async () => {
+  it("limits unauthenticated callers by the address from the host", async () => {
     const { ask } = start(
       { limits: { anonymousPerMinute: 1 } },
       { remoteAddress: (request) => request.headers.get("x-peer") }
@@ -132,7 +132,7 @@ describe("toWebHandler", () => {
     ])
   })
 
-  it("stands under a path, and has nothing beside it", async () => {
+  it("serves its base path and no other path", async () => {
     const { ask } = start({}, { basePath: "/api/wallets" })
     expect((await ask("/api/wallets/predict", { body: predict })).status).toBe(200)
     for (const path of ["/predict", "/api/walletspredict", "/api/wallets"])
@@ -142,7 +142,7 @@ describe("toWebHandler", () => {
     expect((await ask("/api/wallets/docs", { method: "GET" })).text).toContain('href="openapi.json"')
   })
 
-  it("is what clients derived from the contract talk to", async () => {
+  it("serves clients derived from the contract", async () => {
     const { handler, key } = start({}, { basePath: "/api" })
     const fetchHere: typeof globalThis.fetch = (input, init) => handler(new Request(input, init))
     const program = Effect.gen(function* () {
@@ -166,7 +166,7 @@ describe("toWebHandler", () => {
     expect(bob).toMatchObject({ salt: "bob", error: null })
   })
 
-  it("stands several times in one process, each with its own keys and its own end", async () => {
+  it("runs several times in one process, each with its own keys and end", async () => {
     const [first, second] = [start(), start()]
     expect((await first.ask("/predict", { body: predict })).status).toBe(200)
     expect((await second.ask("/predict", { body: predict })).status).toBe(200)
@@ -177,7 +177,7 @@ describe("toWebHandler", () => {
     expect((await second.ask("/predict", { body: predict })).status).toBe(200)
   })
 
-  it("answers what is under way when it is disposed of", async () => {
+  it("answers running requests when disposed", async () => {
     const { ask, dispose, ready } = start({ limits: { drainMillis: 0 } })
     await ready
     let begun: () => void = () => undefined
@@ -191,7 +191,7 @@ describe("toWebHandler", () => {
     expect((await answer).body.code).toBe("shutting_down")
   })
 
-  it("says that it cannot start, and answers 503", async () => {
+  it("reports a failed start and answers 503", async () => {
     const { ask, dispose, lines, ready } = start({ database: { path: "/nowhere/castellan.sqlite" } })
     await expect(ready).rejects.toBeInstanceOf(Http.StartError)
     const { body, headers, status } = await ask("/predict", { body: predict })
@@ -204,7 +204,7 @@ describe("toWebHandler", () => {
     await dispose()
   })
 
-  it("leaves nothing running behind", async () => {
+  it("leaves no work running", async () => {
     const program = await runSource("test/hosts/web/program.ts")
     ends.push(() => program.child.kill("SIGKILL"))
     expect({ code: await program.ended, stderr: program.stderr() }).toEqual({ code: 0, stderr: "" })

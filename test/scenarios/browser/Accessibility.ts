@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core"
 
 /**
- * What a page's markup and colours owe to people who do not see it, or see it badly: names, labels, landmarks, order of
- * headings, contrast (WCAG 2.2, level AA). A plain check by hand, run inside the page; each line is one breach.
+ * A simplified accessibility check of markup and colours: names, labels, landmarks, order of headings, contrast
+ * (WCAG 2.2, level AA). It runs inside the page; each line is one breach.
  */
 const check = `(() => {
   const breaches = []
@@ -88,16 +88,16 @@ const focused = `(() => {
 
 interface Focus {
   readonly name: string
-  /** Whether one sees where the focus is. */
+  /** True if the focus is visible. */
   readonly outlined: boolean
   readonly inView: boolean
 }
 
-/** Where the focus goes by the Tab key, from the link that skips to the content, which is to come first. */
+/** Focus order of the Tab key; the skip link must come first. */
 export const walk = async (page: Page, steps: number): Promise<ReadonlyArray<Focus>> => {
   const path: Array<Focus> = []
   await page.evaluate("document.querySelector('body > :first-child').focus()")
-  // Browsers show a focus that the keyboard has moved.
+  // Browsers show a focus set by the keyboard.
   await page.keyboard.press("Tab")
   await page.keyboard.press("Shift+Tab")
   for (let step = 0; step < steps; step++) {

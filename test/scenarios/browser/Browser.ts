@@ -4,19 +4,19 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type BrowserContext, type CDPSession, chromium, type Page } from "playwright-core"
 
-/** Debian's Chromium, headless, with a profile of its own and nothing but localhost to talk to. */
+/** Debian's Chromium, headless, with its own profile and access only to localhost. */
 export interface Browser {
   readonly context: BrowserContext
   readonly page: Page
-  /** What went wrong in the page, blocked by its policy or asked of another host: nothing, in a good test. */
+  /** Errors in the page, policy violations and requests to other hosts; empty in a passing test. */
   readonly complaints: ReadonlyArray<string>
   readonly authenticator: Authenticator
-  /** Keeps a picture of the whole page, and tells where. */
+  /** Saves a picture of the whole page and returns its path. */
   readonly picture: (name: string) => Promise<string>
   readonly stop: () => Promise<void>
 }
 
-/** A passkey authenticator of the platform, in software. */
+/** A software platform authenticator for passkeys. */
 export interface Authenticator {
   readonly userIsVerified: (verified: boolean) => Promise<void>
   readonly credentials: () => Promise<number>

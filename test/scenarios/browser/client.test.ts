@@ -5,7 +5,7 @@ import type * as Client from "../../../src/client/Client.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as Browser from "./Browser.js"
 
-/** `castellan/client` in a page, as a bundler for browsers makes it. */
+/** `castellan/client` in a page, bundled for browsers. */
 const bundled = (): string => {
   const { outputFiles } = buildSync({
     entryPoints: [fileURLToPath(new URL("../../../src/client/Client.ts", import.meta.url))],

@@ -17,7 +17,7 @@ beforeAll(async () => {
   service = await Port.withFree((port) => {
     console_ = `http://127.0.0.1:${port}`
     return DevService.start({
-      // No price rises by itself while a test runs.
+      // No automatic fee bump during a test.
       network: { bumpAfterMillis: 3_600_000 },
       config: { admin: { port, token } }
     })
@@ -56,7 +56,7 @@ const open = async (section: string) => {
 const isSound = async () => expect(await Accessibility.breaches(browser.page)).toEqual([])
 
 describe("the operator's console in a browser", () => {
-  test("asks for the token, and refuses another one", async () => {
+  test("requires the token, and refuses a wrong one", async () => {
     const { page, picture } = browser
     await page.goto(console_)
     expect(await heading()).toBe("Sign in")
@@ -72,7 +72,7 @@ describe("the operator's console in a browser", () => {
     expect(await heading()).toBe("Overview")
   })
 
-  test("shows the chain, the EOA and what was executed", async () => {
+  test("shows the chain, the EOA and the executed operations", async () => {
     const { page, picture } = browser
     expect((await transfer()).status).toBe(200)
     await open("Overview")
@@ -98,7 +98,7 @@ describe("the operator's console in a browser", () => {
     await isSound()
   })
 
-  test("pauses an account, whose writes are refused then, and resumes it", async () => {
+  test("pauses an account, which stops its writes, and resumes it", async () => {
     const { page, picture } = browser
     await open("Accounts")
     await page.getByRole("button", { name: "pause account enterprise" }).click()
@@ -115,7 +115,7 @@ describe("the operator's console in a browser", () => {
     await expect.poll(async () => (await transfer()).status, { timeout: 10_000 }).toBe(200)
   })
 
-  test("shows a transaction that waits, and what new prices would be, without sending any", async () => {
+  test("shows a waiting transaction and its new prices without sending one", async () => {
     const { page, picture } = browser
     const signer = computeAddress(devKeys.signer.privateKey)
     await service.provider.send("evm_setAutomine", [false])
@@ -147,7 +147,7 @@ describe("the operator's console in a browser", () => {
     }
   })
 
-  test("is used by keyboard alone, and seen in the dark", async () => {
+  test("works by keyboard only, and in a dark colour scheme", async () => {
     const { complaints, page, picture } = browser
     await open("Accounts")
     const path = await Accessibility.walk(page, 8)
@@ -161,7 +161,7 @@ describe("the operator's console in a browser", () => {
     await picture("console-narrow")
     await page.getByRole("button", { name: "Sign out" }).click()
     expect(await heading()).toBe("Sign in")
-    // What was refused on purpose is no complaint.
+    // Expected refusals are not complaints.
     expect(complaints.filter((text) => !text.includes("401"))).toEqual([])
   })
 })

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const text = async (id: string) => (await browser.page.locator(`#${id}`).textContent()) ?? ""
 
-/** Presses a button and waits until the page has said how it ended. */
+/** Presses a button and waits for the page's result. */
 const press = async (name: string): Promise<string> => {
   const { page } = browser
   await page.getByRole("button", { name, exact: true }).click()
@@ -32,11 +32,11 @@ const press = async (name: string): Promise<string> => {
   return text("status")
 }
 
-/** Titles of the requests that the page has shown so far, the oldest first. */
+/** Titles of the requests shown so far, oldest first. */
 const exchanges = async () => (await browser.page.locator("#exchange summary").allTextContents()).toReversed()
 
 describe("A passkey in a browser", () => {
-  test("is made on the page that the development stack links to", async () => {
+  test("a passkey is created on the page that the development stack links to", async () => {
     const { authenticator, page, picture } = browser
     await page.goto(Tour.playground(service.info))
     expect(page.url()).toBe(`http://localhost:${new URL(service.info.baseUrl).port}/playground`)
@@ -48,7 +48,7 @@ describe("A passkey in a browser", () => {
     await picture("1-passkey")
   })
 
-  test("becomes the only key of a wallet that nobody has funded", async () => {
+  test("a passkey becomes the only key of an unfunded wallet", async () => {
     const { page, picture } = browser
     await page.getByLabel("Salt", { exact: true }).fill("browser")
     expect(await press("Predict the address")).toMatch(/^The address is 0x[0-9a-fA-F]{40}\.$/)
@@ -75,7 +75,7 @@ describe("A passkey in a browser", () => {
     expect(await service.provider.getBalance(wallet)).toBe(0n)
   })
 
-  test("mints and transfers its tokens, and shows what happened", async () => {
+  test("a passkey mints and transfers its tokens, and the page shows the result", async () => {
     const { page, picture } = browser
     const recipient = "0x00000000000000000000000000000000ca57e11a"
     const wallet = await text("address")
@@ -111,7 +111,7 @@ describe("A passkey in a browser", () => {
     await picture("3-transfer")
   })
 
-  test("is used on a page that is for everybody: named, labelled, in contrast, in both schemes and on a phone", async () => {
+  test("the page is accessible: names, labels, contrast, in both schemes and on a phone", async () => {
     const { page, picture } = browser
     for (const colorScheme of ["light", "dark"] as const)
       for (const width of [1024, 360]) {
@@ -124,7 +124,7 @@ describe("A passkey in a browser", () => {
     await page.setViewportSize({ width: 1024, height: 900 })
   })
 
-  test("would not be, and the check would tell", async () => {
+  test("the accessibility check finds planted breaches", async () => {
     const { page } = browser
     const spoilt = await page.context().newPage()
     await spoilt.goto(Tour.playground(service.info))
@@ -146,7 +146,7 @@ describe("A passkey in a browser", () => {
     await spoilt.close()
   })
 
-  test("is used by keyboard alone, from top to bottom, and the focus shows", async () => {
+  test("the page works by keyboard only, from top to bottom, with visible focus", async () => {
     const path = await Accessibility.walk(browser.page, 19)
     expect(path.map(({ name }) => name)).toEqual([
       "Skip to the content",
@@ -172,7 +172,7 @@ describe("A passkey in a browser", () => {
     expect(path.filter(({ inView, outlined }) => !(inView && outlined))).toEqual([])
   })
 
-  test("signs nothing for a user who is not verified, and the page says so", async () => {
+  test("a passkey signs nothing for an unverified user, and the page says so", async () => {
     const { authenticator, picture } = browser
     const before = (await exchanges()).length
     await authenticator.userIsVerified(false)
@@ -183,7 +183,7 @@ describe("A passkey in a browser", () => {
     await picture("6-refused")
   })
 
-  test("survives the page, and what the service refuses is told with its reason", async () => {
+  test("a passkey survives a reload, and the page shows the reason of a refusal", async () => {
     const { page } = browser
     const publicKey = await text("publicKey")
     await page.reload()
@@ -196,7 +196,7 @@ describe("A passkey in a browser", () => {
     expect(await press("Predict the address")).toContain("invalid")
   })
 
-  test("asked nobody but the service, and the page's policy blocked nothing", () => {
+  test("the page made no request to another host, and its policy blocked no request", () => {
     expect(browser.complaints.filter((complaint) => !/status of (401|422)/.test(complaint))).toEqual([])
   })
 })

@@ -15,7 +15,7 @@ afterAll(async () => {
   await service?.stop()
 })
 
-/** The page, as one who comes to it anew sees it. */
+/** The page as a first visitor sees it. */
 const open = async () => {
   const { page } = browser
   await page.goto("about:blank")
@@ -23,7 +23,7 @@ const open = async () => {
   await page.locator(".opblock").first().waitFor()
 }
 
-/** Opens an operation, sends it as it stands, and gives the status and the body that came back. */
+/** Opens an operation, sends its example, and returns the status and body shown. */
 const tryOut = async (name: string): Promise<{ readonly status: string; readonly body: string }> => {
   const operation = browser.page.locator(`[id$="-${name}"].opblock`)
   await operation.locator(".opblock-summary-control").click()
@@ -38,7 +38,7 @@ const tryOut = async (name: string): Promise<{ readonly status: string; readonly
 }
 
 describe("The page of the interface in a browser", () => {
-  test("shows every operation of the document, under the service's own policy, and asks nobody else", async () => {
+  test("shows every operation of the document under the service's own policy, without other hosts", async () => {
     const { complaints, page, picture } = browser
     await open()
     const document = (await (await fetch(`${service.info.baseUrl}/openapi.json`)).json()) as {
@@ -51,7 +51,7 @@ describe("The page of the interface in a browser", () => {
     await picture("reference")
   })
 
-  test("sends a request with the key that is entered, and none with another", async () => {
+  test("sends a request with the entered key only", async () => {
     const { complaints, page, picture } = browser
     const enter = async (key: string) => {
       await page.getByRole("button", { name: "Authorize" }).first().click()
@@ -66,7 +66,7 @@ describe("The page of the interface in a browser", () => {
     expect(answered.body).toContain("chainId")
     expect(complaints).toEqual([])
     await picture("reference-answer")
-    // A key is kept no longer than the page.
+    // A key lasts as long as the page.
     await open()
     await enter("a key that nobody has issued")
     expect((await tryOut("listNetworks")).status).toBe("401")

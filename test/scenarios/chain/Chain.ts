@@ -1,7 +1,7 @@
 import { Interface, type ParamType } from "ethers/abi"
 import { compile } from "../lens/Solidity.js"
 
-/** A log as the receipts of all blocks hold it, read with the ABI of the contract that emitted it. */
+/** A log from the receipts of all blocks, decoded with the emitting contract's ABI. */
 export interface Emitted {
   /** The number from which the contract derives all parameters: events are numbered in chain order. */
   readonly id: number
@@ -21,9 +21,9 @@ export interface EventChain {
   /** The first block with events, and the last block. */
   readonly first: number
   readonly last: number
-  /** Every event of the three contracts, in chain order, found by looking at every block. */
+  /** Every event of the three contracts, in chain order, from a scan of all blocks. */
   readonly truth: ReadonlyArray<Emitted>
-  /** The definitions of the emitter, for `useABI`. */
+  /** The emitter's definitions for `useABI`. */
   readonly abi: ReadonlyArray<string>
 }
 
@@ -34,7 +34,7 @@ type Params = ReadonlyArray<unknown>
 
 interface Rpc {
   readonly one: <Result>(method: string, params: Params) => Promise<Result>
-  /** The same method with each of these, in few requests; results in their order. */
+  /** Calls one method with each of these parameters in few requests; results in order. */
   readonly many: <Result>(method: string, list: ReadonlyArray<Params>) => Promise<ReadonlyArray<Result>>
 }
 
@@ -88,7 +88,7 @@ interface RawReceipt {
   }>
 }
 
-/** Transactions with as many events each; the last ones are the dense end of the chain. */
+/** Transactions, each with `count` events; the last ones form the dense end of the chain. */
 const plan = (): ReadonlyArray<{ readonly to: 0 | 1 | 2; readonly count: number }> => [
   ...Array.from({ length: 400 }, (_, i) => ({
     to: i % 8 === 7 ? (2 as const) : i % 3 === 2 ? (1 as const) : (0 as const),
@@ -102,7 +102,7 @@ export const build = async (url: string): Promise<EventChain> => {
   const { many, one: rpc } = rpcOf(url)
   const compiled = compile(new URL("Emitter.sol", import.meta.url))
   const [from = ""] = await rpc<ReadonlyArray<string>>("eth_accounts", [])
-  /** Anvil answers with a hash before it has mined the transaction. */
+  /** Anvil returns a hash before it mines the transaction. */
   const mined = async (hash: string) => {
     for (let looks = 0; looks < 1_000; looks++) {
       const found = await rpc<{ contractAddress: string; status: string } | null>(

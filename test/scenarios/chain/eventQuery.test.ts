@@ -11,7 +11,7 @@ import {
   startFaultyNode
 } from "../../support/stack/FaultyNode.js"
 
-/** What requests for events may say, and what nodes may answer, over HTTP. */
+/** Valid and invalid event requests, and node replies, over HTTP. */
 
 const service = aloneInFile()
 let node: FaultyNode
@@ -58,7 +58,7 @@ const find = async (rest: object) =>
   (await service.ok<{ txHashes: ReadonlyArray<string> }>("/filterEvent", query(rest))).txHashes
 
 describe("events of a token", () => {
-  it("are found and shown as the documentation has it", async () => {
+  it("events of a token are found and returned as the documentation shows", async () => {
     const request = { contracts: [service.info.token], eventName: "Transfer", rpc: service.info.rpc }
     const found = await documented<{ txHashes: ReadonlyArray<string> }>(service, "/filterEvent", {
       ...request,
@@ -75,7 +75,7 @@ describe("events of a token", () => {
     expect(shown.events.map(({ args }) => Object(args).value)).toEqual(["5", "9"])
   })
 
-  it("that are registered through the interface are found by their name and definition", async () => {
+  it("events registered through the interface are found by name and definition", async () => {
     const topic = id("Minted2(address,uint256)")
     const eventABI = {
       type: "event",
@@ -144,13 +144,13 @@ describe("a request for events", () => {
       "fromBlock",
       "expected a block number, hex or decimal, or one of earliest, latest, safe, finalized, pending; did you mean latest?"
     ]
-  ])("that says %j names the name that is meant", async (rest, path, message) => {
+  ])("a request with %j gets the intended name", async (rest, path, message) => {
     const { details } = await service.refused(400, "/filterEvent", query(rest))
     expect(details).toEqual([{ path, message }])
   })
 
   it.each(wrong.map(([rest, path, code = "invalid_request"]) => ({ rest, path, code })))(
-    "that says $rest is refused",
+    "a request with $rest is refused",
     async ({ code, path, rest }) => {
       for (const endpoint of ["/filterEvent", "/getEvents"]) {
         const refused = await service.refused(400, endpoint, query(rest))
@@ -159,13 +159,13 @@ describe("a request for events", () => {
     }
   )
 
-  it("in which a field has the name of an object's own is refused", async () => {
+  it("a field named like a built-in property of objects is refused", async () => {
     const body = JSON.stringify(query({ fields: { x: "1" } })).replace('"x"', '"__proto__"')
     const { code, details } = await service.refused(400, "/filterEvent", body)
     expect([code, details[0]?.path]).toEqual(["invalid_json", "fields.__proto__"])
   })
 
-  it("may leave out what has a default, and name a block in every way", async () => {
+  it("defaults may be omitted, and blocks named in every form", async () => {
     expect(await find({ contracts: [], fields: {}, toBlock: "latest" })).toEqual(
       expect.arrayContaining([...minted])
     )
@@ -186,7 +186,7 @@ describe("a request for events", () => {
   })
 })
 
-/** A node that answers for logs as told. */
+/** A node whose replies to eth_getLogs are scripted. */
 function logs(answer: (range: { readonly from: number; readonly to: number }) => Answer): Fault {
   return async ({ method, params }, ask) =>
     method === "eth_getLogs"
@@ -224,7 +224,7 @@ describe("a node", () => {
     return { code, asked, path: details[0]?.path, message: String(details[0]?.message) }
   }
 
-  it("that refuses everything is asked a bounded number of times", async () => {
+  it("a node that refuses every range gets a limited number of queries", async () => {
     const everything = tall(
       "0xf0000",
       logs(() => refusal(-32_005, "query returned more than 10000 results"))
@@ -235,7 +235,7 @@ describe("a node", () => {
     expect(asked).toBeLessThanOrEqual(21)
   })
 
-  it("that refuses for a reason which fewer blocks do not cure is asked once", async () => {
+  it("a node that refuses for a reason unrelated to the range gets one query", async () => {
     const { asked, code, message } = await refusedBy(
       logs(() => refusal(-32_000, "unauthorized")),
       422
@@ -244,7 +244,7 @@ describe("a node", () => {
     expect(message).toContain("unauthorized")
   })
 
-  it("whose limit would take too many questions is named with what it takes", async () => {
+  it("a node whose limit needs too many queries is reported with its limit", async () => {
     const ten = tall(
       "0xf0000",
       logs(({ from, to }) => (to - from >= 10 ? refusal(-32_600, "up to a 10 block range") : { result: [] }))
@@ -254,7 +254,7 @@ describe("a node", () => {
     expect(message).toContain("10 blocks at a time")
   })
 
-  it("of more blocks than a request may span is not asked for logs", async () => {
+  it("a range beyond the limit of a request causes no log query", async () => {
     const { asked, code, message } = await refusedBy(
       tall(
         "0x1e8480",
@@ -266,7 +266,7 @@ describe("a node", () => {
     expect(message).toContain("end it at block 999999")
   })
 
-  it("of more events than an answer holds is refused, with a way out", async () => {
+  it("a range with too many events is refused with a remedy", async () => {
     const ofBlock = 5_001
     const many = tall(
       "0x1",
@@ -281,7 +281,7 @@ describe("a node", () => {
     expect(message).toMatch(/more than 10000 .*fewer blocks/)
   })
 
-  it("whose answer is too large to be read is asked for parts", async () => {
+  it("a node whose response is too large is queried in parts", async () => {
     const filler = `0x${"00".repeat(1_024 * 1_024)}`
     const huge = Array.from({ length: 9 }, (_, i) => transferLog(i, { data: filler }))
     node.behave(
@@ -312,12 +312,12 @@ describe("a node", () => {
           logs(() => ({ result: [] }))
         )
     ]
-  ])("that answers with %s is no rpc", async (_, fault) => {
+  ])("a node that answers with %s is not a valid rpc", async (_, fault) => {
     const { code, path } = await refusedBy(fault(), 400, { fromBlock: "latest" })
     expect([code, path]).toEqual(["invalid_rpc", "rpc"])
   })
 
-  it("that answers with logs of other questions changes nothing", async () => {
+  it("a node that returns unrelated logs adds no events", async () => {
     const others = [
       { blockNumber: "0xffffff" },
       { blockNumber: `0x1${"0".repeat(60)}` },
@@ -338,7 +338,7 @@ describe("a node", () => {
 })
 
 describe("a log that cannot be read", () => {
-  /** The real node's logs, the first of which `change` makes something else of, behind others of its own. */
+  /** The real node's logs after `foreign` ones; `change` modifies the first real log. */
   const spoil = (change: object, ...foreign: ReadonlyArray<unknown>) =>
     node.behave(async (question, ask) => {
       const answer = await ask()
@@ -356,7 +356,7 @@ describe("a log that cannot be read", () => {
   const shown = async (rest: object = {}) =>
     (await service.ok<{ events: ReadonlyArray<Shown> }>("/getEvents", query({ ...asked(), ...rest }))).events
 
-  it("is left out where it is foreign, and hides none of the others", async () => {
+  it("a foreign log is left out, and hides none of the other logs", async () => {
     const bare = { address: service.info.token, topics: [id("Other()")], logIndex: "0x0" }
     const elsewhere = { ...bare, address: owners[0], topics: [id("Transfer(address,address,uint256)")] }
     for (const odd of [null, {}, "log", bare, elsewhere, { topics: bare.topics }]) {
@@ -368,7 +368,7 @@ describe("a log that cannot be read", () => {
     }
   })
 
-  it("is shown with what it has where it is what was asked for, and says what is missing", async () => {
+  it("a matching log with missing members is returned with a list of them", async () => {
     spoil({ data: undefined })
     expect(await find(asked())).toEqual(minted)
     const [first, ...others] = await shown()
@@ -377,7 +377,7 @@ describe("a log that cannot be read", () => {
     expect(others.map(({ missing, txHash }) => [txHash, missing])).toEqual(
       minted.slice(1).map((hash) => [hash, undefined])
     )
-    // Nobody knows whether it has that value.
+    // The value is unknown, so it may not match.
     expect(await find({ ...asked(), fields: { value: ["5", "7"] } })).toEqual([minted[1]])
 
     spoil({ logIndex: undefined })

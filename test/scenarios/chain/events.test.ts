@@ -7,7 +7,7 @@ import { aloneInFile } from "../../support/http/SharedService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import * as EventChain from "./Chain.js"
 
-/** 10,000 events over 5,000 blocks; what the service answers is compared with a look at every block. */
+/** 10,000 events over 5,000 blocks; the service's answer must equal a scan of every block. */
 
 interface Found {
   readonly txHash: string
@@ -21,7 +21,7 @@ interface Found {
 
 const service = aloneInFile()
 let chain: EventChain.EventChain
-/** A node that may refuse, and a proxy before it that counts. */
+/** A faulty node behind a counting proxy. */
 let node: FaultyNode
 let proxy: Proxy
 beforeAll(async () => {
@@ -42,7 +42,7 @@ const addressOf = (n: number) => `0x${n.toString(16).padStart(40, "0")}`
 const tags = ["red", "green", "a tag that is longer than thirty-two bytes are"]
 const hex = (n: number) => `0x${n.toString(16)}`
 
-/** Each with its own truth, in terms of the numbers from which the contracts made the events. */
+/** Cases with their expected results, by the numbers from which the contracts derive the events. */
 const cases: ReadonlyArray<readonly [string, () => Query, Truth]> = [
   ["a name that two events have", () => ({ eventName: "Transfer" }), ({ name }) => name === "Transfer"],
   [
@@ -207,7 +207,7 @@ const agrees = async (query: Query, truth: Truth, rpc?: string) => {
   return { events: events.events, expected }
 }
 
-/** What ethers decodes, as the service shows it: tuples with names by name, hashes of indexed references. */
+/** Values that ethers decodes, in the service's format: named tuples by name, indexed references as hashes. */
 const shown = (value: unknown, type: ParamType): unknown => {
   if (typeof value === "bigint") return value.toString()
   if (typeof value === "object" && value !== null && "hash" in value) return value.hash
@@ -218,19 +218,19 @@ const shown = (value: unknown, type: ParamType): unknown => {
 }
 
 describe("events", () => {
-  it("are 10,000 in 5,000 blocks", () => {
+  it("10,000 events lie in 5,000 blocks", () => {
     expect(chain.truth).toHaveLength(EventChain.events)
     expect(chain.last - chain.first + 1).toBe(EventChain.blocks)
     const kinds = chain.truth.map(({ name, topics }) => `${name} ${topics.length}`)
     expect([...new Set(kinds)].sort()).toEqual(["Drawn 3", "Noted 3", "Shaped 4", "Transfer 3", "Transfer 4"])
   })
 
-  it.each(cases)("are found by %s", async (name, query, truth) => {
+  it.each(cases)("events are found by %s", async (name, query, truth) => {
     const { expected } = await agrees(query(), truth)
     if (!["no block that is there", "nothing"].includes(name)) expect(expected.length).toBeGreaterThan(0)
   })
 
-  it("are shown with the values that ethers reads from them", async () => {
+  it("events carry the values that ethers decodes", async () => {
     for (const eventName of ["Transfer", "Noted", "Shaped", "Drawn"]) {
       const { events, expected } = await agrees({ eventName }, ({ name }) => name === eventName)
       for (const [i, event] of events.entries()) {
@@ -243,12 +243,12 @@ describe("events", () => {
     }
   })
 
-  it("of the latest block are meant when no block is named", async () => {
+  it("the latest block is the default range", async () => {
     const query = { eventName: "Transfer", rpc: service.info.rpc }
     expect(await service.ok("/filterEvent", query)).toEqual({ requestStatus: 200, txHashes: [] })
   })
 
-  it("of the whole chain are meant by earliest to latest or pending", async () => {
+  it("earliest to latest or pending covers the whole chain", async () => {
     for (const toBlock of ["latest", "pending"])
       await agrees(
         { contracts: [...chain.emitters, chain.nft], eventName: "Transfer", fromBlock: "earliest", toBlock },
@@ -265,7 +265,7 @@ const vendorOf = (wanted: string) => {
 
 const mostBlocks = 500
 
-/** A node that takes 500 blocks and gives 1,000 results, and says so in the words of a vendor. */
+/** A node limited to 500 blocks and 1,000 results that refuses in a vendor's words. */
 const limited =
   (vendor: Vendor, mostResults = 1_000): Fault =>
   async ({ method, params }, ask) => {
@@ -279,13 +279,13 @@ const limited =
   }
 
 describe("events behind a node that takes 500 blocks and gives 1,000 results", () => {
-  it.each(cases)("are found by %s", async (_, query, truth) => {
+  it.each(cases)("events behind the limits are found by %s", async (_, query, truth) => {
     node.behave(limited(vendorOf("Infura")))
     await agrees(query(), truth, node.url)
   })
 
-  it.each(vendors)("are found in the words of $name", async (vendor) => {
-    // The dense blocks hold more than 500 transfers, all others fewer.
+  it.each(vendors)("events behind the limits are found with the messages of $name", async (vendor) => {
+    // Dense blocks hold more than 500 transfers, all other blocks fewer.
     node.behave(limited(vendor, 500))
     proxy.take()
     const query = { eventName: "Transfer", fields: { value: ["55", "9871", "9996"] } }
@@ -304,7 +304,7 @@ describe("events behind a node that takes 500 blocks and gives 1,000 results", (
     expect(asked).toBeLessThan(40)
   })
 
-  it("cost two calls where the node takes the range; where it tells its limit, the parts, one refusal and two looks at the last block", async () => {
+  it("queries take two calls within the range limit; otherwise the parts, a refusal and two queries of the last block", async () => {
     const query = { eventName: "Transfer", fields: { from: addressOf(3) } }
     const costs: Record<string, ReadonlyMap<string, number>> = {}
     for (const [name, fault] of [

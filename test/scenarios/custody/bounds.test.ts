@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 describe("the largest wallet, 32 of 32", () => {
-  it("is created, and executes with every one of its validators", async () => {
+  it("the largest wallet is created, and executes with all of its validators", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({
       salt: `largest`,

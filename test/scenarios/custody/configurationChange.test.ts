@@ -9,7 +9,7 @@ import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 import { configurationOf } from "../../support/suite/Ops.js"
 
-/** Signatures that were collected under one configuration of a wallet, and what the service does with them under the next. */
+/** Signatures collected under one configuration of a wallet, and their use under the next. */
 
 const [own, spare, alice] = [keyOf(1), keyOf(6), new Wallet(id("alice"))]
 const ether = 10n ** 18n
@@ -46,7 +46,7 @@ describe("signatures that were collected before", () => {
   const phone = Authenticator.make()
   const together = { cosigners: [Journey.second] }
 
-  /** Refused because of the configuration, with nothing sent and the money where it was. */
+  /** Refused for the configuration, without a transaction or a change of balance. */
   const refused = async (posted: Parameters<Stack["refused"]>[0], to: string) => {
     const before = await nonces()
     expect(await stack.refused(posted)).toMatchObject({
@@ -83,7 +83,7 @@ describe("signatures that were collected before", () => {
     expect(await stack.provider.getBalance(to)).toBe(5n * ether)
   })
 
-  it("a passkey, and an owner with a passkey, do not once they would do", async () => {
+  it("a passkey, and an owner with a passkey, do not pay once they would suffice", async () => {
     const journey = Journey.make(stack, "v0.7")
     const config = configOf(4, [own, spare], [phone.passkey], 3)
     const wallet = await journey.created({
@@ -120,7 +120,7 @@ describe("signatures that were collected before", () => {
     expect((await stack.ask(journey.executeEncoded(fresh, mixed(fresh.signingHash)))).status).toBe(1)
   })
 
-  it("a recovery ends what was signed before it", async () => {
+  it("a recovery invalidates earlier signatures", async () => {
     const journey = Journey.make(stack, "v0.7")
     const owners = [own, alice]
     const wallet = await journey.created({
@@ -155,7 +155,7 @@ describe("signatures that were collected before", () => {
     expect((await stack.ask(journey.execute(pay(wallet, to)))).status).toBe(1)
   })
 
-  it("an op that landed before a rotation keeps its outcome when it is posted again", async () => {
+  it("an op landed before a rotation keeps its outcome when posted again", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: `landed`, walletCustody: 1 })
     const op = await journey.estimated(journey.transfer(wallet, Journey.recipient()))
@@ -166,7 +166,7 @@ describe("signatures that were collected before", () => {
     expect(await post()).toMatchObject({ status: 1, txHash: first.txHash })
   })
 
-  it("everything goes on as ever after several rotations, in parallel too", async () => {
+  it("every operation still works after several rotations, in parallel too", async () => {
     const journey = Journey.make(stack, "v0.7")
     const account = { walletCustody: 2 as const, passkeyPubKey: [phone.spki.toString("base64")] }
     const wallet = await journey.created({ salt: `goes on`, ...account })

@@ -30,7 +30,7 @@ afterAll(() => stack.stop())
 
 const passkeys = [base64(tablet.spki), base64(phone.spki)]
 
-/** One account of every custody, and the configuration that its wallet must have. */
+/** One account of every custody, with its wallet's expected configuration. */
 const accounts = [
   [1, {}, configOf(1, [own])],
   [2, { passkeyPubKey: passkeys }, configOf(2, [own], [phone.passkey, tablet.passkey])],
@@ -75,7 +75,7 @@ describe.each(entryPointVersions)("through EntryPoint %s", (version) => {
 })
 
 describe("a wallet that exists", () => {
-  it("is the same wallet when its validators are named in another order and encoding", async () => {
+  it("the same validators in another order and encoding name the same wallet", async () => {
     const salt = "order"
     await journey.created({
       salt,
@@ -116,7 +116,7 @@ describe("a wallet that exists", () => {
 })
 
 describe("a legacy wallet", () => {
-  it.each(entryPointVersions)("stands at the address of its salt alone, through %s", async (version) => {
+  it.each(entryPointVersions)("legacy wallets have their salt's address, on %s", async (version) => {
     const journey = Journey.make(stack, version)
     const salt = `legacy ${version}`
     const wallet = await journey.created({
@@ -132,7 +132,7 @@ describe("a legacy wallet", () => {
     expect(await journey.check({ salt, walletCustody: 5 })).toMatchObject({ exists: false })
   })
 
-  it("is 422 account already exists under another custody, whose address would be the same", async () => {
+  it("a legacy wallet is 422 account already exists for another custody with the same address", async () => {
     await journey.created({ salt: "one legacy", walletCustody: 1, legacyWallet: true })
     const failure = await stack.refused(
       journey.create([{ salt: "one legacy", walletCustody: 5, passkeyPubKey: passkeys, legacyWallet: true }])
@@ -141,8 +141,8 @@ describe("a legacy wallet", () => {
   })
 })
 
-describe("custody 0 beside a salt", () => {
-  it("is the operator's default custody, with its fields", async () => {
+describe("custody 0 with a salt", () => {
+  it("custody 0 is the operator's default custody, with its fields", async () => {
     const life = stack.begin({ profile: { defaultCustody: 5 } })
     try {
       const wallet = await journey.addressOf("by default", 5)
@@ -159,8 +159,8 @@ describe("custody 0 beside a salt", () => {
   })
 })
 
-describe("a wallet named by its address alone", () => {
-  it("exists already when it stands, whatever its custody; its salt in the answer is empty", async () => {
+describe("a wallet named only by its address", () => {
+  it("a wallet of any custody named by address exists already, with an empty salt in the answer", async () => {
     const wallet = await journey.created({ salt: "stands", walletCustody: 5, passkeyPubKey: passkeys })
     for (const walletCustody of [0, 5] as const)
       expect(await stack.ask(journey.create([{ wallet, walletCustody }]))).toMatchObject({
@@ -170,7 +170,7 @@ describe("a wallet named by its address alone", () => {
       })
   })
 
-  it("beside a new one gives status 3", async () => {
+  it("an existing wallet named by address gives status 3 together with a new one", async () => {
     const wallet = await journey.created({ salt: "stands beside", walletCustody: 1 })
     await stack.fund(await journey.addressOf("new beside", 1), ether)
     const accounts = [
@@ -180,7 +180,7 @@ describe("a wallet named by its address alone", () => {
     expect((await stack.ask(journey.create(accounts))).status).toBe(3)
   })
 
-  it("that does not stand is 400 salt is required, and nothing else of the request is done", async () => {
+  it("an address without a wallet is 400 salt is required, and the whole request is refused", async () => {
     const beside = await journey.addressOf("beside missing", 1)
     await stack.fund(beside, ether)
     const wallet = Address.unsafe(alice.address)
@@ -198,7 +198,7 @@ describe("a wallet named by its address alone", () => {
     expect(await stack.provider.getCode(beside)).toBe("0x")
   })
 
-  it("of another custody is 400", async () => {
+  it("a wallet of another custody is 400", async () => {
     const wallet = await journey.created({ salt: "custody 5", walletCustody: 5, passkeyPubKey: passkeys })
     expect(await stack.refused(journey.create([{ wallet, walletCustody: 1 }]))).toMatchObject({
       code: "custody_mismatch",
@@ -211,7 +211,7 @@ describe("a wallet named by its address alone", () => {
     })
   })
 
-  it("is held against the validators that are named all the same", async () => {
+  it("a wallet named by address must match the validators in the request", async () => {
     const account = { walletCustody: 3 as const, signers: [alice.address, bob.address], threshold: "2" }
     const wallet = await journey.created({ ...account, salt: "described" })
     expect((await stack.ask(journey.create([{ ...account, wallet }]))).status).toBe(2)
@@ -219,13 +219,13 @@ describe("a wallet named by its address alone", () => {
     expect(failure.message).toBe("account already exists")
   })
 
-  it("at other code is not supported", async () => {
+  it("an address with other code is not supported", async () => {
     const wallet = stack.suite.factory
     const failure = await stack.refused(journey.create([{ wallet, walletCustody: 0 }]))
     expect(failure.message).toBe("wallet not supported")
   })
 
-  it("beside a salt must be the wallet of that salt", async () => {
+  it("an address next to a salt must be the wallet of that salt", async () => {
     const predicted = await journey.addressOf("agrees", 1)
     const other = Address.unsafe(alice.address)
     const failure = await stack.refused(journey.create([{ salt: "agrees", wallet: other, walletCustody: 1 }]))

@@ -10,7 +10,7 @@ import { keyOf, type Ports, type Stack, startStack } from "../../support/stack/S
 import { assertion, configOf, ecdsa, indexIn, newPasskey, personal } from "../../support/suite/Keys.js"
 import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 
-/** Who may move a wallet of each custody, and how; on the other EntryPoints a sponsored one of each moves (sponsor/entryPoints). */
+/** Authorised signers of each custody; sponsor/entryPoints covers sponsored wallets on the other EntryPoints. */
 
 let stack: Stack
 let journey: Journey.Journey
@@ -181,16 +181,16 @@ describe.each(cases)("a wallet of custody $custody", ({ account, config, custody
     })
   })
 
-  it("is configured as its account says", async () => {
+  it("the configuration is that of its account", async () => {
     expect(await journey.configurationOf(wallet)).toEqual(config)
   })
 
-  it.each(Object.entries(moves))("is moved by %s", async (_, way) => {
+  it.each(Object.entries(moves))("the wallet is moved by %s", async (_, way) => {
     const to = Journey.recipient()
     await journey.transferred(await stack.ask(await way(journey.transfer(wallet, to))), wallet, to)
   })
 
-  it.each(Object.entries(stays))("is not moved by %s", async (_, [way, failure]) => {
+  it.each(Object.entries(stays))("the wallet is not moved by %s", async (_, [way, failure]) => {
     const to = Journey.recipient()
     expect(await stack.refused(await way(journey.transfer(wallet, to)))).toMatchObject(failure)
     expect(await stack.balanceOf(to)).toBe(0n)

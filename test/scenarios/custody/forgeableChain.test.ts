@@ -11,7 +11,7 @@ import * as Journey from "../../support/custody/Journey.js"
 import { type Stack, startStack } from "../../support/stack/Stack.js"
 import { ecdsa } from "../../support/suite/Keys.js"
 
-/** What stands where the wallets expect the P-256 precompile: a chain before Osaka leaves the place free. */
+/** Address where the wallets expect the P-256 precompile; chains before Osaka have none there. */
 const place = `0x${"100".padStart(40, "0")}`
 const codes = [
   ["answers 1 to everything", "0x600160005260206000f3"],
@@ -58,7 +58,7 @@ const refused = {
 }
 
 describe.each(codes)("where something at 0x100 %s", (name, code) => {
-  it("no wallet with passkeys writes, whoever signs, and nothing is sent", async () => {
+  it("a wallet with passkeys rejects writes by every signer, and sends no transaction", async () => {
     const to = Journey.recipient()
     const hashed = await Promise.all(
       [wallets[2], wallets[5]].map((wallet) => journey.hashed(journey.transfer(wallet, to)))
@@ -86,14 +86,14 @@ describe.each(codes)("where something at 0x100 %s", (name, code) => {
 })
 
 describe("where something at 0x100 answers 1 to everything", () => {
-  it("nothing is handed out to be signed", async () => {
+  it("hashes and estimates are refused", async () => {
     await put(codes[0][1])
     const operations = [journey.transfer(wallets[5], Journey.recipient())]
     const { signer: _, ...settings } = journey.settings
     const hash = PasskeyHash.run(stack.caller(), { operations, settings })
     const none = [{ encodedUserOp: null, signingHash: null, error: refused.message }]
     expect((await stack.ask(hash)).results).toMatchObject(none)
-    // A service that has never seen the wallet.
+    // A service that does not know the wallet.
     const life = stack.begin()
     expect((await life.runPromise(hash)).results).toMatchObject(none)
     await life.dispose()
@@ -103,7 +103,7 @@ describe("where something at 0x100 answers 1 to everything", () => {
     expect(estimate).toMatchObject({ status: 0, error: expect.stringContaining(refused.message) })
   })
 
-  it("wallets without passkeys write, in one request with others too, and existing ones are found", async () => {
+  it("wallets without passkeys write, also in a request with others, and existing wallets are found", async () => {
     await put(codes[0][1])
     const to = Journey.recipient()
     const operations = [journey.transfer(wallets[2], to), journey.transfer(wallets[1], to)]
@@ -119,7 +119,7 @@ describe("where something at 0x100 answers 1 to everything", () => {
   })
 })
 
-it("wallets with passkeys write as soon as the place is free again", async () => {
+it("wallets with passkeys write as soon as the address is empty again", async () => {
   await put(codes[0][1])
   const to = Journey.recipient()
   expect(await stack.refused(journey.execute(journey.transfer(wallets[2], to)))).toMatchObject(refused)
@@ -131,7 +131,7 @@ it("wallets with passkeys write as soon as the place is free again", async () =>
   )
 })
 
-it("whether it does is asked beside what else is asked of wallets that were never seen before", async () => {
+it("the precompile check adds no round trip for wallets seen for the first time", async () => {
   const to = Journey.recipient()
   const hashed = await journey.hashed(journey.transfer(wallets[5], to))
   const operation = { ...journey.transfer(wallets[2], to), walletCustody: 2 as const }

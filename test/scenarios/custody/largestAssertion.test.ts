@@ -6,7 +6,7 @@ import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { type Stack, startStack } from "../../support/stack/Stack.js"
 
-/** As long as the service takes it, and in an order in which wallets read as much as it takes. */
+/** The longest client data that the service accepts, in the member order that costs wallets most. */
 const costliest = (filled: (length: number) => string) => ({
   json: (challenge: string) => {
     const end = `":${"[".repeat(23)}${"]".repeat(23)}, "challenge":"${challenge}","type":"webauthn.get"}`
@@ -29,7 +29,7 @@ describe.each([
   afterAll(() => stack.stop())
 
   it.each(entryPointVersions)(
-    "the largest assertion is paid for by an op without a buffer, on EntryPoint %s",
+    "an op without a gas buffer pays for the largest assertion on EntryPoint %s",
     async (version) => {
       const journey = Journey.make(stack, version)
       const [salt, passkeyPubKey] = [
@@ -59,7 +59,7 @@ describe.each([
       { extensions: Buffer.alloc(WebAuthn.maxAuthenticatorData - 36) },
       "expected at most 160 bytes"
     ]
-  ])("one that is longer is refused: %s", async (field, options, message) => {
+  ])("a longer assertion is refused: %s", async (field, options, message) => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({
       salt: `longer ${field}`,

@@ -3,7 +3,7 @@ import * as Authenticator from "../../support/custody/Authenticator.js"
 import type { Envelope } from "../../support/http/DevService.js"
 import { perFile } from "../../support/http/SharedService.js"
 
-/** Every wrong combination of custody and fields over HTTP, with the very words of its refusal. */
+/** Every invalid combination of custody and fields over HTTP, with the exact refusal. */
 
 const service = perFile()
 let transactions: number
@@ -19,7 +19,7 @@ const problems = ({ code, details, error }: Envelope) => ({
   error,
   details: details.map(({ message, path }) => `${path}: ${message}`)
 })
-/** Why accounts are not created. */
+/** Refusal of an account's creation. */
 const create = async (...accounts: ReadonlyArray<object>) =>
   problems(await service.refused(400, "/create", { accounts, settings: service.info.settings }))
 
@@ -58,7 +58,7 @@ const needs: Readonly<Record<number, ReadonlyArray<Field>>> = {
 }
 
 describe("create", () => {
-  it.each([0, 1, 2, 3, 4, 5])("of custody %d takes no other fields than its own", async (walletCustody) => {
+  it.each([0, 1, 2, 3, 4, 5])("custody %d accepts only its own fields", async (walletCustody) => {
     const custody = walletCustody === 0 ? 1 : walletCustody
     const needed = needs[custody] ?? []
     const sets = Array.from({ length: 8 }, (_, bits) => fields.filter((__, at) => (bits >> at) % 2 === 1))
@@ -77,7 +77,7 @@ describe("create", () => {
     }
   })
 
-  it("names the account that is wrong, and a custody that there is not", async () => {
+  it("a refusal names the wrong account, and an unknown custody", async () => {
     expect(await create({ salt: "good", walletCustody: 1 }, { salt: "bad", walletCustody: 5 })).toEqual(
       invalidRequest("accounts[1].passkeyPubKey: is required for custody 5")
     )
@@ -110,7 +110,7 @@ describe("a field", () => {
     ],
     ["no validator at all", "threshold", "0", "", "expected 1 to 3, the number of validators"],
     ["a leading zero", "threshold", "02", "", 'expected a decimal integer in a string, got "02"']
-  ])("of %s in %s is refused", async (_, field, value, place, message) => {
+  ])("%s in %s is refused", async (_, field, value, place, message) => {
     const account = {
       salt: "a",
       walletCustody: 4,
@@ -123,7 +123,7 @@ describe("a field", () => {
     )
   })
 
-  it("names a signer and its own address as one", async () => {
+  it("a signer and its own address count as one", async () => {
     const signers = [service.signer.address.toLowerCase(), own]
     expect(await create({ salt: "a", walletCustody: 3, signers, threshold: "2" })).toEqual(
       invalidRequest(`accounts[0].signers: ${service.signer.address} is named twice`)
@@ -133,7 +133,7 @@ describe("a field", () => {
   it.each([
     [{ clientId: "nobody", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
     [{ clientId: "dev", versionId: "99" }, "version not found: HSM version does not exist", "versionId"]
-  ])("names nobody of this account by %j", async (signer, error, field) => {
+  ])("%j is not a signer of this account", async (signer, error, field) => {
     const refusal = await service.refused(401, "/create", {
       accounts: [{ salt: "a", walletCustody: 3, signers: [alice, signer], threshold: "1" }],
       settings: service.info.settings
@@ -145,13 +145,13 @@ describe("a field", () => {
 describe("a wallet without a salt", () => {
   const wallet = bob
 
-  it("wants its salt whatever its custody, where it is not deployed or not named", async () => {
+  it("a wallet that is not deployed or not named needs its salt under every custody", async () => {
     for (const walletCustody of [0, 1, 2, 3, 4, 5])
       expect(await create({ wallet, walletCustody })).toEqual(saltRequired(": the wallet is not deployed"))
     expect(await create({ walletCustody: 1 })).toEqual(saltRequired())
   })
 
-  it("is described wholly or not at all", async () => {
+  it("a wallet without a salt needs all of its fields or none", async () => {
     expect(await create({ wallet, walletCustody: 3, threshold: "1" })).toEqual(
       invalidRequest("accounts[0].signers: is required for custody 3")
     )
@@ -160,7 +160,7 @@ describe("a wallet without a salt", () => {
     )
   })
 
-  it("is one wallet of a request, by its address, by its salt and as a legacy one", async () => {
+  it("a wallet by address, by salt and as a legacy one is one wallet of a request", async () => {
     const [named = ""] = await service.predict("named")
     expect(await create({ salt: "named", walletCustody: 1 }, { wallet: named, walletCustody: 1 })).toEqual(
       invalidRequest("accounts[1].wallet: accounts[0] names the same wallet")
@@ -176,7 +176,7 @@ describe.each(["/predict", "/check"])("%s", (path) => {
   const ask = (account: object) =>
     service.refused(400, path, { accounts: [account], settings: service.info.settings })
 
-  it("takes no custody 0, and no field of a creation", async () => {
+  it("custody 0 and fields of a creation are refused", async () => {
     expect(problems(await ask({ salt: "a", walletCustody: 0 }))).toEqual(wrongCustody(0, 1))
     for (const [field, value] of Object.entries({ ...given, legacyWallet: true })) {
       const { code, details } = await ask({ salt: "a", walletCustody: 4, [field]: value })
@@ -185,7 +185,7 @@ describe.each(["/predict", "/check"])("%s", (path) => {
   })
 })
 
-it("a custody that there is not is refused by predict, and an element's error in check", async () => {
+it("an unknown custody is refused by predict, and an element's error in check", async () => {
   const { settings } = service.info
   for (const walletCustody of [-1, 6, 255, 1.5]) {
     const accounts = [{ salt: "a", walletCustody }]

@@ -20,7 +20,7 @@ const parametersOf = ({ custody, owners, passkeys, threshold }: Config) => [
   [String(custody), String(threshold), owners, passkeys.map(({ x, y }) => [x, y])]
 ]
 
-/** The wallet tells itself to be configured so. */
+/** The wallet's call to configure itself. */
 const setConfig = (wallet: Address.Address, config: Config) => ({
   wallet,
   walletCustody: 0 as const,
@@ -30,7 +30,7 @@ const setConfig = (wallet: Address.Address, config: Config) => ({
 })
 
 describe("a phone that is lost", () => {
-  it("is replaced by the tablet's word: the new one signs, the lost one does not", async () => {
+  it("the tablet replaces the lost phone: the new phone signs, the lost one cannot", async () => {
     const journey = Journey.make(stack, "v0.7")
     const [lost, tablet, found] = [Authenticator.make(), Authenticator.make(), Authenticator.make()]
     const account = {
@@ -61,7 +61,7 @@ describe("a phone that is lost", () => {
 })
 
 describe("a new version of an HSM key", () => {
-  it("takes over a wallet when the old one says so", async () => {
+  it("a new key version takes over a wallet by an op of the old version", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: "new version", walletCustody: 1 })
     const answer = await stack.ask(journey.execute(setConfig(wallet, configOf(1, [spare]))))
@@ -73,7 +73,7 @@ describe("a new version of an HSM key", () => {
     await journey.transferred(await stack.ask(signed), wallet, to)
   })
 
-  it("is the old one: the next op names the configuration that there is now, not the one seen last", async () => {
+  it("the same key version as before keeps working: the next op uses the current configuration", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: "same version", walletCustody: 1 })
     for (let n = 0; n < 2; n += 1) {
@@ -85,7 +85,7 @@ describe("a new version of an HSM key", () => {
 })
 
 describe("signers and threshold", () => {
-  it("change by as many as the old threshold asks for; from then on the new one counts", async () => {
+  it("the old threshold changes signers and threshold; later ops need the new threshold", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({
       salt: "threshold",
@@ -121,7 +121,7 @@ describe("signers and threshold", () => {
     expect(await journey.configurationOf(wallet)).toEqual(configOf(3, [own]))
   })
 
-  it("change by nobody but the wallet itself", async () => {
+  it("only the wallet itself can change signers and threshold", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.created({ salt: "by itself", walletCustody: 1 })
     const failure = await stack.refused(
@@ -139,7 +139,7 @@ describe("signers and threshold", () => {
 describe("recovery", () => {
   const delay = 48 * 3600
 
-  /** The account's second signer acts as the recovery address, by itself. */
+  /** The account's second signer acts as the recovery address. */
   const recovering = (wallet: Address.Address, name: string, config: Config) =>
     TransactSigner.run(stack.caller(), {
       to: wallet,
@@ -167,7 +167,7 @@ describe("recovery", () => {
     return { journey, phone, wallet }
   }
 
-  it("gives a wallet whose only passkey is lost to a new one, 48 hours later and not before", async () => {
+  it("recovery gives a wallet with a lost passkey to a new one after 48 hours, not earlier", async () => {
     const { journey, wallet } = await guarded("recovered")
     const found = Authenticator.make()
     const config = configOf(5, [], [found.passkey])
@@ -182,7 +182,7 @@ describe("recovery", () => {
     await journey.transferred(answer, wallet, to)
   })
 
-  it("is called off by the wallet", async () => {
+  it("the wallet can cancel a recovery", async () => {
     const { journey, phone, wallet } = await guarded("not lost at all")
     const config = configOf(5, [], [Authenticator.make().passkey])
     expect((await stack.ask(recovering(wallet, "startRecovery", config))).status).toBe(1)

@@ -6,7 +6,7 @@ import { type Stack, startStack } from "../../support/stack/Stack.js"
 import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js"
 import { mixedProof } from "../../support/suite/Layouts.js"
 
-/** Before Osaka there is nothing at 0x100: wallets verify P-256 in Solidity. */
+/** Before Osaka, 0x100 has no precompile: wallets verify P-256 in Solidity. */
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ anvil: ["--hardfork", "prague"] })
@@ -18,7 +18,7 @@ const [phone, tablet] = [Authenticator.make(), Authenticator.make()]
 const passkeyPubKey = [phone, tablet].map(({ spki }) => spki.toString("base64"))
 
 describe("on a chain without the P-256 precompile", () => {
-  it("a passkey wallet with no balance executes, and its gas was foreseen", async () => {
+  it("a passkey wallet without a balance executes within its estimated gas", async () => {
     const journey = Journey.make(stack, "v0.7")
     const wallet = await journey.createdPoor({ salt: "plain", walletCustody: 5, passkeyPubKey })
     const to = Journey.recipient()
@@ -28,7 +28,7 @@ describe("on a chain without the P-256 precompile", () => {
     expect(answer.gasUsed).toBeGreaterThan(300_000)
   })
 
-  it("signers and passkeys together execute", async () => {
+  it("signers and passkeys execute together", async () => {
     const journey = Journey.make(stack, "v0.7")
     const config = configOf(4, [alice], [phone.passkey, tablet.passkey], 3)
     const wallet = await journey.created({

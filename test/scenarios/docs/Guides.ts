@@ -6,10 +6,7 @@ import * as Npx from "../../support/process/Npx.js"
 import { root } from "../../support/process/Program.js"
 import * as Snippets from "./Snippets.js"
 
-/**
- * The pages whose commands tests run, all of them, in this order. `test/house/snippets.test.ts` has no other list of what
- * they show.
- */
+/** The pages whose commands tests run in full, in this order. `test/house/snippets.test.ts` uses this list too. */
 export const onDevelopmentStack = [
   "start.md",
   "guides/treasury.md",
@@ -21,7 +18,7 @@ export const onBase = ["guides/base-sepolia.md"]
 export const onHsm = ["signers/pkcs11.md"]
 export const onDatabase = ["accounts.md", "webhooks.md", "watches.md"]
 
-/** The commands of a page, block by block, as a reader pastes them. */
+/** The commands of a page by block, as a reader pastes them. */
 export const commands = (page: string): ReadonlyArray<string> =>
   Snippets.of(join("docs", page)).flatMap(({ language, text }) => (language === "sh" ? [text] : []))
 
@@ -29,7 +26,7 @@ const onPath = (program: string): string => execFileSync("which", [program], { e
 
 const answers = (folder: string): string => join(folder, "answers")
 
-/** What the service has refused, an answer a line. */
+/** Refusals by the service, one per line. */
 export const refusals = (folder: string): ReadonlyArray<string> =>
   readFileSync(answers(folder), "utf8")
     .split("\n")
@@ -38,13 +35,13 @@ export const refusals = (folder: string): ReadonlyArray<string> =>
 const { version }: { readonly version: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const tarball = `castellan-${version}.tgz`
 
-/** A folder in which `castellan` and what it depends on are installed: the command line of the present sources. */
+/** A folder with `castellan` from the current sources and its dependencies installed. */
 export const prepare = async (folder: string): Promise<void> => {
   const shims = {
-    // What a guide leaves out of an answer may say why a test of it fails.
+    // Parts of a response that a guide discards may explain a failed test.
     curl: `set -o pipefail; "${onPath("curl")}" "$@" | tee -a "${answers(folder)}"`,
     castellan: `exec "${join(folder, "node_modules/.bin/castellan")}" "$@"`,
-    // No registry has the package; what it installs is tried by npm run test:package.
+    // The package is in no registry; npm run test:package tests its installation.
     npm: `if [ "$1" = run ]; then
   shift; [ "$1" = --silent ] && shift
   [ "$1 $2" = "castellan --" ] || { echo "npm run $* is not of the guides" >&2; exit 1; }
@@ -64,13 +61,10 @@ esac`
 
 const limitSeconds = 400
 
-/** What a guide leaves to its reader, and what the test says for it. */
+/** Placeholders of a guide, and their values in the test. */
 export type Choices = ReadonlyArray<readonly [written: string, here: string]>
 
-/**
- * Runs the commands of pages in one shell, in which each has to succeed. What they start in the background ends with
- * the shell.
- */
+/** Runs the commands of pages in one shell, where each must succeed. Background jobs end with the shell. */
 export const run = (
   folder: string,
   pages: ReadonlyArray<string>,
@@ -78,13 +72,13 @@ export const run = (
 ): Promise<Finished.Finished> =>
   perform(folder, pages.flatMap((page) => [`echo "## ${page}"`, ...commands(page)]).join("\n"), choices)
 
-/** The same for commands of other places. */
+/** Likewise for commands of other places. */
 export const perform = (folder: string, text: string, choices: Choices): Promise<Finished.Finished> => {
   for (const [written] of choices)
     if (!text.includes(written)) throw new Error(`no guide says ${written} any more`)
   const script = choices.reduce((said, [written, here]) => said.replaceAll(written, here), text)
   const end = "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT"
-  // Beyond the test's own limit nothing would end it.
+  // The test's own timeout would not end the shell.
   return Finished.finished(
     "timeout",
     [
@@ -98,10 +92,10 @@ export const perform = (folder: string, text: string, choices: Choices): Promise
   )
 }
 
-/** For a message: what was said last. */
+/** The last output, for a message. */
 export const lastLines = ({ stderr, stdout }: Finished.Finished): string =>
   [stdout, stderr].map((text) => text.split("\n").slice(-25).join("\n")).join("\n---\n")
 
-/** What the service has said of the requests of a guide. */
+/** Statuses of the guide's requests. */
 export const statuses = (stdout: string): ReadonlyArray<string> =>
   [...stdout.matchAll(/"status": (\S+?),?$/gm)].flatMap(([, status = ""]) => [status])

@@ -2,16 +2,16 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../../support/process/Program.js"
 
-/** What a page shows as code. */
+/** A code block of a page. */
 export interface Snippet {
   readonly page: string
-  /** The heading above it. */
+  /** The heading above the block. */
   readonly heading: string
   readonly language: string
   readonly text: string
 }
 
-/** Of a page, by its path in the repository. */
+/** The code blocks of a page, by its path in the repository. */
 export const of = (page: string): ReadonlyArray<Snippet> => {
   const snippets: Array<Snippet> = []
   let heading = ""

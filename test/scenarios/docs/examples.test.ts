@@ -11,8 +11,8 @@ interface Estimate {
   readonly userOps: ReadonlyArray<{ readonly encodedUserOp: string; readonly userOpHash: string }>
 }
 
-describe("what the reference shows of endpoints whose answers depend on the moment", () => {
-  it("was answered like this, and has the same members today", async () => {
+describe("reference examples of endpoints whose answers depend on the moment", () => {
+  it("recorded answers have the same members as today's", async () => {
     const { info } = service
     const { entryPoint, rpc, signer } = info.settings
     const { beaconAdminAddress, beaconAdminCreationCode, factory } = info.settings
@@ -62,7 +62,7 @@ describe("what the reference shows of endpoints whose answers depend on the mome
     await recorded(service, "/getbundleraddress", {})
   })
 
-  it("so were those of webhooks and watches", async () => {
+  it("recorded answers of webhooks and watches have today's members", async () => {
     const receiver = await Receiver.start()
     try {
       const { origin } = new URL(receiver.url)
@@ -116,7 +116,7 @@ describe("what the reference shows of endpoints whose answers depend on the mome
     }
   })
 
-  it("so were those of requests, and of the service", async () => {
+  it("recorded answers of requests and the service have today's members", async () => {
     const { rpc, settings, token } = service.info
     const paying = { to: Sample.recipient, value: "1", settings: { rpc, signer: settings.signer } }
     const accepted = async (path: string, body: object): Promise<string> => {

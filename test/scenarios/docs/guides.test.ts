@@ -28,7 +28,7 @@ const followed = async (pages: ReadonlyArray<string>): Promise<string> => {
 }
 
 describe("on a development stack", () => {
-  it("the guides do what they say, one after the other from the quick start on", async () => {
+  it("the guides work in order from the quick start", async () => {
     const said = await followed(Guides.onDevelopmentStack)
     expect(said).toContain("threshold not met: have 1 of 2")
     expect(said.match(/^120 of 120 paid$/gm)).toHaveLength(2)

@@ -11,7 +11,7 @@ import * as Port from "../../support/process/Port.js"
 import * as Guides from "./Guides.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
-/** A block at once for a transaction; and others, as on the chains of the guides, where no script waits for ever. */
+/** Each transaction gets a block immediately, and blocks continue without one: no script of a guide waits forever. */
 const blocks = { blockTime: 1, args: ["--mixed-mining"] }
 let anvil: Anvil
 let postgres: Server.Server
@@ -27,7 +27,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** What each of these guides leaves to its reader. */
+/** Values for the placeholders of these guides. */
 const choices = async (): Promise<Guides.Choices> => [
   ["https://your-node.example", anvil.url],
   ["0xYOUR_PRIVATE_KEY", devKeys.faucet.privateKey],
@@ -42,8 +42,8 @@ const expectDone = (ran: Finished): void => {
   expect(new Set(statuses)).toEqual(new Set(["1"]))
 }
 
-describe("from an empty folder", () => {
-  it("the guide of Polygon Amoy, and those that go on from it, do what they say", async () => {
+describe("guides in an empty folder", () => {
+  it("the guide of Polygon Amoy and its follow-up guides work from an empty folder", async () => {
     const live = await Effect.runPromise(Server.createDatabase(postgres, "live"))
     const restored = await Effect.runPromise(Server.createDatabase(postgres, "restored"))
     const databases = `export DATABASE_URL=${live} RESTORE_URL=${restored}`
@@ -54,7 +54,7 @@ describe("from an empty folder", () => {
     expectDone(ran)
   }, 480_000)
 
-  it("the guide of Base Sepolia does what it says; the local chain has no fees of a layer 1", async () => {
+  it("the guide of Base Sepolia works; the local chain has no layer 1 fees", async () => {
     await anvil.stop()
     anvil = await startAnvil({ chainId: 84_532, ...blocks })
     const ran = await Guides.run(folder, Guides.onBase, [

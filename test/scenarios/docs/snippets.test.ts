@@ -14,7 +14,7 @@ import * as Wiring from "../../../src/hosts/Wiring.js"
 import * as Guides from "./Guides.js"
 import * as Snippets from "./Snippets.js"
 
-/** Commands and programs of pages that are no guides. test/house/snippets.test.ts says which of them are run here. */
+/** Commands and programs of pages other than guides. test/house/snippets.test.ts lists those that run here. */
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-snippets-"))
 let anvil: Anvil
@@ -61,7 +61,7 @@ const block = (page: string, heading: string, language = "sh"): string => {
 }
 
 describe("the commands of the pages about keys and accounts", () => {
-  it("make a key in an HSM, an account that has it, a webhook and a watch", async () => {
+  it("commands make a key in an HSM, an account with the key, a webhook and a watch", async () => {
     const provider = JSON.parse(block("docs/signers/pkcs11.md", "2. Configuration of the provider", "json"))
     const [hsm] = provider.providers
     const pin = join(folder, "hsm-pin")
@@ -96,7 +96,7 @@ describe("the commands of a deployment", () => {
     beaconOwner: devKeys.beaconOwner.address
   }
 
-  it("of the README show a plan, and check a configuration", async () => {
+  it("commands of the README show a plan and check a configuration", async () => {
     const serve = "npx castellan serve --config castellan.json"
     const environment = { RPC: anvil.url, PAYER: devKeys.faucet.privateKey, PEPPER: pepper }
     const given = {
@@ -113,7 +113,7 @@ describe("the commands of a deployment", () => {
     expect(said).toMatch(/factory/i)
   }, 60_000)
 
-  it("of the page about contracts deploy them", async () => {
+  it("commands of the page about contracts deploy them", async () => {
     const text = `export PAYER=${devKeys.faucet.privateKey}\n${block("docs/contracts.md", "Deployment")}`
     const said = await succeeded(
       Guides.perform(folder, text, [
@@ -127,7 +127,7 @@ describe("the commands of a deployment", () => {
     expect(said).toContain(suiteOf({ ...keys, sponsor: devKeys.sponsor.address }).factory)
   }, 60_000)
 
-  it("as functions do the same, and fund the paymaster", async () => {
+  it("functions of the package do the same and fund the paymaster", async () => {
     const { deploy } = await import("../../embed/deployed.js")
     const provider = new NodeProvider(anvil.url, 31_337, { staticNetwork: true, cacheTimeout: -1 })
     const payer = new Wallet(devKeys.faucet.privateKey, provider)
@@ -147,7 +147,7 @@ describe("the commands of a deployment", () => {
 })
 
 describe("the programs of docs/operations.md and docs/watches.md", () => {
-  it("mount the service, and call it", async () => {
+  it("programs mount the service and call it", async () => {
     const { hash, key } = Effect.runSync(Wiring.issueKey(Redacted.make(pepper)))
     const signer = { clientId: "treasury", versionId: "1", privateKey: { env: "TREASURY" } }
     const path = write("mounted.json", {

@@ -9,7 +9,7 @@ import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 const coder = AbiCoder.defaultAbiCoder()
 const word = (high: bigint, low: bigint): string => toBeHex((high << 128n) | low, 32)
 
-/** An op as this version's ABI takes it. */
+/** An op in this version's ABI form. */
 export const toTuple = (version: Version, op: UserOperation): ReadonlyArray<unknown> =>
   version === "v0.6"
     ? [
@@ -37,7 +37,7 @@ export const toTuple = (version: Version, op: UserOperation): ReadonlyArray<unkn
         op.signature
       ]
 
-/** A probe as the lens's ABI takes it. */
+/** A probe in the lens's ABI form. */
 export const toProbe = ({ paymaster, ...probe }: Probe) => ({
   ...probe,
   paymaster: paymaster?.address ?? `0x${"00".repeat(20)}`,
@@ -56,11 +56,11 @@ const npmArtifact = (version: Version, name: string): { abi: []; bytecode: strin
     )
   )
 
-/** ABI of a contract that the EntryPoints' authors ship. */
+/** ABI of a contract from the EntryPoints' authors. */
 export const npmInterface = (version: Version, name: string): Interface =>
   new Interface(npmArtifact(version, name).abi)
 
-/** Creation code of a contract that the EntryPoints' authors ship. */
+/** Creation code of a contract from the EntryPoints' authors. */
 export const npmCode = (version: Version, name: string, ...addresses: ReadonlyArray<string>): string =>
   npmArtifact(version, name).bytecode +
   coder

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @notice A wallet that validates everything and does what it is told to, in its validation and in its call.
+/// @notice A wallet that accepts every signature and performs scripted acts in its validation and in its call.
 contract Hostile {
-    /// @dev 0 nothing; 1 burns all gas; 2 reverts with `size` bytes; 3 returns `size` bytes; 4 calls `target` with
-    /// `data` and goes on; 5 pays nothing.
+    /// @dev Kinds: 0 no act, 1 burn all gas, 2 revert with `size` bytes, 3 return `size` bytes, 4 call `target` with
+    /// `data` and continue, 5 pay no prefund.
     struct Act {
         uint8 kind;
         uint256 size;
@@ -19,7 +19,7 @@ contract Hostile {
     }
 
     /// @return ok whether the call of kind 4 succeeded
-    /// @return returned what it returned
+    /// @return returned return data of the call of kind 4
     function perform(Act calldata act) external returns (bool ok, bytes memory returned) {
         return _perform(act);
     }

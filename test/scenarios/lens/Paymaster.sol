@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.28;
 
-/// @notice A paymaster that pays for everybody, and uses nearly all gas that its postOp is given.
+/// @notice A paymaster that sponsors every op and uses nearly all gas of its postOp.
 contract Paymaster {
     bytes4 private constant POST_OP_V06 = bytes4(keccak256("postOp(uint8,bytes,uint256)"));
     bytes4 private constant POST_OP = bytes4(keccak256("postOp(uint8,bytes,uint256,uint256)"));

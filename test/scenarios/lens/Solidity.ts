@@ -11,7 +11,7 @@ interface Output {
   readonly contracts?: { readonly source: Readonly<Record<string, Compiled>> }
 }
 
-/** Compiles a Solidity file that imports nothing. */
+/** Compiles a Solidity file without imports. */
 export const compile = (file: URL): ((contract: string) => { readonly abi: []; readonly code: string }) => {
   const solc: { readonly compile: (input: string) => string } = createRequire(import.meta.url)("solc")
   const input = {

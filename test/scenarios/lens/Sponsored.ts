@@ -9,10 +9,10 @@ import type { Op, World } from "./World.js"
 /** Far away. */
 const until = 4_000_000_000
 
-/** Whose paymasterAndData: of these limits, and data behind them. */
+/** A payer's paymasterAndData: these limits, then its data. */
 export interface Payer {
   readonly data: (version: Version, limits: PaymasterData.Limits) => Hex.Hex
-  /** What it wants behind the wallet's signature. */
+  /** Paymaster data that the paymaster expects after the wallet's signature. */
   readonly seal: (version: Version, op: Op) => Hex.Hex
 }
 
@@ -40,13 +40,13 @@ export const sponsor = (world: World): Payer => {
   }
 }
 
-/** A paymaster that asks for no signature. */
+/** A paymaster without a signature check. */
 export const unsigned = (paymaster: Address.Address, data: string = "0x"): Payer => ({
   data: (version, limits) => PaymasterData.make(version, { paymaster, limits, data: Hex.unsafe(data) }),
   seal: () => Hex.empty
 })
 
-/** Signed by the wallet, and then by who pays. */
+/** Signed by the wallet, then by the payer. */
 export const sealed = async (
   world: World,
   version: Version,

@@ -10,17 +10,17 @@ import { authorizationOf, type Config, configHash, deployDigest } from "../../su
 import { factoryAbi, walletAbi } from "./Abis.js"
 import { dummyEcdsa, type Op, type World } from "./World.js"
 
-/** A wallet of the suite, its creation, and how it proves itself. */
+/** A wallet of the suite, its creation and its proofs. */
 export interface TestWallet {
   readonly address: Address.Address
   /** factory ++ createWallet calldata with a valid authorisation. */
   readonly initCode: Hex.Hex
   readonly prove: (hash: string) => string
-  /** Of the real shape, for estimates. */
+  /** A dummy of the real shape, for estimates. */
   readonly dummy: (hash: string) => string
 }
 
-/** A wallet of any custody, not deployed yet. */
+/** A wallet of any custody, not yet deployed. */
 export const walletOf = async (
   world: World,
   salt: string,
@@ -54,7 +54,7 @@ export const walletOf = async (
   return { address, initCode: Hex.unsafe(concat([factory, creation])), ...proof }
 }
 
-/** An ECDSA wallet (custody 1) of a fresh owner. */
+/** An ECDSA wallet (custody 1) with a fresh owner. */
 export const ecdsaWallet = (world: World, salt: string): Promise<TestWallet> => {
   const owner = Wallet.createRandom()
   return walletOf(world, salt, configOf(1, [owner]), {
@@ -63,7 +63,7 @@ export const ecdsaWallet = (world: World, salt: string): Promise<TestWallet> => 
   })
 }
 
-/** A passkey wallet (custody 5) of a fresh key; its dummy is an assertion of another key: it takes as long to refuse. */
+/** A passkey wallet (custody 5) with a fresh key. Its dummy is by another key, which takes as long to refuse. */
 export const passkeyWallet = (world: World, salt: string): Promise<TestWallet> => {
   const [own, other] = [newPasskey(), newPasskey()]
   return walletOf(world, salt, configOf(5, [], [own]), {
@@ -72,7 +72,7 @@ export const passkeyWallet = (world: World, salt: string): Promise<TestWallet> =
   })
 }
 
-/** An op with round fees and no gas limits yet. */
+/** An op with round fees and without gas limits. */
 export const opOf = (wallet: TestWallet, nonce: bigint, callData: string): Op => ({
   sender: wallet.address,
   nonce,
@@ -114,13 +114,13 @@ export const executeBatch = (
   calls: ReadonlyArray<{ readonly target: string; readonly value: bigint; readonly data: string }>
 ): string => walletAbi.encodeFunctionData("executeBatch", [calls])
 
-/** A measure of an op that ran to its end. */
+/** A measure of an op that ran to completion. */
 export const completed = (measure: Measure | undefined, op = "op"): Measure => {
   if (measure?.stage !== "ok") throw new Error(`${op}: ${measure?.stage} ${measure?.data}`)
   return measure
 }
 
-/** The op under the limits that the formulas give for its measure; its signature has the real length. */
+/** The op under the formulas' limits for its measure; its signature has the real length. */
 export const withLimits = (op: Op, measure: Measure | undefined, version: Version): Op => ({
   ...op,
   ...Gas.meteredLimits(version, op, completed(measure), Percent.zero)

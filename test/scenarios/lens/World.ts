@@ -30,7 +30,7 @@ import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
 export type Op = UserOperation
 
-/** Of a probe, where it is not what the op's own fields say or generous. */
+/** Overrides of a probe's fields; the defaults are the op's own or generous. */
 export interface Given {
   readonly verificationGas?: bigint
   readonly callGas?: bigint
@@ -39,7 +39,7 @@ export interface Given {
   readonly postOpGas?: bigint
 }
 
-/** What the real EntryPoint made of a bundle. */
+/** Outcome of a bundle at the real EntryPoint. */
 export interface Outcome {
   /** All calls succeeded, as the UserOperationEvents say. False also when the whole bundle reverts. */
   readonly success: boolean
@@ -55,10 +55,10 @@ export interface Outcome {
 
 const coder = AbiCoder.defaultAbiCoder()
 
-/** The service's own dummy of one ECDSA proof. */
+/** The service's own dummy for one ECDSA proof. */
 export const dummyEcdsa = (): string => Proof.dummyEcdsa(1)
 
-/** Holds the test token from the start. */
+/** Holds the test token initially. */
 export const holder = "0x00000000000000000000000000000000000a11ce"
 
 const deployed = async (payer: NonceManager, code: string): Promise<Address.Address> => {
@@ -83,7 +83,7 @@ export class World {
     readonly stop: () => Promise<void>
   ) {}
 
-  /** The deployer's proof of a creation. */
+  /** The deployer's proof for a creation. */
   readonly deployerProof = (hash: string): string => this.deployer.signingKey.sign(hash).serialized
 
   static async start(args?: ReadonlyArray<string>): Promise<World> {
@@ -105,7 +105,6 @@ export class World {
     return deployed(this.payer, code)
   }
 
-  /** Gives units of the test token. */
   mint(to: string, amount: bigint): Promise<TransactionReceipt> {
     return this.send(this.token, tokenAbi.encodeFunctionData("mint", [to, amount]))
   }
@@ -125,14 +124,14 @@ export class World {
     return this.provider.send("anvil_setStorageAt", [this.entryPoint(version), slot, `0x${"00".repeat(32)}`])
   }
 
-  /** As the EntryPoint itself computes it. */
+  /** The hash as the EntryPoint computes it. */
   async userOpHash(version: Version, op: Op): Promise<string> {
     const abi = npmInterface(version, "EntryPoint")
     const data = abi.encodeFunctionData("getUserOpHash", [toTuple(version, op)])
     return this.provider.call({ to: this.entryPoint(version), data })
   }
 
-  /** Bound to the submitter and valid for long. */
+  /** Bound to the submitter, with a long validity. */
   private conditions(): Conditions {
     return { validUntil: 4_000_000_000, validAfter: 0, bundler: this.submitter.address }
   }
@@ -146,7 +145,7 @@ export class World {
     return { ...op, signature: this.blob(prove(signingHash(userOpHash, this.conditions()))) }
   }
 
-  /** The op with the dummy of an ECDSA proof. */
+  /** The op with an ECDSA dummy proof. */
   dummied(op: Op): Op {
     return { ...op, signature: this.blob(dummyEcdsa()) }
   }
@@ -188,7 +187,7 @@ export class World {
     }
   }
 
-  /** Mines a bundle; `success` when all ops succeeded, `paidGas` of all of them. */
+  /** Mines a bundle; `success` if all ops succeeded, `paidGas` over all ops. */
   async submit(
     version: Version,
     ops: ReadonlyArray<Op>,
@@ -232,7 +231,7 @@ export class World {
     return Result.getOrThrow(GasLens.decode(await this.lensCall(version, data, options), request))
   }
 
-  /** Several looks in one eth_call; what the lens answered to each. */
+  /** Several lens calls in one eth_call, with the result of each. */
   async lookEach(
     version: Version,
     requests: ReadonlyArray<Omit<GasLens.Request, "entryPoint">>,
@@ -265,7 +264,7 @@ export class World {
     return Hex.unsafe(await this.provider.send("eth_call", [call, "latest", override]))
   }
 
-  /** The op as the lens takes it. */
+  /** The op in the lens's form. */
   async probe(version: Version, op: Op, given: Given = {}): Promise<GasLens.Probe> {
     const paymaster = PaymasterData.read(version, op.paymasterAndData)
     return {
@@ -288,7 +287,7 @@ export class World {
             }
     }
   }
-  /** One look at these ops in order. */
+  /** One lens call over these ops in order. */
   async measure(
     version: Version,
     ops: ReadonlyArray<Op>,
@@ -300,7 +299,7 @@ export class World {
   }
 }
 
-/** A world for the tests of this file or group, and what they need beforehand; nothing is there before they begin. */
+/** A world for the tests of this file or group, with their preparation; it exists once they start. */
 export const useWorld = (
   args?: ReadonlyArray<string>,
   prepare?: (world: World) => Promise<unknown>

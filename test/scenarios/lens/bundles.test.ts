@@ -19,10 +19,10 @@ import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 
-/** Bundles of each version. */
+/** Number of bundles per version. */
 const bundles = 24
 
-/** What one op of a random bundle does. */
+/** Action of one op of a random bundle. */
 type Deed =
   | { readonly kind: "create" }
   | { readonly kind: "fail"; readonly by: number }
@@ -31,7 +31,7 @@ type Deed =
       readonly by: number
       readonly what: "transfer" | "first" | "nothing" | "value" | "data" | "zeros" | "batch"
       readonly size: number
-      /** On a nonce key that was never used. */
+      /** Uses a fresh nonce key. */
       readonly fresh: boolean
     }
 
@@ -62,7 +62,7 @@ interface Step {
   readonly dummy: (hash: string) => string
 }
 
-/** The ops of a bundle; every op of a wallet has the next nonce of its key. */
+/** The ops of a bundle; each op of a wallet has the next nonce of its key. */
 class Scribe {
   private made = 0
   private readonly sequences = new Map<string, bigint>()
@@ -116,7 +116,7 @@ class Scribe {
   }
 }
 
-/** Measured all in one look with dummy proofs, then signed under the limits of the formulas. */
+/** Measures all ops in one lens call with dummy proofs, then signs them under the limits of the formulas. */
 const limited = async (
   version: Version,
   steps: ReadonlyArray<Step>,
@@ -149,7 +149,7 @@ const limited = async (
 }
 
 describe.each(versions)("the ops of random bundles on %s", (version) => {
-  it("pay for all of the transaction's gas and hardly more when they share it, each at most a frame more when they do not", async () => {
+  it("ops pay for all of the transaction's gas, with a small excess together and at most a frame more each if separate", async () => {
     const wallets = [
       await created(world, version, await ecdsaWallet(world, `pays a ${version}`)),
       await created(world, version, await ecdsaWallet(world, `pays b ${version}`)),
@@ -183,7 +183,7 @@ describe.each(versions)("the ops of random bundles on %s", (version) => {
       expect(outcome.events, `bundle ${turn}`).toBe(ops.length)
       const over = Number(outcome.paidGas - outcome.usedGas)
       expect(over, `bundle ${turn} of ${ops.length}`).toBeGreaterThanOrEqual(0)
-      // Shared: the fixed margins of the formula. Alone: each op pays the frame, and a new beneficiary, once more.
+      // Shared: the fixed margins of the formula. Separate: each op also pays for the frame and a new beneficiary.
       const most = alone ? ops.length * (empty ? 60_000 : 36_000) : ops.length * 2_500
       expect(over, `bundle ${turn} of ${ops.length}`).toBeLessThanOrEqual(most)
     }

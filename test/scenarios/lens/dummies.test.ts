@@ -7,7 +7,7 @@ import { type Config, mixedProof } from "../../support/suite/Layouts.js"
 import { created, opOf, type TestWallet, walletOf, withLimits } from "./Wallets.js"
 import { useWorld } from "./World.js"
 
-/** The service's own dummies, measured through the lens: what they ask for is enough for real proofs, without any buffer. */
+/** The service's dummy proofs, measured through the lens: their limits suffice for real proofs without any buffer. */
 
 const owners = Array.from({ length: 16 }, () => Wallet.createRandom())
 const [p, q] = [newPasskey(), newPasskey()]
@@ -36,7 +36,7 @@ const cases: ReadonlyArray<Case> = [
 const prove =
   ({ config, owners: count, passkeys }: Case) =>
   (hash: string): string => {
-    // The last ones of the list: the wallet looks longest for them.
+    // The last list entries cost the wallet the longest search.
     const signers = owners.filter(({ address }) => config.owners.slice(-count).includes(address))
     const signatures = count === 0 ? "0x" : ecdsa(hash, ...signers)
     return passkeys.length === 0
@@ -47,7 +47,7 @@ const prove =
         )
   }
 
-/** The domain's reading of the same configuration. */
+/** The configuration as the domain reads it. */
 const domainConfig = (config: Config) => ({
   custody: 4 as const,
   threshold: config.threshold,
@@ -61,7 +61,7 @@ describe.each([
 ] as const)("%s the P-256 precompile", (_, args) => {
   const world = useWorld(args)
 
-  it.each(cases)("a dummy of custody $name asks for enough, and not for much more", async (one) => {
+  it.each(cases)("a dummy of custody $name needs enough gas, and little more", async (one) => {
     const proof = prove(one)
     const wallet: TestWallet = await created(
       world,
@@ -78,10 +78,10 @@ describe.each([
     expect([asked?.stage, needed?.stage]).toEqual(["ok", "ok"])
     expect((needed?.validationData ?? 1n) & 1n).toBe(0n)
     const [askedGas, neededGas] = [asked?.validationGas ?? 0n, needed?.validationGas ?? 0n]
-    // Curve arithmetic in Solidity differs by a few percent between signatures; the limit has a tenth in hand.
+    // Solidity's curve arithmetic varies by a few percent between signatures; the limit has a 10% margin.
     expect(askedGas * 105n).toBeGreaterThanOrEqual(neededGas * 100n)
-    // What a wrong signature costs beyond a right one: owners compared to the end, and the check that there is a precompile;
-    // and the longest assertion, in the order that is read one by one, beyond a usual one.
+    // Extra cost of a wrong signature: a full comparison of owners and the precompile check. Extra cost of the longest
+    // assertion: a member order that is read one by one.
     const longest = 20_000n * BigInt(one.passkeys.length)
     expect(askedGas - neededGas).toBeLessThan(12_000n * BigInt(one.owners + 1) + 20_000n + longest)
 

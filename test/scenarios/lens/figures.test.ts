@@ -17,7 +17,7 @@ import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 
-/** A limit that does not hold and lies less than 32 below the smallest that does; `high` is known to hold. */
+/** An insufficient limit less than 32 below the smallest sufficient one; `high` is known to suffice. */
 const minimum = async (high: bigint, holds: (x: bigint) => Promise<boolean>): Promise<bigint> => {
   let low = 0n
   let top = high
@@ -54,7 +54,7 @@ const holds = async (version: Version, { name, op, prove, dummy }: Case) => {
 }
 
 const stranger = "0x00000000000000000000000000000000000b0b01"
-/** What a wallet that exists does, with a key that it has used or not. */
+/** Calls of an existing wallet, with a used or unused key. */
 const casesOf = (wallet: TestWallet): ReadonlyArray<Case> => {
   const token = (name: string, ...args: ReadonlyArray<unknown>) => ({
     target: world.token,

@@ -10,7 +10,7 @@ import { dummyEcdsa, type Op, useWorld } from "./World.js"
 const world = useWorld()
 
 describe.each(versions)("the reference SimpleAccount on %s", (version) => {
-  it("is created and used within the limits that the lens and the formulas give", async () => {
+  it("a SimpleAccount is created and used within the limits of lens and formulas", async () => {
     const owner = Wallet.createRandom()
     const factoryAbi = npmInterface(version, "SimpleAccountFactory")
     const accountAbi = npmInterface(version, "SimpleAccount")

@@ -48,7 +48,7 @@ const hostileOp = (sender: Address.Address, whenCalled: Act): Op => ({
 
 const given = { verificationGas: 1_000_000n, callGas: 2_000_000n }
 
-describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) => {
+describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) => {
   let victim: TestWallet
   let honest: GasLens.Probe
   let undisturbed: GasLens.Measure | undefined
@@ -66,7 +66,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
     expect(undisturbed?.stage).toBe("ok")
   })
 
-  /** Measures [hostile, honest] and checks that the honest one is measured as if alone. */
+  /** Measures [hostile, honest] and checks that the honest wallet has the same measure as without the hostile one. */
   const beside = async (whenValidating: Act, whenCalled: Act): Promise<GasLens.Measure> => {
     const sender = await hostile(whenValidating)
     const probes = [await world.probe(version, hostileOp(sender, whenCalled), given), honest]
@@ -78,7 +78,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
 
   const called = (measure: GasLens.Measure) => hostileAbi.decodeFunctionResult("perform", measure.data)
 
-  it("a wallet that does nothing wrong is measured like any other", async () => {
+  it("a harmless wallet is measured like any other", async () => {
     expect(await beside(nothing, nothing)).toMatchObject({
       stage: "ok",
       coldValidation: true,
@@ -87,7 +87,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
     })
   })
 
-  it("a wallet that burns gas burns only what it was given", async () => {
+  it("a wallet that burns gas burns only its own gas", async () => {
     const validating = await beside({ kind: 1 }, nothing)
     expect(validating.stage).toBe("validation")
     expect(validating.validationGas).toBeLessThan(given.verificationGas + 10_000n)
@@ -120,7 +120,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
     ])
   })
 
-  it("absurd figures hurt nobody else", async () => {
+  it("absurd figures do not affect other ops", async () => {
     const sender = await hostile(nothing)
     const most = (1n << 256n) - 1n
     const greedy = {
@@ -183,11 +183,11 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
       const act = { kind: 4, target: entryPoint, data }
       const { ok, returned } = called(await beside(act, act))
       expect(ok).toBe(false)
-      // The EntryPoint ran the puppet's code, so that the call below it was the EntryPoint's own.
+      // The EntryPoint ran the puppet's code, so the nested call came from the EntryPoint.
       const reverted = entryPointAbi.parseError(returned)
       expect([reverted?.name, reverted?.args.success]).toEqual(["DelegateAndRevert", true])
       const went = puppetAbi.decodeFunctionResult("go", reverted?.args.ret)
-      // It reached the lens, which gives its answer by a revert.
+      // The call reached the lens, which answers by a revert.
       expect([went.ok, went.returned === "0x"]).toEqual([false, false])
     })
 
@@ -197,7 +197,7 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
     expect([...called(await beside(act, act))]).toEqual([false, "0x3ee5aeb5"])
   })
 
-  it("the EntryPoint's functions work as ever", async () => {
+  it("the EntryPoint's functions still work", async () => {
     const entryPoint = world.entryPoint(version)
     const abi = npmInterface(version, "EntryPoint")
     const call = (name: string, ...args: ReadonlyArray<unknown>): Act => ({

@@ -14,7 +14,7 @@ const generous = { callGasLimit: 300_000n, verificationGasLimit: 500_000n }
 const create = async (version: Version, salt: string): Promise<TestWallet> =>
   created(world, version, await ecdsaWallet(world, `${salt} ${version}`))
 
-/** Signed under the limits that one look at all of them gives. */
+/** Ops signed under the limits from one lens call over all of them. */
 const estimated = async (
   version: Version,
   steps: ReadonlyArray<readonly [TestWallet, Op]>
@@ -32,7 +32,7 @@ const estimated = async (
 }
 
 describe.each(versions)("estimated limits on %s", (version) => {
-  it("hold for ops that were estimated together and are sent one by one", async () => {
+  it("limits hold for ops estimated together and sent one by one", async () => {
     const owner = await create(version, "owner")
     const spender = await create(version, "spender")
     const of = (wallet: TestWallet, nonce: bigint, name: string, ...args: ReadonlyArray<unknown>): Op =>
@@ -50,7 +50,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
       expect((await world.submit(version, [op])).success, `op ${i}`).toBe(true)
   })
 
-  it("hold for ops that are sent as they were estimated, in one bundle", async () => {
+  it("limits hold for ops sent as estimated, in one bundle", async () => {
     const wallets = [
       await create(version, "first"),
       await create(version, "second"),
@@ -65,7 +65,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
     expect([outcome.success, outcome.events]).toEqual([true, 3])
   })
 
-  it("are the least where EIP-150 withholds gas from deep calls, in the re-simulation as on the EntryPoint", async () => {
+  it("limits are minimal where EIP-150 withholds gas from deep calls, in re-simulation and on the EntryPoint", async () => {
     const wallet = await create(version, "deep")
     const bump = (i: number) => ({
       target: world.reverter,
@@ -90,7 +90,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
     expect([await again(lower), await works(lower)]).toEqual(["call", false])
   })
 
-  it("need a prefund that is the EntryPoint's to the wei", async () => {
+  it("limits need exactly the EntryPoint's prefund, to the wei", async () => {
     const wallet = await create(version, "exact")
     await world.clearDeposit(version, wallet.address)
     const op: Op = {
@@ -114,7 +114,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
     expect((await world.simulate(version, [signed])).success).toBe(true)
   })
 
-  it("of the transaction are near what it needs when calls use what they declare", async () => {
+  it("limits of the transaction are close to its use when calls use their declared gas", async () => {
     const wallet = await create(version, "burning")
     const burn = execute(world.reverter, 0n, reverterAbi.encodeFunctionData("failOutOfGas"))
     const limits = { verificationGasLimit: 150_000n, callGasLimit: 2_000_000n }

@@ -19,7 +19,7 @@ interface Frame {
   readonly calls?: ReadonlyArray<Frame>
 }
 
-/** Gas of the frames that a mined bundle of one opened: the factory's, validateUserOp's and the call's. */
+/** Frame gas of a mined bundle with one op: the factory's, validateUserOp's and the call's. */
 const traced = async (version: EntryPoint.Version, op: Op) => {
   const entryPoint = world.entryPoint(version)
   const data = world.handleOps(version, [op], world.submitter.address)
@@ -71,7 +71,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     peer = await create("peer")
   })
 
-  it("is what then happens, frame by frame", async () => {
+  it("a measure equals the later execution, frame by frame", async () => {
     const creation = creationOf(await fresh("traced"))
     const signed = (target: string, value: bigint, data: string) =>
       world.sign(
@@ -98,7 +98,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
         validAfter: 0n
       })
       const frames = await traced(version, op)
-      // A CALL costs its caller 100 warm and 2,600 cold; the lens's detours over the EntryPoint's code cost a few hundred.
+      // A CALL costs 100 gas warm and 2,600 cold; the lens's detours over the EntryPoint's code cost a few hundred.
       const within = (gas: bigint, frame: number, least: number, most: number) => {
         expect(Number(gas) - frame).toBeGreaterThanOrEqual(least)
         expect(Number(gas) - frame).toBeLessThanOrEqual(most)
@@ -110,7 +110,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     }
   })
 
-  it("tells a failed signature from a good one, and has the return data of the wallet's call", async () => {
+  it("distinguishes a failed signature from a valid one, and includes the return data of the wallet's call", async () => {
     const data = reverterAbi.encodeFunctionData("succeed", ["hello"])
     const measure = await one(opFrom(wallet, sequence, world.reverter, data, 3n))
     expect(measure.stage).toBe("ok")
@@ -119,7 +119,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(reverterAbi.decodeFunctionResult("succeed", inner).toArray()).toEqual([3n])
   })
 
-  it("has the inner revert data of the wallet's call", async () => {
+  it("a measure includes the inner revert data of the wallet's call", async () => {
     const failed = async (name: string, ...args: ReadonlyArray<unknown>) => {
       const { data, stage } = await one(reverter(name, ...args), { callGas: 300_000n })
       expect(stage).toBe("call")
@@ -132,7 +132,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(await failed("failOutOfGas")).toBe("0x")
   })
 
-  it("names a creation that fails, with the factory's own revert data", async () => {
+  it("a measure names a failed creation, with the factory's own revert data", async () => {
     const unborn = await fresh("refused")
     const other = await ecdsaWallet(world, `another ${version}`)
     const of = (initCode: Hex.Hex) => world.dummied(creationOf({ ...unborn, initCode }))
@@ -148,7 +148,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
       expect(named((await one(op, op === nobody ? { requiredPrefund: 0n } : {})).data)).toEqual([0n, reason])
   })
 
-  it("runs ops on the state that their predecessors left, and is no smaller for it", async () => {
+  it("runs each op on the state that its predecessors left, and is not smaller for it", async () => {
     const first = opFrom(wallet, sequence, world.token, token("approve", peer.address, 7n))
     const second = opFrom(peer, 1n, world.token, token("transferFrom", wallet.address, holder, 7n))
     expect(await look([first, second])).toMatchObject([
@@ -164,7 +164,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(behind).toEqual(await one(theirs))
   })
 
-  it("does not run an op that fails validation, and leaves nothing of it", async () => {
+  it("does not run an op that fails validation, and keeps none of its state", async () => {
     const approving = opFrom(wallet, sequence, world.token, token("approve", peer.address, 7n))
     const broken = { ...approving, signature: Hex.unsafe("0x1234") }
     const spend = opFrom(peer, 1n, world.token, token("transferFrom", wallet.address, holder, 7n))
@@ -181,7 +181,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(new Set(stages(measures))).toEqual(new Set(["ok"]))
   })
 
-  it("counts what earlier ops of the same wallet have claimed", async () => {
+  it("a measure counts the claims of earlier ops of the same wallet", async () => {
     const poor = await create("poor")
     await world.clearDeposit(version, poor.address)
     await world.setBalance(poor.address, 1000n)
@@ -191,7 +191,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
       { stage: "ok", shortfall: 400n }
     ])
     await deposit(poor.address, 900n)
-    // After paying 900 of 1,000.
+    // 900 of 1,000 are already paid.
     for (const [value, stage] of [
       [100n, "ok"],
       [101n, "call"]
@@ -201,7 +201,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     }
   })
 
-  it("is that of an op which pays for itself when the earlier ops have claimed the deposit", async () => {
+  it("an op pays for itself once earlier ops have claimed the deposit", async () => {
     const payer = await create("payer")
     await world.clearDeposit(version, payer.address)
     await deposit(payer.address, 900n)
@@ -212,7 +212,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(second?.validationGas).toBe(paying.validationGas)
   })
 
-  it("re-simulates with declared limits: the same that the EntryPoint does with them", async () => {
+  it("the lens re-simulates declared limits as the EntryPoint executes them", async () => {
     const op = opFrom(wallet, sequence, world.token, token("transfer", holder, 1n))
     const { creationGas, validationGas, bookkeepingGas, callGas, stage } = await one(op)
     expect([stage, creationGas]).toEqual(["ok", 0n])
@@ -225,7 +225,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect((await one(op, { verificationGas: validationGas - 6_000n })).stage).toBe("validation")
   })
 
-  it("says so when the call has too little gas left to try an op", async () => {
+  it("a measure reports that the call has too little gas left to try an op", async () => {
     const op = opFrom(wallet, sequence, holder, "0x")
     const next = { ...op, nonce: op.nonce + 1n }
     const tried = async (given: Given) => {
@@ -237,7 +237,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(await tried({ callGas: 500_000n })).toEqual(["ok", "starved"])
   })
 
-  it("of ops behind the creation of their wallet is marked as one of the company only", async () => {
+  it("a measure after the creation of its wallet is marked as measured in company", async () => {
     const unborn = await fresh("followed")
     const first = await world.sign(version, creationOf(unborn), world.deployerProof)
     expect(await look([first, opFrom(unborn, 1n << 64n, holder, "0x")])).toMatchObject([
@@ -246,7 +246,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     ])
   })
 
-  it("of many ops in too little gas is given for those that the gas suffices for", async () => {
+  it("many ops in too little gas get measures as far as the gas lasts", async () => {
     const given = { verificationGas: 300_000n, callGas: 300_000n, requiredPrefund: 1n }
     const probes = await Promise.all(
       Array.from({ length: 256 }, (_, i) =>
@@ -267,7 +267,7 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(await count(16_000_000n)).toEqual({ ok: 0, cold: 0 })
   })
 
-  it("comes with the state of the chain, the wallets and the beacon before the ops", async () => {
+  it("a measure includes the state of chain, wallets and beacon before the ops", async () => {
     const { beacon, implementation } = world.suite
     const ask = async (name: string, ...args: ReadonlyArray<unknown>): Promise<bigint> => {
       const data = entryPointAbi.encodeFunctionData(name, args)
@@ -300,14 +300,14 @@ describe.each(EntryPoint.versions)("a measure on %s", (version) => {
     expect(report.wallets).toEqual([state, expect.objectContaining(empty), state])
   })
 
-  it("needs no op, and no beacon that answers", async () => {
+  it("a measure needs neither an op nor a working beacon", async () => {
     const none = await world.look(version, { probes: [], wallets: [wallet.address] })
     expect([none.implementation, none.wallets[0]?.sequences.length]).toEqual([null, 16])
     for (const beacon of [world.token, nowhere])
       expect((await world.look(version, { probes: [], wallets: [], beacon })).implementation).toBe(null)
   })
 
-  it("sees overridden balances and slots, those of the EntryPoint included", async () => {
+  it("a measure sees overridden balances and slots, including the EntryPoint's", async () => {
     const pauper = await ecdsaWallet(world, `pauper ${version}`)
     const creation = await world.sign(version, creationOf(pauper), world.deployerProof)
     const request = { probes: [await world.probe(version, creation)], wallets: [pauper.address] }

@@ -46,7 +46,7 @@ describe.each(versions)("an op with a paymaster on %s", (version: Version) => {
   }
   const entryPoint = () => world.entryPoint(version)
 
-  it("takes from its paymaster's deposit in advance what the formula says, to the wei", async () => {
+  it("an op takes exactly the formula's prefund from its paymaster's deposit, to the wei", async () => {
     const op = await sponsored(1n)
     const prefund = Gas.requiredPrefund(version, op)
     await world.send(entryPoint(), stake.encodeFunctionData("depositTo", [paymaster]), prefund - 1n)
@@ -56,7 +56,7 @@ describe.each(versions)("an op with a paymaster on %s", (version: Version) => {
     expect(await world.simulate(version, [op])).toMatchObject({ reverted: null, success: true })
   })
 
-  it("fits the transaction's gas with a postOp that uses all it is given, alone and in a bundle of twelve", async () => {
+  it("an op fits the transaction's gas with a postOp that uses all of its gas, singly and in a bundle of twelve", async () => {
     await world.send(entryPoint(), stake.encodeFunctionData("depositTo", [paymaster]), 10n ** 18n)
     for (const count of [1, 12]) {
       const ops: Array<Op> = []

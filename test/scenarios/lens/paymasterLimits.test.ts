@@ -31,7 +31,7 @@ interface Case {
 const none = PaymasterData.noLimits
 const ample = { verificationGasLimit: 400_000n, postOpGasLimit: 200_000n }
 
-/** A wallet without money: creation, first and later use of a nonce key, no call, much data. */
+/** A wallet without funds: creation, first and later use of a nonce key, no call, much data. */
 const casesOf = (version: Version, wallet: TestWallet): ReadonlyArray<Case> => {
   const transfer = execute(world.token, 0n, tokenAbi.encodeFunctionData("transfer", [holder, 1n]))
   const long = execute(holder, 0n, `0x${"ab".repeat(6_000)}`)
@@ -67,7 +67,7 @@ it.each(versions)(
       const { reverted, success } = await world.simulate(version, [await signed(each, op)])
       return reverted === null && success
     }
-    /** The least value with which the op goes through; it does with `enough`. */
+    /** The least value with which the op succeeds; `enough` is known to suffice. */
     const least = async (each: Case, enough: bigint, of: (limit: bigint) => Op): Promise<bigint> => {
       let [fails, works] = [-1n, enough]
       expect(await passes(each, of(works)), `${each.name}: ${works}`).toBe(true)

@@ -83,7 +83,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     const error = npmInterface(version, "EntryPoint").parseError(data) ?? hostileAbi.parseError(data)
     return error === null ? data : error.name === "FailedOp" ? String(error.args[1]) : error.name
   }
-  /** What the real EntryPoint says of the op: its reason, or that the op went through, or failed in it. */
+  /** Result at the real EntryPoint: its reason, success, or a failure within the op. */
   const onChain = async (op: Op): Promise<string> => {
     const { reverted, success } = await world.simulate(version, [op])
     if (reverted === null) return success ? "ok" : "failed"
@@ -104,7 +104,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
   ]
 
   it.each(verdicts)(
-    "that has the vice %s stops the op at the stage %s",
+    "a paymaster with the vice %s stops the op at the stage %s",
     async (vice, stage, reason, real) => {
       const op = await opBy(paymasterOf(vice))
       const [measure] = await world.measure(version, [op], given)
@@ -114,7 +114,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     }
   )
 
-  it("that refuses the signature, or pays for another time, is measured, and its answer reported", async () => {
+  it("a paymaster that refuses the signature or the time is measured, and its answer reported", async () => {
     const report = async (vice: Vice) => {
       const [measure] = await world.measure(version, [await opBy(paymasterOf(vice))], given)
       expect(measure?.stage).toBe("ok")
@@ -127,12 +127,12 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     expect(await onChain(await opBy(paymasterOf("expired")))).toContain("AA32 ")
   })
 
-  it.each(["returnMuch", "hugeContext"] as const)("that answers too much (%s) is refused", async (vice) => {
+  it.each(["returnMuch", "hugeContext"] as const)("an oversized answer (%s) is refused", async (vice) => {
     const [measure] = await world.measure(version, [await opBy(paymasterOf(vice))], given)
     expect([measure?.stage, reasonOf(measure?.data ?? Hex.empty)]).toEqual(["paymaster", "AA33 reverted"])
   })
 
-  it.each(vices)("that has the vice %s changes nothing for the ops beside it", async (vice) => {
+  it.each(vices)("a paymaster with the vice %s does not change the other ops", async (vice) => {
     const [before, behind] = neighbours
     if (before === undefined || behind === undefined) throw new Error("two neighbours")
     const undisturbed = await world.measure(version, neighbours, given)
@@ -144,14 +144,14 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     expect([first, last]).toEqual(undisturbed)
   })
 
-  it("that pays once for a wallet pays for the first of its ops", async () => {
+  it("a paymaster that pays once for a wallet pays for the first of its ops", async () => {
     const ops = [await opBy(paymasterOf("onlyOnce"), 1n), await opBy(paymasterOf("onlyOnce"), 2n)]
     const measures = await world.measure(version, ops, given)
     expect(measures.map(({ stage }) => stage)).toEqual(["ok", "paymaster"])
     expect(reasonOf(measures[1]?.data ?? Hex.empty)).toBe("NotToday")
   })
 
-  it("that does not exist is AA30", async () => {
+  it("a missing paymaster is AA30", async () => {
     const nobody = world.submitter.address as Address.Address
     await world.send(world.entryPoint(version), stake.encodeFunctionData("depositTo", [nobody]), 10n ** 18n)
     const [measure] = await world.measure(version, [await opBy(nobody)], given)
@@ -159,7 +159,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     expect(reasonOf(measure?.data ?? Hex.empty)).toBe("AA30 paymaster not deployed")
   })
 
-  it("is charged for the ops in order; what its deposit lacks is reported, and the wallet pays nothing", async () => {
+  it("a paymaster pays for ops in order; a lack of deposit is reported, and the wallet pays no fee", async () => {
     const poor = await world.deploy(initCode("HostilePaymaster", [0]))
     const op = await opBy(poor)
     const prefund = (await world.probe(version, op)).requiredPrefund
@@ -175,7 +175,7 @@ describe.each(versions)("a paymaster under the lens on %s", (version: Version) =
     expect(reasonOf(Hex.unsafe(both.reverted ?? "0x"))).toBe("AA31 paymaster deposit too low")
   })
 
-  it("has its own limit, or on v0.6 what the wallet leaves of its limit", async () => {
+  it("a paymaster has its own limit, or on v0.6 the rest of the wallet's limit", async () => {
     const op = await opBy(paymasterOf("none"))
     const [measure] = await world.measure(version, [op], given)
     const { bookkeepingGas = 0n, paymasterGas = 0n, validationGas = 0n } = measure ?? {}

@@ -32,7 +32,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     wallets: [op.sender]
   })
 
-  it("measure what each measures alone, whatever stands before it", async () => {
+  it("measure each op as if it were measured separately, whatever precedes it", async () => {
     const [wallet, peer] = [await make("together"), await make("beside")]
     const fresh = await ecdsaWallet(world, `fresh ${version}`)
     await world.setBalance(fresh.address, 10n ** 18n)
@@ -43,7 +43,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     const creation = (of: TestWallet) => world.sign(version, creationOf(of), world.deployerProof)
     const ops = [
       dummied(wallet, 1n, transfer()),
-      // The same wallet, nonce and tokens again: alone each of them goes through.
+      // The same wallet, nonce and tokens again: each op passes when measured separately.
       dummied(wallet, 1n, transfer(1_000n)),
       dummied(wallet, 1n, transfer()),
       dummied(wallet, 9n << 64n, execute(holder, 5n, "0x")),
@@ -52,7 +52,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
       await creation(poor),
       dummied(peer, 1n, failing("failWithReason", "no")),
       await sealed(world, version, draft, peer.prove, payer),
-      // A nonce that is not the wallet's next.
+      // Not the wallet's next nonce.
       dummied(peer, 7n, transfer())
     ]
     const requests = await Promise.all(ops.map(requestOf))
@@ -65,7 +65,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     expect(alone[6]?.measures[0]?.shortfall).toBeGreaterThan(0n)
   })
 
-  it("32 usual ones have enough in 50 million gas", async () => {
+  it("32 typical calls fit into 50 million gas", async () => {
     const request = await requestOf(dummied(await make("many"), 1n, transfer()))
     const requests = Array.from({ length: 32 }, () => request)
     const told = await world.lookEach(version, requests, 50_000_000n)
@@ -73,7 +73,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     expect(told?.map((each, at) => decoded(each, requests[at]))).toEqual(requests.map(() => alone))
   })
 
-  it("say so where there is too little gas for one behind another", async () => {
+  it("a lens call after another reports too little gas", async () => {
     const wallet = await make("starved")
     const first = await requestOf(dummied(wallet, 1n, failing("failOutOfGas")))
     const second = await requestOf(dummied(wallet, 1n, transfer()))
@@ -84,7 +84,7 @@ describe.each(versions)("looks in one call on %s", (version) => {
     expect((await world.look(version, second, { gas: 20_000_000n })).measures[0]?.stage).toBe("ok")
   })
 
-  it("are the EntryPoint's own for a wallet that calls the lens from its op", async () => {
+  it("a nested lens call by a wallet's op fails", async () => {
     const wallet = await make("nested")
     const inner = await requestOf(dummied(wallet, 1n, transfer()))
     const entryPoint = world.entryPoint(version)

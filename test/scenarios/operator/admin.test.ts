@@ -24,7 +24,7 @@ interface AuditEntry {
   readonly chainId: string | null
 }
 
-/** A collector that keeps what it is sent. */
+/** A collector that records its input. */
 class Collector {
   readonly bodies: Array<{ readonly path: string; readonly body: string; readonly authorization: string }> =
     []
@@ -130,7 +130,7 @@ const post = (path: string, body: unknown) =>
   })
 
 describe("the operator's port", () => {
-  it("wants the operator's token", async () => {
+  it("requires the operator's token", async () => {
     expect((await get("/metrics", {})).status).toBe(401)
     expect((await get("/metrics", { authorization: "Bearer something else" })).status).toBe(401)
     expect((await get("/metrics", { authorization: `Basic ${token}` })).status).toBe(401)
@@ -138,7 +138,7 @@ describe("the operator's port", () => {
     expect((await get("/metrics")).status).toBe(200)
   })
 
-  it("is not for pages of other sites, nor under another name", async () => {
+  it("refuses pages of other sites and other host names", async () => {
     const authorization = `Bearer ${token}`
     const status = async (headers: Readonly<Record<string, string>>) =>
       new Promise<number>((resolve, reject) => {
@@ -160,7 +160,7 @@ describe("the operator's port", () => {
     expect(await status({ "sec-fetch-site": "same-site" })).toBe(403)
   })
 
-  it("knows its pages, their methods and their questions", async () => {
+  it("validates paths, methods and parameters", async () => {
     const headers = { authorization: `Bearer ${token}` }
     expect((await fetch(`${admin}/metrics`, { method: "POST", headers })).status).toBe(405)
     expect((await get("/other")).status).toBe(404)
@@ -172,7 +172,7 @@ describe("the operator's port", () => {
     }
   })
 
-  it("tells what one request did: figures, signatures, the transaction, and its trace", async () => {
+  it("shows figures, signatures, transaction and trace of a request", async () => {
     const before = await figures()
     const answer = await post("/transactSigner", {
       to: "0x000000000000000000000000000000000000dEaD",
@@ -217,14 +217,14 @@ describe("the operator's port", () => {
       await collector.until(() => all().includes(name))
   })
 
-  it("has every digest of /sign in the audit log", async () => {
+  it("records every digest of /sign in the audit log", async () => {
     const answer = await post("/sign", { messages: ["a", "b"], signer: service.info.settings.signer })
     expect(answer.status).toBe(200)
     const entries = await audit(`request=${answer.headers.get("x-request-id")}`)
     expect(entries.map(({ by, kind }) => `${kind} ${by}`)).toEqual(["signature /sign", "signature /sign"])
   })
 
-  it("has in the audit log which digests could prove an operation, and who allowed it", async () => {
+  it("records digests that could prove an operation, and who allowed them", async () => {
     const { signer } = service.info.settings
     const hash = `0x${"5a".repeat(32)}`
     const by = async (body: object) => {
@@ -240,7 +240,7 @@ describe("the operator's port", () => {
     expect(await by({ messages: [hash], hashed: true, allowOperationHash: true })).toEqual(["/sign"])
   })
 
-  it("gives figures in the words of Prometheus, each family said once", async () => {
+  it("returns Prometheus metrics, with each family declared once", async () => {
     const text = await (await get("/metrics")).text()
     const types = text.split("\n").filter((line) => line.startsWith("# TYPE "))
     expect(new Set(types.map((line) => line.split(" ")[2])).size).toBe(types.length)
@@ -248,7 +248,7 @@ describe("the operator's port", () => {
       expect(line).toMatch(/^castellan_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.eInf]+$/)
   })
 
-  it("gives the buckets of a histogram in their order, each holding those below it", async () => {
+  it("returns the buckets of a histogram in order and cumulatively", async () => {
     const text = await (await get("/metrics")).text()
     const buckets = new Map<string, ReadonlyArray<readonly [le: number, count: number]>>()
     for (const [, name = "", le = "", count = ""] of text.matchAll(
@@ -266,12 +266,12 @@ describe("the operator's port", () => {
     }
   })
 
-  it("sends figures and traces to the collector, and no secret with them", async () => {
+  it("exports metrics and traces to the collector without secrets", async () => {
     await collector.until(() => collector.bodies.some(({ path }) => path === "/otlp/v1/metrics"))
     expect(new Set(collector.bodies.map(({ authorization }) => authorization))).toEqual(
       new Set(["Bearer of the collector"])
     )
-    // The operator's own requests, with their queries, are in no trace.
+    // Traces omit the operator's own requests and their queries.
     expect(collector.spans.filter(({ name }) => name.startsWith("http.server"))).toEqual([])
     const all = collector.bodies.map(({ body }) => body).join("\n")
     for (const secret of [token, ...Object.values(service.info.apiKeys)]) expect(all).not.toContain(secret)

@@ -26,7 +26,7 @@ let dev: DevChain.DevChain
 let provider: JsonRpcProvider
 let poor: { readonly url: string; readonly close: () => void }
 
-/** A node without what some nodes lack. */
+/** A node without eth_simulateV1 and other optional features. */
 const poorNode = async (target: string) => {
   const answerOf = (body: string): string | null => {
     const call: { id: unknown; method: string; params: ReadonlyArray<{ to?: string }> } = JSON.parse(body)
@@ -119,8 +119,8 @@ const messages = (found: ReadonlyArray<Inspections.Told>) =>
 
 const nobody = "0x1000000000000000000000000000000000000001"
 
-describe("what is wrong with a network", () => {
-  it.live("is nothing on a chain of the suite, but for what its node lacks", () =>
+describe("problems of a network", () => {
+  it.live("a chain of the suite has no problems except its node's limits", () =>
     Effect.gen(function* () {
       const found = yield* inspect([network()])
       expect(messages(found.filter(({ severity }) => severity === "broken"))).toBe("")
@@ -129,7 +129,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is all told at once: code, beacon, factory, paymaster, ledger, keys and money", () =>
+  it.live("problems of code, beacon, factory, paymaster, ledger, keys and funds appear together", () =>
     Effect.gen(function* () {
       const told = messages(
         yield* inspect(
@@ -160,7 +160,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is an account's signer without money, on the chain where it has none", () =>
+  it.live("an account's signer without funds is reported for its chain", () =>
     Effect.gen(function* () {
       const signer = (versionId: string, privateKey: string) => ({
         accounts: ["acme"],
@@ -179,7 +179,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is a contract of another kind or none at all", () =>
+  it.live("a contract of another kind or without code is reported", () =>
     Effect.gen(function* () {
       const told = messages(
         yield* inspect([
@@ -197,7 +197,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is a budget of which nothing is sponsored", () =>
+  it.live("a daily budget that covers no operation is reported", () =>
     Effect.gen(function* () {
       const sponsoring = (dailyBudget?: string) =>
         Effect.map(
@@ -211,7 +211,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is a price that was written in gwei, or that the chain does not take", () =>
+  it.live("a price written in gwei or rejected by the chain is reported", () =>
     Effect.gen(function* () {
       const priced = (fields: object) => Effect.map(inspect([{ ...network(), ...fields }]), messages)
       yield* Effect.promise(() => provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"]))
@@ -235,7 +235,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is an OP chain whose oracle is not asked, and an oracle that is not there", () =>
+  it.live("an unset OP-stack layer 1 fee and a missing oracle are reported", () =>
     Effect.gen(function* () {
       const oracle = "0x420000000000000000000000000000000000000F"
       const told = (fields: object) => Effect.map(inspect([{ ...network(), ...fields }]), messages)
@@ -251,7 +251,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is an EntryPoint without code", () =>
+  it.live("an EntryPoint without code is reported", () =>
     Effect.gen(function* () {
       const [entryPoint] = Object.values(dev.entryPoints)
       const code = yield* Effect.promise(() => provider.getCode(entryPoint ?? ""))
@@ -262,7 +262,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is a node of another chain, and one that is away, each in words of its own", () =>
+  it.live("a node of another chain and an unreachable node have separate messages", () =>
     Effect.gen(function* () {
       const told = yield* inspect([
         { chainId: 137, rpc: dev.url },
@@ -275,7 +275,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is told beside keys that cannot be used, by those that can", () =>
+  it.live("network problems are found with the usable keys, and unusable keys are reported", () =>
     Effect.gen(function* () {
       const told = yield* inspect([{ ...network(), validator: nobody }], {
         providers: [{ kind: "pkcs11", name: "hsm", module: "/nowhere/hsm.so", token: "none", pin: "0000" }],
@@ -293,7 +293,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is told of all that a node answers, whatever it refuses beside that", () =>
+  it.live("problems are reported from all replies of a node that refuses others", () =>
     Effect.gen(function* () {
       const moody = yield* Effect.promise(() => startFaultyNode(dev.url))
       moody.behave((question, ask) =>
@@ -306,7 +306,7 @@ describe("what is wrong with a network", () => {
     })
   )
 
-  it.live("is what its node cannot do, with what will not work for it", () =>
+  it.live("limits of a node are reported with their consequences", () =>
     Effect.gen(function* () {
       const told = messages(yield* inspect([{ ...network(), rpc: poor.url }]))
       expect(told).toMatch(/limited: .* has no eth_simulateV1: .*the service's own EOA does not/)
@@ -320,7 +320,7 @@ describe("what is wrong with a network", () => {
 describe("the start of a service", () => {
   const away = { rpc: "http://127.0.0.1:9/", redis: "redis://127.0.0.1:9" }
 
-  it.live("that is refused tells what else is wrong", () =>
+  it.live("a refused start reports the other problems too", () =>
     Effect.gen(function* () {
       const url = "postgres://nobody@127.0.0.1:9/none"
       const text = JSON.stringify(
@@ -341,7 +341,7 @@ describe("the start of a service", () => {
     })
   )
 
-  it.live("says in the log that Redis is away", () =>
+  it.live("an unreachable Redis is logged", () =>
     Effect.gen(function* () {
       const config = yield* Effect.fromResult(
         Config.fromText(
@@ -374,14 +374,14 @@ describe("castellan config check --connect", () => {
     return Effect.result(CommandLine.run(["config", "check", path, "--connect", ...args], {}))
   }
 
-  it.live("succeeds with notes where things are merely limited", () =>
+  it.live("succeeds with notes on limits", () =>
     Effect.gen(function* () {
       const said = yield* check(file([{ ...network(), rpc: poor.url }]))
       expect(said).toMatchObject({ success: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
     })
   )
 
-  it.live("shows the chains of the file, and notes those that nobody has configured", () =>
+  it.live("shows the chains of the file, and notes chains without configuration", () =>
     Effect.gen(function* () {
       const said = yield* check(file([network(), { chainId: 137, rpc: poor.url }]), "--json")
       expect(said).toMatchObject({ failure: expect.stringContaining("chain 137") })
@@ -399,7 +399,7 @@ describe("castellan config check --connect", () => {
     })
   )
 
-  it.live("fails with a database file that cannot be opened, and makes none that can", () =>
+  it.live("fails on a database file that it cannot open, and creates no file", () =>
     Effect.gen(function* () {
       const path = join(folder, "nowhere/castellan.sqlite")
       const said = yield* check(file([network()], { database: { path } }))

@@ -30,7 +30,7 @@ const freePort = async (): Promise<number> => {
 
 let files = 0
 
-/** The operator's configuration of the running service, with this port of its own. */
+/** The running service's configuration with the given operator's port. */
 const configured = (admin: unknown): Readonly<Record<string, string>> => {
   files += 1
   const file = join(folder, `castellan-${files}.json`)
@@ -63,7 +63,7 @@ beforeAll(async () => {
   port = await freePort()
   env = configured({ port, token })
   service = await DevService.start({
-    // No price rises by itself while a test runs.
+    // No automatic fee bump during a test.
     network: { bumpAfterMillis: 3_600_000 },
     config: { database, admin: { port, token } }
   })
@@ -98,7 +98,7 @@ interface Shown {
   }>
 }
 
-/** An op of a tenant's wallet for the service's own EOA to submit, and the answer that it will have. */
+/** An op of a tenant's wallet for the service's EOA, with its expected answer. */
 const submit = async () => {
   const settings = { rpc: service.info.rpc, entryPoint: service.info.settings.entryPoint }
   const { userOps } = await service.ok<DevService.Estimate>("/estimateGas", {
@@ -131,7 +131,7 @@ const submit = async () => {
 }
 
 describe("a lane of the service's own EOA", () => {
-  it("that waits is listed, shown, and priced anew by the running service", async () => {
+  it("a waiting transaction is listed, shown and repriced by the running service", async () => {
     expect(await json("lanes list")).toEqual([])
     expect(await said("lanes show 31337 deployer")).toContain("is under way")
     await service.automine(false)
@@ -165,7 +165,7 @@ describe("a lane of the service's own EOA", () => {
     )
     expect(audited).toMatchObject([{ by: "lanes unstick" }])
 
-    // Whoever cannot reach that service changes nothing, and is told why.
+    // A command that cannot reach the service changes no state and reports why.
     expect(await refused(`lanes unstick ${chain} serviceEoa`, configured(null))).toContain(
       'configure its operator\'s port ("admin")'
     )
@@ -193,7 +193,7 @@ describe("a lane of the service's own EOA", () => {
     expect(await said(`requests show ${requestId}`)).not.toContain(service.info.rpc)
   }, 120_000)
 
-  it("in which nothing waits cannot be priced anew", async () => {
+  it("an empty lane cannot be repriced", async () => {
     expect(await refused(`lanes unstick ${chain} sponsor`)).toContain("castellan lanes list")
     expect(await refused("lanes unstick x serviceEoa")).toContain("expected a chain id")
     expect(await refused(`lanes show ${chain} 0x12`)).toContain("SIGNER")
@@ -202,7 +202,7 @@ describe("a lane of the service's own EOA", () => {
 })
 
 describe("castellan requests cancel", () => {
-  it("ends what a running service has not signed, and its caller is told", async () => {
+  it("ends requests before signing, and the service answers their caller", async () => {
     const { rpc, settings, token } = service.info
     const listed = (endpoint: string) =>
       json<ReadonlyArray<{ readonly requestId: string }>>(
@@ -216,7 +216,7 @@ describe("castellan requests cancel", () => {
     })
     const { address } = service.signer
     while ((await service.provider.getTransactionCount(address, "pending")) < 2);
-    // It waits until no transaction of the other kind is in flight.
+    // It waits while a transaction of the other kind is in flight.
     const waiting = service.ask<DevService.Envelope>("/execute", {
       operations: [
         {
@@ -244,7 +244,7 @@ describe("castellan requests cancel", () => {
 })
 
 describe("castellan requests release and drop", () => {
-  it("decide about what is held, which the list and the request name", async () => {
+  it("release and drop decide on held requests, which the list and the request name", async () => {
     const { rpc, settings, token: erc20 } = service.info
     const transfer = () =>
       service.ask<DevService.Envelope>("/execute", {
@@ -305,7 +305,7 @@ describe("the operator's port", () => {
       ...init
     })
 
-  it("prices a lane anew for nobody but who has its token, and for no page", async () => {
+  it("reprices a lane only with the port's token, and never for a web page", async () => {
     const query = `chain=${chain}&signer=${eoa}`
     expect((await ask(query, { headers: {} })).status).toBe(401)
     const page = { authorization: `Bearer ${token}`, origin: "https://other.example" }

@@ -91,7 +91,7 @@ const send = (url: string, prefer: Readonly<Record<string, string>>) =>
   })
 
 describe("a stop by SIGTERM", () => {
-  it("says that it stops, that nothing is open, and last of all that it has stopped", async () => {
+  it("logs the stop, no open work, and last the completed stop", async () => {
     const { program } = await service()
     expect(await ended(program)).toEqual([
       expect.objectContaining({ message: "stopping", requests: 0, acceptedRequests: 0, transactions: 0 }),
@@ -100,7 +100,7 @@ describe("a stop by SIGTERM", () => {
     expect(entries(program).at(-1)).toMatchObject({ message: "stopped", level: "INFO" })
   })
 
-  it("says what is open, and the next start warns of nothing that the node has already", async () => {
+  it("logs open work, and the next start does not warn of transactions that the node has", async () => {
     await provider.send("evm_setAutomine", [false])
     const first = await service()
     const accepted = await send(first.url, { prefer: "respond-async" })

@@ -23,7 +23,7 @@ contract RequireRecordedTest is WalletTest {
         target = new Target();
     }
 
-    /// @dev A bundle of two, of which the second depends on the first.
+    /// @dev A bundle of two ops; the second depends on the first.
     function _bundle(Version version, bytes memory firstData) private view returns (Op[] memory ops) {
         ops = new Op[](2);
         bytes32 key = keccak256(abi.encode(Ops.entryPoint(version), address(first), _nonce(version, first, 0)));

@@ -119,7 +119,7 @@ contract ValidatePaymasterUserOpTest is WalletTest {
         Version version = Version(which % 3);
         Op memory op = _op(version, wallet, "");
         op.paymasterAndData = _sponsorData(version, 0, 0, true);
-        // One hash on both chains: nothing but the paymaster's domain tells them apart.
+        // The same hash on both chains: only the paymaster's domain differs.
         bytes32 hash = op.hash(version);
         vm.chainId(one);
         Op memory signed = _withTail(op, _sponsorship(hash, bundler, SPONSOR_KEY));

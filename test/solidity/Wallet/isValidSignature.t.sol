@@ -19,7 +19,7 @@ contract IsValidSignatureTest is WalletTest {
         vm.assertEq(bytes32(wallet.isValidSignature(hash, signature)), bytes32(expected), what);
     }
 
-    /// @dev What a personal message's hash is nested into.
+    /// @dev The struct hash that contains a personal message's hash.
     function _personal(Wallet wallet, bytes32 hash) private view returns (bytes32) {
         return MessageHashUtils.toTypedDataHash(
             _walletDomain(wallet), keccak256(abi.encode(keccak256("PersonalSign(bytes prefixed)"), hash))

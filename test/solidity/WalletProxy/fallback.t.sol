@@ -5,7 +5,7 @@ import {Wallet} from "../../../contracts/src/Wallet.sol";
 import {WalletTest} from "../support/WalletTest.sol";
 import {vm} from "../support/Vm.sol";
 
-/// @notice Stands behind the beacon: tells what it was called with, or fails with it.
+/// @notice Stands behind the beacon: returns its calldata, or reverts with it.
 contract Mirror {
     fallback(bytes calldata data) external payable returns (bytes memory) {
         if (data[0] == 0xff) {

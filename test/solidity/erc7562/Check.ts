@@ -49,7 +49,7 @@ const nameIn = (chain: Chain, op: Op) => {
   return (address: string) => names.get(address) ?? "another contract"
 }
 
-/** What the validation of a signed op does against ERC-7562, with nothing staked. */
+/** Validates a signed op against ERC-7562, without stakes, and returns its findings. */
 export const check = async (
   chain: Chain,
   version: EntryPointVersion,

@@ -3,7 +3,7 @@ import type { Entity, Finding, Scope } from "./Scope.js"
 import { type Access, associations, storageBreach } from "./Storage.js"
 import type { Event } from "./Trace.js"
 
-/** Every rule that is looked at. STO-010, STO-021 and OP-051 to OP-053 allow things; what they do not allow has a rule of its own. */
+/** All checked rules. STO-010, STO-021 and OP-051 to OP-053 are permissions; other rules forbid the rest. */
 export const checkedRules = [
   "OP-011",
   "OP-012",
@@ -77,7 +77,7 @@ const deposits = (scope: Scope, called: Enter): boolean => {
   return forSender && (called.from === scope.sender || called.from === scope.factory)
 }
 
-/** What the use of an address's code breaks; `called` is the call, or null for EXTCODE*. */
+/** The breach by use of an address's code; `called` is the call, or null for EXTCODE*. */
 const targetBreach = (scope: Scope, entity: Entity, target: string, called: Enter | null): Breach | null => {
   const number = BigInt(target)
   if ((number > 0n && number <= 9n) || (number === p256 && scope.p256)) return null
@@ -174,7 +174,7 @@ export const findings = (events: ReadonlyArray<Event>, scope: Scope): ReadonlyAr
   return [...found.values()]
 }
 
-/** What remains when these entities are staked. */
+/** Findings that remain when these entities are staked. */
 export const breaches = (
   all: ReadonlyArray<Finding>,
   staked: ReadonlyArray<Entity>

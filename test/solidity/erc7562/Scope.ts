@@ -1,9 +1,9 @@
-/** Who is responsible for a part of the validation. */
+/** Responsible entity for a part of the validation. */
 export type Entity = "factory" | "account" | "paymaster"
 
 export const entities = ["factory", "account", "paymaster"] as const satisfies ReadonlyArray<Entity>
 
-/** One thing in an op's validation that ERC-7562 forbids to an entity without a stake, or to everybody. */
+/** A breach in an op's validation, forbidden by ERC-7562 to unstaked entities or to all entities. */
 export interface Finding {
   readonly entity: Entity
   readonly rule: string
@@ -13,7 +13,7 @@ export interface Finding {
   readonly allowedByStakeOf: Entity | null
 }
 
-/** What the rules need to know of an op and its chain. Addresses are lower case. */
+/** Facts of an op and its chain for the rules. Addresses are lower case. */
 export interface Scope {
   readonly entryPoint: string
   readonly senderCreator: string

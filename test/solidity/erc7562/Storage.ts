@@ -6,7 +6,7 @@ export interface Access {
   readonly transient: boolean
 }
 
-/** How far behind keccak256(address ++ x) a slot is still associated with the address. */
+/** Largest offset from keccak256(address ++ x) at which a slot is associated with the address. */
 const span = 128n
 
 /** Which address a slot is associated with, by the preimages of the trace: keccak256(address ++ x) + n. */
@@ -25,7 +25,7 @@ export const associations = (
     [...(bases.get(address) ?? [])].some((base) => slot >= base && slot <= base + span)
 }
 
-/** The storage rules: what an entity's code breaks by an access to a contract's slot, or null. */
+/** The storage rules: the breach by an access of an entity's code to a contract's slot, or null. */
 export const storageBreach = (
   scope: Scope,
   entity: Entity,

@@ -16,7 +16,7 @@ const cell = (texts: ReadonlyArray<string>): string => (texts.length === 0 ? "no
 const neededBy = ({ findings }: Row): ReadonlyArray<Entity> =>
   entities.filter((entity) => findings.some((finding) => finding.allowedByStakeOf === entity))
 
-/** Under which stakes a public mempool takes the op. */
+/** The stakes that a public mempool requires for the op. */
 export const accepted = (row: Row): string => {
   if (row.findings.some((finding) => finding.allowedByStakeOf === null)) return "never"
   const needed = neededBy(row)

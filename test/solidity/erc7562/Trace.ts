@@ -3,7 +3,7 @@ import type { Chain } from "../../support/suite/Chain.js"
 import { type Op, pack } from "../../support/suite/Ops.js"
 import { tracer } from "./tracer.js"
 
-/** What the tracer notes, in order. Addresses are lower case, words hex without leading zeros. */
+/** Events of the tracer, in order. Addresses are lower case, words hex without leading zeros. */
 export type Event =
   | {
       readonly kind: "enter"
@@ -24,11 +24,11 @@ export type Event =
       readonly args: ReadonlyArray<string>
       /** The instruction behind a GAS or EXTCODESIZE. */
       readonly next: string | null
-      /** What a KECCAK256 hashes, when it is 64 bytes. */
+      /** Preimage of a KECCAK256, when it is 64 bytes. */
       readonly preimage: string | null
     }
 
-/** Runs `handleOps` of one op as a call and returns what happens in it. The chain's state stays as it is. */
+/** Traces `handleOps` of one op as a call and returns its events. The chain's state does not change. */
 export const traceOp = (chain: Chain, version: EntryPointVersion, op: Op): Promise<ReadonlyArray<Event>> => {
   const entryPoint = chain.entryPoint(version)
   const data = entryPoint.interface.encodeFunctionData("handleOps", [

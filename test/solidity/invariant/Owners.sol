@@ -10,9 +10,9 @@ import {Proving} from "../support/Proving.sol";
 import {WalletTest} from "../support/WalletTest.sol";
 import {Vm, vm} from "../support/Vm.sol";
 
-/// @notice Owners, a sponsor and successors who do what they may, and what they may not: signatures of too few, of the same
-/// one twice, of a configuration that was replaced, sponsorships for somebody else, calls out of turn. What should be
-/// is kept apart from the contracts, and compared with what is.
+/// @notice Owners, a sponsor and successors act within and beyond their rights: too few signatures, one signature twice,
+/// a replaced configuration, sponsorships for another op, calls out of turn. The expected state is kept outside
+/// the contracts, and compared with theirs.
 contract Owners is WalletTest {
     using Ops for Op;
 
@@ -35,7 +35,7 @@ contract Owners is WalletTest {
     Wallet internal sponsoredWallet;
     uint256 internal sponsoredKey;
 
-    // What should be.
+    // Expected state.
     uint8 internal threshold;
     uint256 internal owners;
     uint64 internal configNonce = 1;
@@ -106,7 +106,7 @@ contract Owners is WalletTest {
 
     // ----------------------------------------------------------------------------------------- operations
 
-    /// @notice Collects signatures for a payment or a rotation, from whomever, in either form, some of them twice.
+    /// @notice Collects signatures for a payment or a rotation, from any key, in either form, some of them twice.
     function sign(uint8 version, uint256 seed) external {
         Signed memory made;
         made.version = Version(version % 3);
@@ -119,7 +119,7 @@ contract Owners is WalletTest {
             call = abi.encodeCall(wallet.execute, (address(wallet), 0, call));
         }
         made.op = _op(made.version, wallet, call);
-        // A lane of its own: none waits for another.
+        // A separate lane: operations do not wait for each other.
         made.op.nonce = IEntryPointCommon(Ops.entryPoint(made.version)).getNonce(
             address(wallet), _nonceKey(wallet, uint128(stock.length + 1))
         );
@@ -193,7 +193,7 @@ contract Owners is WalletTest {
         ++paid;
     }
 
-    /// @dev What the EntryPoint says that the operation has cost its paymaster.
+    /// @dev The operation's cost to its paymaster, as the EntryPoint logs it.
     function _cost(Vm.Log[] memory logs, bytes32 hash) private view returns (uint256 cost) {
         for (uint256 i = 0; i < logs.length; ++i) {
             if (logs[i].topics[0] != IEntryPointCommon.UserOperationEvent.selector) continue;

@@ -10,9 +10,9 @@ import {Proving} from "../support/Proving.sol";
 import {WalletTest} from "../support/WalletTest.sol";
 import {vm} from "../support/Vm.sol";
 
-/// @notice Holders of passkeys who pay, rotate their keys and name whom they trust with a recovery, and recover; beside them
-/// passkeys of before, of another index, of nobody, and assertions that are none. What should be is kept apart from the
-/// contracts, and compared with what is.
+/// @notice Holders of passkeys pay, rotate their keys, name a recovery and recover, also with replaced passkeys, wrong
+/// indices, unknown passkeys and invalid assertions. The expected state is kept outside the contracts, and compared
+/// with theirs.
 contract Rotations is WalletTest {
     using Ops for Op;
 
@@ -64,7 +64,7 @@ contract Rotations is WalletTest {
         setUp();
         pool = Proving.passkeys(1, POOL);
         named = [vm.addr(uint256(keccak256("notary"))), vm.addr(uint256(keccak256("second device"))), address(0)];
-        // One whose own code verifies a passkey, and one that leaves it to the validator.
+        // A wallet whose own code verifies a passkey, and a wallet that uses the validator.
         uint8[2] memory custodies = [5, 4];
         for (uint256 i = 0; i < 2; ++i) {
             Kept storage one = kept[i];
@@ -122,7 +122,7 @@ contract Rotations is WalletTest {
 
     // ----------------------------------------------------------------------------------------- operations
 
-    /// @notice An operation by a passkey: half of them as the configuration in force has it, the rest by chance.
+    /// @notice An operation by a passkey: half follow the configuration in force, half are random.
     function sign(uint8 which, uint8 version, uint256 seed) public {
         Signed memory made;
         (made.which, made.version) = (which % 2, Version(version % 3));
@@ -199,7 +199,7 @@ contract Rotations is WalletTest {
         (one.recovery, one.delay, one.readyAt) = (made.recovery, made.delay, 0);
     }
 
-    /// @notice The same at once.
+    /// @notice Signs and submits immediately.
     function operate(uint8 which, uint8 version, uint256 seed) external {
         sign(which, version, seed);
         submit(stock.length - 1);
@@ -207,13 +207,13 @@ contract Rotations is WalletTest {
 
     // ------------------------------------------------------------------------------------------- recovery
 
-    /// @dev Half of the time whoever is named now, else anybody.
+    /// @dev The named address half of the time, otherwise any address.
     function _actor(Kept storage one, uint256 seed) private view returns (address) {
         if (seed % 2 == 0 && one.recovery != address(0)) return one.recovery;
         return [named[0], named[1], stranger, bundler][(seed >> 8) % 4];
     }
 
-    /// @notice What a landed operation of {Act.SetRecovery} does, so that there is somebody most of the time.
+    /// @notice Same effect as a landed {Act.SetRecovery}, so that a recovery is named most of the time.
     function entrust(uint8 which, uint256 seed) external {
         Kept storage one = kept[which % 2];
         (one.recovery, one.delay, one.readyAt) = (named[seed % 2], uint48(48 hours + (seed >> 8) % 3 days), 0);

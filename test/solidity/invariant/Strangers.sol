@@ -38,7 +38,7 @@ contract Strangers is WalletTest {
     Op[][3] internal pending;
     /// @dev Submitted already, and not bound.
     Op[][3] internal over;
-    /// @dev Of the stranger's own wallet, sponsored for {bundler} alone.
+    /// @dev By the stranger's own wallet, sponsored only for {bundler}.
     Op[3] internal sponsored;
     Creation[] internal creations;
 
@@ -72,7 +72,7 @@ contract Strangers is WalletTest {
         keys[0] = key;
     }
 
-    /// @dev Takes a wallet in, with deposits, an operation that is over and one that is pending on each EntryPoint.
+    /// @dev Adds a wallet, with deposits, an executed operation and a pending operation on each EntryPoint.
     function _keep(Wallet wallet, uint256 kind) private {
         wallets.push(wallet);
         kept.push();
@@ -287,7 +287,7 @@ contract Strangers is WalletTest {
         if (how % 5 == 4) op.preVerificationGas += seed % 1_000_000;
     }
 
-    /// @notice Has a stranger's account submit a pending operation in the middle of a bundle of its own.
+    /// @notice Has a stranger's account submit a pending operation inside another bundle.
     function nest(uint8 outer, uint8 inner, uint8 which, bool direct) external {
         Op memory op = pending[inner % 3][which % wallets.length];
         bytes memory data = direct

@@ -10,7 +10,7 @@ import { at, type Chain, startChain } from "../../support/suite/Chain.js"
 import { configOf, newPasskey } from "../../support/suite/Keys.js"
 import { mixedProof, type PasskeyProof } from "../../support/suite/Layouts.js"
 
-/** What the validator and the service make of client data that no honest party writes. */
+/** Verdicts of the validator and the service on client data that no honest party writes. */
 
 let chain: Chain
 beforeAll(async () => {

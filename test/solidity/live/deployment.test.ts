@@ -74,7 +74,7 @@ describe("a wallet's storage", () => {
     chain.provider.getStorage(wallet, namespace(name) + BigInt(offset))
   const word = (hex: string): string => `0x${hex.slice(2).toLowerCase().padStart(64, "0")}`
 
-  test("is where its ERC-7201 namespaces say, one slot for one owner", async () => {
+  test("a wallet's storage is where its ERC-7201 namespaces say, one slot for one owner", async () => {
     const owner = devKey(20)
     const wallet = await createWallet(chain, "v0.7", "storage", configOf(1, [owner]))
     const address = await wallet.getAddress()
@@ -89,7 +89,7 @@ describe("a wallet's storage", () => {
     }
   })
 
-  test("holds further owners and passkeys in the slots after it", async () => {
+  test("a wallet's storage holds further owners and passkeys in the slots after it", async () => {
     const passkey = newPasskey()
     const config = configOf(4, [devKey(20), devKey(21)], [passkey], 2)
     const address = await (await createWallet(chain, "v0.7", "slots", config)).getAddress()

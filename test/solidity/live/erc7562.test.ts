@@ -137,7 +137,7 @@ test("a creation would still be refused if the factory were staked and did not r
   expect(breaches(rest, ["factory", "account"])).toEqual([])
 })
 
-test.each(entryPointVersions)("nobody can stake a wallet before it exists on %s", async (version) => {
+test.each(entryPointVersions)("a wallet cannot be staked before it exists on %s", async (version) => {
   const wallet = await creationKinds(chain, bound)[0]?.op(version)
   const entryPoint = new Contract(entryPoints[version], addStakeAbi, chain.stranger)
   await mined(await entryPoint.getFunction("addStake").send(day, { value: 10n ** 17n, gasLimit: 200_000n }))

@@ -230,7 +230,7 @@ test("sponsored creations and transfers of wallets without money cost what the s
   }
 })
 
-/** How far from the snapshot: what a verification in software costs depends on the signature's bits. */
+/** Allowed deviation from the snapshot: the cost of software verification depends on the signature's bits. */
 const tolerance = (name: string): number => (name.endsWith("no precompile") ? 0.03 : 0.005)
 
 test("gas is within half a percent of the committed snapshot, verifications of P-256 in software within three", () => {

@@ -111,7 +111,7 @@ test("wallet addresses, with their salts", async () => {
   }
 })
 
-test("deployment digests, with the deployer's signature, which the factory takes on its chain alone", async () => {
+test("deployment digests, with the deployer's signature, which the factory takes only on its chain", async () => {
   for (const { authorization, chainId, config, deploy, deployer, digest, factory } of vectors<{
     readonly chainId: number
     readonly factory: string

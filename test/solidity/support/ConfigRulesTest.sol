@@ -8,8 +8,8 @@ import {Proving} from "./Proving.sol";
 import {WalletTest} from "./WalletTest.sol";
 import {vm} from "./Vm.sol";
 
-/// @notice What every function that takes a configuration refuses, by its exact error.
-/// @dev {_installs} calls the function under test with a configuration, as somebody who may.
+/// @notice Configurations that every function refuses, by their exact errors.
+/// @dev {_installs} calls the function under test with a configuration, as an authorised caller.
 abstract contract ConfigRulesTest is WalletTest {
     uint256[] private none;
 

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.sol";
 import {UserOperationV06} from "../../../contracts/src/Types.sol";
 
-/// @notice An account of somebody else that agrees to everything and calls whatever it is told, in the middle of a bundle.
+/// @notice A foreign account that agrees to everything and makes any requested call, in the middle of a bundle.
 contract HostileAccount {
     function validateUserOp(PackedUserOperation calldata, bytes32, uint256) external pure returns (uint256) {
         return 0;

@@ -36,7 +36,7 @@ interface IEntryPointPacked {
     function getUserOpHash(PackedUserOperation calldata op) external view returns (bytes32);
 }
 
-/// @notice What all three EntryPoints have in common.
+/// @notice The common interface of all three EntryPoints.
 interface IEntryPointCommon {
     struct DepositInfo {
         uint112 deposit;

@@ -8,8 +8,8 @@ import {Proving} from "./Proving.sol";
 import {WalletTest} from "./WalletTest.sol";
 import {vm} from "./Vm.sol";
 
-/// @notice What is an assertion and what is none, for everything that verifies one: a wallet has code of its own for a
-/// single passkey, and leaves the rest to the validator.
+/// @notice Valid and invalid assertions, for every verifier: a wallet's own code verifies a single passkey, the
+/// validator all others.
 abstract contract PasskeyCases is WalletTest {
     bytes32 internal constant HASH = keccak256("signed");
 

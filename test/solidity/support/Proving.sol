@@ -102,7 +102,7 @@ library Proving {
 
     // ---------------------------------------------------------------------------------------- passkeys
 
-    /// @notice What a browser returns for this challenge, s in the low half.
+    /// @notice A browser's response to this challenge, s in the low half.
     function assertion(uint256 key, bytes32 hash, uint8 index) internal pure returns (PasskeyProof memory) {
         return assertion(key, hash, index, PRESENT_AND_VERIFIED, "webauthn.get");
     }

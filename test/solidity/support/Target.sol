@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice What wallets call in these tests.
+/// @notice Call target of wallets in these tests.
 contract Target {
     event Noted(address caller, uint256 number, uint256 value);
 

@@ -7,7 +7,7 @@ struct Selected {
     bytes4[] selectors;
 }
 
-/// @notice Tells forge what to call: these functions, and nothing else.
+/// @notice Restricts forge to calls of these functions.
 abstract contract Targets {
     Selected[] private _selected;
 

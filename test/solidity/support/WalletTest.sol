@@ -9,14 +9,14 @@ import {Proving} from "./Proving.sol";
 import {Suite} from "./Suite.sol";
 import {vm} from "./Vm.sol";
 
-/// @notice Under which conditions an operation is signed.
+/// @notice Conditions of an operation's signature.
 struct Terms {
     uint48 validUntil;
     uint48 validAfter;
     address bundler;
 }
 
-/// @notice What a deployer authorises.
+/// @notice A deployer's authorisation.
 struct Grant {
     bytes32 saltHash;
     uint256 custody;
@@ -38,7 +38,7 @@ abstract contract WalletTest is Suite {
 
     // ------------------------------------------------------------------------------------------ signing
 
-    /// @notice What a proof signs.
+    /// @notice The hash that a proof signs.
     function _signingHash(bytes32 userOpHash, Terms memory terms) internal pure returns (bytes32) {
         if (terms.validUntil == 0 && terms.validAfter == 0 && terms.bundler == address(0)) return userOpHash;
         bytes32 domain = keccak256(
@@ -245,7 +245,7 @@ abstract contract WalletTest is Suite {
         return grant.bundler == address(0) ? bytes.concat(signature, hex"01") : signature;
     }
 
-    /// @notice What the deployer authorises usually: this configuration, for ten minutes.
+    /// @notice The deployer's usual authorisation: this configuration, for ten minutes.
     function _grant(bytes32 saltHash, Config memory config) internal view returns (Grant memory) {
         return Grant(
             saltHash, config.custody, false, Proving.hashOf(config), uint48(block.timestamp + 600), bundler

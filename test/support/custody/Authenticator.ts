@@ -2,7 +2,7 @@ import { createHash, type KeyObject, sign } from "node:crypto"
 import { getBytes } from "ethers"
 import { newPasskey, type Passkey } from "../suite/Keys.js"
 
-/** A passkey authenticator behind a browser, in software: it answers as `navigator.credentials` does. */
+/** A software passkey authenticator behind a browser; it replies like `navigator.credentials`. */
 export interface Authenticator {
   readonly passkey: Passkey
   /** `getPublicKey()` of the registration's response: SubjectPublicKeyInfo, DER. */
@@ -21,18 +21,18 @@ export interface Assertion {
 export interface GetOptions {
   readonly origin?: string
   readonly type?: string
-  /** Of the authenticator; 0x01 user present, 0x04 user verified. */
+  /** Authenticator flags: 0x01 user present, 0x04 user verified. */
   readonly flags?: number
-  /** Members that browsers put behind the four known ones. */
+  /** Members that browsers add after the four known ones. */
   readonly extra?: Readonly<Record<string, unknown>>
-  /** The whole client data of a challenge in base64url, instead of what the others make. */
+  /** The complete client data for a base64url challenge, instead of the default. */
   readonly json?: (challenge: string) => string
   /** Extension data after the counter. */
   readonly extensions?: Buffer
   readonly encoding?: "base64" | "base64url"
-  /** A browser gives DER. */
+  /** Browsers return DER. */
   readonly form?: "der" | "ieee-p1363"
-  /** In which half s is; left out: either, as it comes. */
+  /** The half of s; by default random. */
   readonly s?: "low" | "high"
 }
 

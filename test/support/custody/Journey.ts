@@ -79,7 +79,7 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
     },
     /** Names the operator's own paymaster in settings. */
     sponsored,
-    /** A wallet of this account with a thousand tokens, and nothing that it could pay for gas with. */
+    /** A wallet of this account with a thousand tokens and no funds for gas. */
     createdPoor: async (account: Account & { readonly salt: string }): Promise<Address.Address> => {
       const wallet = await addressOf(account.salt, account.walletCustody, account.legacyWallet)
       await stack.mint(wallet, 1_000n)
@@ -105,7 +105,7 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
         operations: [operation],
         settings: { ...settings, ...more }
       }),
-    /** The operation's op, of `/estimateGas`. */
+    /** The operation's op from `/estimateGas`. */
     estimated: async (operation: Operation, more: object = {}) => {
       const { error, status, userOps } = await stack.ask(
         EstimateGas.run(stack.caller(), { operations: [operation], settings: { ...settings, ...more } })
@@ -127,7 +127,7 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
         ],
         settings: { ...settings, ...more }
       }),
-    /** The operation's op, of `/passkeyHash`. */
+    /** The operation's op from `/passkeyHash`. */
     hashed: async (operation: Operation, more: object = {}) => {
       const { results, status } = await stack.ask(
         PasskeyHash.run(stack.caller(), { operations: [operation], settings: { ...ownless, ...more } })
@@ -162,7 +162,7 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
     configurationOf: async (wallet: string): Promise<Config> =>
       (await configurationOf(at("Wallet", wallet, stack))).config,
     receiptOf,
-    /** The answer, the chain and the receipt agree that the wallet has sent one token there. */
+    /** Checks that response, chain and receipt agree: the wallet has sent one token to `to`. */
     transferred: async (answer: Executed, wallet: string, to: string): Promise<void> => {
       expect(answer).toMatchObject({ status: 1, returnData: [{ "0": { success: true, error: null } }] })
       expect(await stack.balanceOf(to)).toBe(1n)

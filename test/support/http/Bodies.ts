@@ -10,7 +10,7 @@ const words = fc.constantFrom("customer-1", "a", "é", "x".repeat(256), "😀", 
 
 const text = fc.oneof(fc.string({ maxLength: 40 }), words, hash)
 
-/** A value that fits nowhere in particular. */
+/** A value that fits no schema in particular. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
   fc.constantFrom<unknown>(
@@ -166,14 +166,14 @@ export interface Place {
   readonly validator: string
   readonly creationCode: string
   readonly token: string
-  /** Of the account. */
+  /** A webhook of the account. */
   readonly webhookId: string
 }
 
 export interface Bodies {
   /** Requests that fit the schema, with meaningful values for this place. */
   readonly valid: (schema: Schema.Codec<unknown, unknown>) => fc.Arbitrary<unknown>
-  /** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
+  /** Requests to these endpoints in equal shares: two of five valid, two of five almost valid, the rest hostile. */
   readonly requests: (endpoints: ReadonlyArray<Endpoint>, key: string) => fc.Arbitrary<Sent>
 }
 
@@ -186,7 +186,7 @@ export const at = (place: Place): Bodies => {
     `0x${"33".repeat(20)}`,
     `0x${"00".repeat(20)}`
   )
-  /** A function with parameters that fit it. */
+  /** A function and arguments that fit it. */
   const calls: ReadonlyArray<readonly [string, ReadonlyArray<unknown>]> = [
     ["transfer(address,uint256)", [place.wallet, "1"]],
     ["approve(address spender, uint amount)", [place.wallet, "0xff"]],
@@ -364,7 +364,7 @@ export const at = (place: Place): Bodies => {
     return structural(document.schema, document.definitions, 0)
   }
 
-  /** Requests with one thing wrong with them, or perhaps nothing. */
+  /** Requests with at most one fault. */
   const nearlyValid = (schema: Schema.Codec<unknown, unknown>): fc.Arbitrary<unknown> =>
     fc
       .tuple(valid(schema), fc.nat(), fc.constantFrom(...mutations), junk)
@@ -433,7 +433,7 @@ export const at = (place: Place): Bodies => {
       }))
   }
 
-  /** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
+  /** Requests to these endpoints in equal shares: two of five valid, two of five almost valid, the rest hostile. */
   const requests = (endpoints: ReadonlyArray<Endpoint>, key: string): fc.Arbitrary<Sent> =>
     fc.oneof(...endpoints.map((endpoint) => requestsTo(endpoint, key)))
 

@@ -2,7 +2,7 @@ import type { Exchange } from "./OpenApiDocument.js"
 
 type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
-/** The watch over exchanges with the service, and what of them the OpenAPI document does not say. */
+/** Watches exchanges with the service for differences from the OpenAPI document. */
 export interface Conformance {
   /** Returns and clears the findings. */
   readonly take: () => ReadonlyArray<string>
@@ -11,14 +11,14 @@ export interface Conformance {
 
 const found: Array<string> = []
 
-/** Holds one exchange with the service against the document. */
+/** Checks one exchange with the service against the document. */
 export const note = async (exchange: Exchange): Promise<void> => {
-  // Few test files speak to the service: the contract is loaded by those that do.
+  // Few test files call the service, so only they load the contract.
   const { untruths } = await import("./OpenApiDocument.js")
   found.push(...untruths(exchange))
 }
 
-/** No stand-in of this project's tests says all of this. */
+/** No stub of this project's tests sends all of these headers. */
 const isService = ({ headers }: Response): boolean =>
   /^[0-9a-f-]{36}$/.test(headers.get("x-request-id") ?? "") &&
   headers.get("referrer-policy") === "no-referrer"

@@ -103,33 +103,33 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A development stack in this process, and a client of it that knows nothing but its dev.json and its OpenAPI. */
+/** A development stack in this process, and a client that knows only its dev.json and its OpenAPI document. */
 export interface DevService {
   readonly info: DevStack.DevInfo
   readonly provider: JsonRpcProvider
   /** Key of the request's signer in the development profile. */
   readonly signer: Wallet
   readonly token: Contract
-  /** Sends a JSON value, or a text as it is. */
+  /** Sends a JSON value, or a string unchanged. */
   readonly ask: <Body>(path: string, body: unknown, ask?: Ask) => Promise<Answer<Body>>
   /** The body of an answer that must be 200. */
   readonly ok: <Body>(path: string, body: unknown) => Promise<Body>
   /** The body of an answer that must have this status. */
   readonly refused: (status: number, path: string, body: unknown, ask?: Ask) => Promise<Envelope>
-  /** Asks a writing endpoint under an idempotency key. */
+  /** Calls a writing endpoint with an idempotency key. */
   readonly keyed: <Body>(path: string, body: unknown, key: string, ask?: Ask) => Promise<Answer<Body>>
   /** GET of a request's state. */
   readonly request: <Body = RequestState>(requestId: string, ask?: Ask) => Promise<Answer<Body>>
-  /** Switches mining with each transaction on or off; switched on, it mines what has waited. */
+  /** Switches automining; switching it on mines pending transactions. */
   readonly automine: (on: boolean) => Promise<void>
   /** Addresses of wallets of custody 1. */
   readonly predict: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
   readonly fund: (address: string, wei?: bigint) => Promise<void>
-  /** Funds and creates wallets of custody 1, and gives their addresses. */
+  /** Funds and creates wallets of custody 1; returns their addresses. */
   readonly create: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
   /** A /transactSigner body that pays `wei` to an unused address. */
   readonly payment: (wei?: number) => object
-  /** An /execute of the wallet with this salt, an operation for each amount of tokens that it mints. */
+  /** An /execute body for the wallet with this salt, with one mint operation per amount. */
   readonly mint: (
     salt: string,
     to: string,

@@ -4,7 +4,7 @@ import * as Sample from "../../../src/hosts/http/contract/Sample.js"
 import { type Endpoint, endpoints } from "./Contract.js"
 import type { DevService } from "./DevService.js"
 
-/** Values of the moment, each with the documentation's own for it. */
+/** Values of this run, each with its replacement in the documentation. */
 export type Stand = ReadonlyArray<readonly [actual: string, shown: string]>
 
 const fileOf = ({ name }: Endpoint): URL => new URL(`../../../docs/examples/${name}.json`, import.meta.url)
@@ -22,14 +22,13 @@ const textOf = (service: DevService, exchange: object, stand: Stand = []): strin
   )
 
 /**
- * Sends a request to a real service and holds what it answered against `docs/examples/<endpoint>.json`, which
+ * Sends a request to a real service and compares the response with `docs/examples/<endpoint>.json`, which
  * `npm run docs` puts into the reference below the endpoint. One call per endpoint in the whole test suite:
  *
  *     await documented(service, "/read", { reads: [...], rpc: service.info.rpc })
  *
  * After a change: `npx vitest run -u <test file>`, then `npm run docs`.
  *
- /*
  * Every run must return the same answer. Use a separate service (`start()`), and request no data that depends on time,
  * on a random key or on the order of concurrent transactions. Send the shown transactions one after another with fixed
  * fees, in blocks with a set base fee (anvil_setNextBlockBaseFeePerGas). The node's URL becomes that of other examples.
@@ -40,7 +39,7 @@ export const documented = async <Body>(service: DevService, path: string, reques
   return answer
 }
 
-/** The members of a JSON value, without what is in them; of the text of a stream, the names of its lines. */
+/** The member names of a JSON value, or the line names of a stream's text. */
 const skeleton = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(skeleton)
   if (typeof value === "string" && value.includes("\n"))
@@ -65,7 +64,7 @@ export const recorded = async <Body>(service: DevService, path: string, request:
   return answer
 }
 
-/** The same for an endpoint of any method, by its name in the contract and the parameters of its path. */
+/** Likewise for an endpoint of any method, by its contract name and path parameters. */
 export const recordedBy = async <Body>(
   service: DevService,
   name: string,

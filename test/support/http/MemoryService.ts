@@ -34,8 +34,8 @@ import type { Place, Sent } from "./Bodies.js"
 import { accounts, ask, rateLimit, unlimited } from "./Service.js"
 
 /**
- * The service with its real use cases and engine, all of its ports in memory: for many requests in little time. URLs
- * other than its own node's lead to nodes on loopback.
+ * The service with its real use cases and engine over in-memory ports, for many requests in little time. URLs other
+ * than its own node's lead to nodes on loopback.
  */
 
 const rpc = "http://node.test"
@@ -45,7 +45,7 @@ const beacon = Address.unsafe(`0x${"be".repeat(20)}`)
 const wallet = Address.unsafe(`0x${"ca".repeat(20)}`)
 const signer = { clientId: "test", versionId: "1" }
 
-/** Good values for requests. */
+/** Valid values for requests. */
 export const place: Place = {
   rpc,
   noRpc: "http://elsewhere.test",
@@ -97,7 +97,7 @@ const answers: ReadonlyArray<Hex.Hex> = [
   Hex.unsafe("0x12345678")
 ]
 
-/** A chain whose contracts say whatever comes to their mind, but the same at the same question. */
+/** A chain whose contracts return arbitrary data, the same for the same call. */
 const execute: ChainRpc.Execute = ({ data, to }) =>
   Effect.sync(() => {
     if (to === undefined) return { success: true, data: deployed, gasUsed: 21_000n, logs: [] }
@@ -197,7 +197,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
   )
 })
 
-/** Answers without a socket, its body in two pieces: a character may lie across them. */
+/** Answers without a socket, with the body in two chunks that may split a character. */
 export const inProcess =
   (front: HttpService.HttpService) =>
   ({ body, headers, method, target }: Sent) => {

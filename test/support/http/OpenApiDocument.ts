@@ -9,7 +9,7 @@ export interface Exchange {
   readonly method: string
   /** Path and query. */
   readonly target: string
-  /** Null: not known, it was a stream. */
+  /** Null if unknown: the body was a stream. */
   readonly sent: string | null
   readonly status: number
   readonly headers: Headers
@@ -25,7 +25,7 @@ const ajv = new Ajv2020({
   allErrors: true,
   strictNumbers: false
 })
-// Of the document only its schemas are schemas; nothing else of it is read as one.
+// Only the document's schemas are JSON schemas.
 ajv.addSchema({ $id: "openapi", components: document.components } as object, "openapi", false, false)
 ajv.addVocabulary(["components", "example"])
 
@@ -35,7 +35,7 @@ const absolute = (schema: unknown): object =>
 
 const compiled = new WeakMap<object, ValidateFunction>()
 
-/** How a value breaks a schema of the document; empty when it holds. */
+/** Violations of a schema of the document; empty if the value fits. */
 export const violations = (schema: object, value: unknown): ReadonlyArray<string> => {
   const validate = compiled.get(schema) ?? ajv.compile(absolute(schema))
   compiled.set(schema, validate)
@@ -70,7 +70,7 @@ const refusal = {
   }
 }
 
-/** Codes of refusals that are worded by case. */
+/** Codes of refusals whose text varies by case. */
 const worded = new Set(["invalid_request"])
 
 /** A refusal's text must begin with its catalogue entry; errors of single ops use the chain's words. */
@@ -112,7 +112,7 @@ interface Detail {
   readonly message: string
 }
 
-/** The document says of these members only in words what they hold. */
+/** The document describes the content of these members only in prose. */
 const anything = /components|useABI/
 
 const requestViolations = (
@@ -142,7 +142,7 @@ export const untruths = (exchange: Exchange): ReadonlyArray<string> => {
   const operations = document.paths[path] ?? places.find(({ shape }) => shape.test(path))?.operations
   const operation = operations?.[(method === "HEAD" ? "get" : method).toLowerCase()]
   if (operation === undefined) {
-    // A preflight is the browser's, and has no operation.
+    // Preflights belong to the browser and have no operation.
     if (method === "OPTIONS" && status === 200) return []
     // The document excludes the playground and the files that the documentation page loads.
     if ((Playground.pages.has(path) || SwaggerUi.pages.has(path)) && [200, 405].includes(status)) return []

@@ -7,12 +7,12 @@ export interface Sent {
   readonly body: string
 }
 
-/** A receiver of webhooks that takes everything. */
+/** A receiver that accepts all webhooks. */
 export interface Receiver {
-  /** With a path that stands for a secret. */
+  /** Its path acts as a secret. */
   readonly url: string
   readonly sent: Array<Sent>
-  /** Waits until one of the messages is so. */
+  /** Waits until `look` finds a message. */
   readonly until: <A>(look: (sent: ReadonlyArray<Sent>) => A | undefined) => Promise<A>
   readonly stop: () => void
 }

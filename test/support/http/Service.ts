@@ -98,7 +98,7 @@ export interface StartOptions {
 export const makeFront = (options: StartOptions = {}): Effect.Effect<HttpService.HttpService> => {
   const all: Handlers<never> = { ...handlers, ...options.handlers }
   const ports = Layer.merge(accounts, rateLimit(options.allowance ?? (() => unlimited)))
-  // The tests of one file are one address, and many of them have no key.
+  // All tests of a file share one address, and many requests have no key.
   return HttpService.make(all, { anonymousPerMinute: 1_000_000, ...options.front }).pipe(
     Effect.provide(ports)
   )
@@ -126,7 +126,7 @@ export const respond = (
   return Effect.scoped(Effect.provideService(app, HttpServerRequest.HttpServerRequest, request))
 }
 
-/** The same, read to its end. */
+/** Likewise, with the body read to its end. */
 export const ask = (front: HttpService.HttpService, asked: Asked): Effect.Effect<Answered> =>
   Effect.flatMap(respond(front, asked), (response) =>
     Effect.promise(async () => {
@@ -151,7 +151,7 @@ export interface Answered {
   readonly text: string
 }
 
-/** A request as a well-behaved client with the account's key sends it; `init` changes what it likes. */
+/** Sends a request like a well-behaved client with the account's key; `init` overrides parts. */
 export const send = (url: string, path: string, init: RequestInit = {}): Effect.Effect<Answered> =>
   Effect.promise(async () => {
     const headers = new Headers({ "content-type": "application/json", "x-api-key": key })
@@ -203,7 +203,7 @@ export const raw = (port: number, parts: ReadonlyArray<string | Uint8Array>): Ef
     return Effect.sync(() => socket.destroy())
   })
 
-/** Holds the answer to a raw request against the document, when there was one of each. */
+/** Checks a raw request and its answer against the document if there is exactly one of each. */
 const conform = (parts: ReadonlyArray<string | Uint8Array>, said: string): Effect.Effect<void> => {
   const [first = ""] = parts
   const [, method, target] =

@@ -42,7 +42,7 @@ const startNode: StartNode = (options, prepare) =>
     }
   })
 
-/** With the pepper of development stacks. */
+/** Uses the pepper of development stacks. */
 const issue = Effect.map(Wiring.issueKey(Redacted.make("development only, public")), ({ hash, key }) => ({
   hash,
   key: Redacted.value(key)

@@ -1,3 +1,3 @@
-/** Rounds that each contender plays, and the wei that they play for. */
+/** Rounds per contender; `available` is the wei at stake. */
 export const rounds = 60
 export const available = 40

@@ -15,7 +15,7 @@ import type { Journals } from "../../../src/application/ports/journal/Journals.j
 import { TenantStore } from "../../../src/application/ports/TenantStore.js"
 import { options } from "./Layers.js"
 
-/** The journal of SQLite over a database that is in no file; it ends with the scope. */
+/** SQLite journal in memory; it ends with the scope. */
 export const makeJournal: Effect.Effect<Context.Context<Journals>, never, Scope.Scope> = Effect.flatMap(
   Sqlite.make({ filename: ":memory:" }),
   (sql) => SqlJournal.make(options).pipe(Effect.provideService(SqlClient.SqlClient, sql))
@@ -23,7 +23,7 @@ export const makeJournal: Effect.Effect<Context.Context<Journals>, never, Scope.
 
 export const journal: Layer.Layer<Journals> = Layer.effectContext(makeJournal)
 
-/** Ports of one SQLite database each that is in no file: a new one every time it is provided. */
+/** Each port over its own in-memory SQLite database, new on each use. */
 
 const over = <A, E>(layer: Layer.Layer<A, E, SqlClient.SqlClient>): Layer.Layer<A> =>
   Layer.fresh(layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })), Layer.orDie))
@@ -34,7 +34,7 @@ export const budgets: Layer.Layer<Budgets> = over(SqlBudgets.layer)
 
 export const tenantStore: Layer.Layer<TenantStore> = over(SqlTenantStore.layer)
 
-/** The service of a layer for as long as the scope. */
+/** The service of a layer, for the lifetime of the scope. */
 const built = <Id, S>(
   tag: Context.Key<Id, S>,
   layer: Layer.Layer<Id>

@@ -10,7 +10,7 @@ import { TransactionJournal } from "../../../src/application/ports/journal/Trans
 
 export type Ports = Journals
 
-/** The methods of all ports of the journal, for tests of what holds between them. */
+/** The methods of all journal ports, for tests that span ports. */
 export type Methods = RequestJournal["Service"] &
   OpJournal["Service"] &
   LaneJournal["Service"] &
@@ -29,7 +29,7 @@ export const methodsOf = (ports: Context.Context<Ports>): Methods => ({
 
 export const all: Effect.Effect<Methods, never, Ports> = Effect.map(Effect.context<Ports>(), methodsOf)
 
-/** The ports with something put around their methods. */
+/** The ports with wrapped methods. */
 export const mapped =
   (around: (methods: Methods) => Methods) =>
   (ports: Context.Context<Ports>): Context.Context<Ports> => {

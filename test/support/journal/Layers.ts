@@ -34,11 +34,11 @@ export const sqlite: Layer.Layer<Journals.Ports> = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) => sqliteAt(join(folder, "journal.db")))
 )
 
-/** In the database of a path or of a PostgreSQL server's URL. */
+/** A journal at a path or at a PostgreSQL server's URL. */
 export const at = (database: string): Layer.Layer<Journals.Ports> =>
   database.startsWith("postgres:") ? postgresAt({ url: Redacted.make(database) }) : sqliteAt(database)
 
-/** References first. */
+/** Referencing tables come first. */
 const tables = [
   "handovers",
   "transaction_ops",
@@ -58,7 +58,7 @@ const tables = [
   "lanes"
 ]
 
-/** One database of the server, emptied every time it is provided: to make one takes longer than a test. */
+/** One database of the server, emptied before each use: creating a database takes longer than a test. */
 export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journals.Ports> => {
   let database: Promise<Postgres.Options> | undefined
   const emptied = Effect.gen(function* () {

@@ -31,7 +31,7 @@ export const bob = accountId("bob")
 export const chainId = 31_337n
 export const entryPoint = address(0xe7)
 export const otherEntryPoint = address(0xe8)
-/** Far above what fits in 64 bits. */
+/** Exceeds 64 bits. */
 export const ether = 10n ** 18n
 export const plenty = 10n ** 60n
 
@@ -156,7 +156,7 @@ export const leaseRequest = (holder: string, over: Partial<LeaseRequest> = {}): 
   ...over
 })
 
-/** The keys that one request is leased; null: there are too few. */
+/** Leases keys for one request; null if too few are free. */
 export const lease = (
   journal: Pick<OpJournal["Service"], "lease">,
   request: LeaseRequest

@@ -21,7 +21,7 @@ const work = (n: number, hash: number) =>
     if (nonceKey === undefined) return yield* Effect.die(new Error("no free key"))
     yield* tell(`leased ${nonceKey}`)
     const userOpHash = Make.word(hash)
-    // A key comes free with every settlement: the sequence is the number of the work.
+    // Each settlement frees a key, so the sequence is the number of the work.
     const lane = { ...Make.lane, signer: Make.address(name.charCodeAt(0)) }
     const ops = [0, 1].map((index) =>
       Make.op({

@@ -11,7 +11,7 @@ const objectId = (digits: string) => element(0x06, Buffer.from(digits, "hex"))
 const text = (tag: number, value: string) => element(tag, Buffer.from(value))
 const time = (date: Date) => text(0x17, `${date.toISOString().replace(/[-:T]/g, "").slice(2, 14)}Z`)
 
-/** A throw-away certificate of these host names, signed by itself: its own CA, good for a day. */
+/** A temporary self-signed certificate of these host names: its own CA, valid for a day. */
 export const selfSigned = (hosts: ReadonlyArray<string>): { readonly key: string; readonly cert: string } => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
   const ecdsaWithSha256 = sequence(objectId("2a8648ce3d040302"))

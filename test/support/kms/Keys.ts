@@ -6,7 +6,7 @@ export interface StoredKey {
   readonly kind: "secp256k1" | "p256" | "rsa"
   /** SubjectPublicKeyInfo in DER. */
   readonly spki: Buffer
-  /** Signs 32 bytes as they are; s is in either half, as with real providers. */
+  /** Signs 32 bytes without hashing; s is in either half, as with real providers. */
   readonly sign: (digest: Uint8Array) => { readonly r: bigint; readonly s: bigint }
 }
 

@@ -17,10 +17,10 @@ export interface Answer {
 }
 
 /**
- * - `hang`: no answer ever; `drip`: a byte now and then, without an end
- * - `cut`: the connection ends before the answer; `cutInBody`: in the middle of it
- * - an answer: this instead of the service's own
- * - a function: the service's own answer, changed
+ * - `hang`: no reply; `drip`: a byte from time to time, without end
+ * - `cut`: the connection closes before the reply; `cutInBody`: within it
+ * - a reply: replaces the service's own
+ * - a function: modifies the service's own reply
  */
 export type Fault = "hang" | "drip" | "cut" | "cutInBody" | Answer | ((answer: Answer) => Answer)
 
@@ -39,7 +39,7 @@ const read = async (request: IncomingMessage): Promise<Buffer> => {
   return Buffer.concat(chunks)
 }
 
-/** A service on loopback that answers as `answer` does, until something is made to go wrong. Closed with the scope. */
+/** A service on loopback that replies with `answer` unless a fault is set. Closed with the scope. */
 export const make = (
   answer: (asked: Asked) => Answer,
   tls?: { readonly key: string; readonly cert: string }

@@ -30,7 +30,7 @@ const events = new Interface([
   "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
 ])
 
-/** What `configuration()` of a wallet returns that had so many configurations before this one. */
+/** The `configuration()` of a wallet with this number of earlier configurations. */
 const configurationOf = (epoch: bigint): Hex.Hex =>
   Hex.unsafe(
     AbiCoder.defaultAbiCoder().encode(
@@ -39,10 +39,10 @@ const configurationOf = (epoch: bigint): Hex.Hex =>
     )
   )
 
-/** The transaction in which an op lands here. */
+/** The transaction that lands an op on this chain. */
 export const txHashOf = (userOpHash: string): Hex.Bytes32 => Keccak.hashText(`tx of ${userOpHash}`)
 
-/** A chain whose blocks are ten seconds apart, and on which ops land. */
+/** A chain with a block every ten seconds, on which ops land. */
 export const makeChain = () => {
   let head = 0n
   let silent = false
@@ -53,7 +53,7 @@ export const makeChain = () => {
   let landed: ReadonlyArray<FoundLog> = []
   /** Data of transactions, by hash. */
   const bundles = new Map<string, Hex.Hex>()
-  /** Blocks that a reorganisation has replaced have other hashes from the first of them on. */
+  /** First block replaced by a reorganisation; hashes differ from there on. */
   let forkedAt: bigint | null = null
   let forks = 0
   /** Number of blocks that the node lags. */
@@ -177,39 +177,39 @@ export const makeChain = () => {
         bundles.set(txHashOf(userOpHash), UserOperation.handleOps("v0.7", [op], Address.unsafe(paymaster)))
       return userOpHash
     },
-    /** A reorganisation replaces the blocks from the first on in which something has landed; a node may keep its receipts. */
+    /** A reorganisation replaces the blocks from the first landing on; a node may keep its receipts. */
     undo: (keepsReceipts = false) => {
       for (const { blockNumber } of landed)
         if (forkedAt === null || blockNumber < forkedAt) forkedAt = blockNumber
       forks += 1
       if (!keepsReceipts) landed = []
     },
-    /** Its node is that many blocks behind from now on. */
+    /** Its node lags that many blocks from now on. */
     fallBehind: (blocks: number) => {
       behind = BigInt(blocks)
     },
-    /** Behind a balancer: requests with a question for logs go to a node that is that many blocks behind. */
+    /** Behind a load balancer: requests that include a log query go to a node that lags that many blocks. */
     fallBehindWithLogs: (blocks: number) => {
       logsBehind = BigInt(blocks)
     },
-    /** Every call answers this word, about whatever block, or from a block on. */
+    /** Every call returns this word, at every block or from a block on. */
     say: (word: bigint, from = 0n) => {
       const answered = { word: Hex.unsafe(`0x${word.toString(16).padStart(64, "0")}`), from }
       said = from === 0n ? [answered] : [...said, answered]
     },
-    /** The wallets have their configuration of this epoch from a block on. */
+    /** The wallets have this epoch's configuration from a block on. */
     configure: (epoch: bigint, from: bigint) => {
       configured = [...configured, { data: configurationOf(epoch), from }]
     },
-    /** It does not show what has landed, or does again. */
+    /** Hides or shows landings. */
     hide: (now: boolean) => {
       hidden = now
     },
-    /** The transactions were mined and have done nothing, as ones that revert. */
+    /** The transactions were mined without effect, as if reverted. */
     strip: () => {
       stripped = true
     },
-    /** It gives no logs, or does again. */
+    /** Refuses or serves log queries. */
     refuseLogs: (now: boolean) => {
       isWithoutLogs = now
     },

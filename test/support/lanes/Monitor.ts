@@ -88,14 +88,14 @@ export interface Node {
   /** Number of receipt queries. */
   looks: number
   is: "healthy" | "dead" | "hanging"
-  /** It shows their receipts. */
+  /** Hashes of transactions whose receipts it returns. */
   readonly shows: Set<Hex.Bytes32>
-  /** Bytes that it has: it refuses them, and shows the transaction. */
+  /** Bytes that it knows: it rejects them, and returns the transaction. */
   readonly has: Set<Hex.Hex>
   /** The reported account nonce; the pending nonce may differ. */
   nonce: bigint
   pending: bigint | null
-  /** A transaction in one of its blocks, before which the account's nonce was the transaction's. */
+  /** A transaction in one of its blocks that used the account's nonce. */
   foreign: (KnownTransaction & { readonly blockNumber: bigint }) | null
   height: bigint
 }
@@ -162,7 +162,7 @@ export const node = (name: string): Effect.Effect<Node> =>
     return state
   })
 
-/** A monitor that notes what was mined, at which node. */
+/** A monitor that records mined transactions with their node. */
 export const start = (options: {
   readonly operatorNode: AccessNodes["ofOperator"]
   readonly attend?: TransactionMonitor.Attend

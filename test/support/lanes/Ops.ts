@@ -2,7 +2,7 @@ import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../journal/Make.js"
 
-/** An op of a wallet of the journal's tests that calls nothing and has one of every gas. */
+/** An op of a journal test wallet without calls, with 1 for every gas field. */
 export const plain: UserOperation = {
   sender: Make.address(0xa1),
   nonce: 0n,

@@ -18,7 +18,7 @@ interface Options {
   readonly chain?: (node: Monitor.Node) => Partial<ChainClient>
   /** The error that rejects storing a replacement. */
   readonly refusal?: JournalError
-  /** The ops of a nonce that is used elsewhere have landed in a block that is not deep enough. */
+  /** The ops of a nonce used elsewhere have landed, in a block that is not deep enough. */
   readonly isShallow?: boolean
   /** The key never answers. */
   readonly isSilent?: boolean
@@ -107,7 +107,7 @@ export const start = (
         scope: yield* Effect.scope
       })
     })
-    /** It is watched; a minute passes. */
+    /** Watches the lane; a minute passes. */
     const watch = (
       record: TransactionRecord,
       of: { readonly chain?: ChainClient; readonly profile?: Partial<typeof profile> } = {}

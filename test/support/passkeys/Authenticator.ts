@@ -12,13 +12,13 @@ export interface Response {
 export interface Answer {
   readonly origin?: string
   readonly type?: string
-  /** Further members, as JSON text that begins with a comma. */
+  /** Further members, as JSON text that starts with a comma. */
   readonly more?: string
   /** User present and verified by default. */
   readonly flags?: number
-  /** Bytes behind the counter. */
+  /** Bytes after the counter. */
   readonly extensions?: Uint8Array
-  /** The whole of clientDataJSON, in place of all of the above. */
+  /** The complete clientDataJSON, instead of all options above. */
   readonly json?: string | Uint8Array
 }
 

@@ -10,7 +10,7 @@ const coordinates = ({ publicKey }: Passkey): readonly [x: Buffer, y: Buffer] =>
 /** The members of a COSE_Key, by label. */
 export type Members = ReadonlyArray<readonly [label: number, value: number | boolean | Uint8Array]>
 
-/** A COSE_Key as another implementation writes it. */
+/** A COSE_Key as another library encodes it. */
 export const cose = (members: Members): Buffer => Buffer.from(isoCBOR.encode(new Map(members)))
 
 /** The members of a passkey's COSE_Key, in the order of authenticators. */

@@ -11,9 +11,9 @@ import * as Server from "./Server.js"
 export interface Databases {
   /** The server; started on first use. */
   readonly server: Effect.Effect<Server.Server>
-  /** A fresh, empty database: options of a client. */
+  /** Client options of a fresh, empty database. */
   readonly fresh: Effect.Effect<{ readonly url: Redacted.Redacted<string> }>
-  /** A client of a fresh database, every time it is provided. */
+  /** A client of a fresh database on each use. */
   readonly layer: Layer.Layer<SqlClient.SqlClient>
 }
 

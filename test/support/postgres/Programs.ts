@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { delimiter, join } from "node:path"
 
-/** The folder of the server's programs: on the PATH, or where Debian puts them. */
+/** The folder of PostgreSQL's programs: from the PATH, or Debian's path. */
 export const folder = (): string | undefined => {
   const debian = "/usr/lib/postgresql"
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : []

@@ -18,14 +18,14 @@ export interface Server {
   readonly password: string
   /** The URL of one of its databases, as an operator writes it. */
   readonly url: (database: string) => string
-  /** The process at this moment. */
+  /** The current process id. */
   readonly pid: () => number
-  /** Ends the process without a checkpoint, as a crash of the machine's power would: connections are refused. */
+  /** Ends the process without a checkpoint, like a power failure; later connections are refused. */
   readonly halt: () => Promise<void>
   readonly resume: () => Promise<void>
   /** `halt` and `resume`. */
   readonly crash: () => Promise<void>
-  /** Stops the process and those of its connections where they are: it takes connections and bytes, and never answers. */
+  /** Suspends the process and its connections: the kernel still accepts connections and bytes, but no reply follows. */
   readonly freeze: () => void
   readonly thaw: () => void
   readonly stop: () => Promise<void>
@@ -38,7 +38,7 @@ interface Identity {
   readonly gid?: number
 }
 
-/** PostgreSQL refuses to run as root: root gives it to an account without rights. */
+/** PostgreSQL refuses to run as root, so root switches to an unprivileged account. */
 const identity = (): Identity => {
   if (process.getuid?.() !== 0) return {}
   const accounts = readFileSync("/etc/passwd", "utf8")
@@ -51,7 +51,7 @@ const identity = (): Identity => {
   throw new Error("there is no account named postgres or nobody to run PostgreSQL as")
 }
 
-/** Resolves when the server takes connections; rejects with what it said when it ends before. */
+/** Resolves when the server accepts connections; rejects with its output if it ends first. */
 const ready = (child: ChildProcess): Promise<void> =>
   new Promise((resolve, reject) => {
     let said = ""
@@ -69,7 +69,7 @@ const family = (pid: number): ReadonlyArray<number> => [
   ...readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)
 ]
 
-/** Whether it has come to a stop, or to its end: a signal is heard when its process runs next. */
+/** True once the process has stopped or ended: a signal takes effect when the process runs next. */
 const isStill = (pid: number): boolean => {
   try {
     return /\) [TtZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))
@@ -79,8 +79,8 @@ const isStill = (pid: number): boolean => {
 }
 
 /**
- * Stops the process and its children. The kernel's list of them may lack one while another one begins or ends: it counts
- * once it has been the same twice, with all of them still.
+ * Stops the process and its children. The kernel's list may miss a child while another starts or ends, so two equal
+ * lists in a row, with all children stopped, count as complete.
  */
 const stopFamily = (pid: number): ReadonlyArray<number> => {
   const stopped = new Set<number>()
@@ -141,7 +141,7 @@ export const start = async (): Promise<Server> => {
   const atExit = () => child.kill("SIGQUIT")
   let frozen: ReadonlyArray<number> = []
   const thaw = () => {
-    // One of them may have ended while it could not run.
+    // A frozen process may have ended.
     for (const pid of frozen)
       try {
         process.kill(pid, "SIGCONT")

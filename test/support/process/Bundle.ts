@@ -59,7 +59,7 @@ const cache = join(root, "node_modules/.cache/castellan")
 const prefix = "programs-"
 const dayMillis = 86_400_000
 
-/** Changes with whatever may be in a bundle. */
+/** Changes whenever a bundle's inputs may have changed. */
 const ingredients = (): string => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   for (const part of ["src", "tools", "test/support", "test/hosts/web"])
@@ -71,7 +71,7 @@ const ingredients = (): string => {
 const made = async (): Promise<string> => {
   const folder = join(cache, `${prefix}${ingredients()}`)
   if (existsSync(folder)) return folder
-  // Whole or not at all: other processes read it meanwhile, or make the same.
+  // Written atomically: other processes may read or build the same bundle.
   const draft = join(cache, `${prefix}${randomUUID()}`)
   await into(draft, root)
   try {
@@ -89,7 +89,7 @@ const made = async (): Promise<string> => {
 
 let folder: Promise<string> | undefined
 
-/** The file of a program of the present sources; they are bundled once, for all who ask. */
+/** Path of a bundled program; each program is bundled once for all callers. */
 export const of = async (program: Program): Promise<string> => {
   folder ??= made()
   return place(await folder, program)

@@ -8,8 +8,7 @@ export interface Finished {
 }
 
 /**
- * Runs a command to its end without holding up this process: a test runner that is not heard of for a minute takes its
- * worker for dead.
+ * Runs a command to its end without blocking this process: Vitest considers a worker dead after a minute of silence.
  */
 export const finished = (
   command: string,

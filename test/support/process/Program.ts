@@ -9,7 +9,7 @@ export interface Program {
   readonly child: ChildProcess
   readonly stdout: () => string
   readonly stderr: () => string
-  /** Resolves with the milliseconds since the start when the text shows up on stdout; rejects when it ends before. */
+  /** Resolves with the milliseconds from start to the text on stdout; rejects if the process ends first. */
   readonly says: (text: string) => Promise<number>
   /** Resolves with the exit code, or the signal's name. */
   readonly ended: Promise<number | string>
@@ -22,7 +22,7 @@ export interface Options {
   readonly input?: string
 }
 
-/** The environment without what the test runner put there: the program shall run as on an operator's machine. */
+/** The environment without the test runner's variables, as on an operator's machine. */
 const plainEnv = (): NodeJS.ProcessEnv => {
   const { NODE_ENV, CASTELLAN_CONFIG, NODE_OPTIONS, VITEST, ...env } = process.env
   return env
@@ -67,7 +67,7 @@ export const run = (args: ReadonlyArray<string>, options: Options = {}): Program
   }
 }
 
-/** Runs a program of the present sources. */
+/** Runs a program from the current sources. */
 export const runSource = async (
   program: Bundle.Program,
   args: ReadonlyArray<string> = [],

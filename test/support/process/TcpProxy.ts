@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { connect, createServer, type Socket } from "node:net"
 
-/** A wire to a server that can be cut. */
+/** A TCP connection to a server that tests can cut. */
 export interface TcpProxy {
   readonly port: number
   /** Drops all bytes in both directions without closing connections, like a network partition. */
@@ -11,7 +11,7 @@ export interface TcpProxy {
   readonly stop: () => Promise<void>
 }
 
-/** Listens on `host`, on a port of its choice unless one is named. */
+/** Listens on `host`, by default on a port that the system picks. */
 export const start = async (
   target: { readonly host: string; readonly port: number },
   { host = "127.0.0.1", port = 0 }: { readonly host?: string; readonly port?: number } = {}

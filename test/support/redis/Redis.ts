@@ -11,7 +11,7 @@ export interface Server {
   readonly url: string
   /** Ends the process; its data is lost. */
   readonly end: () => Promise<void>
-  /** Starts it again, empty, where it was. */
+  /** Restarts it empty on the same port. */
   readonly begin: () => Promise<void>
   /** Suspends or resumes the process; while suspended it accepts connections but never replies. */
   readonly hold: (held: boolean) => void

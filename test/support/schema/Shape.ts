@@ -3,7 +3,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 
 /** The parts of a PostgreSQL schema on which a program's statements depend. */
 export interface Shape {
-  /** Type, null or not, default: by table and column. */
+  /** Type, nullability and default, by table and column. */
   readonly columns: ReadonlyMap<string, string>
   /** Definitions of constraints, unique indexes and triggers, by table and name. */
   readonly rules: ReadonlyMap<string, string>
@@ -13,7 +13,7 @@ export interface Shape {
 
 const tableOf = (name: string): string => name.split(" ")[0] ?? ""
 
-/** Of the tables that the program's migrations make. */
+/** The shape of the tables that the program's migrations create. */
 export const read: Effect.Effect<Shape, unknown, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   type Named = { readonly name: string; readonly text: string }
@@ -68,7 +68,7 @@ export const obstacles = (before: Shape, after: Shape): ReadonlyArray<string> =>
   return [...changed("columns"), ...changed("rules"), ...demanded, ...ruled]
 }
 
-/** Takes away what `after` has and `before` has not. */
+/** Drops everything that `after` adds to `before`. */
 export const undo = (before: Shape, after: Shape) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

@@ -2,7 +2,7 @@ import { createCipheriv, scryptSync } from "node:crypto"
 import * as Redacted from "effect/Redacted"
 import { computeAddress, encryptKeystoreJsonSync, keccak256 } from "ethers"
 
-/** A keystore of little work, as fast as a test wants it. */
+/** A keystore with minimal key derivation work, for fast tests. */
 export const keystore = (privateKey: string, password: string) => ({
   json: Redacted.make(
     encryptKeystoreJsonSync({ address: computeAddress(privateKey), privateKey }, password, {
@@ -12,7 +12,7 @@ export const keystore = (privateKey: string, password: string) => ({
   password: Redacted.make(password)
 })
 
-/** A keystore as geth writes it with its light parameters, made by node's own cryptography. */
+/** A keystore with geth's light parameters, made by node's own cryptography. */
 const scryptKeystore = (privateKey: string, password: string): string => {
   const [salt, iv] = [Buffer.alloc(32, 7), Buffer.alloc(16, 9)]
   const key = scryptSync(password, salt, 32, { N: 4096, r: 8, p: 6 })

@@ -16,7 +16,7 @@ export interface Keys {
   readonly system: { readonly [role in SystemRole]?: Redacted.Redacted<string> }
 }
 
-/** A key ring's registry over private keys: the keys of signers are called by their place, system keys by their role. */
+/** A key ring registry over private keys: signers' keys are named by index, system keys by role. */
 export const registry = ({ signers, system }: Keys): Registry => {
   const source = (key: string) => ({ provider: "private keys", key })
   const keys = Object.fromEntries([

@@ -31,7 +31,7 @@ export interface Script {
 }
 
 export interface Scripted extends KeyProvider {
-  /** The digests of each signing call so far. */
+  /** Digests of each signing call so far. */
   readonly calls: Array<ReadonlyArray<Bytes32>>
   readonly asked: () => number
 }
@@ -70,7 +70,7 @@ export const make = (script: Script): Scripted => {
 export const account = "acme" as AccountId
 export const ref = { clientId: "client", versionId: "1" }
 
-/** A ring of this one key; `address` pins it. */
+/** A key ring with only this key; `address` pins it. */
 export const ring = (
   provider: KeyProvider,
   options: {

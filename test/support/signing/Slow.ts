@@ -10,7 +10,7 @@ export interface Slow extends KeyProvider {
   readonly most: () => number
 }
 
-/** A provider of one key, called `key`, each of whose calls takes so long, as those over a network do. */
+/** A provider with one key, named `key`; each call takes `latencyMillis`, like a network call. */
 export const make = (privateKey: string, latencyMillis: number, maxBatch = 1): Slow => {
   const key = Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(privateKey)))
   let calls = 0

@@ -18,7 +18,7 @@ interface Attempt {
   readonly gasLimit?: bigint
 }
 
-/** The revert data of an eth_call, or undefined when it succeeds. */
+/** Revert data of an eth_call; undefined on success. */
 const revertData = async (chain: Chain, attempt: Attempt): Promise<string | undefined> => {
   try {
     await chain.provider.call({ gasLimit: 10_000_000n, ...attempt })
@@ -46,5 +46,5 @@ export const validateCall = (version: EntryPointVersion, op: Op, hash: string): 
   return walletAbi.encodeFunctionData(signature, [pack(version, op), hash, 0n])
 }
 
-/** A contract that calls the address in the first 20 bytes of its calldata with the rest, and answers as it does. */
+/** A contract that forwards its calldata after the first 20 bytes to that address, and returns the result. */
 export const forwarderCode = "0x601436038060145f375f5f825f345f3560601c5af13d5f5f3e601f573d5ffd5b3d5ff3"

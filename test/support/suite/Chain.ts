@@ -42,7 +42,7 @@ export interface Chain {
 export const at = (name: string, address: string, chain: { readonly provider: JsonRpcProvider }): Contract =>
   new Contract(address, artifact(name).abi, chain.provider)
 
-/** Deploys a contract by plain CREATE from an artifact. */
+/** Deploys an artifact by plain CREATE. */
 export const create = async (
   name: string,
   args: ReadonlyArray<unknown>,

@@ -7,7 +7,7 @@ import { type Config, mixedProof, type PasskeyProof, type PublicKey } from "./La
 export const ecdsa = (hash: string, ...owners: ReadonlyArray<BaseWallet>): string =>
   concat(owners.map((owner) => owner.signingKey.sign(hash).serialized))
 
-/** r || s || v over the EIP-191 form of the hash. */
+/** r || s || v over the EIP-191 hash. */
 export const personal = (hash: string, owner: BaseWallet): string =>
   owner.signingKey.sign(hashMessage(getBytes(hash))).serialized
 
@@ -16,7 +16,7 @@ const nP256 = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551
 
 const word = (value: bigint): string => `0x${value.toString(16).padStart(64, "0")}`
 
-/** The other signature of the same message by the same key: s above half the order. */
+/** The same key's other signature of the message, with s above half the order. */
 export const highS = (signature: string): string => {
   const s = n256k1 - BigInt(`0x${signature.slice(66, 130)}`)
   const v = signature.slice(130) === "1b" ? "1c" : "1b"
@@ -49,7 +49,7 @@ interface AssertionOptions {
   readonly index?: number
 }
 
-/** A browser's response in the words of a proof, with s in the low half. */
+/** A browser's response as a proof, with s in the low half. */
 export const assertionOf = ({
   authenticatorData,
   clientDataJSON,
@@ -101,7 +101,7 @@ export const passkeyProof = (hash: string, passkey: Passkey, options: AssertionO
 
 const byKey = (a: PublicKey, b: PublicKey) => (a.x + a.y < b.x + b.y ? -1 : 1)
 
-/** A configuration with its lists in their order. */
+/** A configuration with sorted lists. */
 export const configOf = (
   custody: number,
   owners: ReadonlyArray<BaseWallet> = [],

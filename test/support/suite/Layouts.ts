@@ -1,6 +1,6 @@
 import { AbiCoder, concat, keccak256, solidityPacked, TypedDataEncoder, toUtf8Bytes } from "ethers"
 
-/** The byte layouts of docs/contracts.md, written down a second time, apart from the contracts and the service. */
+/** A second, independent definition of the byte layouts of docs/contracts.md. */
 
 export interface PublicKey {
   readonly x: string
@@ -40,7 +40,7 @@ export interface Deploy {
   readonly legacy: boolean
   readonly configHash: string
   readonly deadline: number
-  /** The EOA whose transaction may use the authorisation; the zero address: any. */
+  /** The EOA that may use the authorisation; the zero address allows any. */
   readonly bundler: string
 }
 
@@ -119,9 +119,9 @@ export interface SponsorTerms {
   readonly paymaster: string
   readonly validUntil: number
   readonly validAfter: number
-  /** Null on v0.6, which has none. */
+  /** Null on v0.6, which lacks them. */
   readonly limits: { readonly verificationGasLimit: bigint; readonly postOpGasLimit: bigint } | null
-  /** No submitter is named. */
+  /** No submitter is set. */
   readonly unbound: boolean
 }
 

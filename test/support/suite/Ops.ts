@@ -24,7 +24,7 @@ import {
 } from "./Layouts.js"
 import { mined } from "./Receipt.js"
 
-/** A user operation, unpacked; `pack` gives it the shape of a version. */
+/** An unpacked user operation; `pack` converts it for an EntryPoint version. */
 export interface Op {
   readonly sender: string
   readonly nonce: bigint
@@ -53,7 +53,7 @@ export const pack = (version: EntryPointVersion, op: Op) =>
         gasFees: concat([half(op.maxPriorityFeePerGas), half(op.maxFeePerGas)])
       }
 
-/** An operation without a signature. Limits are generous: the tests of limits set their own. */
+/** An unsigned operation with generous limits; tests of limits set their own. */
 export const newOp = (sender: string, fields: Partial<Op> = {}): Op => ({
   sender,
   nonce: 0n,
@@ -85,7 +85,7 @@ export const signOp = async (
   return { ...op, signature: opSignature(conditions, prove(hash)) }
 }
 
-/** The deployer's authorisation of this wallet: for the chain's bundler, and ten minutes of chain time, unless said otherwise. */
+/** The deployer's authorisation of this wallet, by default for the chain's bundler and ten minutes of chain time. */
 export const authorize = async (
   chain: Chain,
   salt: string,
@@ -136,7 +136,7 @@ export const initCodeOf = (
 export const predict = (chain: Chain, salt: string, custody: number, legacy = false): Promise<string> =>
   chain.factory.getFunction("getAddress").staticCall(saltHash(salt), custody, legacy)
 
-/** A creation operation, signed by the deployer; its wallet is not funded yet. */
+/** A creation operation signed by the deployer; its wallet is unfunded. */
 export const creationOp = async (
   chain: Chain,
   version: EntryPointVersion,
@@ -151,7 +151,7 @@ export const creationOp = async (
   return signOp(chain, version, op, (hash) => ecdsa(hash, chain.deployer), conditions)
 }
 
-/** The reason why the EntryPoint refuses the bundle, e.g. "AA24 signature error"; undefined when it takes it. */
+/** The EntryPoint's reason to refuse the bundle, e.g. "AA24 signature error"; undefined if it accepts. */
 export const refusal = async (
   chain: Chain,
   version: EntryPointVersion,
@@ -187,7 +187,7 @@ export interface Landed {
   }>
 }
 
-/** Submits the bundle and returns what the EntryPoint logged of each op; rejects when it refuses the bundle. */
+/** Submits the bundle and returns the EntryPoint's events of each op; rejects if the EntryPoint refuses the bundle. */
 export const handleOps = async (
   chain: Chain,
   version: EntryPointVersion,
@@ -247,7 +247,7 @@ export const epochOf = async (chain: Chain, wallet: string): Promise<bigint> =>
     ? 0n
     : (await configurationOf(at("Wallet", wallet, chain))).configNonce - 1n
 
-/** The wallet's next nonce of this key (128 bits), under the configuration in force unless another epoch is named. */
+/** The wallet's next nonce of this key (128 bits), by default under the current configuration. */
 export const nonceOf = async (
   chain: Chain,
   version: EntryPointVersion,
@@ -274,7 +274,7 @@ export const batch = (
     calls.map((call) => ({ target: call.target, value: call.value ?? 0n, data: call.data ?? "0x" }))
   ])
 
-/** What `configuration()` says. */
+/** The wallet's `configuration()`. */
 export const configurationOf = async (
   wallet: Contract
 ): Promise<{ readonly config: Config; readonly configNonce: bigint }> => {

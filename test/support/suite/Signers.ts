@@ -2,7 +2,7 @@ import type * as Address from "../../../src/domain/primitives/Address.js"
 import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
 
-/** For every signature of a proof, in order, who would have signed the hash itself and who its EIP-191 form. */
+/** For each signature of a proof, in order: the signers that match the hash and its EIP-191 form. */
 export const ecdsaSigners = (
   hash: Hex.Bytes32,
   proof: Hex.Hex

@@ -5,7 +5,7 @@ import { ecdsa } from "./Keys.js"
 import { type SponsorTerms, sponsorshipData, sponsorshipDigest } from "./Layouts.js"
 import { hashOf, type Op } from "./Ops.js"
 
-/** The terms of the suite's paymaster: without a window, and with enough gas, unless said otherwise. */
+/** Terms of the suite's paymaster, by default without a window and with enough gas. */
 export const termsOf = (
   chain: Chain,
   version: EntryPointVersion,
@@ -27,7 +27,7 @@ export const withPaymaster = (
   terms: Partial<SponsorTerms> = {}
 ): Op => ({ ...op, paymasterAndData: sponsorshipData(termsOf(chain, version, terms)) })
 
-/** The sponsor's 65 bytes for this op, for the chain's bundler unless said otherwise. */
+/** The sponsor's 65-byte signature for this op, by default for the chain's bundler. */
 export const sponsorship = async (
   chain: Chain,
   version: EntryPointVersion,
@@ -45,7 +45,7 @@ export const sponsorship = async (
     by
   )
 
-/** The signed op with a sponsor's signature behind the wallet's. */
+/** The signed op with the sponsor's signature after the wallet's. */
 export const sponsored = async (chain: Chain, version: EntryPointVersion, op: Op): Promise<Op> => ({
   ...op,
   signature: concat([op.signature, await sponsorship(chain, version, op)])

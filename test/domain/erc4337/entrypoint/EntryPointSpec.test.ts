@@ -17,7 +17,7 @@ const fileOf = (version: string, path: string): string =>
     "utf8"
   )
 
-describe.each(versions)("what is said of EntryPoint %s", (version) => {
+describe.each(versions)("specification of EntryPoint %s", (version) => {
   const spec = EntryPointSpec[version]
   const { abi, bytecode } = JSON.parse(fileOf(version, "artifacts/EntryPoint.json"))
 
@@ -38,13 +38,13 @@ describe.each(versions)("what is said of EntryPoint %s", (version) => {
     expect(struct?.format("sighash")).toBe(spec.layout.struct)
     const gas = { callGasLimit: 1n, verificationGasLimit: 2n, preVerificationGas: 3n }
     const words = spec.layout.gasWords({ ...gas, maxFeePerGas: 4n, maxPriorityFeePerGas: 5n })
-    // Beside sender, nonce, initCode and callData in front, paymasterAndData and signature behind.
+    // Plus sender, nonce, initCode and callData in front, paymasterAndData and signature behind.
     expect(struct?.components).toHaveLength(6 + words.length)
   })
 })
 
 describe("an op on every EntryPoint", () => {
-  it("reserves gas for its paymaster where it has one", () => {
+  it("an op reserves gas for its paymaster where it has one", () => {
     const limits = { verificationGasLimit: 7n, postOpGasLimit: 5n }
     const op = { callGasLimit: 100n, verificationGasLimit: 10n }
     expect(versions.map((version) => EntryPointSpec[version].gas.paymasterPrefund(op, limits))).toEqual([
@@ -63,7 +63,7 @@ describe("an op on every EntryPoint", () => {
   })
 })
 
-describe("an op as bundlers are told of it", () => {
+describe("an op in the form for bundlers", () => {
   const factory = `0x${"fa".repeat(20)}`
   const paymaster = `0x${"5a".repeat(20)}`
   const initCode = Hex.unsafe(`${factory}0102`)
@@ -89,7 +89,7 @@ describe("an op as bundlers are told of it", () => {
     expect(EntryPointSpec["v0.6"].rpc.write(whole)).toEqual(whole)
   })
 
-  it("gets a paymaster's data, and its limits where it tells some", () => {
+  it("an op gets a paymaster's data, and its limits when the paymaster sets them", () => {
     const told = { paymaster: Address.unsafe(paymaster), paymasterData: data }
     for (const version of ["v0.7", "v0.8"] as const) {
       const { readPaymaster } = EntryPointSpec[version].rpc

@@ -4,7 +4,7 @@ import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import { forAll, hex, op } from "../../generators.js"
 
-/** No byte of it is anything but zero, lengths and offsets apart. */
+/** All bytes are zero, except lengths and offsets. */
 const blank = {
   sender: Address.zero,
   nonce: 0n,
@@ -17,7 +17,7 @@ const blank = {
 }
 
 describe("the cost of data", () => {
-  it("is 4 gas per zero byte and 16 per other byte", () => {
+  it("the cost of data is 4 gas per zero byte and 16 per other byte", () => {
     expect(DataCost.ofBytes("0x")).toEqual({ gas: 0n, bytes: 0n })
     expect(DataCost.ofBytes("0x00120010a0")).toEqual({ gas: 2n * 4n + 3n * 16n, bytes: 5n })
     forAll([hex(300), hex(300)], (one, other) => {
@@ -27,16 +27,16 @@ describe("the cost of data", () => {
     })
   })
 
-  it("has a floor of 10 gas per token", () => {
+  it("the cost of data has a floor of 10 gas per token", () => {
     expect(DataCost.floorOf(DataCost.ofBytes("0x00ff"))).toBe(10n + 40n)
   })
 
-  it("of handleOps without ops is that of its selector and three words", () => {
+  it("the cost of handleOps without ops is the cost of its selector and three words", () => {
     // 4 bytes; an offset and a length of one byte each, an address of 20, all in words of 32.
     expect(DataCost.handleOpsFrame).toEqual({ gas: 4n * 16n + 3n * 128n + 22n * 12n, bytes: 100n })
   })
 
-  it("of an op without any data is that of its words, gas limits of three bytes among them", () => {
+  it("the cost of an op without data is the cost of its words, with gas limits of three bytes", () => {
     const offsets = 5n * (128n + 2n * 12n)
     const lengths = 4n * 128n
     const limits = 3n * (128n + 3n * 12n)
@@ -53,7 +53,7 @@ describe("the cost of data", () => {
       })
   })
 
-  it("of an op does not depend on its gas limits, and is found once for a version", () => {
+  it("the cost of an op ignores its gas limits, and is cached per version", () => {
     forAll([op("v0.7")], (some) => {
       const other = { ...some, callGasLimit: 1n, verificationGasLimit: 1n, preVerificationGas: 1n }
       const cost = DataCost.ofOp("v0.7", some)

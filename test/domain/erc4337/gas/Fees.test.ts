@@ -22,7 +22,7 @@ const within = (cap: bigint, tipCap = cap, least = 0n): Fees.Bounds => ({
 })
 
 describe("Fees", () => {
-  it("are never above the operator's caps, and cover the next block with the buffer as far as the cap allows", () => {
+  it("fees never exceed the operator's caps, and cover the next block with the buffer up to the cap", () => {
     forAll([wei, wei, percent, bounds], (nextBaseFee, asked, buffer, caps) => {
       const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = caps
       const quote = Fees.quote({ nextBaseFee, tip: asked }, caps, (price) => overshoot(price, buffer))
@@ -44,7 +44,7 @@ describe("Fees", () => {
     })
   })
 
-  it("are one gas price without a base fee: at least the least one, never above the cap, whatever tips may be", () => {
+  it("fees without a base fee are one gas price between the minimum and the cap, for any tips", () => {
     forAll([wei, percent, bounds], (gasPrice, buffer, caps) => {
       const needed = BigInts.max(gasPrice, caps.minPriorityFeePerGas)
       const quote = Fees.quote({ nextBaseFee: null, tip: gasPrice }, caps, (price) =>
@@ -67,14 +67,14 @@ describe("Fees", () => {
     [null, 100n, { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true }],
     [null, 101n, new Fees.AboveCap({ needed: 101n, cap: 100n })]
   ])(
-    "of %s and %s are quoted at exactly the cap, or refused one wei above it",
+    "fees of %s and %s are quoted at exactly the cap, or refused one wei above it",
     (nextBaseFee, tip, expected) => {
       const quote = Fees.quote({ nextBaseFee, tip }, within(100n), (price) => price * 2n)
       expect(Result.merge(quote)).toEqual(expected)
     }
   )
 
-  it("never have a tip above the whole, even if the buffer lowers the price", () => {
+  it("fees never have a tip above the price, even if the buffer lowers the price", () => {
     expect(Fees.quote({ nextBaseFee: 5n, tip: 10n }, within(100n), () => 3n)).toEqual(
       Result.succeed({ maxFeePerGas: 3n, maxPriorityFeePerGas: 3n, legacy: false })
     )
@@ -85,7 +85,7 @@ describe("Fees", () => {
     [40n, 30n, { maxFeePerGas: 140n, maxPriorityFeePerGas: 40n, legacy: false }],
     [99n, 30n, { maxFeePerGas: 150n, maxPriorityFeePerGas: 50n, legacy: false }],
     [1n, 51n, new Fees.AboveCap({ needed: 51n, cap: 50n })]
-  ])("of a tip of %s where nodes take %s are within the cap on tips, or refused", (tip, least, expected) => {
+  ])("fees of tip %s, where nodes take %s, are within the tip cap or refused", (tip, least, expected) => {
     const quote = Fees.quote({ nextBaseFee: 100n, tip }, within(1_000n, 50n, least), (price) => price)
     expect(Result.merge(quote)).toEqual(expected)
   })
@@ -112,7 +112,7 @@ describe("the tip", () => {
     }
   )
 
-  it("is not moved by fewer than half of the blocks, however high or low their tips are", () => {
+  it("the tip is not moved by fewer than half of the blocks, however high or low their tips are", () => {
     forAll(
       [
         fc.array(fc.bigInt(10n, 20n), { minLength: 5, maxLength: 9 }),

@@ -57,7 +57,7 @@ const intrinsic = (data: string): { readonly usual: bigint; readonly floor: bigi
 }
 
 describe("leastOf", () => {
-  it("is what the data cost before anything runs, or the floor of EIP-7623", () => {
+  it("leastOf is the data's intrinsic cost, or the floor of EIP-7623", () => {
     forAll([bytes(400)], (data) => {
       const { usual, floor } = intrinsic(data)
       expect(Gas.intrinsic(data)).toBe(usual)
@@ -67,7 +67,7 @@ describe("leastOf", () => {
 })
 
 describe("overshoot", () => {
-  it("is the smallest integer that is not below the exact product", () => {
+  it("overshoot is the smallest integer that is not below the exact product", () => {
     forAll([fc.bigUintN(256), percents], (x, { units, percent }) => {
       const exact = x * (1_000_000n + units)
       const result = Gas.overshoot(x, percent)
@@ -75,7 +75,7 @@ describe("overshoot", () => {
     })
   })
 
-  it("is exact where floating point is not", () => {
+  it("overshoot is exact where floating point is not", () => {
     for (const [value, percent, expected] of [
       [3n, "50", 5n],
       [1_000_000n, "0.0001", 1_000_001n],
@@ -119,7 +119,7 @@ describe("op gas limits", () => {
     })
   })
 
-  it("follow the stated formulas", () => {
+  it("op gas limits follow the stated formulas", () => {
     const verification = (rest: Partial<typeof measure>) =>
       versions.map((version) => Gas.verificationGasLimit(version, { ...measure, ...rest }, data))
     expect(verification({})).toEqual([34_925n, 33_425n, 33_925n])
@@ -148,7 +148,7 @@ describe("op gas limits", () => {
     expect(Gas.unverifiedLimit(20_000n)).toBe(27_000n)
   })
 
-  it("of a paymaster are its own from v0.7 on, where they are not lowered, and shared on v0.6", () => {
+  it("gas limits of a paymaster are separate and not lowered from v0.7 on, shared on v0.6", () => {
     const whole = {
       ...measure,
       stage: "ok" as const,
@@ -203,7 +203,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     })
   })
 
-  it("covers the floor price of data when the op does next to nothing", () => {
+  it("preVerificationGas covers the floor price of data when the op executes little", () => {
     forAll([ops], (op) => {
       const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
       expect(Gas.preVerificationGas(op, { version })).toBeGreaterThanOrEqual(floor)
@@ -213,7 +213,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     })
   })
 
-  it("is the floor price, and little more, of an op of much data that does next to nothing", () => {
+  it("preVerificationGas of an idle op with much data is little above the floor price", () => {
     const op = { ...blank, callData: Hex.unsafe(`0x${"ff".repeat(20_000)}`), preVerificationGas: most }
     const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
     const gas = Gas.preVerificationGas(op, { version })
@@ -222,7 +222,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBe(gas - 7_000n)
   })
 
-  it("is shared by a bundle without a loss", () => {
+  it("preVerificationGas of a bundle covers its shared costs", () => {
     forAll([ops, fc.bigInt({ min: 1n, max: 20n })], (op, bundleSize) => {
       const { usual } = intrinsic(
         UserOperation.handleOps(
@@ -237,7 +237,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     })
   })
 
-  it("has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
+  it("preVerificationGas has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
     forAll([ops, fc.bigUintN(40)], (op, l1Gas) => {
       const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
       const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
@@ -247,7 +247,7 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
 })
 
 describe("l1DataGas", () => {
-  it("is the fee and a fifth in gas, rounded up", () => {
+  it("l1DataGas is the fee and a fifth in gas, rounded up", () => {
     expect(Gas.l1DataGas(1_000n, 7n)).toBe(172n)
     expect(Gas.l1DataGas(0n, 7n)).toBe(0n)
     expect(Gas.l1DataGas(1_000n, 0n)).toBe(0n)
@@ -360,7 +360,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     expect(limitFor(large, small)).toBe(
       verification + both.verification + 20_000n + after.reduce((x, y) => BigInts.max(x, y))
     )
-    // Nobody's deposit is written for the first time where a paymaster pays.
+    // With a paymaster, no deposit is written for the first time.
     const sponsored = paid(large, [0n, 0n])
     const payer = { limits: PaymasterData.noLimits, settles: true }
     const of = EntryPointSpec[version].gas.declared(sponsored, payer)
@@ -391,7 +391,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     })
   })
 
-  it("is at most the sum of what its ops declare, a fiftieth of the largest, and what it costs beside", () => {
+  it("the gas limit is at most the ops' declared gas, a fiftieth of the largest, and overhead", () => {
     forAll([bundles], (bundle) => {
       const declared = bundle.map((op) => op.callGasLimit + op.verificationGasLimit)
       const { floor, usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
@@ -405,7 +405,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     })
   })
 
-  it("is overshot beside what the ops declare up to the bound, and refused only when it is above the bound without", () => {
+  it("the gas limit is overshot up to the bound, and refused only when it exceeds the bound without the overshoot", () => {
     forAll([bundles, percents], (bundle, { percent }) => {
       const needed = limitOf(bundle)
       const wished = limitOf(bundle, percent)

@@ -15,7 +15,7 @@ import { address, bytes32, forAll, hex, uint } from "../../generators.js"
 
 const abi = new Interface(lens.abi)
 const entryPoint = EntryPoint.canonical["v0.7"]
-/** EXTCODEHASH (EIP-1052) of an account that does not exist, and of one that has no code. */
+/** EXTCODEHASH (EIP-1052) of a missing account, and of an account without code. */
 const codeless: ReadonlyArray<Hex.Hex> = [
   Hex.unsafe(`0x${"00".repeat(32)}`),
   Hex.unsafe("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
@@ -56,7 +56,7 @@ const chains = fc.record({
 })
 
 describe("a request to the lens", () => {
-  it("is the calldata that the contract's own ABI gives", () => {
+  it("a lens request is the calldata that the contract's own ABI gives", () => {
     forAll(
       [fc.array(probes, upTo4), fc.array(address, upTo4), fc.array(uint(192), upTo4), address, fc.boolean()],
       (list, wallets, nonceKeys, beacon, declared) => {
@@ -68,7 +68,7 @@ describe("a request to the lens", () => {
     )
   })
 
-  it("asks for keys 0 to 15, no beacon, and what is found by default", () => {
+  it("a lens request defaults to keys 0 to 15 and no beacon", () => {
     const data = Result.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
     const [, , keys, beacon, , declared] = abi.decodeFunctionData("measure", data)
     expect(declared).toBe(false)
@@ -76,7 +76,7 @@ describe("a request to the lens", () => {
     expect(beacon).toBe(Address.zero)
   })
 
-  it("is refused, not thrown, when a number does not fit", () => {
+  it("a lens request is refused, not thrown, when a number does not fit", () => {
     const [probe] = fc.sample(probes, 1)
     if (probe === undefined) throw new Error("no sample")
     const good = { ...probe, paymaster: null }
@@ -103,7 +103,7 @@ describe("a request to the lens", () => {
 describe("an answer of the lens", () => {
   const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
-  it("is read as the contract's own ABI writes it", () => {
+  it("a lens reply is read as the contract's own ABI writes it", () => {
     forAll(
       [chains, fc.array(states, { maxLength: 3 }), fc.array(measures, { maxLength: 3 })],
       (chain, wallets, list) => {
@@ -123,7 +123,7 @@ describe("an answer of the lens", () => {
     )
   })
 
-  it("is refused, not thrown, when it is anything else", () => {
+  it("a malformed lens reply is refused, not thrown", () => {
     const [chain] = fc.sample(chains, 1)
     const [measure] = fc.sample(measures, 1)
     const whole = abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, data: "0x1234" }]])
@@ -155,7 +155,7 @@ describe("an answer of a lying node", () => {
     return { _tag: tag, quick: work < 2_000 }
   }
 
-  it("whose rows all lead to the same bytes is refused before they are read", () => {
+  it("a lying reply whose rows share the same bytes is refused unread", () => {
     const rows = 256
     const bytes = 100_000
     const measures = `${word(11 * 32)}${word(9 * 32)}${word(rows)}${word(0)}${word(bytes)}`
@@ -165,7 +165,7 @@ describe("an answer of a lying node", () => {
     })
   })
 
-  it("that tells more than it was asked is refused", () => {
+  it("a lying reply with more values than requested is refused", () => {
     const [state] = fc.sample(states, 1)
     const [measure] = fc.sample(measures, 1)
     const [chain] = fc.sample(chains, 1)
@@ -180,7 +180,7 @@ describe("an answer of a lying node", () => {
     expect(tags).toEqual(["Success", "Failure", "Failure", "Failure"])
   })
 
-  it("that is long and honest takes work as its length, not as its square", () => {
+  it("a long honest reply takes linear work", () => {
     const row = `${word(1)}${word(2)}${"11".repeat(32)}${word(128)}${word(256)}${word(7).repeat(256)}`
     const offsets = Array.from({ length: 256 }, (_, n) => word(256 * 32 + n * (row.length / 2))).join("")
     const end = 9 * 32 + 32 + (offsets.length + row.length * 256) / 2
@@ -202,7 +202,7 @@ describe("the state override", () => {
     })
   })
 
-  it("merges balances and slots per address, of any case, and leaves the code alone", () => {
+  it("the state override merges balances and slots per address, of any case, and keeps the code", () => {
     const wallet = Address.unsafe(`0x${"ab".repeat(20)}`)
     const slot = `0x${"00".repeat(32)}`
     const merged = LensOverrides.overrides({
@@ -222,7 +222,7 @@ describe("the state override", () => {
     expect(Object.keys(merged)).toHaveLength(4)
   })
 
-  it("is of the committed artifact, which needs no immutables", () => {
+  it("the state override is of the committed artifact, which needs no immutables", () => {
     expect(gasLensRuntime).toBe(lens.deployedBytecode)
     expect(lens).not.toHaveProperty("immutableReferences")
     expect(lens.deployedBytecode).toContain(GasLens.spare.slice(2).toLowerCase())
@@ -231,7 +231,7 @@ describe("the state override", () => {
 })
 
 describe("validation data", () => {
-  it("are authorizer, end and beginning", () => {
+  it("validation data are authorizer, end and beginning", () => {
     forAll([address, uint(48), uint(48)], (authorizer, validUntil, validAfter) => {
       const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
       expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })

@@ -31,8 +31,8 @@ const rest = fc.record({
 
 const bytesOf = (raw: Hex.Hex): Buffer => Buffer.from(raw.slice(2), "hex")
 /**
- * Compressed as the oracle's FastLZ does, by repetitions alone. Codes made for the bytes at hand (deflate's default)
- * would tell two noises apart by as many bytes as chance likes: which of them happen to be frequent in the calldata.
+ * Compressed as the oracle's FastLZ does, by repetitions only. Codes fitted to the bytes (deflate's default) would
+ * distinguish two noises at random, by the bytes that happen to be frequent in the calldata.
  */
 const sizes = (raw: Hex.Hex) => ({
   whole: Hex.size(raw),
@@ -46,7 +46,7 @@ const signed = (transaction: Transaction.Transaction): Hex.Hex =>
   )
 
 describe("the layer 1 fee", () => {
-  it("is asked of getL1Fee(bytes), and read from one word", () => {
+  it("the layer 1 fee is read with getL1Fee(bytes), from one word", () => {
     forAll([hex(300), uint(256)], (data, fee) => {
       expect(L1Fee.question(data)).toBe(oracle.encodeFunctionData("getL1Fee", [data]))
       const answer = Hex.unsafe(oracle.encodeFunctionResult("getL1Fee", [fee]))
@@ -68,11 +68,11 @@ describe("the layer 1 fee", () => {
     })
   })
 
-  it("is asked of the predeploy of the OP stack", () => {
+  it("the layer 1 fee is read from the predeploy of the OP stack", () => {
     expect(L1Fee.oracle).toBe("0x420000000000000000000000000000000000000F")
   })
 
-  it("is asked for bytes about as long as the transaction's, and no easier to compress", () => {
+  it("the layer 1 fee is read for bytes about as long as the transaction's, and as incompressible", () => {
     forAll([payload, rest, fc.boolean()], (carried, figures, legacy) => {
       const price = legacy ? { maxPriorityFeePerGas: figures.maxFeePerGas } : {}
       const real = sizes(signed({ ...carried, ...figures, ...price, legacy }))
@@ -91,7 +91,7 @@ describe("the layer 1 fee", () => {
     })
   })
 
-  it("is no easier to compress where the calldata is of few different bytes, 00-07 and f8-ff", () => {
+  it("the layer 1 fee's bytes are as incompressible for calldata of few bytes, 00-07 and f8-ff", () => {
     let block = Keccak.hash(Hex.unsafe("0x00000dd8"))
     const bytes: Array<number> = []
     while (bytes.length < 700) {
@@ -104,13 +104,13 @@ describe("the layer 1 fee", () => {
     const real = signed({ ...carried, ...figures, maxFeePerGas: 1_116_706_817n, legacy: false })
     const asked = L1Fee.likeness(carried)
     expect(sizes(asked).small).toBeGreaterThanOrEqual(sizes(real).small)
-    // Codes made for these bytes tell the two apart by 13: that says nothing of how they repeat themselves.
+    // Codes fitted to these bytes save 13 bytes, unrelated to repetitions.
     const coded = (raw: Hex.Hex) => deflateSync(bytesOf(raw), { level: 9 }).length
     expect(coded(asked)).toBeLessThan(coded(real) - 8)
   })
 
   it.each(versions)(
-    "is asked for an op of %s as if it were signed, whatever its dummy looks like",
+    "the layer 1 fee is read for an op of %s as if it were signed, for any dummy",
     (version) => {
       const limit = fc.bigInt(20_000n, 900_000n)
       forAll(
@@ -169,12 +169,12 @@ describe("the fee of a chain's operator", () => {
     })
   })
 
-  it("is asked for as the oracle's own function", () => {
+  it("the operator fee is read with the oracle's own function", () => {
     const own = new Interface(["function getOperatorFee(uint256) view returns (uint256)"])
     expect(L1Fee.operatorQuestion(77n)).toBe(own.encodeFunctionData("getOperatorFee", [77n]))
   })
 
-  it("is nothing where the oracle has none", () => {
+  it("the operator fee is zero where the oracle has none", () => {
     expect(L1Fee.operatorWei(L1Fee.operatorFee(0n, 0n), 10n ** 7n)).toBe(0n)
   })
 })

@@ -14,20 +14,20 @@ const lists = fc.array(
 const answerOf = (each: ReadonlyArray<Hex.Hex>): Hex.Hex =>
   Hex.unsafe(abi.encodeFunctionResult("measureEach", [each]))
 
-describe("several looks in one call", () => {
-  it("are the calldata that the contract's own ABI gives", () => {
+describe("batched lens calls", () => {
+  it("batched lens calls are the calldata that the contract's own ABI gives", () => {
     forAll([lists], (calls) => {
       expect(LensBatch.encode(calls)).toBe(abi.encodeFunctionData("measureEach", [calls]))
     })
   })
 
-  it("have the answers that the contract gives to each", () => {
+  it("batched lens calls yield the contract's reply to each call", () => {
     forAll([lists], (answers) => {
       expect(LensBatch.decode(answerOf(answers), answers.length)).toEqual(answers)
     })
   })
 
-  it("have no answers where there are fewer or more than calls, or none at all", () => {
+  it("batched lens calls have no answers where there are fewer or more than calls, or none at all", () => {
     forAll([lists, fc.integer({ min: 0, max: 8 })], (answers, count) => {
       fc.pre(count !== answers.length)
       expect(LensBatch.decode(answerOf(answers), count)).toBeNull()
@@ -36,14 +36,14 @@ describe("several looks in one call", () => {
     expect(LensBatch.decode(Hex.unsafe("0x08c379a0"), 2)).toBeNull()
   })
 
-  it("take no more out of an answer than it is long: offsets that all lead to the same bytes give nothing", () => {
+  it("batched lens calls refuse a reply whose offsets share the same bytes", () => {
     const word = (value: number) => value.toString(16).padStart(64, "0")
     const long = "ab".repeat(1_024)
     const looped = Hex.unsafe(`0x${word(32)}${word(3)}${word(96).repeat(3)}${word(1_024)}${long}`)
     expect(LensBatch.decode(looped, 3)).toBeNull()
   })
 
-  it("never fail, whatever the answer", () => {
+  it("batched lens calls never fail, whatever the answer", () => {
     forAll([fc.uint8Array({ maxLength: 400 }), fc.integer({ min: 0, max: 40 })], (data, count) => {
       const told = LensBatch.decode(Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`), count)
       expect(told === null || told.length === count).toBe(true)

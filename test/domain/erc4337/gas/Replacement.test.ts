@@ -22,7 +22,7 @@ const unbounded = { maxFeePerGas: 2n ** 200n, maxPriorityFeePerGas: 2n ** 200n }
 const isTaken = (raised: bigint, before: bigint) => raised * 100n >= before * 110n && raised > before
 
 describe("the prices of a replacement", () => {
-  it("are both a tenth above the highest, and not below what the chain asks for", () => {
+  it("replacement prices are both a tenth above the highest, and not below what the chain asks for", () => {
     forAll([options], (given) => {
       const { highest, quote } = given
       const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
@@ -34,7 +34,7 @@ describe("the prices of a replacement", () => {
     })
   })
 
-  it("are no higher than that takes", () => {
+  it("replacement prices are the lowest that nodes take", () => {
     forAll([options], (given) => {
       const { highest, legacy } = given
       const found = Result.getOrThrow(Replacement.prices({ ...given, quote: null, caps: unbounded }))
@@ -43,7 +43,7 @@ describe("the prices of a replacement", () => {
     })
   })
 
-  it("are never above a cap: what would be is refused with the price that is needed", () => {
+  it("replacement prices never exceed a cap; the refusal states the needed price", () => {
     forAll([options], (given) => {
       const { caps, legacy } = given
       Result.match(Replacement.prices(given), {
@@ -62,14 +62,14 @@ describe("the prices of a replacement", () => {
   it.each([
     [100n, 10n, { maxFeePerGas: 110n, maxPriorityFeePerGas: 11n }],
     [0n, 0n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }]
-  ])("of %s and %s may be exactly at the caps", (maxFeePerGas, maxPriorityFeePerGas, caps) => {
+  ])("replacements of %s and %s may reach the caps", (maxFeePerGas, maxPriorityFeePerGas, caps) => {
     const highest = { maxFeePerGas, maxPriorityFeePerGas }
     expect(Replacement.prices({ highest, quote: null, legacy: false, caps })).toEqual(
       Result.succeed({ ...caps, legacy: false })
     )
   })
 
-  it("of type 0 are one price, and the type stays", () => {
+  it("replacement prices of type 0 are equal, and the type is kept", () => {
     forAll([options], (given) => {
       const found = Result.getOrThrow(Replacement.prices({ ...given, caps: unbounded }))
       expect(found.legacy).toBe(given.legacy)
@@ -77,7 +77,7 @@ describe("the prices of a replacement", () => {
     })
   })
 
-  it("raised again and again reach any cap in a bounded number of steps", () => {
+  it("replacement prices reach any cap in a bounded number of steps", () => {
     let highest = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
     const caps = { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 500_000_000_000n }
     for (let step = 0; ; step += 1) {

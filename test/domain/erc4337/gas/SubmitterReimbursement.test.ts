@@ -13,12 +13,12 @@ const fees: fc.Arbitrary<FeePrices> = fc.tuple(wei, wei).map(([a, b]) => ({
   legacy: false
 }))
 
-/** What a gas unit costs in a block of that base fee. */
+/** Price of a gas unit in a block of that base fee. */
 const paid = ({ maxFeePerGas, maxPriorityFeePerGas }: FeePrices, baseFee: bigint): bigint =>
   maxFeePerGas < baseFee + maxPriorityFeePerGas ? maxFeePerGas : baseFee + maxPriorityFeePerGas
 
 describe("the prices of a transaction that its ops pay for", () => {
-  it("are never above what any op pays for a gas unit, at any base fee", () => {
+  it("reimbursed prices are never above what any op pays for a gas unit, at any base fee", () => {
     forAll([fees, fc.array(fees, { maxLength: 8 }), wei], (offered, ops, baseFee) => {
       const own = SubmitterReimbursement.prices(offered, ops)
       for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
@@ -26,7 +26,7 @@ describe("the prices of a transaction that its ops pay for", () => {
     })
   })
 
-  it("have no tip above the whole, even where an op's own is", () => {
+  it("reimbursed prices have no tip above the whole, even where an op's own is", () => {
     const offered = { maxFeePerGas: 100n, maxPriorityFeePerGas: 50n, legacy: false }
     for (const [own, tip] of [
       [30n, 20n],
@@ -37,7 +37,7 @@ describe("the prices of a transaction that its ops pay for", () => {
       ).toEqual({ maxFeePerGas: 20n, maxPriorityFeePerGas: tip, legacy: false })
   })
 
-  it("are those offered, or an op's: never lower than both", () => {
+  it("reimbursed prices are the offered prices or an op's: never lower than both", () => {
     forAll([fees, fc.array(fees, { maxLength: 8 })], (offered, ops) => {
       const own = SubmitterReimbursement.prices(offered, ops)
       const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)
@@ -48,7 +48,7 @@ describe("the prices of a transaction that its ops pay for", () => {
 })
 
 describe("a transaction is paid for", () => {
-  it("when its ops give back more than it costs: what is refused would lose less than the margin at most", () => {
+  it("a transaction is paid for when its ops refund its cost; a refused one lacks at most the margin", () => {
     forAll([gas, gas, wei, wei], (used, charged, gasPrice, l1Fee) => {
       const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
       const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
@@ -57,14 +57,14 @@ describe("a transaction is paid for", () => {
     })
   })
 
-  it("when an op is charged the margin of its limits beside what it uses", () => {
+  it("a transaction is paid for when an op is charged the margin of its limits on top", () => {
     forAll([gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei], (used, unused, gasPrice) => {
       const charged = used + SubmitterReimbursement.margin(used + unused)
       expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
     })
   })
 
-  it("when that margin is a hundredth, rounded up", () => {
+  it("the margin of a reimbursement is a hundredth, rounded up", () => {
     expect([0n, 1n, 100n, 101n, 10_000n].map(SubmitterReimbursement.margin)).toEqual([0n, 1n, 1n, 2n, 100n])
   })
 

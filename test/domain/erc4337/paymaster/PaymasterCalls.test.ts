@@ -15,7 +15,7 @@ describe.each(versions)("calls of a paymaster of %s", (version) => {
     `function postOp(uint8 mode, bytes context, uint256 cost${version === "v0.6" ? "" : ", uint256 fee"})`
   ])
 
-  it("are those that ethers encodes", () => {
+  it("paymaster calls are encoded as by ethers", () => {
     forAll([op(version), bytes32, uint(256), uint(256), hex()], (each, hash, wei, fee, context) => {
       const call = UserOperation.validateCall(version, each, hash)
       const [tuple] = AbiCoder.defaultAbiCoder().decode([struct], UserOperation.encode(version, each))
@@ -36,7 +36,7 @@ describe("a paymaster's answer", () => {
       Hex.unsafe(AbiCoder.defaultAbiCoder().encode(["bytes", "uint256"], [context, data]))
     )
 
-  it("is read as ethers reads it, and nothing is thrown for other bytes", () => {
+  it("a paymaster's reply is read as by ethers, and other bytes never throw", () => {
     forAll([mutated(answers)], ([right, wrong]) => {
       const [context, validationData] = AbiCoder.defaultAbiCoder().decode(["bytes", "uint256"], right)
       expect(PaymasterCalls.readApproval(right)).toEqual({ context, validationData })

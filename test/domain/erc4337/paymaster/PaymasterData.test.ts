@@ -16,7 +16,7 @@ const parts = fc.record({ paymaster: address, limits, data: hex() })
 describe.each(versions)("paymasterAndData of %s", (version) => {
   const least = version === "v0.6" ? 20 : 52
 
-  it("is packed as Solidity packs its parts, and comes apart again", () => {
+  it("paymasterAndData is packed as in Solidity, and parsed back", () => {
     forAll([parts], (given) => {
       const { data, limits, paymaster } = given
       const packed = PaymasterData.make(version, given)
@@ -34,7 +34,7 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
     })
   })
 
-  it("costs at most as much as the dearest data of the same length", () => {
+  it("paymasterAndData costs at most as much as the dearest data of the same length", () => {
     forAll([parts], (given) => {
       const packed = PaymasterData.make(version, given)
       const dearest = PaymasterData.dearest(version, packed)
@@ -46,7 +46,7 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
     })
   })
 
-  it("gets other limits in their place, which v0.6 does not have", () => {
+  it("paymasterAndData gets other limits in place from v0.7 on", () => {
     forAll([parts, limits], (given, others) => {
       const packed = PaymasterData.make(version, given)
       expect(PaymasterData.withLimits(version, packed, others)).toBe(
@@ -55,7 +55,7 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
     })
   })
 
-  it("is not read, nor changed, while a fixed field is missing", () => {
+  it("paymasterAndData is not read, nor changed, while a fixed field is missing", () => {
     for (const length of [0, 1, 19, 20, 51, 52]) {
       const data = Hex.unsafe(`0x${"11".repeat(length)}`)
       const read = PaymasterData.read(version, data)
@@ -67,7 +67,7 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
     }
   })
 
-  it("keeps limits that are too wide out of its other fields", () => {
+  it("paymasterAndData keeps oversized limits out of its other fields", () => {
     const packed = PaymasterData.make(version, {
       paymaster: Address.zero,
       limits: { verificationGasLimit: 1n << 130n, postOpGasLimit: (1n << 200n) + 5n },
@@ -82,14 +82,14 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
 })
 
 describe("the data of a paymaster", () => {
-  it("are submitted up to 4,096 bytes", () => {
+  it("paymaster data are submitted up to 4,096 bytes", () => {
     expect(PaymasterData.objection(Hex.unsafe(`0x${"01".repeat(4_096)}`))).toBeNull()
     expect(PaymasterData.objection(Hex.unsafe(`0x${"01".repeat(4_097)}`))).toBe(
       "expected at most 4096 bytes of the paymaster's data, but there are 4097"
     )
   })
 
-  it("that are none stay none when they are priced", () => {
+  it("empty paymaster data stay empty when they are priced", () => {
     for (const version of versions) expect(PaymasterData.dearest(version, Hex.empty)).toBe(Hex.empty)
   })
 })

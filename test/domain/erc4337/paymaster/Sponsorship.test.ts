@@ -20,7 +20,7 @@ const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_
 const none = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 
 describe.each(versions)("Sponsorship on %s", (version) => {
-  it("says its terms in paymasterAndData as Solidity packs them, and they are read again", () => {
+  it("a sponsorship's terms are packed as in Solidity, and read back", () => {
     forAll([terms], (given) => {
       const { limits, paymaster, unbound, validAfter, validUntil } = given
       const packed = Sponsorship.paymasterData(version, given)
@@ -39,7 +39,7 @@ describe.each(versions)("Sponsorship on %s", (version) => {
     })
   })
 
-  it("is read at its own length, and at one byte more when that is 0x01", () => {
+  it("a sponsorship is read at its own length, and at one byte more when that is 0x01", () => {
     const right = version === "v0.6" ? 32 : 64
     const read = (bytes: string) => Sponsorship.read(version, Hex.unsafe(`0x${bytes}`))
     for (const length of [0, 19, 20, 31, 32, 33, 52, 63, 64, 65, 96])
@@ -51,7 +51,7 @@ describe.each(versions)("Sponsorship on %s", (version) => {
       expect(Result.isFailure(read(`${bare}${mark}`)), mark).toBe(true)
   })
 
-  it("with times that do not exist never turns into one without bound", () => {
+  it("a sponsorship with impossible times never becomes unbounded", () => {
     forAll([terms, notUint48, fc.boolean()], (given, wrong, first) => {
       const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
       expect(Sponsorship.paymasterData(version, bad)).toBe(
@@ -62,7 +62,7 @@ describe.each(versions)("Sponsorship on %s", (version) => {
 })
 
 describe("Sponsorship", () => {
-  it("is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain", () => {
+  it("a sponsorship signs the EIP-712 digest of userOpHash and submitter", () => {
     forAll([bytes32, address, uint(64), address], (userOpHash, paymaster, chainId, bundler) => {
       expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
         TypedDataEncoder.hash(
@@ -79,7 +79,7 @@ describe("Sponsorship", () => {
     })
   })
 
-  it("is the last 65 bytes of the op's signature, whatever is in front", () => {
+  it("a sponsorship is the last 65 bytes of the op's signature, whatever is in front", () => {
     forAll([hex(), fc.uint8Array({ minLength: 65, maxLength: 65 })], (signature, bytes) => {
       const sponsor = Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
       const whole = Sponsorship.append(signature, sponsor)
@@ -90,14 +90,14 @@ describe("Sponsorship", () => {
       expect(Result.isFailure(Sponsorship.split(Hex.unsafe(`0x${"11".repeat(length)}`)))).toBe(true)
   })
 
-  it("has a dummy that costs as much as a signature and is by an account nobody has", () => {
+  it("a sponsorship's dummy costs as much as a signature, by an unowned account", () => {
     expect(Hex.size(Sponsorship.dummy)).toBe(65)
     expect(Sponsorship.dummy.slice(2).match(/../g)).not.toContain("00")
     const hash = `0x${"42".repeat(32)}`
     expect(recoverAddress(hash, Sponsorship.dummy)).toMatch(/^0x/)
   })
 
-  it("is as the published vectors have it", () => {
+  it("a sponsorship matches the published vectors", () => {
     expect(vectors.vectors.length).toBeGreaterThan(3)
     for (const each of vectors.vectors) {
       const { limits, ...terms } = each.terms
@@ -122,8 +122,8 @@ describe("Sponsorship", () => {
   })
 })
 
-describe("what is no sponsorship", () => {
-  it("is told what one is", () => {
+describe("a malformed sponsorship", () => {
+  it("a malformed sponsorship is refused with the expected form", () => {
     const texts = (["v0.6", "v0.7"] as const).map((version) => Sponsorship.read(version, Hex.empty))
     expect(texts).toEqual([
       Result.fail(

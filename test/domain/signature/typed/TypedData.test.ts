@@ -44,7 +44,7 @@ const mailDigest = "0xbe609aee343fb3c4b28e1df9e632fca64fcfaede20f02e86244efddf30
 
 const contract = Address.unsafe(`0x${"cc".repeat(20)}`)
 
-/** One struct of one member, in a domain of its own. */
+/** One struct of one member, in its own domain. */
 const single = (type: string, value: unknown) => ({
   types: { It: [{ name: "x", type }] },
   primaryType: "It",
@@ -53,14 +53,14 @@ const single = (type: string, value: unknown) => ({
 })
 
 describe("typed data", () => {
-  it("of the example of EIP-712 has the digest that it states", () => {
+  it("typed data of the EIP-712 example have its stated digest", () => {
     expect(digest(mail)).toEqual(Result.succeed(mailDigest))
     const { EIP712Domain, ...types } = mail.types
     expect(EIP712Domain).toHaveLength(4)
     expect(digest({ ...mail, types })).toEqual(Result.succeed(mailDigest))
   })
 
-  it("has its domain completed by what the caller gives", () => {
+  it("typed data take missing domain fields from the caller", () => {
     const given = { chainId: 1n, verifyingContract: contract }
     const { EIP712Domain, ...types } = mail.types
     const { chainId, verifyingContract, ...named } = mail.domain
@@ -92,7 +92,7 @@ describe("typed data", () => {
     expect(problem(narrow, { chainId: 1n })).toBe("domain.chainId: type EIP712Domain has no such member")
   })
 
-  it("that another text is wrapped in is Message(string contents) in the service's domain", () => {
+  it("a wrapped string is typed data Message(string contents) in the service's domain", () => {
     forAll(
       [
         fc.fullUnicodeString(),
@@ -198,7 +198,7 @@ const domains = fc.record(
 )
 
 describe("the digest of typed data", () => {
-  it("is that of ethers, for any types, values and domain", () => {
+  it("the digest of typed data is that of ethers, for any types, values and domain", () => {
     const documents = fc.integer({ min: 0, max: 3 }).chain((depth) =>
       structs(depth).chain(({ types, values }) =>
         fc.record({
@@ -219,12 +219,12 @@ describe("the digest of typed data", () => {
     )
   })
 
-  it("leaves out of a type what it does not refer to", () => {
+  it("the digest of typed data omits types without a reference", () => {
     const types = { ...mail.types, Unused: [{ name: "x", type: "uint256" }] }
     expect(digest({ ...mail, types })).toEqual(Result.succeed(mailDigest))
   })
 
-  it("is one of exactly what is written: no value is taken for another", () => {
+  it("a digest is only of the exact document: no value equals another", () => {
     const refused: ReadonlyArray<readonly [why: string, type: string, ...values: ReadonlyArray<unknown>]> = [
       ["expected true or false", "bool", "false", 0, null],
       ["expected a non-negative integer of 8 bits", "uint8", 256, -1, 1.5, "", " 1", "1e1", [1]],
@@ -274,12 +274,12 @@ describe("the digest of typed data", () => {
     ["string", { a: "secret" }, "expected well-formed text, got an object"],
     ["string[]", "secret", "expected an array, got a text of 6 characters"],
     ["uint8[2]", [1], "expected 2 elements, got 1"]
-  ])("says what it got for %s, and repeats nothing that may be a secret", (type, value, why) => {
+  ])("the digest of typed data reports a wrong %s without possible secrets", (type, value, why) => {
     expect(problem(single(type, value))).toContain(why)
     expect(problem(single(type, value))).not.toContain("secret")
   })
 
-  it("is there for no types that have no one meaning", () => {
+  it("the digest of typed data is refused for ambiguous types", () => {
     const of = (types: unknown, primaryType: unknown = "A") => problem({ types, primaryType, message: {} })
     const member = (type: unknown) => ({ A: [{ name: "a", type }] })
     const aType = "types.A[0].type: expected a type"
@@ -314,7 +314,7 @@ describe("the digest of typed data", () => {
     expect(problem({ types: dropped })).toBe("primaryType: expected one of types")
   })
 
-  it("costs bounded work", () => {
+  it("the digest of typed data costs bounded work", () => {
     const chain = (depth: number) =>
       Object.fromEntries(
         Array.from({ length: depth }, (_, n) => [`T${n}`, n === 0 ? [] : [{ name: "x", type: `T${n - 1}` }]])
@@ -355,7 +355,7 @@ describe("the digest of typed data", () => {
 describe("a text", () => {
   const good = JSON.stringify(mail)
 
-  it("is a document when it is an object of types and something that they describe", () => {
+  it("a text is a document when it is an object of types and a value of them", () => {
     const others = ["", "hello", "{", "[]", '"types"', "null", "7", "{}", '{"message":{},"domain":{}}']
     for (const text of [
       ...others,
@@ -377,7 +377,7 @@ describe("a text", () => {
       expect(TypedData.read(text)).not.toBeNull()
   })
 
-  it("with two members of one name is no good document, whoever reads which of them", () => {
+  it("a document with two members of one name is refused", () => {
     const text = JSON.stringify(mail)
     for (const twice of [
       text.replace('"contents":"Hello, Bob!"', '"contents":"Hello, Bob!","contents":"All of it"'),
@@ -394,7 +394,7 @@ describe("a text", () => {
   })
 
   it.each(["9007199254740991.4", "4503599627370497.2", "9007199254740993", "-0", "1e400"])(
-    "with the number %s, of which JSON.parse makes another one, is no good document",
+    "a document with the number %s, which JSON.parse rounds, is refused",
     (written) => {
       const text = JSON.stringify({
         types: { A: [{ name: "a", type: "uint256[][]" }] },
@@ -419,29 +419,29 @@ describe("a text", () => {
     ["with more behind it", `${good} and more`, column],
     ["twice in a row", `${good}\n${good}`, `${none} line 2, column 1`],
     ["behind a byte order mark", `\ufeff${good}`, `${none} it begins with a byte order mark`],
-    ["behind one that was read as Latin-1", `ï»¿${good}`, `${column} 1`],
+    ["behind a Latin-1 one", `ï»¿${good}`, `${column} 1`],
     ["in single quotes", good.replaceAll('"', "'"), `${column} 2`],
     ["with names without quotes", good.replace(/"(\w+)":/g, "$1:"), `${column} 2`],
     ["encoded twice", quoted, "the typed data is encoded twice"],
     ["encoded twice and cut off", quoted.slice(0, -9), `${none} it ends too early`],
     ["damaged and encoded", JSON.stringify(good.slice(0, -1)), "the typed data is encoded twice"],
-    ["with escapes of its quotes alone", good.replaceAll('"', '\\"'), `${column} 2`],
+    ["with only its quotes escaped", good.replaceAll('"', '\\"'), `${column} 2`],
     ["in quotes of a shell", `'${good}'`, `${column} 1`],
     ["in an array", ` [${good}]`, "[0]: the typed data is inside of another value"],
     ["as parameters of a node", `["0x00",${quoted}]`, "[1]: the typed data is encoded twice"],
     ["deep inside", `{"a":[{"b":${good}}]}`, "a[0].b: the typed data is inside of another value"],
     ["as text inside", `{"data":${quoted}}`, "data: the typed data is encoded twice"]
-  ])("that is a document %s says where it breaks", (_, text, problem) => {
+  ])("a broken document %s is refused with the place", (_, text, problem) => {
     expect(TypedData.read(text)).toMatchObject({ failure: expect.stringContaining(problem) })
   })
 
-  it("that is a document with any one character taken out or put in is a good one, or says where it breaks", () => {
+  it("a document with one character removed or added is read, or refused with the place", () => {
     const other = fc.constantFrom(..."{}[],:\"'0n \ufeff/")
     forAll(
       [fc.nat(good.length - 1), fc.option(other)],
       (at, put) => {
         const text = `${good.slice(0, at)}${put ?? ""}${good.slice(put === null ? at + 1 : at)}`
-        // Without its first brace, and before it, it is no text of an object any more.
+        // Before and without its first brace, the text is not an object.
         fc.pre(/^[\s\ufeff]*[{[("']/.test(text) && !text.startsWith('"'))
         const read = TypedData.read(text)
         expect(read).not.toBeNull()
@@ -452,7 +452,7 @@ describe("a text", () => {
     )
   })
 
-  it("never throws, whatever it says", () => {
+  it("reading any text as typed data never throws", () => {
     const words = fc.constantFrom(
       ..."types primaryType domain message A __proto__ EIP712Domain name".split(" ")
     )

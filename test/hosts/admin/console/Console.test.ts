@@ -24,7 +24,7 @@ interface Answer {
   readonly headers: Headers
 }
 
-/** A browser as far as cookies and forms go. */
+/** A minimal browser with cookies and forms. */
 const browser = (data: Data) =>
   Effect.gen(function* () {
     const { url } = yield* Admin.serve({
@@ -61,7 +61,7 @@ const browser = (data: Data) =>
   })
 
 describe("the operator's console", () => {
-  it.live("shows that a request is held, why, and the commands that decide", () =>
+  it.live("shows a held request with its reason and the commands to decide it", () =>
     Effect.gen(function* () {
       const held = {
         requestId: "r-1",
@@ -99,7 +99,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("shows nothing to whoever has not brought the token", () =>
+  it.live("shows no data without the token", () =>
     Effect.gen(function* () {
       const { get, post, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
       const first = yield* get("/console")
@@ -118,7 +118,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("has the webhooks of all accounts, what was given up, and who changed them", () =>
+  it.live("shows webhooks of all accounts, discarded events and the actors of changes", () =>
     Effect.gen(function* () {
       const webhook = {
         webhookId: "w1",
@@ -170,7 +170,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("ends a session when it is signed out", () =>
+  it.live("sign-out ends the session", () =>
     Effect.gen(function* () {
       const { formToken, get, post, signIn } = yield* browser(Empty.empty)
       yield* signIn
@@ -180,7 +180,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("takes a form from its own pages and its own session only", () =>
+  it.live("accepts a form only from its own pages and its own session", () =>
     Effect.gen(function* () {
       const thrown: Array<string> = []
       const { formToken, post, signIn, url } = yield* browser({
@@ -208,7 +208,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("says that nothing is sent unless a form says so in so many words", () =>
+  it.live("states that a form is a dry run by default", () =>
     Effect.gen(function* () {
       const asked: Array<boolean> = []
       const { formToken, post, signIn } = yield* browser({
@@ -231,7 +231,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("writes what others have chosen as text", () =>
+  it.live("escapes foreign input as text", () =>
     Effect.gen(function* () {
       const { get, signIn } = yield* browser({ ...Empty.empty, accounts: [account] })
       yield* signIn
@@ -245,7 +245,7 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
-  it.live("says what cannot be read, and what is not there", () =>
+  it.live("reports unreadable and missing data", () =>
     Effect.gen(function* () {
       const { get, signIn } = yield* browser({
         ...Empty.empty,
@@ -271,7 +271,7 @@ describe("the operator's console", () => {
 })
 
 describe("sessions", () => {
-  it("end after their time, and the oldest when there are too many", () => {
+  it("sessions end after their time, the oldest first when there are too many", () => {
     const sessions = Sessions.make()
     const first = sessions.begin(0)
     expect(sessions.find(first, Sessions.life * 1_000 - 1)).not.toBeNull()
@@ -284,7 +284,7 @@ describe("sessions", () => {
     expect(new Set(secrets.map((secret) => sessions.find(secret, 1)?.formToken)).size).toBe(33)
   })
 
-  it("take twenty tokens a minute", () => {
+  it("sign-in accepts twenty tokens a minute", () => {
     const sessions = Sessions.make()
     expect(Array.from({ length: 21 }, () => sessions.mayTry(0)).filter((may) => may)).toHaveLength(20)
     expect(sessions.mayTry(30_000)).toBe(false)
@@ -293,13 +293,13 @@ describe("sessions", () => {
 })
 
 describe("a page", () => {
-  it("escapes parts wherever they stand, and lists of them", () => {
+  it("a page escapes values and lists of values everywhere", () => {
     expect(html`<a href="${`"'`}">${["<", html`<b>`, 1n, null, 2]}</a>`.text).toBe(
       `<a href="&quot;&#39;">&lt;<b>12</a>`
     )
   })
 
-  it("tells ages and wei in units that say enough", () => {
+  it("formats ages and wei in readable units", () => {
     expect([-1, 119, 120, 7_199, 7_200, 172_799, 172_800].map(Page.age)).toEqual([
       "0 s",
       "119 s",

@@ -22,7 +22,7 @@ const sponsor = computeAddress(`0x${"5e".repeat(32)}`)
 const variables = {
   KEY: privateKey,
   SPONSOR: `0x${"5e".repeat(32)}`,
-  // Nobody listens there.
+  // No server listens there.
   NODE: "http://127.0.0.1:9"
 }
 
@@ -99,7 +99,7 @@ const takenAndRefused = async (
     expect(await found.ended).toBe(0)
     expect(JSON.parse(found.stdout())).toMatchObject({ id: issued.id, state: "active" })
 
-    // A key that works gets as far as the body, which is wrong.
+    // A valid key reaches the body check, which fails.
     await until("invalid_request", () => ask(url, issued.key))
     expect((await ask(url, issued.key)).headers.get("ratelimit-limit")).toBe("300")
     expect((await ask(url, issued.key, "/sign")).code).toBe("scope_missing")
@@ -141,7 +141,7 @@ const takenAndRefused = async (
       ["listed", "Listed", "pro", "300", "10000", "active", "file"],
       ["acme", "Acme Ltd", "pro", "300", "10000", "active", "database"]
     ])
-    // What was shown once is not shown again.
+    // Secrets are shown only once.
     const shown = JSON.stringify(await json("accounts show acme"))
     for (const { key } of [issued, rotated]) expect(shown).not.toContain(key)
   } finally {
@@ -149,7 +149,7 @@ const takenAndRefused = async (
   }
 }
 
-describe("accounts and keys of the command line are soon taken, and soon refused, by a service on", () => {
+describe("accounts and keys from the command line soon take effect in a service on", () => {
   it("SQLite", () => takenAndRefused(sqlite), 240_000)
   it("PostgreSQL", () => takenAndRefused(postgres), 240_000)
 })
@@ -161,7 +161,7 @@ describe("the commands", () => {
   const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await ok(`${line} --json`))
   const refused = (line: string) => Effect.runPromise(Effect.flip(run(line)))
 
-  it("name the remedy of what they refuse", async () => {
+  it("refusals name the remedy", async () => {
     await ok("accounts create bolt")
     const remedies: ReadonlyArray<readonly [string, string]> = [
       ["accounts create", "Missing required argument: ID"],
@@ -230,7 +230,7 @@ describe("the commands", () => {
     for (const [line, remedy] of remedies) expect(await refused(line), line).toContain(remedy)
   })
 
-  it("tell programs what they tell people", async () => {
+  it("print the same facts as JSON and as text", async () => {
     expect(JSON.parse(await refused("accounts show nobody --json"))).toEqual({
       error: expect.stringContaining("there is no account called nobody; there are: listed")
     })
@@ -245,7 +245,7 @@ describe("the commands", () => {
     await ok(`signers resume ${sponsor}`)
   })
 
-  it("give an account its own values on a chain, field by field", async () => {
+  it("an account gets its own values on a chain, field by field", async () => {
     await ok("accounts create cord")
     await ok(
       "accounts set-network cord 137 factory=0x1000000000000000000000000000000000000001 confirmations=3"
@@ -269,7 +269,7 @@ describe("the commands", () => {
     await ok("accounts set-network dust 137 factory=0x1000000000000000000000000000000000000001")
   })
 
-  it("give one EOA to one account", async () => {
+  it("an EOA belongs to one account", async () => {
     await ok("accounts create east")
     await ok("accounts create west")
     const signer = "--client-id c --version-id 1 --provider vault --key one"
@@ -287,12 +287,12 @@ describe("the commands", () => {
     ])
     expect(await json(`signers pause ${added.address}`)).toMatchObject({ paused: true })
     await ok("accounts remove-signer west --client-id c --version-id 1")
-    // What is paused can be resumed when it is no key any more; once.
+    // A paused signer can be resumed after its removal, once.
     await ok(`signers resume ${added.address}`)
     expect(await refused(`signers resume ${added.address}`)).toContain("no key of the service")
   })
 
-  it("rotate and revoke keys of the file, which stay so", async () => {
+  it("keys of the file stay rotated and revoked", async () => {
     const rotated = await json<Issued>("keys rotate abababab --overlap 30m")
     expect(rotated).toMatchObject({ account: "listed", replaces: "abababababab" })
     expect(await json("keys show abababab")).toMatchObject({ state: "ending", origin: "file" })
@@ -302,7 +302,7 @@ describe("the commands", () => {
     expect(await json(`keys scopes ${rotated.id} --scopes sign`)).toMatchObject({ scopes: ["sign"] })
   })
 
-  it("say that a configuration cannot be read", async () => {
+  it("an unreadable configuration is reported", async () => {
     expect(await Effect.runPromise(Effect.flip(CommandLine.run(["keys", "list"], {})))).toContain(
       "CASTELLAN_CONFIG is not set"
     )

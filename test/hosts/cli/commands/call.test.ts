@@ -46,7 +46,7 @@ const call = (...args: ReadonlyArray<string>) => CommandLine.run(["call", ...arg
 const signer = { clientId: "c", versionId: "1" }
 const networks = expect.arrayContaining([expect.objectContaining({ chainId: 137 })])
 
-/** What a service gets that loses its first answer. */
+/** Requests at a service whose first response is lost. */
 const received = async (...args: ReadonlyArray<string>) => {
   const requests: Array<string> = []
   const server = createServer(({ headers, method, socket, url }, response) => {
@@ -65,7 +65,7 @@ const received = async (...args: ReadonlyArray<string>) => {
   }
 }
 
-/** What the command says whose standard input is a pipe. */
+/** Standard output of the command with a pipe as standard input. */
 const piped = async (args: ReadonlyArray<string>, input: Buffer): Promise<string> => {
   const program = await Bundle.of("src/hosts/cli/castellan.ts")
   const child = spawn(process.execPath, [program, ...args], { env: { ...process.env, ...env() } })
@@ -74,7 +74,7 @@ const piped = async (args: ReadonlyArray<string>, input: Buffer): Promise<string
 }
 
 describe("castellan call", () => {
-  it("sends again what does nothing twice, and nothing else", async () => {
+  it("retries only idempotent calls", async () => {
     for (const args of [
       ["webhooks", "{}"],
       ["watches", "{}"],
@@ -94,13 +94,13 @@ describe("castellan call", () => {
       expect(await received(...args), args.join(" ")).toHaveLength(2)
   })
 
-  it("gives a write its idempotency key, whatever stands behind its path", async () => {
+  it("gives a write its idempotency key, with any query after its path", async () => {
     const [first = "", second] = await received("execute?of=mine", "{}")
     expect(first).toMatch(/^POST \/execute\?of=mine [0-9a-f-]{36}$/)
     expect(second).toBe(first)
   })
 
-  it("has the method of every endpoint", async () => {
+  it("uses the method of every endpoint", async () => {
     const text = await Effect.runPromise(CommandLine.run(["call", "--help"], {}))
     const asked = new Set<string>()
     HttpApi.reflect(api, {
@@ -118,12 +118,12 @@ describe("castellan call", () => {
     }
   })
 
-  it("takes paths with a query, and endpoints that need no body", async () => {
+  it("accepts paths with a query, and endpoints without a body", async () => {
     expect(JSON.parse(await Effect.runPromise(call("requests?limit=5")))).toMatchObject({ requests: [] })
     expect(JSON.parse(await Effect.runPromise(call("/networks")))).toEqual(networks)
   })
 
-  it("says the reason of a refusal with its code, status, and what to ask with again", async () => {
+  it("prints a refusal with its code, status and request id", async () => {
     const none = "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
     expect(await Effect.runPromise(Effect.flip(call(none)))).toMatch(/HTTP 404, request_not_found, request /)
     const cancelled = await Effect.runPromise(Effect.flip(call(none, "--method", "DELETE")))
@@ -132,7 +132,7 @@ describe("castellan call", () => {
     expect(await Effect.runPromise(Effect.flip(write))).toMatch(/HTTP 400, .*idempotency key mine/)
   })
 
-  it("refuses by itself what cannot be sent", async () => {
+  it("refuses invalid calls without a request", async () => {
     const refused = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
       Effect.runPromise(Effect.flip(CommandLine.run(["call", ...args], env)))
     expect(await refused(["networks"], {})).toContain("CASTELLAN_URL")
@@ -142,7 +142,7 @@ describe("castellan call", () => {
     expect(await refused(["predict", "{}", "--async"], env())).toContain("are for writes")
   })
 
-  it("sends no other document than the one that was written", async () => {
+  it("rejects a body with duplicate names, imprecise numbers or invalid UTF-8", async () => {
     const refused = (body: string) => Effect.runPromise(Effect.flip(call("predict", body)))
     expect(await refused('{"accounts": [{"salt": "a", "salt": "b", "walletCustody": 1}]}')).toBe(
       "the body is not valid: accounts[0].salt: the name occurs twice in one object"
@@ -154,7 +154,7 @@ describe("castellan call", () => {
     expect(await piped(["call", "predict", "@-"], Buffer.from(utf8))).not.toContain("UTF-8")
   })
 
-  it("says where no service answered and why, and shows no secret of the URL or the key", async () => {
+  it("reports an unreachable service without secrets of the URL or the key", async () => {
     const refused = (url: string, key: string) =>
       Effect.runPromise(
         Effect.flip(CommandLine.run(["call", "networks", "--url", url], { CASTELLAN_API_KEY: key }))
@@ -171,7 +171,7 @@ describe("castellan call", () => {
     )
   })
 
-  it("asks the development stack of the folder, with its settings, and gives its key to nobody else", async () => {
+  it("calls the folder's development stack with its settings, and sends its key to no other URL", async () => {
     const at = join(folder, ".castellan")
     mkdirSync(at)
     const dev = {

@@ -25,7 +25,7 @@ const check = (file: unknown, env: Readonly<Record<string, string>> = { PEPPER: 
 }
 
 describe("castellan config", () => {
-  it.effect("check says of a configuration that it can be used, and what it is about", () =>
+  it.effect("check summarises a valid configuration", () =>
     Effect.gen(function* () {
       const said = yield* check(usable)
       expect(said).toMatchObject({ _tag: "Success" })
@@ -34,7 +34,7 @@ describe("castellan config", () => {
     })
   )
 
-  it.effect("check lists all problems at once, with their places", () =>
+  it.effect("check lists all problems with their paths in one run", () =>
     Effect.gen(function* () {
       const said = yield* check({
         ...usable,
@@ -48,7 +48,7 @@ describe("castellan config", () => {
     })
   )
 
-  it.effect("check reads secrets, and says which one is missing", () =>
+  it.effect("check reads secrets, and names a missing one", () =>
     Effect.gen(function* () {
       const said = yield* check(usable, {})
       expect(said).toMatchObject({ _tag: "Failure" })
@@ -56,7 +56,7 @@ describe("castellan config", () => {
     })
   )
 
-  it.effect("check heeds the environment's overrides", () =>
+  it.effect("check applies the environment's overrides", () =>
     Effect.gen(function* () {
       const env = { PEPPER: pepper, CASTELLAN__listen__port: "9090" }
       expect(JSON.stringify(yield* check(usable, env))).toContain("127.0.0.1:9090")

@@ -61,7 +61,7 @@ const reportOf = (said: Effect.Success<ReturnType<typeof deploy>>): Report => {
   if (said._tag === "Failure") throw new Error(said.failure)
   return JSON.parse(said.success.stdout)
 }
-/** A way to the node that is cut when so many transactions have gone through. */
+/** A connection to the node that is cut after this number of transactions. */
 const cutAfter = async (transactions: number) => {
   let left = transactions
   const server = createServer((incoming, outgoing) => {
@@ -89,7 +89,7 @@ const cutAfter = async (transactions: number) => {
 const balance = () => provider.getBalance(devKeys.faucet.address)
 
 describe("castellan deploy on a chain with nothing on it", () => {
-  it.effect("shows the plan with its cost, and sends nothing in a dry run", () =>
+  it.effect("shows the plan with its cost, and sends no transaction in a dry run", () =>
     Effect.gen(function* () {
       const before = yield* Effect.promise(() => provider.getBlockNumber())
       const said = yield* deploy([...payer, "--dry-run"])
@@ -102,7 +102,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("sends nothing without a yes, for a payer without money, or without a payer", () =>
+  it.effect("sends no transaction without confirmation, for an empty payer or without a payer", () =>
     Effect.gen(function* () {
       expect(yield* deploy(payer)).toMatchObject({ failure: expect.stringContaining("nothing was sent") })
       expect(yield* deploy(["--payer", "env:POOR", "--yes"])).toMatchObject({
@@ -113,7 +113,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("never repeats a payer's key, and says what it expects in its place", () =>
+  it.effect("never repeats a payer's key, and names the expected form", () =>
     Effect.gen(function* () {
       const said = yield* deploy(["--payer", devKeys.faucet.privateKey, "--yes"])
       expect(said).toMatchObject({ failure: expect.stringContaining("env:NAME") })
@@ -121,7 +121,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("says why the node cannot be asked, and repeats nothing of its URL", () =>
+  it.effect("reports an unreachable node without its URL", () =>
     Effect.gen(function* () {
       const words = ["deploy", ...keys, "--dry-run", "--rpc"]
       const closed = `http://127.0.0.1:${yield* Effect.promise(Port.free)}`
@@ -137,10 +137,10 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("goes on where an earlier run stopped, at no more than the plan's cost", () =>
+  it.effect("resumes an interrupted run within the plan's cost", () =>
     Effect.gen(function* () {
       const half = yield* Effect.promise(balance)
-      // The node takes nothing any more after some blocks, as one that went away would.
+      // After some blocks the node rejects everything, like a lost node.
       const cost = BigInt(reportOf(yield* deploy([...payer, "--dry-run", "--json"])).plan.cost)
       const stopped = yield* Effect.promise(async () => {
         const cut = await cutAfter(4)
@@ -167,7 +167,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("has put everything where it belongs, and writes a network that the service reads", () =>
+  it.effect("deploys everything in place, and writes a network that the service reads", () =>
     Effect.gen(function* () {
       for (const address of [deterministicDeployer, ...Object.values(entryPoints), Multicall.address])
         expect(yield* Effect.promise(() => provider.getCode(address))).not.toBe("0x")
@@ -201,7 +201,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("costs nothing when all is there, and needs no payer then", () =>
+  it.effect("a complete deployment costs nothing and needs no payer", () =>
     Effect.gen(function* () {
       const before = yield* Effect.promise(balance)
       const report = reportOf(yield* deploy(["--json"]))
@@ -210,7 +210,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("gives each account a factory of its own on the same beacon", () =>
+  it.effect("gives each account its own factory on the shared beacon", () =>
     Effect.gen(function* () {
       const report = reportOf(
         yield* deploy([...payer, "--account", "a", "--account", "b", "--yes", "--json"])
@@ -223,7 +223,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
     })
   )
 
-  it.effect("refuses code at its addresses that is another one", () =>
+  it.effect("refuses foreign code at its addresses", () =>
     Effect.gen(function* () {
       const ledger = reportOf(yield* deploy(["--json"])).plan.steps.find(({ name }) => name === "ledger")
       const code = yield* Effect.promise(() => provider.getCode(ledger?.address ?? ""))

@@ -41,7 +41,7 @@ const kms = {
   kind: "aws-kms",
   name: "kms",
   region: "eu-central-1",
-  // Nothing listens on the port of tcpmux.
+  // No server listens on the port of tcpmux.
   endpoint: "http://127.0.0.1:1",
   credentials: { accessKeyId: { env: "ID" }, secretAccessKey: { env: "SECRET" } }
 }
@@ -58,7 +58,7 @@ const stranger = "0x00000000000000000000000000000000000000F2"
 
 let runs = 0
 
-/** A configuration file of these keys. */
+/** A configuration file with these keys. */
 const configuration = (keys: Readonly<Record<string, unknown>>): string => {
   runs += 1
   const file = join(hsm.folder, `castellan-${runs}.json`)
@@ -79,7 +79,7 @@ const configuration = (keys: Readonly<Record<string, unknown>>): string => {
   return file
 }
 
-/** Runs the command with a configuration of these keys. */
+/** Runs the command with these keys configured. */
 const command = async (args: ReadonlyArray<string>, keys: Readonly<Record<string, unknown>> = {}) => {
   const program = await runSource("src/hosts/cli/castellan.ts", ["signers", ...args], {
     env: { ...env, CASTELLAN_CONFIG: configuration(keys) }
@@ -90,7 +90,7 @@ const command = async (args: ReadonlyArray<string>, keys: Readonly<Record<string
   return { code, stdout: program.stdout(), stderr: program.stderr() }
 }
 
-/** Why the command does nothing; asked without a process, since no key is. */
+/** The command's error, in-process because no key is used. */
 const refusal = (args: ReadonlyArray<string>, keys: Readonly<Record<string, unknown>> = {}) =>
   Effect.runPromise(
     Effect.map(
@@ -106,7 +106,7 @@ const create = (key: string, ...more: ReadonlyArray<string>) =>
   command(["create", "--provider", "hsm", "--key", key, ...more])
 
 describe("the command that makes a key", () => {
-  it("makes one that the token keeps to itself, and prints what the configuration needs", async () => {
+  it("creates a key that cannot leave the token, and prints the configuration entry", async () => {
     const { code, stderr, stdout } = await create("acme-1")
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
     const publicKey = /public key: (04[0-9a-f]{128})\n/.exec(stdout)?.[1] ?? ""
@@ -138,7 +138,7 @@ describe("the command that makes a key", () => {
     })
   })
 
-  it("counts the client's versions on", async () => {
+  it("continues the client's version numbers", async () => {
     const signers = [signer("1", "hsm", "taken"), signer("7", "hsm", "taken"), signer("old", "hsm", "taken")]
     const next = await command(["create", "--provider", "hsm", "--key", "acme-8"], { signers })
     expect(JSON.parse(next.stdout.slice(next.stdout.indexOf("{")))).toMatchObject({ versionId: "8" })
@@ -153,7 +153,7 @@ describe("the command that makes a key", () => {
     })
   })
 
-  it("refuses a label that the token has, and makes nothing", async () => {
+  it("refuses a label that exists on the token, and creates no key", async () => {
     const count = () =>
       SoftHsm.within(hsm, (pkcs11, session) => {
         pkcs11.C_FindObjectsInit(session, [{ type: SoftHsm.binding.CKA_LABEL, value: "taken" }])
@@ -167,14 +167,14 @@ describe("the command that makes a key", () => {
     expect(count()).toBe(2)
   })
 
-  it("refuses names that no key could be found under again", async () => {
+  it("refuses names that no key could be found under", async () => {
     const named = (name: string) => refusal(["create", "--provider", "hsm", "--key", name])
     expect(await named("id:01")).toBe("no key was made: PKCS #11: a label cannot look like an id")
     for (const name of ["", " x", "x".repeat(513)])
       expect(await named(name)).toBe("--key: expected 1 to 512 characters without outer white space")
   })
 
-  it("says where keys of other kinds are made", async () => {
+  it("names the place where keys of other kinds are made", async () => {
     expect(await refusal(["create", "--provider", "kms", "--key", "x"])).toBe(
       "keys of kind aws-kms are not made by this command: see docs/signers/aws-kms.md"
     )
@@ -183,7 +183,7 @@ describe("the command that makes a key", () => {
     )
   })
 
-  it("takes no PIN but by reference", async () => {
+  it("accepts a PIN only by reference", async () => {
     const refused = await create("x", "--pin", hsm.pin)
     expect(refused).toMatchObject({ code: 1, stdout: "" })
     expect(refused.stderr).toMatch(/^Unrecognized flag: --pin in command castellan signers create\n/)
@@ -192,7 +192,7 @@ describe("the command that makes a key", () => {
     )
   })
 
-  it("explains itself when it is not told what to make", async () => {
+  it("names a missing flag", async () => {
     expect(await refusal(["create"])).toContain("Missing required flag: --provider")
     const said = await refusal(["create", "--provider", "hsm"])
     expect(said).toBe('Missing required flag: --key\n"castellan signers create --help" shows the usage')
@@ -200,7 +200,7 @@ describe("the command that makes a key", () => {
 })
 
 describe("the command that lists signers", () => {
-  it("tells of each its address, type and place, and why one cannot be reached", async () => {
+  it("prints address, type, place and problem of each signer", async () => {
     const pinned = stranger
     const { code, stdout } = await command(["list"], {
       providers: [token, kms, { ...token, name: "locked out", token: "other", pin: { env: "WRONG_PIN" } }],
@@ -285,7 +285,7 @@ describe("the command that shows a signer", () => {
       )
     )
 
-  it("tells all that is known of the key of an address", async () => {
+  it("prints all facts about the key of an address", async () => {
     const { stdout } = await heard("show", address.toLowerCase())
     expect(stdout).toMatch(/^signer +signer "acme" versionId "6"\naddress +0x/)
     expect(stdout).toContain(`address   ${address}\n`)
@@ -293,7 +293,7 @@ describe("the command that shows a signer", () => {
     expect(stdout).toContain("accounts  acme\nfrom      file\nstate     reachable\n\nit may sign")
   })
 
-  it("tells of one whose provider is away what is configured, and why", async () => {
+  it("prints the configuration and the problem of a signer whose provider is down", async () => {
     const { stdout } = await heard("show", stranger, "--json")
     expect(JSON.parse(stdout)).toEqual({
       address: stranger,
@@ -315,7 +315,7 @@ describe("the command that shows a signer", () => {
     })
   })
 
-  it("names those that there are, asked for another", async () => {
+  it("lists the known addresses when the address is unknown", async () => {
     const nobody = "0x00000000000000000000000000000000000000f3"
     expect(await refusal(["show", nobody], keys)).toBe(
       `no key of the service has the address 0x00000000000000000000000000000000000000f3; there are: ${address} (signer "acme" versionId "6"), ${stranger} (signer "acme" versionId "4")`
@@ -325,7 +325,7 @@ describe("the command that shows a signer", () => {
 })
 
 describe("the command that pauses a signer", () => {
-  it("does so also when the provider does not answer that could tell whether it is one, and says so", async () => {
+  it("pauses a signer with a warning while its provider is down", async () => {
     const paused = await Effect.runPromise(
       CommandLine.heard(["signers", "pause", stranger, "--json"], {
         ...env,
@@ -338,7 +338,7 @@ describe("the command that pauses a signer", () => {
 })
 
 describe("the signers commands", () => {
-  it("say no secret, whatever they are asked", () => {
+  it("print no secret", () => {
     expect(Object.keys(leaks.counts()).length).toBeGreaterThan(5)
     expect(leaks.found({ pin: hsm.pin, "wrong pin": wrongPin, "private key": privateKey, pepper })).toEqual(
       []

@@ -7,7 +7,7 @@ import { remember } from "../../../support/LeftBehind.js"
 
 const files = (folder: string) => readdirSync(folder, { recursive: true })
 
-test("a chain that is stopped leaves nothing of its old blocks on the disk", async () => {
+test("a stopped chain leaves none of its old blocks on disk", async () => {
   const folder = mkdtempSync(join(tmpdir(), "anvil-"))
   const before = process.env.TMPDIR
   const undo = remember(() => {
@@ -18,7 +18,7 @@ test("a chain that is stopped leaves nothing of its old blocks on the disk", asy
   process.env.TMPDIR = folder
   const chain = await startAnvil()
   try {
-    // Anvil keeps the states of some blocks in memory and writes those before them to files.
+    // Anvil keeps recent states in memory and writes older ones to files.
     for (let block = 0; block < 600; block++)
       await fetch(chain.url, {
         method: "POST",

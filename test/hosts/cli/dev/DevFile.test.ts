@@ -14,7 +14,7 @@ const folder = Effect.acquireRelease(
 const info = { baseUrl: "http://127.0.0.1:8080" } as DevInfo
 
 describe("the file of a development stack", () => {
-  it.effect("is its owner's alone, and gone with the stack", () =>
+  it.effect("the dev file is readable only by its owner and removed with the stack", () =>
     Effect.gen(function* () {
       const at = yield* folder
       const mode = yield* Effect.scoped(
@@ -25,7 +25,7 @@ describe("the file of a development stack", () => {
     })
   )
 
-  it.effect("that cannot be written is told with the system's code, and leaves nothing beside it", () =>
+  it.effect("an unwritable dev file fails with the system's code and leaves no other files", () =>
     Effect.gen(function* () {
       const at = yield* folder
       mkdirSync(DevFile.path(at), { recursive: true })

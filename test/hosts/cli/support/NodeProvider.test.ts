@@ -8,7 +8,7 @@ import { NodeProvider } from "../../../../src/hosts/cli/support/NodeProvider.js"
 
 const word = `0x${"11".repeat(32)}`
 
-/** A chain that makes block 7 of a transaction once its receipt was asked for twice, and none after that. */
+/** A chain that mines block 7 with the transaction after two receipt queries, and no later block. */
 const startNode = async () => {
   let looks = 0
   let hash = word
@@ -61,7 +61,7 @@ const startNode = async () => {
 }
 
 describe("a transaction that is waited for", () => {
-  it("is found in the block that came between a look at its receipt and the first look at the chain", async () => {
+  it("a transaction is found in a block mined between its receipt query and the first chain query", async () => {
     const node = await startNode()
     const provider = new NodeProvider(node.url, 31_337, {
       staticNetwork: true,

@@ -11,7 +11,7 @@ import * as CommandLine from "../../../support/process/CommandLine.js"
 const folder = mkdtempSync(join(tmpdir(), "castellan-watches-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A node that says which chain it serves, and that block 100 is its newest one. */
+/** A node that reports its chain, and block 100 as its latest. */
 const node = Effect.acquireRelease(
   Effect.callback<http.Server>((resume) => {
     const result = (method: string) =>

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import * as RequestId from "../../../../src/hosts/http/message/RequestId.js"
 
 describe("the id of a request", () => {
-  it("is a UUID of version 7 that begins with the time", () => {
+  it("a request id is a UUID of version 7 with the time", () => {
     const now = Date.UTC(2026, 10, 24)
     const id = RequestId.make(now)
     expect(Schema.is(Schema.String.check(Schema.isUUID()))(id)).toBe(true)
@@ -11,7 +11,7 @@ describe("the id of a request", () => {
     expect(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16)).toBe(now)
   })
 
-  it("differs with each request of a moment, and grows with time", () => {
+  it("request ids are unique within a moment, and grow with time", () => {
     const ids = Array.from({ length: 1_000 }, () => RequestId.make(1))
     expect(new Set(ids).size).toBe(1_000)
     expect(RequestId.make(2) > RequestId.make(1)).toBe(true)

@@ -6,7 +6,7 @@ import * as Authentication from "../../../../src/hosts/http/service/Authenticati
 import * as Log from "../../../support/Log.js"
 
 describe("a store of keys that does not answer", () => {
-  it.effect("is told of once, however many requests it keeps out, and when that is over", () => {
+  it.effect("an unavailable key store is logged once, and once on recovery", () => {
     const log = Log.make()
     let isAway = true
     const tenants = {

@@ -46,11 +46,11 @@ const requests = {
 }
 
 describe("decode failures", () => {
-  it("accepts a good request", () => {
+  it("decoding accepts a valid request", () => {
     expect(execute({})).toBeNull()
   })
 
-  it("name each place and what was expected there", () => {
+  it("failures name each place and the expected value", () => {
     expect(execute({ to: 7, funcSignature: null, funcParams: {}, value: 1.5, dependsOn: 0.5 })).toEqual({
       code: "invalid_function_signature",
       message: "invalid function signature",
@@ -64,7 +64,7 @@ describe("decode failures", () => {
     })
   })
 
-  it("say which field is missing", () => {
+  it("failures name a missing field", () => {
     expect(problemOf(ExecuteOperations.Request, { operations: [{}], settings: {} })?.details).toEqual([
       "operations[0].walletCustody: operations[0].walletCustody is required",
       "operations[0].to: operations[0].to is required",
@@ -74,7 +74,7 @@ describe("decode failures", () => {
     ])
   })
 
-  it("use the words of the domain where it has some", () => {
+  it("failures use the words of the domain where it has some", () => {
     expect(execute({ to: "0x12" })?.details).toEqual([
       "operations[0].to: expected an address: 0x and 40 hex digits"
     ])
@@ -91,7 +91,7 @@ describe("decode failures", () => {
 
   const outOfTime =
     "expected Unix seconds and no milliseconds: an integer from 0 to 7289654399 (the end of the year 2200)"
-  it.each(["validAfter", "validUnitl"])("say that %s in milliseconds is none, in every endpoint", (name) => {
+  it.each(["validAfter", "validUnitl"])("decoding rejects %s in milliseconds in every endpoint", (name) => {
     for (const time of [7_289_654_400, 1_790_000_000_000, 2 ** 48 - 1, 1e21]) {
       const told = (path: string) => [`operations[0].${path}${name}: ${outOfTime}, got ${time}`]
       expect(execute({ [name]: time })?.details).toEqual(told(""))
@@ -104,14 +104,14 @@ describe("decode failures", () => {
     for (const time of [0, 1_790_000_000, 7_289_654_399]) expect(execute({ [name]: time })).toBeNull()
   })
 
-  it("name the header that takes what other services have in the body", () => {
+  it("an unknown field names the header that replaces it", () => {
     expect(execute({}, { metadata: {} })?.details).toEqual([
       "settings.metadata: unknown field; a write takes it as the header Request-Metadata"
     ])
     expect(execute({}, { constructor: 1 })?.details).toEqual(["settings.constructor: unknown field"])
   })
 
-  it("suggest the known name that a mistyped one is near to", () => {
+  it("an unknown field gets the nearest known name", () => {
     expect(execute({ validUntil: 1 })).toEqual({
       code: "unknown_field",
       message: "unknown field",
@@ -145,7 +145,7 @@ describe("decode failures", () => {
     }
   )
 
-  it("refuse custody 0 where a wallet's own custody is asked for", () => {
+  it("decoding rejects custody 0 where a request needs a wallet's real custody", () => {
     const problem = problemOf(PredictWallets.Request, {
       accounts: [{ salt: "a", walletCustody: 0 }],
       settings: { factory: address, beaconAdminAddress: address, beaconAdminCreationCode: "0x00" }
@@ -153,7 +153,7 @@ describe("decode failures", () => {
     expect(problem?.message).toBe("invalid wallet custody type")
   })
 
-  it("go into the member of a union that the value comes close to", () => {
+  it("failures concern the union member closest to the value", () => {
     const create = (signers: unknown) =>
       problemOf(CreateWallets.Request, { accounts: [{ walletCustody: 3, signers }], settings })?.details
     expect(create([{ clientId: "a", versonId: "1" }])).toEqual([
@@ -162,7 +162,7 @@ describe("decode failures", () => {
     expect(create([5])).toEqual(["accounts[0].signers[0]: expected a string or an object, got a number"])
   })
 
-  it("never repeat a value, and bound what they repeat of a name", () => {
+  it("failures never repeat a value, and truncate names", () => {
     const secret = "correct horse battery staple"
     const long = "n".repeat(100_000)
     const problem = execute(
@@ -173,12 +173,12 @@ describe("decode failures", () => {
     expect(JSON.stringify(problem).length).toBeLessThan(2_000)
   })
 
-  it("are at most 32 places", () => {
+  it("failures cover at most 32 places", () => {
     const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, index]))
     expect(execute(many)?.details).toHaveLength(32)
   })
 
-  it("say what a whole body of the wrong kind should have been", () => {
+  it("a body of the wrong type gets the expected type", () => {
     for (const [value, kind] of [
       [[], "an array"],
       ["x", "a string"],
@@ -192,7 +192,7 @@ describe("decode failures", () => {
 })
 
 describe("suggestions", () => {
-  it("forgive two slips of a long name, one of a short one", () => {
+  it("suggestions allow two slips in a long name, one in a short one", () => {
     const names = ["walletCustody", "to", "value", "validUnitl", "validAfter"]
     expect(closest("walletcustody", names)).toBe("walletCustody")
     expect(closest("walletCustdy", names)).toBe("walletCustody")

@@ -9,7 +9,7 @@ import { document, type JsonSchema } from "../../../../tools/reference/OpenApiDo
 
 type Path = ReadonlyArray<string | number>
 
-/** Every place of a request, arrays by their first element. */
+/** Every path of a request, with arrays represented by their first element. */
 const places = (schema: JsonSchema, at: Path = []): ReadonlyArray<Path> => {
   const named = schema.$ref?.split("/").at(-1)
   if (named !== undefined) return places(document.components.schemas[named] ?? {}, at)
@@ -29,13 +29,13 @@ const name = (at: Path): string =>
     ""
   )
 
-/** A request with nothing but a value at a place. */
+/** A request with only a value at a path. */
 const holding = ([step, ...rest]: Path, value: unknown): unknown => {
   if (step === undefined) return value
   return typeof step === "number" ? [holding(rest, value)] : { [step]: holding(rest, value) }
 }
 
-/** Code and text of the fault at the place itself; empty: the value may stand there. */
+/** Code and text of the fault at the path itself; empty if the value is valid there. */
 const told = (decode: ReturnType<typeof Decode.decoder>, at: Path, value: unknown): string =>
   Result.match(decode(holding(at, value)), {
     onSuccess: () => "",
@@ -48,7 +48,7 @@ const told = (decode: ReturnType<typeof Decode.decoder>, at: Path, value: unknow
 
 const values = [null, 7, 1.5, "x"]
 
-/** What is told of each of these values, and the places of which it is told; with the endpoint where another one tells something else. */
+/** The expected messages for these values, and their paths; with the endpoint if another endpoint's message differs. */
 interface Row {
   readonly told: ReadonlyArray<string>
   readonly places: ReadonlyArray<string>
@@ -524,6 +524,6 @@ const found = (): ReadonlyArray<Row> => {
 const byText = (rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
   rows.toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
 
-it("every field tells what is wrong with it by its own code and text", () => {
+it("every field has its own error code and text", () => {
   expect(byText(found())).toEqual(byText(table))
 })

@@ -19,19 +19,19 @@ const stream = (pull: (controller: ReadableStreamDefaultController<Uint8Array>) 
   new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 })
 
 describe("the body of a fetch request", () => {
-  it.effect("reads a body to its end", () =>
+  it.effect("a body is read to its end", () =>
     Effect.gen(function* () {
       expect(yield* read(post("a body"))).toEqual(new TextEncoder().encode("a body"))
     })
   )
 
-  it.effect("has a request without a body done at once", () =>
+  it.effect("a request without a body is read immediately", () =>
     Effect.gen(function* () {
       expect(yield* read(post(null))).toEqual(new Uint8Array())
     })
   )
 
-  it.effect("frees a body that is longer than it has to be read", () =>
+  it.effect("a body longer than the limit is released", () =>
     Effect.gen(function* () {
       let freed = false
       const body = stream(
@@ -45,7 +45,7 @@ describe("the body of a fetch request", () => {
     })
   )
 
-  it.effect("gives up a body that does not come in time", () =>
+  it.effect("a body that is a minute late is broken", () =>
     Effect.gen(function* () {
       let begun: () => void = () => {}
       const reading = new Promise<void>((resolve) => {
@@ -62,7 +62,7 @@ describe("the body of a fetch request", () => {
     })
   )
 
-  it.effect("takes a body that somebody else has read for a broken one", () =>
+  it.effect("a body that another reader has consumed is broken", () =>
     Effect.gen(function* () {
       const request = new Request("http://x/predict", { method: "POST", body: "a body" })
       yield* Effect.promise(() => request.text())

@@ -30,7 +30,7 @@ import {
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 const predict = JSON.stringify(example("predict"))
 
-/** A use case that tells that it was entered, and waits until it is released. */
+/** A use case that signals its start and waits for its release. */
 const blocked = Effect.gen(function* () {
   const entered = yield* Deferred.make<void>()
   const release = yield* Deferred.make<void>()
@@ -58,11 +58,11 @@ const stoppable = (options: StartOptions = {}) =>
     return { ...started, stop: Scope.close(scope, Exit.void) }
   })
 
-/** Until new requests are refused. */
+/** Resolves once the server refuses new requests. */
 const stopping = (front: Effect.Success<ReturnType<typeof makeFront>>) =>
   Effect.repeat(ask(front, { target: "/health/ready" }), { until: ({ status }) => status === 503 })
 
-describe("what never becomes a request", () => {
+describe("connections without a valid request", () => {
   const malformed: ReadonlyArray<readonly [string, ReadonlyArray<string>, string]> = [
     [
       "no HTTP at all",
@@ -110,7 +110,7 @@ describe("what never becomes a request", () => {
     })
   )
 
-  it.live("is answered in the envelope: a request without a host, a tunnel", () =>
+  it.live("a request without a host and a tunnel get an envelope", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const none = parseRaw(yield* raw(port, ["GET /health/live HTTP/1.1\r\nconnection: close\r\n\r\n"]))
@@ -120,7 +120,7 @@ describe("what never becomes a request", () => {
     })
   )
 
-  it.live("does not replace the answer to the request before it", () =>
+  it.live("a malformed request does not replace the answer to the request before it", () =>
     Effect.gen(function* () {
       const { ended, entered, release, around } = yield* blocked
       const { port } = yield* start({ handlers: { execute: () => around(handlers.execute()) } })
@@ -144,7 +144,7 @@ describe("a slow client", () => {
     ["its headers", ["POST /predict HTTP/1.1\r\nhost: x\r\nx-a: "]],
     ["its body", [head("/predict", { "content-length": "100" }), "{"]],
     ["its chunks", [head("/predict", { "transfer-encoding": "chunked" }), "1\r\n{\r\n"]]
-  ] as const)("that never ends %s is answered 503 and let go, while others are served", ([, parts]) =>
+  ] as const)("a request that never ends %s is cut off with 503, while others are served", ([, parts]) =>
     Effect.gen(function* () {
       const { port, url } = yield* start({ server: patience })
       const slow = yield* Effect.forkChild(
@@ -162,7 +162,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.live("that was answered and goes on sending is cut off", () =>
+  it.live("a client is cut off if it still sends after its answer", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const text = yield* raw(port, [head("/nope", { "content-length": "1000000" }), "{"])
@@ -170,7 +170,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.live("that does not read its answer is cut off, whatever it asked for behind it", () =>
+  it.live("a client is cut off if it does not read its answer, even with pipelined requests", () =>
     Effect.gen(function* () {
       const { around, entered } = yield* blocked
       const { port } = yield* start({
@@ -178,7 +178,7 @@ describe("a slow client", () => {
         handlers: { execute: () => around(handlers.execute()) }
       })
       const bundle = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n"
-      // More than the buffers of a connection hold.
+      // Exceeds the buffers of a connection.
       const socket = connect(port, "127.0.0.1")
         .on("error", () => {})
         .pause()
@@ -192,7 +192,7 @@ describe("a slow client", () => {
       yield* Effect.promise(() => once(socket, "close"))
       expect(read).toBeLessThan(16 * 1_700_000)
 
-      // What waits behind an answer that takes its time is no slow reader.
+      // Waiting behind a slow answer is not slow reading.
       const patient = connect(port, "127.0.0.1").on("error", () => {})
       const body = JSON.stringify(example("execute"))
       patient.write(`${head("/execute", { "content-length": String(body.length) })}${body}${bundle}`)
@@ -203,7 +203,7 @@ describe("a slow client", () => {
     })
   )
 
-  it.live("is bounded in sending only, not in how long its request takes", () =>
+  it.live("a client is timed only while sending, not while its request runs", () =>
     Effect.gen(function* () {
       const { around, entered, release } = yield* blocked
       const { port, url } = yield* start({
@@ -212,7 +212,7 @@ describe("a slow client", () => {
       })
       const long = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* entered
-      // This one begins later; when its time is over, so is the other's.
+      // This client starts later; when it times out, the first client's time is over too.
       yield* raw(port, [head("/predict", { "content-length": "100" }), "{"])
       yield* release
       expect((yield* Fiber.join(long)).status).toBe(200)
@@ -221,7 +221,7 @@ describe("a slow client", () => {
 })
 
 describe("connections", () => {
-  it.live("are kept between requests, and pipelined requests are answered in order", () =>
+  it.live("connections are kept between requests, and pipelined requests are answered in order", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       const length = { "content-length": String(predict.length) }
@@ -237,7 +237,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("that expect something are answered: 100-continue, and what nobody knows", () =>
+  it.live("Expect: 100-continue and unknown expectations get an answer", () =>
     Effect.gen(function* () {
       const { port } = yield* start()
       for (const expectation of ["100-continue", "miracles"]) {
@@ -254,7 +254,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("whose client goes away end a read, and not a write", () =>
+  it.live("a client that disconnects ends its read, not its write", () =>
     Effect.gen(function* () {
       const read = yield* blocked
       const write = yield* blocked
@@ -292,7 +292,7 @@ describe("connections", () => {
     })
   )
 
-  it.live("of a client that goes away while it sends leave nothing behind", () =>
+  it.live("a client that disconnects while sending leaves nothing behind", () =>
     Effect.gen(function* () {
       const { port, url } = yield* start({ front: { maxConcurrent: 1 } })
       const half = yield* Effect.forkChild(raw(port, [head("/predict", { "content-length": "100" }), "{"]))
@@ -309,7 +309,7 @@ describe("connections", () => {
 })
 
 describe("stopping", () => {
-  it.live("lets requests under way finish, refuses new ones, and then the port is free", () =>
+  it.live("stopping lets running requests finish, refuses new ones and frees the port", () =>
     Effect.gen(function* () {
       const write = yield* blocked
       const { front, port, stop, url } = yield* stoppable({
@@ -317,7 +317,7 @@ describe("stopping", () => {
       })
       const under = yield* Effect.forkChild(post(url, "/execute", example("execute")))
       yield* write.entered
-      // A connection from before: no new one is accepted.
+      // An existing connection: the server accepts no new one.
       const kept = yield* Effect.forkChild(
         raw(port, [
           head("/health/live", {}).replace("POST", "GET"),
@@ -353,7 +353,7 @@ describe("stopping", () => {
     })
   )
 
-  it.live("answers 503 to what is still under way after the drain time, read or write", () =>
+  it.live("stopping answers 503 to requests still running after the drain time, read or write", () =>
     Effect.gen(function* () {
       const write = yield* blocked
       const read = yield* blocked
@@ -407,7 +407,7 @@ describe("stopping", () => {
       })
   )
 
-  it.live("of an idle server is immediate, with connections that are kept open", () =>
+  it.live("an idle server stops immediately despite open connections", () =>
     Effect.gen(function* () {
       const { stop, url } = yield* stoppable()
       expect((yield* send(url, "/predict", { body: predict })).status).toBe(200)
@@ -418,7 +418,7 @@ describe("stopping", () => {
 })
 
 describe("listening", () => {
-  it.live("goes on when the system has a connection that cannot be accepted, and the log says so", () =>
+  it.live("the listener continues after a failed accept, and logs it", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []
       const log = Logger.layer([JsonLog.make((line) => void lines.push(line))])
@@ -434,7 +434,7 @@ describe("listening", () => {
     })
   )
 
-  it.live("tells where, also over IPv6", () =>
+  it.live("the listener reports its address, also over IPv6", () =>
     Effect.gen(function* () {
       const { url, port } = yield* start({ server: { host: "::1" } })
       expect(url).toBe(`http://[::1]:${port}`)
@@ -442,7 +442,7 @@ describe("listening", () => {
     })
   )
 
-  it.live("fails with the system's code when the port is taken", () =>
+  it.live("listening fails with the system's code when the port is taken", () =>
     Effect.gen(function* () {
       const other = createServer()
       yield* Effect.callback<void>((resume) => void other.listen(0, "127.0.0.1", () => resume(Effect.void)))
