@@ -11,7 +11,6 @@ import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
 export interface Connection {
@@ -155,7 +154,6 @@ const supported = Effect.fnUntraced(function* (
   if (profile === null)
     return yield* invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
   caller.onChain?.(chainId)
-  yield* KillSwitch.guard({ kind: "chain", chainId }, path)
   return profile
 })
 
@@ -218,8 +216,7 @@ const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
 
 /**
  * Connects to the node of a request, reachable and of a chain that the operator supports: the caller's where `rpc` names
- * one, else the operator's own of `chainId`, or of the only chain of which the operator has one. A new write on a chain
- * that is paused is refused.
+ * one, else the operator's own of `chainId`, or of the only chain of which the operator has one.
  */
 export const open = Effect.fnUntraced(function* (
   caller: Caller,

@@ -304,10 +304,3 @@ export const direct = (
     if (caller.resumed !== true) yield* unpaused(context)
     return context
   })
-
-/**
- * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.
- * One that takes longer than that to prepare may meet another request under the same nonce: acceptance tells, and it
- * tries again.
- */
-export const leaseMillis = 20_000

@@ -1,23 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
 import * as Proof from "../../domain/signature/Proof.js"
 import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import * as Keys from "../keys/Keys.js"
-import type { Signer, SignerError, SignerRef, Signers } from "../ports/Signers.js"
+import type { Signer, SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, invalid } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-
-/** How keys at hand prove a wallet's consent. */
-export interface SignerAuthorization {
-  /** A proof of the same shape by nobody, for measuring. */
-  readonly dummy: Hex.Hex
-  /** The proof over a signing hash. */
-  readonly sign: (signingHash: Hex.Bytes32) => Effect.Effect<Hex.Hex, SignerError>
-}
 
 /** Most cosigners of a request: with its signer as many as one proof may have. */
 export const maxCosigners = Proof.maxParts - 1
@@ -42,30 +33,6 @@ export const places = (
       )
     : Result.succeed(owners.slice(0, config.threshold))
 }
-
-/** The consent of the wallet's owners among these keys. */
-export const bySigners = (
-  config: WalletConfig.WalletConfig,
-  signers: ReadonlyArray<Signer>
-): Result.Result<SignerAuthorization, ElementFailure> =>
-  Result.map(
-    places(
-      config,
-      signers.map(({ address }) => address)
-    ),
-    (enough) => ({
-      dummy: Proof.dummyEcdsa(enough.length),
-      sign: (signingHash) =>
-        Effect.map(
-          Effect.forEach(
-            enough.flatMap((place) => signers[place] ?? []),
-            ({ sign }) => sign(signingHash),
-            { concurrency: "unbounded" }
-          ),
-          (parts) => Hex.concat(...parts)
-        )
-    })
-  )
 
 /**
  * The keys that a request names: its signer first, if there is one, then its cosigners. No two of them are one.

@@ -13,11 +13,9 @@ import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Funding from "../../pay/Funding.js"
 import * as PaymasterFailure from "../../pay/PaymasterFailure.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
-import type { Acceptance } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import type { OpContext } from "../OpContext.js"
 import * as SilentRevert from "../SilentRevert.js"
 import * as FirstLook from "./FirstLook.js"
 import * as L1Fees from "./L1Fees.js"
@@ -48,10 +46,6 @@ export interface Estimate extends Funding.Funds {
   /** The chain's clock in the block on which it was measured, Unix seconds. */
   readonly timestamp: number
 }
-
-/** What the wallets of an estimate had, as `RequestJournal.accept` wants it. */
-export const fundsOf = (context: OpContext, estimate: Estimate): Acceptance["funds"] =>
-  Funding.forAcceptance(context, estimate)
 
 /** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
 const retryCallGas = 200_000n

@@ -1,12 +1,7 @@
-import * as Effect from "effect/Effect"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
-import type { Address } from "../../../domain/primitives/Address.js"
-import type { ChainFacts } from "../../chain/ChainFacts.js"
-import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
-import type { OpContext } from "../OpContext.js"
 import * as Wallets from "./Wallets.js"
 
 /** Of an op that names another configuration of its wallet than the one in force. */
@@ -27,22 +22,3 @@ export const failureOf = (
   const [named, current] = [Nonce.epochOf(nonce), Wallets.epochOf(wallet)]
   return named === current ? null : changed(named, current)
 }
-
-/** The same for several ops, by their wallets as they are now; those without a failure are left out. */
-export const failuresOf = (
-  { connection: { chain }, formula }: OpContext,
-  { facts }: { readonly facts: ChainFacts },
-  ops: ReadonlyArray<Pick<UserOperation, "nonce" | "sender">>
-): Effect.Effect<ReadonlyMap<Address, ElementFailure>, ChainRpcError> =>
-  ops.length === 0
-    ? Effect.succeed(new Map())
-    : Effect.map(
-        Wallets.read(facts, chain, formula.initCode, [...new Set(ops.map(({ sender }) => sender))]),
-        (states) =>
-          new Map(
-            ops.flatMap((op) => {
-              const failure = failureOf(op, states.get(op.sender))
-              return failure === null ? [] : [[op.sender, failure] as const]
-            })
-          )
-      )

@@ -1,19 +1,15 @@
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Address from "../../../domain/primitives/Address.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
-import * as Keccak from "../../../domain/primitives/Keccak.js"
 import type { Custody, Stored } from "../../../domain/wallet/Custody.js"
 import * as Salt from "../../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
-import * as WalletReader from "../../../domain/wallet/WalletReader.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
-import { CurrentRequest } from "../../request/CurrentRequest.js"
 import {
   type Detail,
   type Failure,
@@ -22,7 +18,6 @@ import {
   unprocessable
 } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import * as SharedReads from "./SharedReads.js"
 
 /** The parts of `settings` that make wallet addresses. */
 export interface AddressSettings {
@@ -182,32 +177,14 @@ export const hasPasskeys = (configuration: WalletConfig.Configuration | null): b
 export const epochOf = (state: WalletState | undefined): bigint =>
   state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n
 
-/** What an address answers, and its code: in full, as what the program of `SharedReads` saw, or null where it is known. */
-interface Seen {
-  readonly code: Hex | WalletReader.Sight | null
-  readonly answer: CallResult
-}
-
 /** Null: its code was not asked for, since it is known, and what it answers is not what that code does. */
-const stateOf = ({ answer, code }: Seen, expected: Hex | null): WalletState | null => {
-  if (code === "0x" || (code !== null && typeof code === "object" && WalletReader.isAbsent(code)))
-    return { _tag: "absent" }
-  const isExpected =
-    code === null || typeof code === "string"
-      ? code === null || code === expected
-      : expected !== null && code.codeHash === Keccak.hash(expected)
+const stateOf = (code: Hex | null, answer: CallResult, expected: Hex | null): WalletState | null => {
+  if (code === "0x") return { _tag: "absent" }
   const configuration = WalletConfig.decode(answer.data)
-  if (isExpected && answer.success && Result.isSuccess(configuration))
+  if ((code === null || code === expected) && answer.success && Result.isSuccess(configuration))
     return { _tag: "deployed", configuration: configuration.success }
   return code === null ? null : { _tag: "foreign" }
 }
-
-/** Accepted work asks together: after a restart there may be much of it, and its callers are not known to wait. */
-const asksTogether = (facts: ChainFacts, chain: ChainClient): Effect.Effect<boolean> =>
-  Effect.map(
-    Effect.serviceOption(CurrentRequest),
-    Option.exists((current) => current.accepted() && !facts.isPlain(chain))
-  )
 
 /**
  * Reads what stands at each address. `initCode` is that of the beacon's proxies. Their code never changes: where it was
@@ -221,27 +198,17 @@ export const read = (
   known: (wallet: Address.Address) => boolean = (wallet) => facts.wallet(chain, wallet, initCode) !== null
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
-    const isTogether = yield* asksTogether(facts, chain)
-    const alone = (wallet: Address.Address): Effect.Effect<Seen, ChainRpcError> =>
-      Effect.map(
-        Effect.all(
-          [
-            known(wallet) ? Effect.succeed(null) : chain.code(wallet),
-            chain.call({ to: wallet, data: WalletCalls.configuration })
-          ],
-          { concurrency: "unbounded" }
-        ),
-        ([code, answer]) => ({ code, answer })
+    const look = (wallet: Address.Address) =>
+      Effect.all(
+        [
+          known(wallet) ? Effect.succeed(null) : chain.code(wallet),
+          chain.call({ to: wallet, data: WalletCalls.configuration })
+        ],
+        { concurrency: "unbounded" }
       )
-    const look = (wallet: Address.Address): Effect.Effect<Seen, ChainRpcError> =>
-      isTogether
-        ? Effect.flatMap(SharedReads.ask(chain, wallet), (sight) =>
-            sight === null ? alone(wallet) : Effect.succeed({ code: sight, answer: sight })
-          )
-        : alone(wallet)
     const [expected, answers] = yield* Effect.all(
       [
-        wallets.every(known) && !isTogether ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
+        wallets.every(known) ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
         Effect.forEach(wallets, look, { concurrency: "unbounded" })
       ],
       { concurrency: "unbounded" }
@@ -249,9 +216,9 @@ export const read = (
     const found = new Map<Address.Address, WalletState>()
     const again: Array<Address.Address> = []
     for (const [index, wallet] of wallets.entries()) {
-      const answer = answers[index]
-      if (answer === undefined) continue
-      const state = stateOf(answer, expected)
+      const own = answers[index]
+      if (own === undefined) continue
+      const state = stateOf(...own, expected)
       if (state === null) again.push(wallet)
       else found.set(wallet, state)
       if (state?._tag === "deployed") facts.noteWallet(chain, wallet, initCode, state.configuration)
