@@ -28,8 +28,6 @@ export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed" |
 /** Of an op on the chain that returned nothing: only a trace would tell. */
 const silent = "reverted without a reason, or ran out of gas"
 
-type Executions = Omit<Outcomes, "existing" | "note">
-
 /** The fields that every transaction result shares. All empty when nothing was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
   const last = receipts.at(-1)
@@ -50,7 +48,7 @@ export type Decode = (index: number, returned: Hex.Hex) => unknown
 /** One element's result: what its call returned is of the last simulation before sending. */
 const element = (
   index: number,
-  outcomes: Executions,
+  outcomes: Outcomes,
   decode: Decode,
   revert: (data: Hex.Hex) => string
 ): OperationResult => {
@@ -80,7 +78,7 @@ const element = (
 
 /** What an op of the element reverted with, readable: that of what it depends on comes first. */
 const reverted =
-  (index: number, { landed }: Executions, decoding: Decoding, dependencies: Dependencies) =>
+  (index: number, { landed }: Outcomes, decoding: Decoding, dependencies: Dependencies) =>
   (data: Hex.Hex): string => {
     const on = dependencies[index] ?? null
     return on !== null && Ledger.failedKey(data) !== null && landed.get(on)?.success !== true
@@ -91,7 +89,7 @@ const reverted =
 /** The answer of the executing endpoints: a transaction result, or 422 when nothing was sent. */
 export const executed = (
   elements: ReadonlyArray<number>,
-  outcomes: Executions,
+  outcomes: Outcomes,
   decode: Decode,
   decoding: Decoding,
   dependencies: Dependencies = []

@@ -4,6 +4,7 @@ import * as Troubles from "../observe/Troubles.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
+import type { Final } from "../request/Answer.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Ended from "./Ended.js"
 
@@ -27,12 +28,6 @@ export interface Waiters {
   readonly heard: (requestId: string) => Effect.Effect<void>
   /** Nobody waits any more, from now on too. */
   readonly stop: Effect.Effect<void>
-}
-
-/** A final answer, and what its event tells of it. */
-export interface Final {
-  readonly outcome: string
-  readonly summary: Readonly<Record<string, unknown>>
 }
 
 export interface Dependencies {

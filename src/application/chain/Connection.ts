@@ -7,9 +7,8 @@ import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
-import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
+import { type Failure, invalid, unavailable, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
@@ -59,12 +58,11 @@ const waitSeconds = 5
 
 /** The node cannot be asked now, and may be soon: the same request is worth another try. */
 const notNow = (path: string, { retryAfterMillis = 0 }: ChainRpcError, message: string): Failure =>
-  new Unavailable({
-    code: "node_unavailable",
-    message: catalogue.node_unavailable.text,
-    details: [{ path, message }],
-    retryAfterSeconds: Math.max(waitSeconds, Math.ceil(retryAfterMillis / 1_000))
-  })
+  unavailable(
+    "node_unavailable",
+    [{ path, message }],
+    Math.max(waitSeconds, Math.ceil(retryAfterMillis / 1_000))
+  )
 
 /** What a node says in place of an answer. */
 const excuseOf = (name: string, error: ChainRpcError): string =>

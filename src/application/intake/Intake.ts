@@ -1,6 +1,5 @@
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,17 +14,18 @@ import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { NonceSpace } from "../ports/journal/Requests.js"
 import type { Lane } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
+import type { Offer } from "../prepare/Offer.js"
 import * as OpContext from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as NotBegun from "../prepare/ops/NotBegun.js"
 import type * as Preparing from "../prepare/Preparing.js"
 import * as Reservations from "../prepare/Reservations.js"
-import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure, noteOf } from "../request/Elements.js"
-import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
+import { type Failure, invalid, unavailable, unprocessable } from "../request/Failure.js"
 import * as Keys from "./Keys.js"
 import * as Money from "./Money.js"
 import * as Room from "./Room.js"
@@ -38,12 +38,6 @@ import * as Run from "./Run.js"
  * Gotchas: a request that was taken in goes on when its client goes away. Nothing is repeated for it after acceptance, and
  * everything before may be: a process that ends in between leaves nothing.
  */
-
-/** A request whose calls are to be accepted. */
-export interface Offer extends Omit<Run.Offer, "isAccepted"> {
-  /** JSON of the request, from which its calls are made again. */
-  readonly body: string
-}
 
 /**
  * - `accepted`: something goes on with the request of that id. `isKnown`: it is an earlier one, of the same idempotency key
@@ -66,16 +60,6 @@ export interface Intake {
   /** Nothing is taken in any more. What is being accepted is. */
   readonly stop: Effect.Effect<void>
 }
-
-export const Intake: Context.Key<Intake, Intake> = Context.Service("castellan/Intake")
-
-const unavailable = () =>
-  new Unavailable({
-    code: "unavailable",
-    message: catalogue.unavailable.text,
-    details: [],
-    retryAfterSeconds: 1
-  })
 
 /** An offer under way. */
 interface Waiting extends Room.Member {
@@ -106,8 +90,6 @@ const reused = () =>
   )
 
 const noKeys: ReadonlySet<bigint> = new Set()
-
-const busy: ElementFailure = elementFailure("wallet_busy")
 
 const acceptanceOf = (
   { offer: { body, calls, caller, context, endpoint } }: Waiting,
@@ -172,7 +154,7 @@ export const make = (options: {
     const goAgain = (one: Waiting, index: number): void => {
       one.tries += 1
       if (one.tries < mostTries) room.enter(one)
-      else lose(one, index, busy)
+      else lose(one, index, elementFailure("wallet_busy"))
     }
 
     const judge = (one: Waiting, { ops }: Acceptance, result: AcceptanceResult, now: number): void => {
@@ -317,11 +299,12 @@ export const make = (options: {
         if (first === undefined) return
         const { context } = first.offer
         const look = keys.look()
-        const taken: Array<Run.TakenKey> = []
+        const taken: Array<{ readonly space: NonceSpace; readonly key: bigint }> = []
         yield* Effect.gen(function* () {
-          const asked = members.map(({ offer }) => ({ ...offer, isAccepted: false }))
+          const asked = members.map(({ offer }) => offer)
+          const question = Run.question(asked)
           const seen = yield* requestJournal
-            .look(Run.question(asked))
+            .look(question)
             .pipe(
               Effect.catchCause((cause) => Effect.andThen(journalFailed(cause), Effect.fail(unavailable())))
             )
@@ -333,15 +316,12 @@ export const make = (options: {
             return before === null
           })
           if (fresh.length === 0) return
-          const used = new Map(
-            Run.question(asked).spaces.map(({ wallet }, place) => [wallet, seen.spaces[place]])
-          )
+          const used = new Map(question.spaces.map(({ wallet }, place) => [wallet, seen.spaces[place]]))
           const made = yield* Run.prepare({
             context,
             offers: fresh.map(({ deadline, lost, offer }) => ({
               ...offer,
               calls: lost.size === 0 ? offer.calls : offer.calls.filter(({ index }) => !lost.has(index)),
-              isAccepted: false,
               isPatient: now < deadline
             })),
             posted: ({ principal: { accountId } }, { userOpHash }) =>
@@ -353,8 +333,11 @@ export const make = (options: {
             }
           })
           yield* OpContext.unpaused(context)
-          const offers = fresh.map(({ offer }) => ({ ...offer, isAccepted: false }))
-          const batches = yield* Money.hold(context, offers, made)
+          const batches = yield* Money.hold(
+            context,
+            fresh.map(({ offer }) => offer),
+            made
+          )
           const timestamp = made.snapshot?.block.timestamp ?? 0
           const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
           for (const [place, one] of fresh.entries()) {

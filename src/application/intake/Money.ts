@@ -4,6 +4,7 @@ import * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import * as Call from "../prepare/Call.js"
+import type { Offer } from "../prepare/Offer.js"
 import type { OfRequest } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Reservations from "../prepare/Reservations.js"
@@ -17,7 +18,7 @@ import type * as Run from "./Run.js"
  */
 export const hold = (
   context: OfRequest,
-  offers: ReadonlyArray<Run.Offer>,
+  offers: ReadonlyArray<Pick<Offer, "calls">>,
   { batches, snapshot }: Run.Made
 ): Effect.Effect<Run.Made["batches"], Failure, Budgets> =>
   Effect.gen(function* () {

@@ -10,6 +10,7 @@ import type { Look, Seen } from "../ports/journal/Records.js"
 import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
 import * as Again from "../prepare/Again.js"
 import * as Call from "../prepare/Call.js"
+import type { Offer } from "../prepare/Offer.js"
 import type { OfRequest, Shared } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Sift from "../prepare/ops/Sift.js"
@@ -23,18 +24,6 @@ import { type ElementFailure, elementFailure, refuseAll } from "../request/Eleme
 import { type Failure, unprocessable } from "../request/Failure.js"
 
 /** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
-
-/** A request of a run; its calls are of one kind. */
-export interface Offer<C extends Call.Call = Call.Call> extends Preparing.Batch<C> {
-  readonly caller: Caller
-  readonly endpoint: string
-  readonly context: OfRequest
-}
-
-export interface TakenKey {
-  readonly space: NonceSpace
-  readonly key: bigint
-}
 
 /** A request whose caller does not wait is opened by its lane, slice by slice, when it is large. */
 const isLarge = ({ calls, mayWait }: Pick<Offer, "calls" | "mayWait">): boolean =>
@@ -51,12 +40,8 @@ export const question = (offers: ReadonlyArray<Offer>): Look => ({
 
 const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
   const context = offers[0]?.context
-  return context?.kind === "ops" ? walletsOf(offers).map(context.spaceOf) : []
+  return context?.kind === "ops" ? Preparing.walletsOf(offers).map(context.spaceOf) : []
 }
-
-const walletsOf = (offers: ReadonlyArray<Pick<Offer, "calls">>): ReadonlyArray<Address> => [
-  ...new Set(offers.flatMap(({ calls }) => calls.map(({ wallet }) => wallet)))
-]
 
 /** For each of them the accepted request of its idempotency key; null: there is none. */
 export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["known"] => {
@@ -88,15 +73,11 @@ export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = Of
 /** Most elements that a refusal names. */
 const mostNamed = 32
 
-/** What holds dependent ops of one transaction to each other; null: nothing has to. */
-const ledgerOf = ({ connection: { profile } }: Shared): Address | null =>
-  profile.remoteBundler === null ? profile.ledger : null
-
 const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.OpCall>>) =>
   Snapshot.read(
     context,
-    walletsOf(offers),
-    offers.flatMap(({ calls }) => calls.map(({ data, to, value }) => ({ target: to, value, data }))),
+    Preparing.walletsOf(offers),
+    offers.flatMap(({ calls }) => calls.map(Sift.callOf)),
     offers.every(({ calls }) => calls.every(Sift.isTimeless)) ? "recent" : "now",
     offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody))),
     payingOf(context)
@@ -110,7 +91,7 @@ const keysOf = (
   { wallets }: Pick<Snapshot.Snapshot, "wallets">
 ): ReadonlyMap<Address, bigint> => {
   const keys = new Map<Address, bigint>()
-  for (const wallet of walletsOf(offers)) {
+  for (const wallet of Preparing.walletsOf(offers)) {
     const key = take(context.spaceOf(wallet), Wallets.epochOf(wallets.get(wallet)))
     if (key !== null) keys.set(wallet, key)
   }
@@ -144,8 +125,7 @@ const unopened = ({
       return yield* Effect.die(new Error("a large request has a run of its own"))
     const { calls } = offer
     const dependencies = Call.dependencies(calls)
-    if (Dependencies.any(dependencies))
-      yield* Links.present(ledgerOf(context), dependencies, context.connection)
+    yield* Links.present(dependencies, context.connection)
     const byIndex = new Map(calls.map((call) => [call.index, call]))
     const failed = new Map<number, ElementFailure>()
     const waiting = new Map<number, number>()
@@ -180,16 +160,14 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
     const { context, offers } = input
     if (offers.some(isLarge)) return yield* unopened(input)
     const { connection, payer } = context
-    const wallets = walletsOf(offers)
+    const wallets = Preparing.walletsOf(offers)
     const isTimeless = offers.every(({ calls }) => calls.every(Sift.isTimeless))
     const linked = offers.find(({ calls }) => Dependencies.any(Call.dependencies(calls)))
     const read = Effect.map(
       Effect.all(
         [
           snapshotOf(context, offers),
-          linked === undefined
-            ? Effect.void
-            : Links.present(ledgerOf(context), Call.dependencies(linked.calls), connection)
+          linked === undefined ? Effect.void : Links.present(Call.dependencies(linked.calls), connection)
         ],
         { concurrency: "unbounded" }
       ),

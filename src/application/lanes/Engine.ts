@@ -7,6 +7,7 @@ import * as Stream from "effect/Stream"
 import * as WakeUps from "../answers/WakeUps.js"
 import * as ChainFacts from "../chain/ChainFacts.js"
 import * as LaneSigners from "../keys/LaneSigners.js"
+import * as Payer from "../pay/Payer.js"
 import * as Payers from "../pay/Payers.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets } from "../ports/Budgets.js"
@@ -26,7 +27,7 @@ import * as Lanes from "./worker/Lanes.js"
 /** What all writes of a process share. */
 export type Engine =
   | ChainFacts.ChainFacts
-  | Payers.Payers
+  | Payer.Payers
   | Sponsorships.Sponsorships
   | WakeUps.WakeUps
   | Claims.Claims
@@ -71,7 +72,7 @@ export const layer: Layer.Layer<
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
     const sponsorships = Sponsorships.make(budgets, scope)
     return Context.make(ChainFacts.ChainFacts, ChainFacts.make()).pipe(
-      Context.add(Payers.Payers, Payers.make({ budgets, services, system, sponsorships })),
+      Context.add(Payer.Payers, Payers.make({ budgets, services, system, sponsorships })),
       Context.add(Sponsorships.Sponsorships, sponsorships),
       Context.add(WakeUps.WakeUps, wakeUps),
       Context.add(Claims.Claims, claims),

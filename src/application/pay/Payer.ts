@@ -1,9 +1,13 @@
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import type { Connection } from "../chain/Connection.js"
 import type { SignerError } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
 import type { ElementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 
@@ -84,6 +88,27 @@ export interface Payer {
     userOpHash: Hex.Bytes32
   ) => Effect.Effect<Hex.Hex, SignerError | PayerRefusal | Failure>
 }
+
+export interface Payers {
+  /**
+   * Who pays for the ops of an account: where no paymaster is named its wallets, and whom ops name that come as they are;
+   * else the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's
+   * own one the connection is that to the operator's node.
+   */
+  readonly of: (
+    accountId: AccountId,
+    connection: Connection,
+    terms: {
+      readonly entryPoint: Address
+      readonly version: Version
+      readonly paymaster: Address | undefined
+      /** The EOA that submits the transactions. */
+      readonly submitter: Address
+    }
+  ) => Effect.Effect<Payer>
+}
+
+export const Payers: Context.Key<Payers, Payers> = Context.Service("castellan/Payers")
 
 /** Each wallet pays for itself. */
 export const wallet: Payer = {

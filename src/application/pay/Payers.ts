@@ -1,42 +1,17 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type { Connection } from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { SystemSigners } from "../ports/Signers.js"
-import type { AccountId } from "../ports/Tenants.js"
 import * as EncodedPayer from "./EncodedPayer.js"
-import type { Payer } from "./Payer.js"
+import type { Payers } from "./Payer.js"
 import type { Site } from "./Paymaster.js"
 import * as Paymaster from "./Paymaster.js"
 import * as Sponsor from "./Sponsor.js"
 import type { Sponsorships } from "./Sponsorships.js"
 import * as Submitter from "./Submitter.js"
-
-export interface Payers {
-  /**
-   * Who pays for the ops of an account: where no paymaster is named its wallets, and whom ops name that come as they are;
-   * else the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's
-   * own one the connection is that to the operator's node.
-   */
-  readonly of: (
-    accountId: AccountId,
-    connection: Connection,
-    terms: {
-      readonly entryPoint: Address
-      readonly version: Version
-      readonly paymaster: Address | undefined
-      /** The EOA that submits the transactions. */
-      readonly submitter: Address
-    }
-  ) => Effect.Effect<Payer>
-}
-
-export const Payers: Context.Key<Payers, Payers> = Context.Service("castellan/Payers")
 
 export const make = (options: {
   readonly budgets: Budgets["Service"]

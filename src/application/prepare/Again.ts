@@ -8,18 +8,12 @@ import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Failure } from "../request/Failure.js"
-import {
-  type Call,
-  type CreationCall,
-  type DirectCall,
-  dependencies,
-  type GivenCall,
-  type OpCall
-} from "./Call.js"
+import { type Call, dependencies } from "./Call.js"
 import * as Creation from "./Creation.js"
 import * as Direct from "./Direct.js"
 import * as Given from "./given/Given.js"
 import type { OfRequest, Shared } from "./OpContext.js"
+import * as Sift from "./ops/Sift.js"
 import * as Prepare from "./Prepare.js"
 import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
@@ -45,7 +39,7 @@ export interface Made {
 }
 
 const walletCallsOf = (call: Call): ReadonlyArray<WalletCalls.Call> => {
-  if (call.kind === "op") return [{ target: call.to, value: call.value, data: call.data }]
+  if (call.kind === "op") return [Sift.callOf(call)]
   return call.kind === "given" ? WalletCalls.read(call.op.callData) : []
 }
 
@@ -60,15 +54,11 @@ export const ownNonce = (call: Call): Preparing.Nonce =>
     ? { key: Nonce.keyOf(call.op.nonce), sequence: Nonce.sequenceOf(call.op.nonce) }
     : { key: 0n, sequence: 0n }
 
-const only = <C extends Call>(
-  batches: Input["batches"],
-  is: (call: Call) => call is C
-): ReadonlyArray<Preparing.Batch<C>> => batches.map((batch) => ({ ...batch, calls: batch.calls.filter(is) }))
-
-const isOp = (call: Call): call is OpCall => call.kind === "op"
-const isGiven = (call: Call): call is GivenCall => call.kind === "given"
-const isCreation = (call: Call): call is CreationCall => call.kind === "creation"
-const isDirect = (call: Call): call is DirectCall => call.kind === "direct"
+const only = <K extends Call["kind"]>(batches: Input["batches"], kind: K) =>
+  batches.map((batch) => ({
+    ...batch,
+    calls: batch.calls.filter((call): call is Extract<Call, { readonly kind: K }> => call.kind === kind)
+  }))
 
 const read = ({ batches, context, submitter }: Pick<Input<Shared>, "batches" | "context" | "submitter">) => {
   const calls = batches.flatMap((batch) => batch.calls)
@@ -88,11 +78,11 @@ const ofKind = (
 ): Effect.Effect<Made["batches"], Failure, Services> => {
   switch (kind) {
     case "op":
-      return Prepare.prepare({ ...input, batches: only(batches, isOp) })
+      return Prepare.prepare({ ...input, batches: only(batches, kind) })
     case "given":
-      return Given.prepare({ ...input, batches: only(batches, isGiven) })
+      return Given.prepare({ ...input, batches: only(batches, kind) })
     case "creation":
-      return Creation.prepare({ ...input, batches: only(batches, isCreation) })
+      return Creation.prepare({ ...input, batches: only(batches, kind) })
     case "direct":
     case "repricing":
       return Effect.die(new Error("what the signer does by itself is in a context of ops"))
@@ -123,7 +113,7 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
     const { batches, context } = input
     if (context.kind === "direct")
-      return { batches: yield* Direct.prepare(context, only(batches, isDirect)), snapshot: null }
+      return { batches: yield* Direct.prepare(context, only(batches, "direct")), snapshot: null }
     const snapshot = yield* read({ ...input, context })
     return { batches: yield* prepareOn(snapshot, { ...input, context }), snapshot }
   })

@@ -4,13 +4,13 @@ import type * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import type { Auth } from "../../domain/signature/WebAuthn.js"
 import type { Custody } from "../../domain/wallet/Custody.js"
 import type { OpRef } from "../ports/journal/OpRef.js"
 import type { Window } from "../ports/journal/Records.js"
 import type { Failure } from "../request/Failure.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { EncodedCall } from "./EncodeCall.js"
-import type * as GivenOps from "./given/GivenOps.js"
 import type { OpContext } from "./OpContext.js"
 import * as Wallets from "./wallets/Wallets.js"
 import type * as WantedWallets from "./wallets/WantedWallets.js"
@@ -38,12 +38,20 @@ export interface OpCall extends Element {
   readonly data: Hex
 }
 
+/** What a request brings along to prove a wallet's consent. */
+export type Evidence =
+  /** Nothing: the keys that the request names sign. */
+  | { readonly _tag: "keys" }
+  | { readonly _tag: "proof"; readonly proof: Hex }
+  /** One passkey's assertion, as a browser gave it. */
+  | { readonly _tag: "assertion"; readonly auth: Auth }
+
 /** The caller brings the op, which is never changed. */
 export interface GivenCall extends Element {
   readonly kind: "given"
   readonly op: UserOperation
   readonly userOpHash: Bytes32
-  readonly evidence: GivenOps.Evidence
+  readonly evidence: Evidence
 }
 
 /** A wallet is deployed, or was already. */
@@ -70,14 +78,6 @@ export interface RepricingCall extends Element {
 }
 
 export type Call = OpCall | GivenCall | CreationCall | DirectCall | RepricingCall
-
-const windowOf = ({
-  validAfter = 0,
-  validUnitl = 0
-}: {
-  readonly validAfter?: number
-  readonly validUnitl?: number
-}): Window | null => (validAfter === 0 && validUnitl === 0 ? null : { validAfter, validUntil: validUnitl })
 
 /** Of `/execute` and the endpoints that hand ops out; 400 for a wallet that is named wrongly. */
 export const ofOperations = (
@@ -110,79 +110,13 @@ export const ofOperations = (
         to: each.call.target,
         value: each.call.value,
         data: each.call.data,
-        window: windowOf(each.window),
+        window: each.window,
         dependsOn: dependencies[each.index] ?? null
       })
     )
   )
   return Effect.flatMap(made, (all) => Effect.fromResult(Result.all(all)))
 }
-
-/** Of `/executeEncoded` and `/executePasskey`. */
-export const ofGiven = (
-  requestId: string,
-  given: ReadonlyArray<GivenOps.Given>,
-  dependencies: Dependencies.Dependencies
-): ReadonlyArray<GivenCall> =>
-  given.map(({ evidence, index, op, userOpHash, walletCustody, window }) => ({
-    requestId,
-    index,
-    kind: "given",
-    wallet: op.sender,
-    custody: walletCustody,
-    op,
-    userOpHash,
-    evidence,
-    window: windowOf(window),
-    dependsOn: dependencies[index] ?? null
-  }))
-
-/** Of `/create`. */
-export const ofWanted = (
-  requestId: string,
-  wanted: ReadonlyArray<WantedWallets.Wanted>
-): ReadonlyArray<CreationCall> =>
-  wanted.map(({ account, index, making, wallet }) => ({
-    requestId,
-    index,
-    kind: "creation",
-    wallet,
-    custody: account.walletCustody,
-    making,
-    account,
-    window: null,
-    dependsOn: null
-  }))
-
-/** Of `/transactSigner`: its wallet is the signer. */
-export const ofTransaction = (
-  requestId: string,
-  signer: Address,
-  { data, to, value }: Pick<DirectCall, "data" | "to" | "value">
-): DirectCall => ({
-  requestId,
-  index: 0,
-  kind: "direct",
-  wallet: signer,
-  custody: 0,
-  to,
-  value,
-  data,
-  window: null,
-  dependsOn: null
-})
-
-/** Of `/unstuck`: its wallet is the signer. */
-export const ofRepricing = (requestId: string, signer: Address, fillUnknown: boolean): RepricingCall => ({
-  requestId,
-  index: 0,
-  kind: "repricing",
-  wallet: signer,
-  custody: 0,
-  fillUnknown,
-  window: null,
-  dependsOn: null
-})
 
 /** What the calls depend on, by index; those that are not among them have nothing. */
 export const dependencies = (

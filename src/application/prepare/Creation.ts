@@ -78,14 +78,14 @@ const sift = (
     return { batch, missing, existing, failed }
   })
 
-/** Everything about the ops of a run that is the same for all of them. */
-const termsOf = ({ context, snapshot }: Input, deadline: number) => {
+/** Makes the ops as they are measured. */
+const drafter = ({ context, snapshot }: Input, deadline: number) => {
   const { chainId, connection, entryPoint, formula, payer, submitter, version } = context
   const bundler = Submitter.boundTo(connection.profile, submitter)
   const conditions = { validUntil: deadline, validAfter: 0, bundler }
   const deploymentOf = ({ making }: Missing): Deployment.Deployment => ({ ...making, deadline })
   const dummy = Conditions.encodeSignature(conditions, Proof.dummyEcdsa(1))
-  const draftOf = (each: Missing): Effect.Effect<FirstLook.Draft, Failure> => {
+  return (each: Missing): Effect.Effect<FirstLook.Draft, Failure> => {
     const digest = Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each), bundler)
     const authorization = Deployment.authorization(EstimationDeployer.sign(digest), bundler)
     const op: UserOperation.UserOperation = {
@@ -110,7 +110,6 @@ const termsOf = ({ context, snapshot }: Input, deadline: number) => {
       return { index: each.index, value: 0n, op: { ...drafted, signature } }
     })
   }
-  return { draftOf }
 }
 
 /** The calls of each batch as prepared ops, in the order of the batches, see `Prepare.prepare`. */
@@ -126,7 +125,7 @@ export const prepare = (
     const { connection, formula, payer, settings, spaceOf, submitter } = context
     const deadline = yield* Snapshot.deployableUntil(snapshot.block)
     const now = yield* Clock.currentTimeMillis
-    const { draftOf } = termsOf(input, deadline)
+    const draftOf = drafter(input, deadline)
     const sifted = input.batches.map((batch) => sift(input, batch))
     const drafted: Array<{ readonly place: number; readonly input: Estimation.Input }> = []
     for (const [place, one] of sifted.entries()) {

@@ -147,7 +147,7 @@ const prepareOne = (
 
 /** An accepted request waits for money; else what keeps it from being sent is its end. */
 const isFinal = ({ code }: ElementFailure, { isAccepted }: Preparing.Batch): boolean =>
-  isAccepted && code !== "insufficient_funds"
+  isAccepted === true && code !== "insufficient_funds"
 
 /** The one call of each batch, in the order of the batches. */
 export const prepare = (

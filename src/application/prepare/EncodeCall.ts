@@ -5,6 +5,7 @@ import * as Parameters from "../../domain/abi/Parameters.js"
 import * as Values from "../../domain/abi/Values.js"
 import type * as Hex from "../../domain/primitives/Hex.js"
 import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type { Window } from "../ports/journal/Records.js"
 import { type Failure, invalid } from "../request/Failure.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { Operation } from "./Operation.js"
@@ -18,7 +19,7 @@ export interface EncodedCall {
   /** The call that the wallet shall make. */
   readonly call: WalletCalls.Call
   /** When it may be made, as far as the caller bounds that. */
-  readonly window: Windows.Window
+  readonly window: Window | null
   /** What the call returned, as JSON, out of its own return data. */
   readonly decode: (returned: Hex.Hex) => unknown
 }
@@ -72,13 +73,13 @@ export const encodeCall = (
 const encode = (operation: Operation, index: number): Result.Result<EncodedCall, Failure> =>
   Result.gen(function* () {
     const path = `operations[${index}]`
-    yield* Windows.bounds(operation, path)
+    const window = yield* Windows.read(operation, path)
     const { data, signature } = yield* encodeCall(operation.funcSignature, operation.funcParams ?? [], path)
     return {
       index,
       selector: operation,
       call: { target: operation.to, value: operation.value ?? 0n, data },
-      window: operation,
+      window,
       decode: (returned) => decodeReturned(signature, returned)
     }
   })

@@ -13,27 +13,29 @@ import type { WalletConfig } from "../../domain/wallet/WalletConfig.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Connection from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
-import type { Payers } from "../pay/Payers.js"
+import type { Payers } from "../pay/Payer.js"
 import * as Submitter from "../pay/Submitter.js"
+import type { AbiStore } from "../ports/AbiStore.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
 import type { Networks } from "../ports/Networks.js"
 import { type Signers, SystemSigners } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import type { Decoding } from "../request/Decoding.js"
+import * as Decoding from "../request/Decoding.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure, Unprocessable } from "../request/Failure.js"
 import type { ForOps } from "../request/Settings.js"
 import * as Call from "./Call.js"
-import type * as EncodeCall from "./EncodeCall.js"
+import * as EncodeCall from "./EncodeCall.js"
 import * as CreatedContracts from "./estimate/CreatedContracts.js"
 import * as Estimation from "./estimate/Estimation.js"
 import * as OpContext from "./OpContext.js"
 import type { Operation } from "./Operation.js"
-import * as Drafts from "./ops/Drafts.js"
 import * as Links from "./ops/Links.js"
+import * as Sift from "./ops/Sift.js"
 import * as Windows from "./ops/Windows.js"
+import * as Preparing from "./Preparing.js"
 import * as ServiceEoa from "./ServiceEoa.js"
 import * as Snapshot from "./Snapshot.js"
 import * as OwnedWallets from "./wallets/OwnedWallets.js"
@@ -46,7 +48,6 @@ const handedOutMillis = 15 * 60_000
 
 /** Who is to submit ops, and through which node the chain is read for that. */
 export interface Route {
-  readonly settings: ForOps
   readonly connection: Connection.Connection
   readonly submitter: Address
   /** The submitter is the service's own EOA. */
@@ -63,7 +64,7 @@ export const serviceRoute = (
     const { serviceEoa } = yield* SystemSigners
     const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
     yield* ServiceEoa.canSimulate(connection)
-    return { settings, connection, submitter: address, byService: true }
+    return { connection, submitter: address, byService: true }
   })
 
 /** The request's signer is to submit, or the service's own EOA where it names none. */
@@ -75,14 +76,14 @@ export const routeOf = (
     if (settings.signer === undefined) return yield* serviceRoute(caller, settings)
     const { address } = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* OpContext.connect(caller, settings)
-    return { settings, connection, submitter: address, byService: false }
+    return { connection, submitter: address, byService: false }
   })
 
 /** Operations whose ops are to be handed out. */
-export interface Handing extends Route {
+export interface Handing<R> {
   readonly operations: ReadonlyArray<Operation>
-  readonly calls: ReadonlyArray<EncodeCall.EncodedCall>
-  readonly decoding: Decoding
+  readonly settings: ForOps
+  readonly route: Effect.Effect<Route, Failure, R>
   /** As far as the request says, passkeys are to sign some of them. */
   readonly byPasskeys: boolean
   /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they can send none. */
@@ -119,45 +120,32 @@ const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperatio
     SubmitterReimbursement.margin(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas)
 })
 
-/** A call that can be signed elsewhere. */
-interface Willing {
-  readonly call: Call.OpCall
-  readonly conditions: Conditions.Conditions
-  readonly dummy: Hex.Hex
-}
-
-/** What of the calls can be signed, as far as wallets and windows go; `failed` has why the others can not. */
+/** What of the calls can be signed, as far as wallets and windows go, and why the others can not. */
 const sift = (
-  { dummy }: Handing,
+  dummy: Handing<never>["dummy"],
   calls: ReadonlyArray<Call.OpCall>,
   snapshot: Snapshot.Snapshot,
-  bundler: Address,
-  failed: Map<number, ElementFailure>
-): Result.Result<ReadonlyMap<number, Willing>, Failure> =>
+  bundler: Address
+): Result.Result<Pick<Sift.Sifted, "failed" | "willing">, Failure> =>
   Result.gen(function* () {
-    const found = yield* OwnedWallets.find(
-      calls.map(({ custody, index, wallet }) => ({ index, wallet, walletCustody: custody })),
-      snapshot
-    )
-    for (const [index, failure] of found.failed) failed.set(index, failure)
-    const willing = new Map<number, Willing>()
+    const { configs, failed } = yield* OwnedWallets.find(calls, snapshot)
+    const willing = new Map<number, Sift.Willing>()
     for (const call of calls) {
       const { index, window } = call
-      const own = window === null ? {} : { validAfter: window.validAfter, validUnitl: window.validUntil }
-      const bounds = yield* Windows.notOver(own, `operations[${index}]`, snapshot.block)
-      const config = found.configs.get(index)
+      const bounds = yield* Windows.notOver(window, `operations[${index}]`, snapshot.block)
+      const config = configs.get(index)
       if (config === undefined) continue
       const made = dummy(config)
       if (Result.isFailure(made)) failed.set(index, made.failure)
-      else willing.set(index, { call, conditions: { ...bounds, bundler }, dummy: made.success })
+      else willing.set(index, { call, places: [], conditions: { ...bounds, bundler }, dummy: made.success })
     }
-    return willing
+    return { failed, willing }
   })
 
 /** A nonce key of its own for each of the calls, as far as their wallets have any left. */
 const lease = (
   holder: string,
-  { byService }: Handing,
+  { byService }: Route,
   { spaceOf }: OpContext.OpContext,
   calls: ReadonlyArray<Call.OpCall>,
   wallets: Snapshot.Snapshot["wallets"]
@@ -186,9 +174,9 @@ const lease = (
  * when they are signed so; zero: any. Each op has a nonce key of its own, so that they may be signed and sent in any order, or
  * not at all.
  */
-export const make = (
+export const make = <R>(
   caller: Caller,
-  handing: Handing
+  { byPasskeys, dummy, operations, route: routed, settings }: Handing<R>
 ): Effect.Effect<
   {
     readonly ops: ReadonlyArray<Handed>
@@ -196,79 +184,65 @@ export const make = (
     readonly bundler: Address
   },
   Failure,
-  BundlerRpc | ChainFacts | Payers | OpJournal
+  AbiStore | BundlerRpc | ChainFacts | Payers | OpJournal | R
 > =>
   Effect.gen(function* () {
-    const { byService, connection, decoding, settings, submitter } = handing
-    const context = yield* OpContext.contextOf(connection, settings, submitter, caller)
+    const encoded = yield* EncodeCall.encodeAll(operations)
+    const { revert } = yield* Decoding.load(caller, settings.useABI)
+    const route = yield* routed
+    const { byService, connection, submitter } = route
+    const context = yield* OpContext.contextOf(caller, { ...route, settings })
     const { chainId, entryPoint, payer, version } = context
-    const on = yield* Effect.fromResult(Links.dependencies(handing.operations))
+    const on = yield* Effect.fromResult(Links.dependencies(operations))
     yield* Effect.fromResult(Links.held(on, connection))
-    const ledger = yield* Effect.fromResult(Links.ledger(on, connection))
-    yield* Links.present(ledger, on, connection)
-    const calls = yield* Call.ofOperations(caller.requestId, handing.calls, on, context)
+    yield* Effect.fromResult(Links.provided(on, connection))
+    yield* Links.present(on, connection)
+    const calls = yield* Call.ofOperations(caller.requestId, encoded, on, context)
     const snapshot = yield* Snapshot.read(
       context,
-      [...new Set(calls.map(({ wallet }) => wallet))],
-      handing.calls.map(({ call }) => call),
+      Preparing.walletsOf([{ calls }]),
+      calls.map(Sift.callOf),
       "now",
-      handing.byPasskeys
+      byPasskeys
     )
     const bundler = Submitter.boundTo(connection.profile, submitter)
-    const failed = new Map<number, ElementFailure>()
-    const willing = yield* Effect.fromResult(sift(handing, calls, snapshot, bundler, failed))
+    const { failed, willing } = yield* Effect.fromResult(sift(dummy, calls, snapshot, bundler))
     Links.failDependants(on, failed)
     const open = calls.filter(({ index }) => !failed.has(index))
-    const keys = yield* lease(caller.requestId, handing, context, open, snapshot.wallets)
+    const keys = yield* lease(caller.requestId, route, context, open, snapshot.wallets)
     for (const { index } of open) if (!keys.has(index)) failed.set(index, elementFailure("wallet_busy"))
     Links.failDependants(on, failed)
 
-    const order = Dependencies.order(on).flatMap((index) => {
-      const own = failed.has(index) ? undefined : willing.get(index)
-      return own === undefined ? [] : [{ ...own, index, key: keys.get(index) ?? 0n }]
-    })
-    const elements = order.map(({ index }) => index)
-    /** The calldata of each op, once it is said how ops are told apart. */
-    const callDataBy = (nameOf: (index: number) => Hex.Bytes32) => {
-      const walletOf = (index: number) => calls[index]?.wallet ?? entryPoint
-      const links = Links.of(on, elements, (index) => ({ wallet: walletOf(index), key: nameOf(index) }))
-      return ({ data, index, to, value }: Call.OpCall) =>
-        Links.callData(ledger, { target: to, value, data }, links(index))
-    }
-    const measured = callDataBy(Ledger.placeholder)
-    const drafts = yield* Effect.forEach(order, ({ call, conditions, dummy, index, key }) => {
-      const { value, wallet } = call
-      const callData = measured(call)
-      const { prices } = snapshot
-      const nonce = Nonce.make(key, 0n)
-      const draft = Drafts.make({ index, wallet, nonce, callData, value, prices, conditions, dummy })
-      return Effect.map(payer.draft(draft.op), (op) => ({ ...draft, op }))
-    })
-    const view = { context, entryPointCode: snapshot.entryPointCode, from: submitter, declared: false }
-    const uncalled = yield* CreatedContracts.missing(view, drafts, snapshot.codeless)
+    const order = Dependencies.order(on).filter((index) => !failed.has(index))
+    const nonceOf = ({ index }: Call.OpCall) => ({ key: keys.get(index) ?? 0n, sequence: null })
+    const batch = { requestId: caller.requestId, calls, revert, mayWait: false }
+    const sifted = { batch, dependencies: on, willing }
+    const whole = Sift.drafted({ context, nonceOf, snapshot }, sifted, order, null)
+    const uncalled = yield* CreatedContracts.missing(whole, whole.drafts, snapshot.codeless)
     for (const [index, failure] of uncalled) failed.set(index, failure)
     const estimate = yield* Estimation.estimate({
-      ...view,
-      drafts: drafts.filter(({ index }) => !failed.has(index)),
-      lowestPrefund: true,
-      revert: decoding.revert
+      ...whole,
+      drafts: whole.drafts.filter(({ index }) => !failed.has(index)),
+      lowestPrefund: true
     })
     yield* Snapshot.checkImplementation(connection, estimate.implementation, settings.validator)
-    Links.fail(on, elements, estimate.failed, failed)
+    Links.fail(on, order, estimate.failed, failed)
 
     const limited = new Map(estimate.estimated.map(({ index, op }) => [index, op]))
-    const nonces = new Map(
-      order.map(({ index, key }) => [index, Nonce.make(key, estimate.sequences.get(index) ?? 0n)])
-    )
-    const final = callDataBy((index) =>
-      Ledger.key(entryPoint, calls[index]?.wallet ?? entryPoint, nonces.get(index) ?? 0n)
-    )
+    const nonceAt = (index: number) => Nonce.make(keys.get(index) ?? 0n, estimate.sequences.get(index) ?? 0n)
+    const ledger = Links.ledger(on, connection)
+    const links = Links.of(on, order, (index) => {
+      const wallet = calls[index]?.wallet ?? entryPoint
+      return { wallet, key: Ledger.key(entryPoint, wallet, nonceAt(index)) }
+    })
     const isAtRisk = byService && connection.profile.remoteBundler === null
     const ops: Array<Handed> = []
-    for (const { call, conditions, index } of order) {
+    for (const index of order) {
       const own = limited.get(index)
-      if (own === undefined || failed.has(index)) continue
-      const bare = { ...own, nonce: nonces.get(index) ?? 0n, callData: final(call), signature: Hex.empty }
+      const { call, conditions } = willing.get(index) ?? {}
+      if (own === undefined || call === undefined || conditions === undefined || failed.has(index)) continue
+      const callData = Links.callData(ledger, Sift.callOf(call), links(index))
+      const bare = { ...own, nonce: nonceAt(index), callData, signature: Hex.empty }
       const completed = yield* Effect.result(payer.complete(isAtRisk ? withMargin(bare) : bare))
       if (Result.isFailure(completed)) {
         failed.set(index, completed.failure.failure)

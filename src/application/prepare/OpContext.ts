@@ -9,7 +9,7 @@ import { Lru } from "../../domain/primitives/Lru.js"
 import * as Connection from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
 import type * as Payer from "../pay/Payer.js"
-import { Payers } from "../pay/Payers.js"
+import { Payers } from "../pay/Payer.js"
 import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
@@ -29,7 +29,7 @@ const defaultGasOvershoot = percentOf(50)
 const defaultPriceOvershoot = percentOf(20)
 
 /** The request's buffers, or the defaults: 50 % on ops, 50 % on the transaction, 20 % on its price. */
-export const buffers = (
+const buffersOf = (
   settings: Pick<ForOps, "percentUserOpGasOvershoot" | "percentTxGasOvershoot" | "percentTxGasPriceOvershoot">
 ) => ({
   op: settings.percentUserOpGasOvershoot ?? defaultGasOvershoot,
@@ -58,10 +58,12 @@ export interface OpContext {
   readonly connection: Connection.Connection
   readonly accountId: AccountId
   readonly chainId: bigint
+  /** The EOA that submits. */
+  readonly submitter: Address
   readonly entryPoint: Address
   readonly version: Version
   readonly formula: Wallets.Formula
-  readonly buffers: ReturnType<typeof buffers>
+  readonly buffers: ReturnType<typeof buffersOf>
   readonly spaceOf: (wallet: Address) => NonceSpace
   /** Who pays for the ops. */
   readonly payer: Payer.Payer
@@ -79,7 +81,7 @@ interface Submission {
   /** The EOA that submits. */
   readonly submitter: Address
   readonly access: LaneAccess
-  readonly buffers: ReturnType<typeof buffers>
+  readonly buffers: ReturnType<typeof buffersOf>
   /** What the operator may pause of it. */
   readonly relied: ReadonlyArray<KillSwitch.Relied>
 }
@@ -111,12 +113,9 @@ export const connect = (
       : Effect.succeed(connection)
   )
 
-/** `authority` is the submitting EOA. */
 export const contextOf = (
-  connection: Connection.Connection,
-  settings: ForOps,
-  authority: Address,
-  caller: Caller
+  caller: Caller,
+  { connection, settings, submitter }: Pick<Route, "connection" | "settings" | "submitter">
 ): Effect.Effect<OpContext, Failure, Payers> =>
   Effect.gen(function* () {
     const { chainId } = connection.profile
@@ -129,21 +128,22 @@ export const contextOf = (
     const formula = yield* Effect.fromResult(Wallets.formula(connection.profile, settings))
     if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
       yield* checkBuffers(settings)
-    const spaceOf = (wallet: Address) => ({ authority, chainId, entryPoint, wallet })
+    const spaceOf = (wallet: Address) => ({ authority: submitter, chainId, entryPoint, wallet })
     return {
       connection,
       accountId: caller.principal.accountId,
       chainId,
+      submitter,
       entryPoint,
       version,
       formula,
-      buffers: buffers(settings),
+      buffers: buffersOf(settings),
       spaceOf,
       payer: yield* payers.of(caller.principal.accountId, connection, {
         entryPoint,
         version,
         paymaster,
-        submitter: authority
+        submitter
       }),
       aggregator: settings.aggregator ?? null
     }
@@ -213,13 +213,12 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
       yield* check(before)
       return before
     }
-    const context = yield* contextOf(connection, settings, submitter, caller)
+    const context = yield* contextOf(caller, route)
     const shared: Shared = {
       ...context,
       kind: "ops",
       digest: Keccak.hashText(name),
       settings,
-      submitter,
       signers: signers.map(({ address }) => address),
       access: Connection.access(caller, connection, key),
       relied: [
@@ -297,7 +296,7 @@ export const direct = (
       ),
       submitter: address,
       access: Connection.access(caller, connection, settings.signer),
-      buffers: buffers(settings),
+      buffers: buffersOf(settings),
       relied: [{ what: { kind: "signer", address }, path: "settings.signer" }, ofChain(chainId, settings)]
     }
     // What was accepted goes on, whatever the operator has paused since.

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
-import type * as Address from "../../domain/primitives/Address.js"
 import * as Ledger from "../../domain/wallet/Ledger.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Funding from "../pay/Funding.js"
@@ -36,30 +35,27 @@ export const looks = (
 ): Effect.Effect<ReadonlyArray<FirstLook.FirstLook | null>, never, ChainFacts> =>
   Effect.gen(function* () {
     const lastSecond = yield* Snapshot.validUntil(input.snapshot.block)
-    const drafts: Array<Estimation.Input> = []
-    const places: Array<number> = []
+    const drafts = new Map<number, Estimation.Input>()
     for (const [place, batch] of input.batches.entries()) {
       const sifted = Sift.of(input, batch, lastSecond)
       if (Result.isFailure(sifted) || sifted.success.willing.size === 0) continue
-      places.push(place)
-      drafts.push(Sift.drafted(input, sifted.success, Sift.ordered(input, sifted.success), null))
+      drafts.set(place, Sift.drafted(input, sifted.success, Sift.ordered(input, sifted.success), null))
       yield* EventLoop.breathe
     }
-    const [view] = drafts
+    const [view] = drafts.values()
     if (view === undefined) return input.batches.map(() => null)
-    const trials = yield* Effect.forEach(drafts, FirstLook.trials)
+    const trials = yield* Effect.forEach(drafts.values(), FirstLook.trials)
     const reports = yield* LensEstimation.lookEach(
       view,
       trials.map((each) => FirstLook.question(view, each))
     )
-    return input.batches.map((_, place) => {
-      const position = places.indexOf(place)
+    const found = new Map<number, FirstLook.FirstLook>()
+    for (const [position, place] of [...drafts.keys()].entries()) {
       const report = reports[position]
-      const tried = trials[position]
-      return report === undefined || tried === undefined || Result.isFailure(report)
-        ? null
-        : { trials: tried, report: report.success }
-    })
+      if (report !== undefined && Result.isSuccess(report))
+        found.set(place, { trials: trials[position] ?? [], report: report.success })
+    }
+    return input.batches.map((_, place) => found.get(place) ?? null)
   }).pipe(Effect.orElseSucceed(() => input.batches.map(() => null)))
 
 /** Fails what calls an address where nothing is. */
@@ -72,9 +68,6 @@ const failUncalled = (input: Sift.Input, sifted: Sift.Sifted): Effect.Effect<voi
     Links.failDependants(sifted.dependencies, sifted.failed)
     for (const index of sifted.failed.keys()) sifted.willing.delete(index)
   })
-
-/** Names a nonce key of a wallet. */
-const placeOf = (wallet: Address.Address, key: bigint): string => `${wallet} ${key}`
 
 /**
  * The nonces of what is left of a batch. `used`: by nonce key, how many ops stand before it there, in this batch and those
@@ -91,7 +84,7 @@ const noncesOf = (
     const call = willing.get(index)?.call
     if (call === undefined) continue
     const { key, sequence } = nonceOf(call)
-    const place = placeOf(call.wallet, key)
+    const place = `${call.wallet} ${key}`
     const before = used.get(place) ?? 0n
     if (sequence === null) used.set(place, before + 1n)
     nonces.set(index, Nonce.make(key, sequence ?? (estimate.sequences.get(index) ?? 0n) + before))
@@ -109,7 +102,7 @@ const finish = (
 ): Preparing.Prepared => {
   const { chainId, entryPoint, payer, signers, spaceOf, version } = input.context
   const { batch, dependencies, estimate, failed, order, waiting, willing } = measured
-  const ledger = Sift.ledgerOf(input, measured)
+  const ledger = Links.ledger(dependencies, input.context.connection)
   const left = estimate.estimated.filter(({ index }) => !failed.has(index))
   const nonces = noncesOf(input, measured, left, used)
   const links = Links.of(

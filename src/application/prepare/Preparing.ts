@@ -6,20 +6,17 @@ import type { Acceptance, PreparedOp } from "../ports/journal/Records.js"
 import type { DeploymentIntent } from "../ports/journal/Requests.js"
 import type { ElementFailure } from "../request/Elements.js"
 import type { Call } from "./Call.js"
+import type { Offer } from "./Offer.js"
 import type { Shared } from "./OpContext.js"
 import type { Snapshot } from "./Snapshot.js"
 
 /** What is prepared together, and what comes of it: the same for all kinds of calls. */
 
 /** Calls of one request that are prepared together. What one of them depends on is among them, or over. */
-export interface Batch<C extends Call = Call> {
-  readonly requestId: string
-  readonly calls: ReadonlyArray<C>
-  readonly revert: (data: Hex.Hex) => string
+export interface Batch<C extends Call = Call>
+  extends Pick<Offer<C>, "calls" | "mayWait" | "requestId" | "revert"> {
   /** What its time is up for fails for itself; else it is a 400 of the whole request. */
-  readonly isAccepted: boolean
-  /** What is too early waits for its window, instead of failing. */
-  readonly mayWait: boolean
+  readonly isAccepted?: boolean
 }
 
 /** The nonce that a call is prepared under. */
@@ -83,6 +80,6 @@ export const goodUntil = (now: number, chainTime: number, validUntil: number): n
   now + (validUntil === 0 ? freshMillis : Math.min(freshMillis, Math.max(0, validUntil - chainTime) * 1_000))
 
 /** Wallets of the calls, each once. */
-export const walletsOf = (batches: ReadonlyArray<Batch>): ReadonlyArray<Address> => [
+export const walletsOf = (batches: ReadonlyArray<Pick<Batch, "calls">>): ReadonlyArray<Address> => [
   ...new Set(batches.flatMap(({ calls }) => calls.map(({ wallet }) => wallet)))
 ]

@@ -8,6 +8,7 @@ import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimb
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Connection from "../chain/Connection.js"
 import * as Capabilities from "../inspect/Capabilities.js"
@@ -20,7 +21,7 @@ import type { JournalError } from "../ports/journal/JournalError.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Networks } from "../ports/Networks.js"
-import { type Signer, SignerError, SystemSigners } from "../ports/Signers.js"
+import { SignerError, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
@@ -58,26 +59,21 @@ export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.E
           : Effect.void
       )
 
-/** Why the EOA submits no op of such a request, whatever is signed; null: nothing against it. */
-const objectionTo = (settings: ForOps, profile: NetworkProfile): Failure | null => {
-  const name = foreign(settings, profile)
-  if (name !== null) return unpaid(Reasons.text("foreignSetting", { setting: name }), `settings.${name}`)
-  return profile.implementationCodeHash === null
-    ? unpaid(Reasons.text("nothingPinned"), "settings.rpc")
-    : null
-}
-
 /** The EOA is the service's own, and no bundler of somebody else pays: what it submits has to pay for it. */
 export const isAtRisk = ({ access, connection }: Pick<Shared, "access" | "connection">): boolean =>
   access.key === "serviceEoa" && connection.profile.remoteBundler === null
 
 /** Fails before anybody has signed what the EOA would not submit. */
 export const assertSubmits = (
-  connection: Connection.Connection,
+  { profile }: Connection.Connection,
   settings: ForOps
 ): Effect.Effect<void, Failure> => {
-  const objection = objectionTo(settings, connection.profile)
-  return objection === null ? Effect.void : Effect.fail(objection)
+  const name = foreign(settings, profile)
+  if (name !== null)
+    return Effect.fail(unpaid(Reasons.text("foreignSetting", { setting: name }), `settings.${name}`))
+  return profile.implementationCodeHash === null
+    ? Effect.fail(unpaid(Reasons.text("nothingPinned"), "settings.rpc"))
+    : Effect.void
 }
 
 /**
@@ -89,20 +85,21 @@ export const open = (
   caller: Caller,
   settings: ForOps
 ): Effect.Effect<
-  { readonly connection: Connection.Connection; readonly submitter: Signer; readonly settings: ForOps },
+  {
+    readonly connection: Connection.Connection
+    readonly submitter: Address
+    readonly settings: Omit<ForOps, "useABI">
+  },
   Failure,
   ChainRpc | Networks | SystemSigners
 > =>
   Effect.gen(function* () {
-    const system = yield* SystemSigners
-    const submitter = yield* Effect.mapBoth(system.serviceEoa, {
-      onFailure: Keys.refusal("settings.signer"),
-      onSuccess: Keys.bounded
-    })
+    const { serviceEoa } = yield* SystemSigners
+    const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
     const connection = yield* Connection.openOperator(caller, settings)
     yield* assertSubmits(connection, settings)
-    const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, ...own } = settings
-    return { connection, submitter, settings: own }
+    const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, useABI: ___, ...own } = settings
+    return { connection, submitter: address, settings: own }
   })
 
 const refused = (why: Reasons.Text): ElementFailure => elementFailure("submission_unpaid", why)

@@ -150,8 +150,6 @@ export const reasons = {
   notReplaceable: signer("the transaction with nonce {nonce} cannot be replaced: ask the operator"),
   notSigned: signer("{problem}"),
 
-  restExpired: of("request_expired")("request expired: {problem}"),
-
   creationCode: of("internal_application_error")("{problem}"),
   registryFull: of("registry_full")("{problem}"),
   chainPaused: paused("the operator has paused writes on chain {chain}"),

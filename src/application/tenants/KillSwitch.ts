@@ -2,8 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, type Switched } from "../ports/KillSwitches.js"
-import { catalogue } from "../request/Catalogue.js"
-import { type Failure, Unavailable, unprocessable } from "../request/Failure.js"
+import { type Failure, unavailable, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 
 /** Something that a request works with, and where in the request it is named. */
@@ -32,12 +31,7 @@ export const check = (relied: Relied) =>
       onFailure: ({ message }) =>
         Effect.andThen(
           Effect.flatMap(Troubles.Shared, ({ failed }) => failed(unread, Cause.fail(message))),
-          new Unavailable({
-            code: "unavailable",
-            message: catalogue.unavailable.text,
-            details: [],
-            retryAfterSeconds: 1
-          })
+          unavailable()
         ),
       onSuccess: (paused) =>
         Effect.andThen(

@@ -1,16 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Offer } from "../intake/Intake.js"
 import type { Body } from "../ports/journal/Records.js"
 import type { Signer } from "../ports/Signers.js"
-import * as GivenOps from "../prepare/given/GivenOps.js"
+import type { Offer } from "../prepare/Offer.js"
 import * as SignerAuthorization from "../prepare/SignerAuthorization.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as ExecuteEncoded from "./operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "./operations/ExecuteOperations.js"
 import * as ExecutePasskey from "./operations/ExecutePasskey.js"
-import * as Offers from "./operations/Offers.js"
+import type { Kind, Offered } from "./operations/Offers.js"
 import * as TransactSigner from "./operations/TransactSigner.js"
 import * as Unstuck from "./operations/Unstuck.js"
 import * as CreateWallets from "./wallets/CreateWallets.js"
@@ -38,48 +37,40 @@ const unreadable = unprocessable("outcome_unknown")
 const decode = <A, I>(schema: Schema.Codec<A, I>, body: string): Effect.Effect<A, Failure> =>
   Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(body), () => unreadable)
 
-const offerFrom = (
-  caller: Caller,
-  endpoint: string,
-  body: string
-): Effect.Effect<Offers.Offered<unknown>, Failure, Offers.Surroundings> =>
-  Effect.gen(function* () {
-    switch (endpoint) {
-      case ExecuteOperations.kind.endpoint:
-        return yield* Offers.execute(caller, yield* decode(ExecuteOperations.Request, body), body)
-      case CreateWallets.kind.endpoint:
-        return yield* Offers.create(caller, yield* decode(CreateWallets.Request, body), body)
-      case ExecuteEncoded.kind.endpoint: {
-        const { operations, settings } = yield* decode(ExecuteEncoded.Request, body)
-        const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
-        const by = settings.signer === undefined ? "service" : "signer"
-        return yield* Offers.given(caller, { endpoint, settings, read }, by, body)
-      }
-      case ExecutePasskey.kind.endpoint: {
-        const { operations, settings } = yield* decode(ExecutePasskey.Request, body)
-        const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
-        return yield* Offers.given(caller, { endpoint, settings, read }, "service", body)
-      }
-      case TransactSigner.kind.endpoint:
-        return yield* Offers.transact(caller, yield* decode(TransactSigner.Request, body), body)
-      case Unstuck.kind.endpoint:
-        return yield* Offers.unstuck(caller, yield* decode(Unstuck.Request, body), body)
-      default:
-        return yield* Effect.fail(unreadable)
-    }
-  })
+/** What is needed to read a body, whichever endpoint's it is. */
+export type Surroundings = CreateWallets.Surroundings
+
+const reader =
+  <Q, I, A, R>({ Request, offerOf }: Kind<Q, I, Offered<A>, R>) =>
+  (caller: Caller, body: string): Effect.Effect<Offered<unknown>, Failure, R> =>
+    Effect.flatMap(decode(Request, body), (request) => offerOf(caller, request, body))
+
+const readers: ReadonlyMap<
+  string,
+  (caller: Caller, body: string) => Effect.Effect<Offered<unknown>, Failure, Surroundings>
+> = new Map([
+  [ExecuteOperations.kind.endpoint, reader(ExecuteOperations.kind)],
+  [CreateWallets.kind.endpoint, reader(CreateWallets.kind)],
+  [ExecuteEncoded.kind.endpoint, reader(ExecuteEncoded.kind)],
+  [ExecutePasskey.kind.endpoint, reader(ExecutePasskey.kind)],
+  [TransactSigner.kind.endpoint, reader(TransactSigner.kind)],
+  [Unstuck.kind.endpoint, reader(Unstuck.kind)]
+])
 
 /** `chainId` is that of the request's lane. */
 export const offerOf = (
   record: Pick<Body, "accountId" | "body" | "endpoint" | "requestId">,
   chainId: bigint
-): Effect.Effect<Offers.Offered<unknown>, Failure, Offers.Surroundings> =>
-  record.body === null
-    ? Effect.fail(unreadable)
-    : offerFrom(callerOf(record, chainId), record.endpoint, record.body)
+): Effect.Effect<Offered<unknown>, Failure, Surroundings> =>
+  Effect.suspend(() => {
+    const read = readers.get(record.endpoint)
+    return record.body === null || read === undefined
+      ? Effect.fail(unreadable)
+      : read(callerOf(record, chainId), record.body)
+  })
 
 /** See `offerOf`. */
-export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Failure, Offers.Surroundings> =>
+export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Failure, Surroundings> =>
   Effect.gen(function* () {
     const offer = yield* offerOf(record, chainId)
     const { caller, context } = offer

@@ -2,13 +2,13 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Money from "../../../src/application/intake/Money.js"
-import type * as Run from "../../../src/application/intake/Run.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import * as Payer from "../../../src/application/pay/Payer.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { PreparedOp } from "../../../src/application/ports/journal/Records.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { OpCall } from "../../../src/application/prepare/Call.js"
+import type { Offer } from "../../../src/application/prepare/Offer.js"
 import type { Shared } from "../../../src/application/prepare/OpContext.js"
 import * as Preparing from "../../../src/application/prepare/Preparing.js"
 import type { Snapshot } from "../../../src/application/prepare/Snapshot.js"
@@ -24,7 +24,7 @@ const gwei = 10n ** 9n
 const profile = NetworkProfile.make({ chainId: Make.chainId })
 
 /** Requests with so many elements each; the second and third element of each depend on the one before. */
-const requests = (...sizes: ReadonlyArray<number>): ReadonlyArray<Run.Offer> =>
+const requests = (...sizes: ReadonlyArray<number>): ReadonlyArray<Offer> =>
   sizes.map((size, request) => ({
     requestId: `r${request}`,
     calls: Array.from({ length: size }, (_, index) => ({
@@ -33,9 +33,9 @@ const requests = (...sizes: ReadonlyArray<number>): ReadonlyArray<Run.Offer> =>
       kind: "op",
       dependsOn: index === 1 || index === 2 ? index - 1 : null
     })) as unknown as ReadonlyArray<OpCall>
-  })) as unknown as ReadonlyArray<Run.Offer>
+  })) as unknown as ReadonlyArray<Offer>
 
-const preparedOf = ({ calls, requestId }: Run.Offer): Preparing.Prepared => ({
+const preparedOf = ({ calls, requestId }: Offer): Preparing.Prepared => ({
   ...Preparing.nothing,
   ops: calls.map(
     ({ index }) =>
@@ -68,7 +68,7 @@ const world = (without: ReadonlyArray<string>, key: "signer" | "service" = "sign
     submitter: Make.lane.signer,
     version: "v0.7"
   } as unknown as Shared
-  const hold = (offers: ReadonlyArray<Run.Offer>, balance: bigint | null = null) =>
+  const hold = (offers: ReadonlyArray<Offer>, balance: bigint | null = null) =>
     Effect.map(
       Money.hold(context, offers, {
         batches: offers.map((offer) => Result.succeed(preparedOf(offer))),

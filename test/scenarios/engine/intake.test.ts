@@ -18,13 +18,14 @@ import type {
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as Again from "../../../src/application/prepare/Again.js"
-import * as GivenOps from "../../../src/application/prepare/given/GivenOps.js"
+import type { Offer } from "../../../src/application/prepare/Offer.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Bodies from "../../../src/application/usecases/Bodies.js"
+import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
-import * as Offers from "../../../src/application/usecases/operations/Offers.js"
+import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as LensBatch from "../../../src/domain/erc4337/gas/LensBatch.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -121,7 +122,7 @@ const begin = (journal: RequestJournal["Service"]) =>
 const offered = (operations: ReadonlyArray<Operation>, by = stack.caller()) => {
   const request = { operations, settings: stack.settings }
   const body = JSON.stringify(Schema.encodeSync(ExecuteOperations.Request)(request))
-  return Offers.execute(by, request, body)
+  return ExecuteOperations.kind.offerOf(by, request, body)
 }
 
 /** Requests of these operations, at one moment; a `by` of its own where one is given. */
@@ -429,18 +430,9 @@ const posted = (ops: ReadonlyArray<HandedOut>, isProven: boolean) => {
     ...(isProven && { signature: sign(keyOf(1), signingHash) })
   }))
   const by = stack.caller()
-  return Offers.given(
-    by,
-    {
-      endpoint: "/executeEncoded",
-      settings: stack.settings,
-      read: (where) => GivenOps.encoded(operations, where)
-    },
-    "signer",
-    "{}"
-  )
+  return ExecuteEncoded.kind.offerOf(by, { operations, settings: stack.settings }, "{}")
 }
-const takeOne = <R extends Ports>(intake: Intake.Intake, offer: Effect.Effect<Intake.Offer, Failure, R>) =>
+const takeOne = <R extends Ports>(intake: Intake.Intake, offer: Effect.Effect<Offer, Failure, R>) =>
   stack.runtime.runPromise(Effect.exit(Effect.flatMap(offer, intake.take)))
 
 it.each([
@@ -473,7 +465,7 @@ it("an op that was handed out and has another proof than its wallet's is refused
 })
 
 const created = (names: ReadonlyArray<string>) =>
-  Offers.create(
+  CreateWallets.kind.offerOf(
     stack.caller(),
     { accounts: names.map((salt) => ({ salt, walletCustody: 1 as const })), settings: stack.settings },
     "{}"
@@ -538,7 +530,7 @@ it("requests with the same settings share their context, whatever definitions th
   const contextWith = (more: object) =>
     stack.runtime.runPromise(
       Effect.map(
-        Offers.execute(
+        ExecuteOperations.kind.offerOf(
           stack.caller(),
           { operations: [operation], settings: { ...stack.settings, ...more } },
           "{}"

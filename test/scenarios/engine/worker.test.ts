@@ -7,7 +7,7 @@ import { afterEach, expect, it } from "vitest"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
-import * as Offers from "../../../src/application/usecases/operations/Offers.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as Layers from "../../support/journal/Layers.js"
 import { useStack } from "../../support/stack/Stack.js"
 import * as Life from "../../support/worker/Life.js"
@@ -42,7 +42,11 @@ const take = (life: Begun, requests: ReadonlyArray<ReadonlyArray<Operation>>) =>
         Effect.gen(function* () {
           const caller = stack.caller()
           bodies.set(caller.requestId, operations)
-          const offer = yield* Offers.execute(caller, { operations, settings: stack.settings }, "{}")
+          const offer = yield* ExecuteOperations.kind.offerOf(
+            caller,
+            { operations, settings: stack.settings },
+            "{}"
+          )
           yield* life.intake.take(offer)
           return caller.requestId
         }),

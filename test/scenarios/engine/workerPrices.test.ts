@@ -6,7 +6,7 @@ import * as Scope from "effect/Scope"
 import { expect, it } from "vitest"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
-import * as Offers from "../../../src/application/usecases/operations/Offers.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as Layers from "../../support/journal/Layers.js"
 import { useStack } from "../../support/stack/Stack.js"
 import * as Life from "../../support/worker/Life.js"
@@ -24,7 +24,10 @@ it("is replaced at higher prices while blocks come that do not take it, and land
   const caller = stack.caller()
   bodies.set(caller.requestId, operations)
   await stack.runtime.runPromise(
-    Effect.flatMap(Offers.execute(caller, { operations, settings: stack.settings }, "{}"), life.intake.take)
+    Effect.flatMap(
+      ExecuteOperations.kind.offerOf(caller, { operations, settings: stack.settings }, "{}"),
+      life.intake.take
+    )
   )
   const [first] = await stack.pooled(1)
   await stack.baseFee(BigInt(first?.maxFeePerGas ?? 0) + 1n)

@@ -7,7 +7,7 @@ import * as Intake from "../../../src/application/intake/Intake.js"
 import * as Claims from "../../../src/application/lanes/Claims.js"
 import * as Lanes from "../../../src/application/lanes/worker/Lanes.js"
 import * as PrepareAgain from "../../../src/application/lanes/worker/prepare/PrepareAgain.js"
-import type { Payers } from "../../../src/application/pay/Payers.js"
+import type { Payers } from "../../../src/application/pay/Payer.js"
 import type { AbiStore } from "../../../src/application/ports/AbiStore.js"
 import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
@@ -19,7 +19,7 @@ import type { Networks } from "../../../src/application/ports/Networks.js"
 import type { Signers } from "../../../src/application/ports/Signers.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as SignerAuthorization from "../../../src/application/prepare/SignerAuthorization.js"
-import * as Offers from "../../../src/application/usecases/operations/Offers.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import type * as Journals from "../journal/Journals.js"
 import { Address, type useStack } from "../stack/Stack.js"
 
@@ -55,7 +55,11 @@ export const begin = async (
           Effect.gen(function* () {
             const caller = callerOf(requestId)
             const operations = bodies.get(requestId) ?? []
-            const offer = yield* Offers.execute(caller, { operations, settings: stack.settings }, "")
+            const offer = yield* ExecuteOperations.kind.offerOf(
+              caller,
+              { operations, settings: stack.settings },
+              ""
+            )
             const keys = yield* SignerAuthorization.signersOf(caller, stack.settings)
             return { ...offer, keys }
           }).pipe(Effect.provideContext(services)),

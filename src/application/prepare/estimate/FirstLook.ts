@@ -4,11 +4,10 @@ import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
 import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
 import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
-import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Funding from "../../pay/Funding.js"
 import type { Failure } from "../../request/Failure.js"
 import type { OpContext } from "../OpContext.js"
-import * as LensEstimation from "./LensEstimation.js"
+import type * as LensEstimation from "./LensEstimation.js"
 
 /** One op to be measured: its signature a dummy of the real shape; limits are filled in by the estimate unless declared. */
 export interface Draft {
@@ -83,12 +82,6 @@ export const question = (
     trials.map(({ op }) => op)
   )
 })
-
-export const at = (
-  view: LensEstimation.View,
-  trials: ReadonlyArray<FirstTrial>
-): Effect.Effect<FirstLook, Failure, ChainFacts> =>
-  Effect.map(LensEstimation.look(view, question(view, trials)), (report) => ({ trials, report }))
 
 /**
  * Whether a look at some ops is as good as one at these. They may differ in their prices, which the prefund was guessed

@@ -226,12 +226,6 @@ export const look = (
     return yield* Effect.fromResult(believed(view, shared ?? GasLens.decode(told, request)))
   })
 
-/** Looks in a call: under 50 million gas, which many nodes grant a call, so many usual ones starve none. */
-const mostLooks = 32
-
-/** Hex digits of calldata in a call beside the code. */
-const mostDigits = 262_144
-
 interface Asked {
   readonly place: number
   readonly question: Question
@@ -246,7 +240,8 @@ const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked
   for (const each of asked) {
     const last = calls.at(-1)
     digits += each.data.length
-    if (last !== undefined && last.length < mostLooks && digits <= mostDigits) last.push(each)
+    if (last !== undefined && last.length < SharedLooks.most && digits <= SharedLooks.mostDigits)
+      last.push(each)
     else {
       calls.push([each])
       digits = each.data.length

@@ -40,10 +40,10 @@ interface Group {
 }
 
 /** Looks in a call: under 50 million gas, which many nodes grant a call, so many usual ones starve none. */
-const most = 32
+export const most = 32
 
 /** Hex digits of calldata in a call beside the code. */
-const mostDigits = 262_144
+export const mostDigits = 262_144
 
 /** By node and by what has to be alike; a group is there until its call leaves. */
 const open = new WeakMap<ChainClient, Map<string, Group>>()

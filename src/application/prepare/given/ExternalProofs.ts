@@ -7,10 +7,10 @@ import * as Proof from "../../../domain/signature/Proof.js"
 import * as Consents from "../../../domain/signature/ProofVerification.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import type { Window } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
-import type * as Windows from "../ops/Windows.js"
-import type { Given } from "./GivenOps.js"
+import type { Evidence } from "../Call.js"
 
 /** A wallet's consent to an op that was handed out. */
 export interface Consented {
@@ -20,7 +20,7 @@ export interface Consented {
 
 /** Under what an op may have been signed. */
 export interface Terms {
-  readonly bounds: Windows.Bounds
+  readonly bounds: Window
   /** The EOA that will submit it; zero: anybody. */
   readonly bundler: Address
 }
@@ -102,12 +102,9 @@ const byAssertion = (
   return Result.succeed({ conditions, proof })
 }
 
-/** What the caller brings along to prove a wallet's consent. */
-export type Brought = Exclude<Given["evidence"], { readonly _tag: "keys" }>
-
 /** How the wallet consents to an op; `Failure` says what is wrong with the evidence, and what was expected. */
 export const consent = (
-  evidence: Brought,
+  evidence: Exclude<Evidence, { readonly _tag: "keys" }>,
   userOpHash: Hex.Bytes32,
   config: WalletConfig,
   terms: Terms

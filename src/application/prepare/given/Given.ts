@@ -18,9 +18,10 @@ import * as Funding from "../../pay/Funding.js"
 import * as Payer from "../../pay/Payer.js"
 import * as Submitter from "../../pay/Submitter.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
-import type { PreparedOp, Proof as PreparedProof } from "../../ports/journal/Records.js"
+import type { PreparedOp, Proof as PreparedProof, Window } from "../../ports/journal/Records.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Call from "../Call.js"
 import * as CreatedContracts from "../estimate/CreatedContracts.js"
@@ -34,7 +35,6 @@ import * as Snapshot from "../Snapshot.js"
 import * as Epochs from "../wallets/Epochs.js"
 import * as OwnedWallets from "../wallets/OwnedWallets.js"
 import * as ExternalProofs from "./ExternalProofs.js"
-import * as NonceOrder from "./NonceOrder.js"
 
 /**
  * Checks ops that were handed out before, and come back with a proof or to be signed: nothing of them is changed. One whose
@@ -70,7 +70,7 @@ const consentOf = (
   { context }: Input,
   call: Call.GivenCall,
   config: WalletConfig,
-  bounds: Windows.Bounds,
+  bounds: Window,
   lastSecond: number
 ): Result.Result<Consented, ElementFailure> => {
   const bundler = Submitter.boundTo(context.connection.profile, context.submitter)
@@ -104,18 +104,12 @@ const sift = (
 ): Effect.Effect<Sifted, Failure> =>
   Effect.gen(function* () {
     const { context, snapshot } = input
-    const found = yield* Effect.fromResult(
-      OwnedWallets.find(
-        batch.calls.map(({ custody, index, wallet }) => ({ index, wallet, walletCustody: custody })),
-        snapshot
-      )
-    )
-    const failed = new Map<number, ElementFailure>(found.failed)
+    const { configs, failed } = yield* Effect.fromResult(OwnedWallets.find(batch.calls, snapshot))
     const consents = new Map<number, Consented>()
     const past: Array<Call.GivenCall> = []
     for (const call of batch.calls) {
       const { index, op, wallet, window } = call
-      const config = found.configs.get(index)
+      const config = configs.get(index)
       if (config === undefined) continue
       const replaced = Epochs.failureOf(op, snapshot.wallets.get(wallet))
       if (replaced !== null) {
@@ -123,8 +117,7 @@ const sift = (
         past.push(call)
         continue
       }
-      const own = window === null ? {} : { validAfter: window.validAfter, validUnitl: window.validUntil }
-      const bounds = Windows.check(own, pathOf(call), snapshot.block, context.version)
+      const bounds = Windows.check(window, pathOf(call), snapshot.block, context.version)
       if (Result.isFailure(bounds)) {
         const why = bounds.failure
         // Its time was up only after the request was accepted.
@@ -211,6 +204,34 @@ const preparedOf = (
   ...costs
 })
 
+/**
+ * Ops of one key follow each other: those whose nonce the EntryPoint has consumed may have landed elsewhere, those with a
+ * nonce that is not the next one fail.
+ */
+const outOfOrder = (
+  todo: Iterable<Consented>,
+  { failed, sequences }: Pick<Estimation.Estimate, "failed" | "sequences">
+) => {
+  const next = new Map<string, bigint>()
+  const consumed: Array<Call.GivenCall> = []
+  const misplaced = new Map<number, ElementFailure>()
+  for (const { call } of todo) {
+    const { index, op } = call
+    const sequence = sequences.get(index)
+    if (sequence === undefined) continue
+    const nonceKey = `${op.sender}:${Nonce.keyOf(op.nonce)}`
+    const expected = next.get(nonceKey) ?? sequence
+    const own = Nonce.sequenceOf(op.nonce)
+    if (own < sequence) {
+      consumed.push(call)
+      misplaced.set(index, elementFailure("invalid_nonce"))
+    } else if (failed.has(index)) continue
+    else if (own === expected) next.set(nonceKey, expected + 1n)
+    else misplaced.set(index, elementFailure("invalid_nonce", Reasons.text("nonceOrder", { expected })))
+  }
+  return { consumed, misplaced }
+}
+
 /** Takes out ops whose nonces are used or out of order. True: the others are to be measured without them. */
 const takeOut = (
   input: Input,
@@ -219,10 +240,11 @@ const takeOut = (
 ): Effect.Effect<boolean, Failure> =>
   Effect.gen(function* () {
     const { consents, failed } = sifted
-    const todo = [...consents.values()].map(({ call }) => call)
-    const lost = new Map([...failed, ...estimate.failed])
-    const { consumed, misplaced } = NonceOrder.of(todo, estimate.sequences, lost)
-    for (const { index } of consumed) misplaced.set(index, elementFailure("invalid_nonce"))
+    const { sequences } = estimate
+    const { consumed, misplaced } = outOfOrder(consents.values(), {
+      failed: new Map([...failed, ...estimate.failed]),
+      sequences
+    })
     for (const [index, failure] of misplaced) {
       failed.set(index, failure)
       consents.delete(index)

@@ -5,11 +5,11 @@ import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
-import type * as WalletCustody from "../../../domain/wallet/Custody.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import { Custody, optional, shown, UnixSeconds } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
+import type { Evidence, GivenCall } from "../Call.js"
 import type { OpContext } from "../OpContext.js"
 import * as Windows from "../ops/Windows.js"
 
@@ -60,24 +60,8 @@ export const PasskeyOperation = Schema.Struct({
 }).annotate({ identifier: "PasskeyOperation" })
 export type PasskeyOperation = typeof PasskeyOperation.Type
 
-/** What a request brings along to prove a wallet's consent. */
-export type Evidence =
-  /** Nothing: the keys that the request names sign. */
-  | { readonly _tag: "keys" }
-  | { readonly _tag: "proof"; readonly proof: Hex.Hex }
-  /** One passkey's assertion, as a browser gave it. */
-  | { readonly _tag: "assertion"; readonly auth: WebAuthn.Auth }
-
 /** An op of the request, read and checked as far as that needs no chain. */
-export interface Given {
-  readonly index: number
-  readonly op: UserOperation.UserOperation
-  readonly userOpHash: Hex.Bytes32
-  /** 0: whatever the wallet's is. */
-  readonly walletCustody: WalletCustody.Custody
-  readonly window: Windows.Window
-  readonly evidence: Evidence
-}
+export type Given = Pick<GivenCall, "custody" | "evidence" | "index" | "op" | "userOpHash" | "window">
 
 /** Where the ops are to be executed. */
 export type Where = Pick<OpContext, "chainId" | "entryPoint" | "version">
@@ -155,11 +139,11 @@ export const encoded = (
   all(operations, (operation, index, path) =>
     Result.gen(function* () {
       const { signature, walletCustody } = operation
-      yield* Windows.bounds(operation, path)
+      const window = yield* Windows.read(operation, path)
       const evidence: Evidence =
         signature === undefined ? { _tag: "keys" } : { _tag: "proof", proof: signature }
       const op = yield* opOf(operation, path, where)
-      return { ...op, index, walletCustody, window: operation, evidence }
+      return { ...op, index, custody: walletCustody, window, evidence }
     })
   )
 
@@ -172,7 +156,7 @@ export const asserted = (
     Result.gen(function* () {
       const { validationData } = operation
       const windowPath = `${path}.validationData`
-      yield* Windows.bounds(validationData, windowPath)
+      const window = yield* Windows.read(validationData, windowPath)
       const auth = WebAuthn.read(validationData)
       if (Result.isFailure(auth))
         return yield* wrong(`${windowPath}.${auth.failure.field}`, auth.failure.message)
@@ -180,8 +164,8 @@ export const asserted = (
       return {
         ...op,
         index,
-        walletCustody: 0,
-        window: validationData,
+        custody: 0,
+        window,
         evidence: { _tag: "assertion" as const, auth: auth.success }
       }
     })

@@ -13,6 +13,8 @@ import type { Operation } from "../Operation.js"
 const wrong = (index: number, message: string) =>
   Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
 
+const first = (on: Dependencies.Dependencies): number => on.findIndex((each) => each !== null)
+
 /** What the operations of a request depend on; 400 naming the first that can not be. */
 export const dependencies = (
   operations: ReadonlyArray<Operation>
@@ -26,53 +28,52 @@ export const dependencies = (
 
 /**
  * The ledger that holds ops of one transaction to their dependencies; null: none is needed, or somebody else's bundler
- * parts them anyway. 400 when it is needed and the profile has none.
+ * parts them anyway.
  */
 export const ledger = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
-): Result.Result<Address | null, Failure> => {
-  const first = on.findIndex((each) => each !== null)
-  if (first < 0 || profile.remoteBundler !== null) return Result.succeed(null)
-  return profile.ledger === null
-    ? wrong(
-        first,
+): Address | null => (Dependencies.any(on) && profile.remoteBundler === null ? profile.ledger : null)
+
+/** 400 for dependencies where a ledger is needed and the profile has none. */
+export const provided = (
+  on: Dependencies.Dependencies,
+  connection: Pick<Connection, "profile">
+): Result.Result<void, Failure> =>
+  !Dependencies.any(on) || connection.profile.remoteBundler !== null || ledger(on, connection) !== null
+    ? Result.void
+    : wrong(
+        first(on),
         "the network profile names no ledger: ask the operator for one, or send this operation once the other has succeeded"
       )
-    : Result.succeed(profile.ledger)
-}
 
 /** 400 for dependencies of ops that are handed out where a bundler of somebody else parts them: nothing would hold them. */
 export const held = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
-): Result.Result<void, Failure> => {
-  const first = on.findIndex((each) => each !== null)
-  return first < 0 || profile.remoteBundler === null
+): Result.Result<void, Failure> =>
+  !Dependencies.any(on) || profile.remoteBundler === null
     ? Result.void
     : wrong(
-        first,
+        first(on),
         "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
       )
-}
 
 /** 400 unless there is a contract at the ledger's address: calls of an empty one succeed, and hold nothing to anything. */
 export const present = (
-  ledger: Address | null,
   on: Dependencies.Dependencies,
-  { chain, trust }: Pick<Connection, "chain" | "trust">
+  connection: Connection
 ): Effect.Effect<void, Failure, ChainFacts> =>
-  ledger === null
-    ? Effect.void
-    : Effect.gen(function* () {
-        const facts = yield* ChainFacts
-        const code = yield* Effect.mapError(facts.code(chain, ledger), refusal(trust))
-        if (code !== null) return
-        const first = on.findIndex((each) => each !== null)
-        yield* Effect.fromResult(
-          wrong(first, `there is no ledger at ${ledger} on this chain: ask the operator`)
-        )
-      })
+  Effect.gen(function* () {
+    const at = ledger(on, connection)
+    if (at === null) return
+    const facts = yield* ChainFacts
+    const code = yield* Effect.mapError(facts.code(connection.chain, at), refusal(connection.trust))
+    if (code === null)
+      yield* Effect.fromResult(
+        wrong(first(on), `there is no ledger at ${at} on this chain: ask the operator`)
+      )
+  })
 
 /** By what an op is told from any other one, so that another may depend on it. */
 export interface Name {

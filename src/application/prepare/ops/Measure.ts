@@ -51,39 +51,39 @@ const refuseTooLarge = (measured: Measured, tooLarge: ReadonlyArray<number>): vo
   Links.failDependants(dependencies, failed)
 }
 
-/** Measures batches, each in the order that is given for it: one look for all. */
-const measure = (
-  input: Sift.Input,
-  batches: ReadonlyArray<{
-    readonly sifted: Sift.Sifted
-    readonly order: ReadonlyArray<number>
-    readonly place: number
-  }>
-): Effect.Effect<ReadonlyArray<Result.Result<Measured, Failure>>, Failure, BundlerRpc | ChainFacts> =>
-  Effect.gen(function* () {
-    const drafts = batches.map(({ order, place, sifted }) =>
-      Sift.drafted(input, sifted, order, input.early?.[place] ?? null)
-    )
-    const estimates = yield* Estimation.estimateEach(drafts)
-    return estimates.flatMap((estimated, position) => {
-      const own = batches[position]
-      if (own === undefined) return []
-      return [
-        Result.map(estimated, (estimate): Measured => {
-          const failed = new Map(own.sifted.failed)
-          Links.fail(own.sifted.dependencies, own.order, estimate.failed, failed)
-          return { ...own.sifted, failed, order: own.order, estimate }
-        })
-      ]
-    })
-  })
-
 /** A batch of which something can be executed; `place`: its own among all. */
-export interface Todo {
+interface Todo {
   readonly sifted: Sift.Sifted
   readonly order: ReadonlyArray<number>
   readonly place: number
 }
+
+/** By their places. */
+type ByPlace = Map<number, Result.Result<Measured, Failure>>
+
+/** Measures batches, each in the order that is given for it: one look for all. */
+const measure = (
+  input: Sift.Input,
+  todo: ReadonlyArray<Todo>
+): Effect.Effect<ByPlace, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const drafts = todo.map(({ order, place, sifted }) =>
+      Sift.drafted(input, sifted, order, input.early?.[place] ?? null)
+    )
+    const estimates = yield* Estimation.estimateEach(drafts)
+    const measured: ByPlace = new Map()
+    for (const [position, { order, place, sifted }] of todo.entries()) {
+      const estimated = estimates[position]
+      if (estimated === undefined) continue
+      const own = Result.map(estimated, (estimate): Measured => {
+        const failed = new Map(sifted.failed)
+        Links.fail(sifted.dependencies, order, estimate.failed, failed)
+        return { ...sifted, failed, order, estimate }
+      })
+      measured.set(place, own)
+    }
+    return measured
+  })
 
 /** Measures batches; by their places. What is too large for a transaction has failed. */
 export const all = (
@@ -91,30 +91,21 @@ export const all = (
   todo: ReadonlyArray<Todo>
 ): Effect.Effect<ReadonlyMap<number, Result.Result<Measured, Failure>>, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const measured = new Map<number, Result.Result<Measured, Failure>>()
-    for (const [position, one] of (yield* measure(input, todo)).entries())
-      measured.set(todo[position]?.place ?? -1, one)
-
+    const measured = yield* measure(input, todo)
     // What does not fit into one transaction in the order of the request is brought together.
     const scattered: Array<Todo> = []
-    for (const { place, sifted: own } of todo) {
+    for (const { place, sifted } of todo) {
       const one = measured.get(place)
       if (one === undefined || Result.isFailure(one)) continue
       const { scattered: isScattered, tooLarge } = tooLargeOf(input, one.success)
-      if (tooLarge.length === 0) continue
+      const { dependencies, willing } = sifted
       if (isScattered)
-        scattered.push({
-          place,
-          sifted: own,
-          order: Dependencies.gathered(own.dependencies, own.willing.keys())
-        })
-      else refuseTooLarge(one.success, tooLarge)
+        scattered.push({ place, sifted, order: Dependencies.gathered(dependencies, willing.keys()) })
+      else if (tooLarge.length > 0) refuseTooLarge(one.success, tooLarge)
     }
-    const gathered = yield* measure({ ...input, early: [] }, scattered)
-    for (const [position, one] of gathered.entries()) {
+    for (const [place, one] of yield* measure({ ...input, early: [] }, scattered)) {
       if (Result.isSuccess(one)) refuseTooLarge(one.success, tooLargeOf(input, one.success).tooLarge)
-      measured.set(scattered[position]?.place ?? -1, one)
+      measured.set(place, one)
     }
-
     return measured
   })

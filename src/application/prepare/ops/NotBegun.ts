@@ -1,8 +1,9 @@
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
+import type { Window } from "../../ports/journal/Records.js"
 import type { Schedule } from "../../ports/journal/Requests.js"
-import { hasBegun, type Window } from "./Windows.js"
+import { hasBegun } from "./Windows.js"
 
 /** The chain's clock, as its latest block says. */
 export type Clock = Pick<Block, "timestamp">
@@ -21,12 +22,12 @@ const longestMillis = 30_000
  */
 export const until = (
   elements: ReadonlyArray<number>,
-  windowOf: (index: number) => Window,
+  windowOf: (index: number) => Window | null,
   dependencies: Dependencies.Dependencies,
   { isApart, timestamp, version }: Clock & { readonly isApart: boolean; readonly version: Version }
 ): ReadonlyMap<number, number> => {
   const own = (index: number) => {
-    const { validAfter = 0 } = windowOf(index)
+    const { validAfter = 0 } = windowOf(index) ?? {}
     return hasBegun(validAfter, { timestamp }, version) ? 0 : validAfter
   }
   const planned = elements.filter((index) => own(index) <= latestSeconds)

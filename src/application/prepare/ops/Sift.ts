@@ -2,7 +2,8 @@ import * as Result from "effect/Result"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as Address from "../../../domain/primitives/Address.js"
-import type * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Proof from "../../../domain/signature/Proof.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as Submitter from "../../pay/Submitter.js"
@@ -15,7 +16,6 @@ import type { OpContext } from "../OpContext.js"
 import type * as Preparing from "../Preparing.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as OwnedWallets from "../wallets/OwnedWallets.js"
-import * as Drafts from "./Drafts.js"
 import * as Links from "./Links.js"
 import * as NotBegun from "./NotBegun.js"
 import * as Windows from "./Windows.js"
@@ -35,6 +35,8 @@ export interface Willing {
   /** Places of the keys that sign. */
   readonly places: ReadonlyArray<number>
   readonly conditions: Conditions.Conditions
+  /** A proof of the real shape by nobody. */
+  readonly dummy: Hex.Hex
 }
 
 /** What of a batch can be executed now. */
@@ -46,9 +48,6 @@ export interface Sifted {
   readonly waiting: ReadonlyMap<number, number>
 }
 
-const windowOf = ({ window }: Pick<Call.OpCall, "window">): Windows.Window =>
-  window === null ? {} : { validAfter: window.validAfter, validUnitl: window.validUntil }
-
 /** Whether the chain's clock tells nothing of it but its ten minutes. */
 export const isTimeless = ({ window }: Pick<Call.OpCall, "window">): boolean => window === null
 
@@ -59,12 +58,17 @@ export const waitingOf = (
   timestamp: number
 ): ReadonlyMap<number, number> => {
   if (calls.every(isTimeless)) return new Map()
-  const windows = new Map(calls.map((call) => [call.index, windowOf(call)]))
-  return NotBegun.until([...windows.keys()], (index) => windows.get(index) ?? {}, Call.dependencies(calls), {
-    timestamp,
-    isApart: connection.profile.remoteBundler !== null,
-    version
-  })
+  const windows = new Map(calls.map(({ index, window }) => [index, window]))
+  return NotBegun.until(
+    [...windows.keys()],
+    (index) => windows.get(index) ?? null,
+    Call.dependencies(calls),
+    {
+      timestamp,
+      isApart: connection.profile.remoteBundler !== null,
+      version
+    }
+  )
 }
 
 /**
@@ -79,19 +83,15 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
     const waiting = batch.mayWait
       ? waitingOf(context, batch.calls, snapshot.block.timestamp)
       : new Map<number, number>()
-    const found = yield* OwnedWallets.find(
-      batch.calls.map(({ custody, index, wallet }) => ({ index, wallet, walletCustody: custody })),
-      snapshot
-    )
-    const failed = new Map<number, ElementFailure>(found.failed)
+    const { configs, failed } = yield* OwnedWallets.find(batch.calls, snapshot)
     const willing = new Map<number, Willing>()
     const bundler = Submitter.boundTo(connection.profile, submitter)
     for (const call of batch.calls) {
       const { index } = call
-      const bounds = Windows.check(windowOf(call), `operations[${index}]`, snapshot.block, version)
+      const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block, version)
       const why = Result.isFailure(bounds) ? bounds.failure : null
       if (why !== null && "_tag" in why && !batch.isAccepted) return yield* Result.fail(why)
-      const config = found.configs.get(index)
+      const config = configs.get(index)
       if (config === undefined) continue
       const places = SignerAuthorization.places(config, signers)
       if (why !== null && "_tag" in why) failed.set(index, elementFailure("window_passed"))
@@ -100,7 +100,8 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
       else if (!waiting.has(index)) {
         const { validAfter = 0, validUntil = 0 } = call.window ?? {}
         const conditions = { validUntil: validUntil === 0 ? lastSecond : validUntil, validAfter, bundler }
-        willing.set(index, { call, places: places.success, conditions })
+        const dummy = Proof.dummyEcdsa(places.success.length)
+        willing.set(index, { call, places: places.success, conditions, dummy })
       }
     }
     Links.failDependants(dependencies, failed)
@@ -108,25 +109,19 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
     return { batch, dependencies, willing, failed, waiting }
   })
 
-export const ledgerOf = (
-  { context: { connection } }: Input,
-  { dependencies }: Sifted
-): Address.Address | null =>
-  Dependencies.any(dependencies) && connection.profile.remoteBundler === null
-    ? connection.profile.ledger
-    : null
-
 export const callOf = ({ data, to, value }: Call.OpCall) => ({ target: to, value, data })
 
-/** The calls in this order, as they are measured: by names that stand for those of the nonces. */
+/**
+ * The calls in this order, as they are measured: by names that stand for those of the nonces. Their payer's part is still to
+ * be added.
+ */
 export const drafted = (
-  input: Input,
-  sifted: Sifted,
+  { context, nonceOf, snapshot }: Pick<Input, "nonceOf" | "snapshot"> & { readonly context: OpContext },
+  sifted: Pick<Sifted, "batch" | "dependencies" | "willing">,
   order: ReadonlyArray<number>,
   early: FirstLook.FirstLook | null
 ): Estimation.Input => {
-  const { context, nonceOf, snapshot } = input
-  const ledger = ledgerOf(input, sifted)
+  const ledger = Links.ledger(sifted.dependencies, context.connection)
   const links = placeholders(sifted, order)
   return {
     context,
@@ -135,19 +130,22 @@ export const drafted = (
     drafts: order.flatMap((index) => {
       const own = sifted.willing.get(index)
       if (own === undefined) return []
-      const { call, conditions, places } = own
-      return [
-        Drafts.make({
-          index,
-          wallet: call.wallet,
-          nonce: Nonce.make(nonceOf(call).key, 0n),
-          callData: Links.callData(ledger, callOf(call), links(index)),
-          value: call.value,
-          prices: snapshot.prices,
-          conditions,
-          dummy: Proof.dummyEcdsa(places.length)
-        })
-      ]
+      const { call, conditions, dummy } = own
+      const { maxFeePerGas, maxPriorityFeePerGas } = snapshot.prices
+      const op = {
+        sender: call.wallet,
+        nonce: Nonce.make(nonceOf(call).key, 0n),
+        initCode: Hex.empty,
+        callData: Links.callData(ledger, callOf(call), links(index)),
+        callGasLimit: 0n,
+        verificationGasLimit: 0n,
+        preVerificationGas: 0n,
+        maxFeePerGas,
+        maxPriorityFeePerGas,
+        paymasterAndData: Hex.empty,
+        signature: Conditions.encodeSignature(conditions, dummy)
+      }
+      return [{ index, op, value: call.value }]
     }),
     declared: false,
     lowestPrefund: false,
@@ -156,7 +154,10 @@ export const drafted = (
   }
 }
 
-export const placeholders = ({ dependencies, willing }: Sifted, order: ReadonlyArray<number>) =>
+export const placeholders = (
+  { dependencies, willing }: Pick<Sifted, "dependencies" | "willing">,
+  order: ReadonlyArray<number>
+) =>
   Links.of(dependencies, order, (index) => ({
     wallet: willing.get(index)?.call.wallet ?? Address.zero,
     key: Ledger.placeholder(index)

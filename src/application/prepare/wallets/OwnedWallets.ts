@@ -1,34 +1,25 @@
 import * as Result from "effect/Result"
-import type { Address } from "../../../domain/primitives/Address.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
+import type { Call } from "../Call.js"
 import type { Snapshot } from "../Snapshot.js"
 
-/** An element that acts for a wallet. */
-export interface Acting {
-  readonly index: number
-  readonly wallet: Address
-  /** 0: whatever the wallet's is. */
-  readonly walletCustody: number
-}
-
-/** Which elements have a wallet that can act, and why the others have none. */
-export interface Found {
-  /** The configuration of each element's wallet, as the chain says. */
-  readonly configs: ReadonlyMap<number, WalletConfig>
-  readonly failed: ReadonlyMap<number, ElementFailure>
-}
-
-/** The wallets of the elements. A custody that is not the wallet's is a 400 of the whole request. */
+/**
+ * The configuration of the wallet that each call acts for, as the chain says, and why the others have none that can act. A
+ * custody that is not the wallet's is a 400 of the whole request.
+ */
 export const find = (
-  elements: ReadonlyArray<Acting>,
+  calls: ReadonlyArray<Pick<Call, "custody" | "index" | "wallet">>,
   { forgeable, wallets }: Pick<Snapshot, "forgeable" | "wallets">
-): Result.Result<Found, Failure> =>
+): Result.Result<
+  { readonly configs: ReadonlyMap<number, WalletConfig>; readonly failed: Map<number, ElementFailure> },
+  Failure
+> =>
   Result.gen(function* () {
     const failed = new Map<number, ElementFailure>()
     const configs = new Map<number, WalletConfig>()
-    for (const { index, wallet, walletCustody } of elements) {
+    for (const { custody, index, wallet } of calls) {
       const state = wallets.get(wallet)
       if (state === undefined || state._tag === "absent") {
         failed.set(index, elementFailure("wallet_not_deployed", undefined, { wallet }))
@@ -39,7 +30,7 @@ export const find = (
         continue
       }
       const { config } = state.configuration
-      if (walletCustody !== 0 && walletCustody !== config.custody)
+      if (custody !== 0 && custody !== config.custody)
         return yield* Result.fail(
           invalid("custody_mismatch", [
             {

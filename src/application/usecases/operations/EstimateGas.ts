@@ -9,11 +9,9 @@ import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
-import * as Calls from "../../prepare/EncodeCall.js"
 import * as HandOut from "../../prepare/HandOut.js"
 import { Operation } from "../../prepare/Operation.js"
 import type { Caller } from "../../request/Caller.js"
-import * as Decoding from "../../request/Decoding.js"
 import { revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
@@ -60,16 +58,10 @@ export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks |
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
-    const { operations, settings } = request
-    const calls = yield* Calls.encodeAll(operations)
-    const decoding = yield* Decoding.load(caller, settings.useABI)
-    const route = yield* HandOut.routeOf(caller, settings)
     const { bundler, failed, ops } = yield* HandOut.make(caller, {
-      ...route,
-      operations,
-      calls,
-      decoding,
-      byPasskeys: calls.some(({ selector }) => Custody.usesPasskeys(selector.walletCustody)),
+      ...request,
+      route: HandOut.routeOf(caller, request.settings),
+      byPasskeys: request.operations.some(({ walletCustody }) => Custody.usesPasskeys(walletCustody)),
       dummy: (config) => Result.succeed(HandOut.costliest(config))
     })
     const [firstFailed] = [...failed].sort(([a], [b]) => a - b)

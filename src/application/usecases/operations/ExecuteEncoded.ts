@@ -6,7 +6,8 @@ import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
-import * as Offers from "./Offers.js"
+import type * as Offers from "./Offers.js"
+import * as Posted from "./Posted.js"
 import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
@@ -19,14 +20,7 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = Offers.Surroundings | Submissions.Submissions
-
-export const kind = {
-  endpoint: "/executeEncoded",
-  Request,
-  Response,
-  elements: ({ operations }: Request) => operations.length
-}
+export type Requirements = Posted.Surroundings | Submissions.Submissions
 
 /** The first op that nobody is there to sign. */
 const unsigned = ({ operations, settings }: Request): Failure | null => {
@@ -45,18 +39,27 @@ const unsigned = ({ operations, settings }: Request): Failure | null => {
   ])
 }
 
+const endpoint = "/executeEncoded"
+
+const offerOf = (
+  caller: Caller,
+  { operations, settings }: Request,
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
+  const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
+  const by = settings.signer === undefined ? "service" : "signer"
+  return Posted.offerOf(caller, { endpoint, settings, read }, by, body)
+}
+
+export const kind = { endpoint, Request, Response, offerOf }
+
 /**
  * Submits ops that were handed out, with the proof that came with them or, where there is none, with one by the
  * request's signer and cosigners. An op that was posted before is not sent again: its outcome is the answer.
  */
-export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
-  Effect.gen(function* () {
-    const refused = unsigned(request)
-    if (refused !== null) return yield* Effect.fail(refused)
-    const { operations, settings } = request
-    const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
-    const by = settings.signer === undefined ? "service" : "signer"
-    return yield* Submissions.submit(caller, Request, request, (body) =>
-      Offers.given(caller, { endpoint: kind.endpoint, settings, read }, by, body)
-    )
-  }).pipe(Span.named("ExecuteEncoded"))
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> => {
+  const refused = unsigned(request)
+  return Span.named("ExecuteEncoded")(
+    refused === null ? Submissions.submit(caller, kind, request) : Effect.fail(refused)
+  )
+}

@@ -6,7 +6,8 @@ import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
-import * as Offers from "./Offers.js"
+import type * as Offers from "./Offers.js"
+import * as Posted from "./Posted.js"
 import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
@@ -19,23 +20,24 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = Offers.Surroundings | Submissions.Submissions
+export type Requirements = Posted.Surroundings | Submissions.Submissions
 
-export const kind = {
-  endpoint: "/executePasskey",
-  Request,
-  Response,
-  elements: ({ operations }: Request) => operations.length
+const endpoint = "/executePasskey"
+
+const offerOf = (
+  caller: Caller,
+  { operations, settings }: Request,
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
+  const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
+  return Posted.offerOf(caller, { endpoint, settings, read }, "service", body)
 }
+
+export const kind = { endpoint, Request, Response, offerOf }
 
 /**
  * Submits ops of `/passkeyHash` with what the browser's authenticator made of them, by the service's own EOA. An op that
  * was posted before is not sent again: its outcome is the answer.
  */
-export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> => {
-  const { operations, settings } = request
-  const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
-  return Submissions.submit(caller, Request, request, (body) =>
-    Offers.given(caller, { endpoint: kind.endpoint, settings, read }, "service", body)
-  ).pipe(Span.named("ExecutePasskey"))
-}
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Span.named("ExecutePasskey")(Submissions.submit(caller, kind, request))

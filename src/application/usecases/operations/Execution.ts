@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
@@ -37,13 +38,15 @@ import type { Lane } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
+import type { Offer } from "../../prepare/Offer.js"
 import * as Slices from "../../prepare/ops/Slices.js"
 import * as Reservations from "../../prepare/Reservations.js"
+import type * as Answer from "../../request/Answer.js"
 import * as Elements from "../../request/Elements.js"
 import { unprocessable } from "../../request/Failure.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
 import * as Bodies from "../Bodies.js"
-import type * as Offers from "./Offers.js"
+import type { Offered } from "./Offers.js"
 import { Submissions } from "./Submissions.js"
 
 /**
@@ -61,7 +64,7 @@ type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replica
 
 /** Of a transaction's logs those of the request's own ops. */
 const ownReceipts = (
-  { context }: Intake.Offer,
+  { context }: Offer,
   { landed }: Ended.Ended,
   receipts: ReadonlyArray<Receipt>
 ): ReadonlyArray<Receipt> => {
@@ -99,10 +102,10 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     const following = yield* Lanes.Following
     const lifetime = yield* Lifetime
     const { deployer } = yield* SystemSigners
-    const services = yield* Effect.context<Offers.Surroundings>()
+    const services = yield* Effect.context<Bodies.Surroundings>()
     const { monitor } = following
 
-    const open = new Lru<string, Offers.Offered<unknown>>(most, ({ calls }) => calls.length)
+    const open = new Lru<string, Offered<unknown>>(most, ({ calls }) => calls.length)
 
     const offerOf = (record: RequestRecord) =>
       Effect.suspend(() => {
@@ -110,7 +113,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return known === undefined ? Bodies.offerOf(record, record.lane.chainId) : Effect.succeed(known)
       }).pipe(Effect.provideContext(services))
 
-    const withEarlier = ({ calls, context }: Intake.Offer, ended: Ended.Ended) => {
+    const withEarlier = ({ calls, context }: Offer, ended: Ended.Ended) => {
       const given = calls.flatMap((call) => (call.kind === "given" ? [call] : []))
       if (context.kind === "direct" || given.length === 0 || ended.existing.size === 0)
         return Effect.succeed(ended)
@@ -119,7 +122,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     }
 
     /** Null: a transaction of it waits for a block, or its receipt is not to be had now. */
-    const receiptsOf = (offer: Intake.Offer, requestId: string, ended: Ended.Ended) =>
+    const receiptsOf = (offer: Offer, requestId: string, ended: Ended.Ended) =>
       Effect.gen(function* () {
         const { context } = offer
         if (Ended.mayBeUnmined(ended) && (yield* opJournal.ofRequest(requestId)).hasUnmined) return null
@@ -135,7 +138,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return offer.calls.length > Slices.size ? all.map((receipt) => ({ ...receipt, logs: [] })) : all
       })
 
-    const finalOf = (record: RequestRecord): Effect.Effect<Waiters.Final | null> =>
+    const finalOf = (record: RequestRecord): Effect.Effect<Answer.Final | null> =>
       Effect.gen(function* () {
         const { body, requestId } = record
         if (body === null) return null
@@ -213,7 +216,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       })
     )
 
-    const wait = <A>({ list, read, sent }: Offers.Offered<A>, requestId: string, millis: number) =>
+    const wait = <A>({ list, read, sent }: Offered<A>, requestId: string, millis: number) =>
       Effect.gen(function* () {
         const outcome = yield* waiters.wait(requestId, millis)
         if (outcome !== null) return yield* read(outcome)
@@ -222,7 +225,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       })
 
     /** Of a request of which nothing was accepted. */
-    const doneBefore = (offer: Intake.Offer, nothing: Ended.Ended) =>
+    const doneBefore = (offer: Offer, nothing: Ended.Ended) =>
       Effect.gen(function* () {
         const { chain } = offer.context.connection
         const ended = yield* Effect.catchTag(withEarlier(offer, nothing), "JournalError", Effect.die)
@@ -241,14 +244,10 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         if (refusal !== null) return yield* refusal
         openRequests.begin({ requestId, accountId, elements: offer.calls.length })
         open.set(requestId, offer)
-        let isAccepted = false
-        const answer = yield* Effect.ensuring(
-          Effect.tap(intake.take(offer), (one) =>
-            Effect.sync(() => {
-              isAccepted = one._tag === "accepted" && one.requestId === requestId
-            })
-          ),
+        const answer = yield* Effect.onExit(intake.take(offer), (exit) =>
           Effect.sync(() => {
+            const isAccepted =
+              Exit.isSuccess(exit) && exit.value._tag === "accepted" && exit.value.requestId === requestId
             openRequests.end(requestId, isAccepted)
             if (!isAccepted) open.delete(requestId)
           })

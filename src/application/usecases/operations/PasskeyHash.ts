@@ -2,12 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Span from "../../observe/Span.js"
-import * as Calls from "../../prepare/EncodeCall.js"
 import * as HandOut from "../../prepare/HandOut.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import type { Caller } from "../../request/Caller.js"
-import * as Decoding from "../../request/Decoding.js"
 import { elementFailure, revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
@@ -68,15 +66,12 @@ const without = (index: number, error: string): PasskeyHashResult => ({
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
     const { operations, settings } = request
-    const calls = yield* Calls.encodeAll(operations)
-    const decoding = yield* Decoding.load(caller, settings.useABI)
-    const route = yield* HandOut.serviceRoute(caller, settings)
-    yield* ServiceEoa.assertSubmits(route.connection, settings)
     const { bundler, failed, ops } = yield* HandOut.make(caller, {
-      ...route,
       operations,
-      calls,
-      decoding,
+      settings,
+      route: Effect.tap(HandOut.serviceRoute(caller, settings), ({ connection }) =>
+        ServiceEoa.assertSubmits(connection, settings)
+      ),
       byPasskeys: true,
       dummy: (config) =>
         config.passkeys.length === 0

@@ -2,11 +2,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Room } from "../../intake/OpenRequests.js"
-import type { Worker } from "../../lanes/worker/Worker.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
+import type { Lane, LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
-import type { Offered } from "./Offers.js"
+import type { Kind, Offered } from "./Offers.js"
 
 /** Requests whose ops the workers of their lanes bring onto the chain. */
 export interface Submissions {
@@ -18,7 +18,10 @@ export interface Submissions {
   readonly room: Room
   /** How many requests are accepted and have no answer, as far as is known here. */
   readonly accepted: () => number
-  readonly unknown: Worker["unknown"]
+  /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
+  readonly unknown: (
+    lane: Lane
+  ) => { readonly nonces: ReadonlyArray<bigint>; readonly access: LaneAccess } | null
   /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
   readonly start: Effect.Effect<void>
 }
@@ -28,13 +31,12 @@ export const Submissions: Context.Key<Submissions, Submissions> = Context.Servic
 /** Takes in the request, whose body is the JSON that the offer is made of. */
 export const submit = <Q, I, A, R>(
   caller: Caller,
-  Request: Schema.Codec<Q, I>,
-  request: Q,
-  offerOf: (body: string) => Effect.Effect<Offered<A>, Failure, R>
+  { Request, offerOf }: Kind<Q, I, Offered<A>, R>,
+  request: Q
 ): Effect.Effect<A, Failure, R | Submissions> =>
   Effect.gen(function* () {
     const encoded = yield* Effect.orDie(Schema.encodeEffect(Request)(request))
-    const offer = yield* offerOf(JSON.stringify(encoded))
+    const offer = yield* offerOf(caller, request, JSON.stringify(encoded))
     const { run } = yield* Submissions
     return yield* run(caller, offer)
   })

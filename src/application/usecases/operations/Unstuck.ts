@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Results from "../../answers/Results.js"
 import * as Reprice from "../../lanes/worker/Reprice.js"
 import * as Span from "../../observe/Span.js"
@@ -11,7 +12,11 @@ import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
+import type { RepricingCall } from "../../prepare/Call.js"
+import * as Direct from "../../prepare/Direct.js"
+import * as OpContext from "../../prepare/OpContext.js"
 import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
 import type { Failure } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
@@ -36,17 +41,75 @@ export type Request = typeof Request.Type
 export const Response = TransactionResult.Unstuck
 export type Response = TransactionResult.Unstuck
 
-/** What its requests need beside the caller. */
-export type Requirements =
-  | AbiStore
-  | ChainRpc
-  | Networks
-  | RequestJournal
-  | Signers
-  | Submissions
-  | TransactionJournal
+type Surroundings = AbiStore | ChainRpc | Networks | Signers
 
-export const kind = { endpoint: Reprice.endpoint, Request, Response }
+/** What its requests need beside the caller. */
+export type Requirements = Surroundings | RequestJournal | Submissions | TransactionJournal
+
+const { endpoint } = Reprice
+
+interface Offered extends Offers.Offered<Response> {
+  readonly context: OpContext.Direct
+  readonly decoding: Decoding.Decoding
+}
+
+const offerOf = (
+  caller: Caller,
+  { fillUnknown = false, settings }: Request,
+  body: string
+): Effect.Effect<Offered, Failure, Surroundings> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const context = yield* OpContext.direct(caller, settings)
+    const { chain } = context.connection
+    const call: RepricingCall = {
+      requestId: caller.requestId,
+      index: 0,
+      kind: "repricing",
+      wallet: context.submitter,
+      custody: 0,
+      fillUnknown,
+      window: null,
+      dependsOn: null
+    }
+    const offer = Offers.make({
+      caller,
+      endpoint,
+      context,
+      calls: [call],
+      body,
+      revert: decoding.revert,
+      Response,
+      sent: (note) =>
+        (Reprice.planOf(note)?.replaced ?? []).flatMap(({ newTxHash }) =>
+          newTxHash === undefined ? [] : [Hex.unsafe32(newTxHash)]
+        ),
+      answer: ({ failed, note }) =>
+        Effect.gen(function* () {
+          const failure = failed.get(0)
+          if (failure !== undefined) return yield* Effect.fail(Direct.refusalOf(failure))
+          const { replaced = [], txHash = null, unknown = [] } = Reprice.planOf(note) ?? {}
+          const receipt =
+            txHash === null
+              ? null
+              : // It is in a block: a node that does not show it is asked again later.
+                yield* Effect.filterOrFail(
+                  Effect.orDie(chain.receipt(Hex.unsafe32(txHash))),
+                  (found) => found !== null
+                ).pipe(Effect.orDie)
+          const told = replaced.flatMap(
+            ({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) =>
+              maxFeePerGas === undefined || maxPriorityFeePerGas === undefined || newTxHash === undefined
+                ? []
+                : [{ nonce: Number(nonce), oldTxHash, newTxHash, maxFeePerGas, maxPriorityFeePerGas }]
+          )
+          return yield* Results.unstuck(receipt, { replaced: told, unknown }, decoding)
+        })
+    })
+    return { ...offer, context, decoding }
+  })
+
+export const kind = { endpoint, Request, Response, offerOf }
 
 const encodeRequest = Schema.encodeEffect(Request)
 
@@ -64,7 +127,7 @@ const isKnown = ({ idempotency, principal }: Caller) =>
     ? Effect.succeed(false)
     : Effect.flatMap(RequestJournal, ({ requestOf }) =>
         Effect.map(
-          Effect.orDie(requestOf(principal.accountId, kind.endpoint, idempotency.key)),
+          Effect.orDie(requestOf(principal.accountId, endpoint, idempotency.key)),
           (found) => found !== null
         )
       )
@@ -78,7 +141,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const { dryRun = false, fillUnknown = false } = request
     const submissions = yield* Submissions
     const body = JSON.stringify(yield* Effect.orDie(encodeRequest(request)))
-    const offer = yield* Offers.unstuck(caller, request, body)
+    const offer = yield* offerOf(caller, request, body)
     const { chainId, submitter } = offer.context
     const seen = yield* Effect.result(
       Effect.catchTag(

@@ -10,7 +10,7 @@ const until = (
   version: Version = "v0.8"
 ) =>
   Object.fromEntries(
-    NotBegun.until(elements, (index) => ({ validAfter: begins[index] ?? 0 }), dependencies, {
+    NotBegun.until(elements, (index) => ({ validAfter: begins[index] ?? 0, validUntil: 0 }), dependencies, {
       timestamp: 1_000,
       isApart,
       version
