@@ -511,6 +511,24 @@ it("a request whose windows have not begun is accepted unopened where its caller
   ).toEqual([[[1], 1, validAfter]])
 })
 
+it("an element that can not be done at any time has failed, and what waits beside it keeps its time", async () => {
+  const { accepted, journal } = journalOf()
+  const intake = await begin(journal)
+  const validAfter = (await stack.now()) + 3_600
+  const operations = [
+    stack.hit("nobody's", idOf(173), { validAfter }),
+    stack.hit(salts[0] ?? "", idOf(174), { validAfter })
+  ]
+  await takeAll(intake, [operations], () => ({ ...stack.caller(), isAsynchronous: true }))
+  expect(
+    accepted.map(({ failed, schedule, unopened }) => [
+      failed.map(({ index }) => index),
+      unopened,
+      schedule?.notBefore
+    ])
+  ).toEqual([[[0], 1, validAfter]])
+})
+
 it("a large request is accepted as a whole, before anything of it is measured", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)

@@ -80,9 +80,7 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
     const { context, snapshot } = input
     const { connection, signers, submitter, version } = context
     const dependencies = Call.dependencies(batch.calls)
-    const waiting = batch.mayWait
-      ? waitingOf(context, batch.calls, snapshot.block.timestamp)
-      : new Map<number, number>()
+    const waiting = new Map(batch.mayWait ? waitingOf(context, batch.calls, snapshot.block.timestamp) : [])
     const { configs, failed } = yield* OwnedWallets.find(batch.calls, snapshot)
     const willing = new Map<number, Willing>()
     const bundler = Submitter.boundTo(connection.profile, submitter)
@@ -105,7 +103,10 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
       }
     }
     Links.failDependants(dependencies, failed)
-    for (const index of failed.keys()) willing.delete(index)
+    for (const index of failed.keys()) {
+      willing.delete(index)
+      waiting.delete(index)
+    }
     return { batch, dependencies, willing, failed, waiting }
   })
 
