@@ -14,11 +14,11 @@ import { type ElementFailure, elementFailure, revertDataOf } from "../request/El
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import type { DirectCall } from "./Call.js"
-import * as CalledContracts from "./CalledContracts.js"
+import * as CalledContracts from "./estimate/CalledContracts.js"
 import * as L1Fees from "./estimate/L1Fees.js"
+import * as SilentRevert from "./estimate/SilentRevert.js"
 import type { Direct } from "./OpContext.js"
 import * as Preparing from "./Preparing.js"
-import * as SilentRevert from "./SilentRevert.js"
 
 /** Prepares transactions of the signer's own: each is looked at by itself. */
 

@@ -14,7 +14,7 @@ import type { Block } from "../ports/chain/ChainRpc.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as ChainTime from "../runtime/ChainTime.js"
-import * as CalledContracts from "./CalledContracts.js"
+import * as CalledContracts from "./estimate/CalledContracts.js"
 import type { OpContext } from "./OpContext.js"
 import * as Wallets from "./wallets/Wallets.js"
 

@@ -8,7 +8,7 @@ import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
-import * as CalledContracts from "../CalledContracts.js"
+import * as CalledContracts from "./CalledContracts.js"
 import * as FirstLook from "./FirstLook.js"
 import * as LensEstimation from "./LensEstimation.js"
 

@@ -16,11 +16,11 @@ import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
-import * as SilentRevert from "../SilentRevert.js"
 import * as FirstLook from "./FirstLook.js"
 import * as L1Fees from "./L1Fees.js"
 import * as LensEstimation from "./LensEstimation.js"
 import * as RemoteGas from "./RemoteGas.js"
+import * as SilentRevert from "./SilentRevert.js"
 
 export interface Input extends FirstLook.Input {
   readonly revert: (data: Hex.Hex) => string

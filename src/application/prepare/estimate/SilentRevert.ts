@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
-import * as Bytecode from "../../domain/evm/Bytecode.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
-import type { ChainFacts } from "../chain/ChainFacts.js"
-import type { CallResult, ChainClient } from "../ports/chain/ChainRpc.js"
+import * as Bytecode from "../../../domain/evm/Bytecode.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import type { CallResult, ChainClient } from "../../ports/chain/ChainRpc.js"
 
 /** Why a call failed that returned nothing: as far as its target's code, and the call made again, can tell. */
 
