@@ -447,7 +447,7 @@ export const make = (
       },
       claims: {
         take: () => Effect.sync(() => owners.has("me")),
-        holding: () => ({ ...Make.lane, epoch: 1 })
+        holding: () => ({ ...Make.lane, ...rows.claim })
       },
       inFlight,
       monitor: {

@@ -163,11 +163,20 @@ const routeOf = ({ inFlight, state: { lane } }: Work) =>
     .map(InFlights.routeOf)
     .find((route) => route !== null) ?? null
 
+/** What it changes of the lane fails when another process has had the lane since the turn began. */
+const turnOfOwner = (work: Work): Effect.Effect<Next, JournalError> => {
+  const { claims, state } = work
+  return Effect.flatMap(claims.take(state.lane), (isOwn) =>
+    isOwn
+      ? Effect.provideService(turn(work), Holding.begun, { holding: claims.holding(state.lane) })
+      : Effect.succeed("leave")
+  )
+}
+
 const turn = (work: Work): Effect.Effect<Next, JournalError> =>
   Effect.gen(function* () {
-    const { claims, inFlight, state } = work
+    const { inFlight, state } = work
     const { lane } = state
-    if (!(yield* claims.take(lane))) return "leave"
     yield* takeOver(work)
     yield* HandOver.hear(work)
     if (Queue.isLow(state.queue)) yield* refill(work)
@@ -306,7 +315,7 @@ export const make = (dependencies: Dependencies): Worker => {
     })
 
   const next = (state: State): Effect.Effect<Next> =>
-    turn({ ...dependencies, state }).pipe(
+    turnOfOwner({ ...dependencies, state }).pipe(
       Effect.tap(() => troubles.passed(crashOf(state))),
       Effect.catchCause((cause) =>
         Effect.gen(function* () {
@@ -390,7 +399,7 @@ export const make = (dependencies: Dependencies): Worker => {
       state.isAskedAgain = true
       if (state.isRunning) return Effect.sync(() => inFlight.wake(state.lane))
       state.isRunning = true
-      return Effect.asVoid(Effect.forkIn(Holding.outliving(loop(state)), scope))
+      return Effect.asVoid(Effect.forkIn(loop(state), scope))
     })
 
   const wake = (lane: Lane, hasUnopened = false): Effect.Effect<void> =>

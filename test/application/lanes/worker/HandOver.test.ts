@@ -266,7 +266,7 @@ describe("a lane at somebody else's bundler", () => {
   test("gives nothing once another process has the lane", function* () {
     const world = yield* make()
     world.accept(1)
-    world.rows.faults.before = Rows.fenced
+    world.rows.faults.before = Rows.lost
     yield* world.begin
     yield* Time.adjust("1 minute")
     expect(world.log).toEqual([])

@@ -300,11 +300,29 @@ describe("a lane's worker", () => {
   test("leaves a lane that another process has claimed", function* () {
     const world = yield* World.make()
     accept(world, 2)
-    world.rows.faults.before = Rows.fenced
+    world.rows.faults.before = Rows.lost
     yield* world.wake
     yield* Time.settle
     yield* Time.adjust(60_000)
     expect([world.pool.length, world.bundles()]).toEqual([0, []])
+  })
+
+  test("has no effect with what it began before another process had the lane", function* () {
+    const world = yield* World.make()
+    const { signTransaction } = world.signer
+    accept(world, 2)
+    world.signer.signTransaction = Effect.tap(signTransaction, () =>
+      Effect.sync(() => {
+        world.rows.claim.epoch += 2
+      })
+    )
+    yield* world.wake
+    yield* Time.settle
+    expect([world.pool.length, world.bundles()]).toEqual([0, []])
+    world.signer.signTransaction = signTransaction
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([2])
   })
 
   test("has as many transactions in flight as the operator allows", function* () {
