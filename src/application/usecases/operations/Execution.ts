@@ -236,12 +236,13 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return { ...ended, receipts: ownReceipts(offer, ended, mined) }
       }).pipe(Effect.mapError(Connection.refusal(offer.context.connection.trust)))
 
+    const room = OpenRequests.room(openRequests, requestJournal, intake.isPreparing)
+
     const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
-        const { requestId } = caller
+        const { idempotency, requestId } = caller
         const { accountId, connection } = offer.context
-        const refusal = openRequests.refusal(accountId)
-        if (refusal !== null) return yield* refusal
+        yield* room(accountId, offer.endpoint, idempotency?.key ?? null)
         openRequests.begin({ requestId, accountId, elements: offer.calls.length })
         open.set(requestId, offer)
         const answer = yield* Effect.onExit(intake.take(offer), (exit) =>
@@ -300,7 +301,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       run,
       review: ({ lane, requestId }) =>
         Effect.andThen(affected(lane, [requestId]), wakeUps.notify([requestId])),
-      room: OpenRequests.room(openRequests, requestJournal, intake.isPreparing),
+      room,
       accepted: openRequests.accepted,
       unknown: lanes.unknown,
       start

@@ -3,6 +3,7 @@ import { type Context, Effect, Layer, Redacted, Result } from "effect"
 import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../../src/adapters/memory/Replicas.js"
+import { defaults, OpenRequestBounds } from "../../../../src/application/intake/OpenRequests.js"
 import * as Engine from "../../../../src/application/lanes/Engine.js"
 import { BundlerRpc } from "../../../../src/application/ports/chain/BundlerRpc.js"
 import { type ChainClient, ChainRpc } from "../../../../src/application/ports/chain/ChainRpc.js"
@@ -50,7 +51,7 @@ let requests = 0
 const caller = () => Parties.caller(`request-${++requests}`)
 
 /** The use cases over a chain in memory; its node says `lies` in the place of the truth. */
-const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({})) =>
+const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}), bounds = defaults.open) =>
   Effect.gen(function* () {
     const node = yield* MemoryChain.make({
       chainId: profile.chainId,
@@ -81,6 +82,7 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
             InMemory.abiStore,
             InMemory.budgets,
             InMemory.journal,
+            Layer.succeed(OpenRequestBounds, bounds),
             Replicas.layer,
             Networks.layer({ profiles: [profile], overrides: [] }),
             Layer.succeed(ChainRpc, { connect: () => Effect.succeed(chain) }),
@@ -166,3 +168,20 @@ describe("the replacement of waiting transactions", () => {
     })
   )
 })
+
+it.live(
+  "an account at its bound gets the outcome of what was accepted by its idempotency key, and nothing new",
+  () =>
+    Effect.gen(function* () {
+      const { pay } = yield* world(idle, { ...defaults.open, requestsPerAccount: 1 })
+      const keyed = (byte: string) => ({
+        ...caller(),
+        idempotency: { key: "one", bodyHash: `0x${byte.repeat(32)}` as Bytes32 }
+      })
+      const [first, again] = yield* Effect.all([pay(keyed("aa")), pay(keyed("aa"))], { concurrency: 2 })
+      expect(first).toMatchObject({ failure: { code: "outcome_unknown" } })
+      expect([again, yield* pay(keyed("aa"))]).toEqual([first, first])
+      expect(yield* pay(keyed("bb"))).toMatchObject({ failure: { code: "idempotency_key_reused" } })
+      expect(yield* pay()).toMatchObject({ failure: { code: "rate_limited" } })
+    })
+)
