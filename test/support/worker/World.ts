@@ -66,10 +66,17 @@ export const make = (
     const blames = new Map<Address.Address, string>()
     const poison = new Set<Address.Address>()
     const silent = new Set<OpId>()
-    const node: { error: ChainRpcError | null; balance: bigint; asked: number; offered: bigint } = {
+    const node: {
+      error: ChainRpcError | null
+      balance: bigint
+      asked: number
+      baseFee: bigint
+      offered: bigint
+    } = {
       error: null,
       balance: Make.plenty,
       asked: 0,
+      baseFee: gwei,
       /** Wei a gas unit that ops are prepared with. */
       offered: 3n * gwei
     }
@@ -119,9 +126,9 @@ export const make = (
           hash: Make.word(height),
           timestamp: Number(height),
           gasLimit: 30_000_000n,
-          baseFeePerGas: gwei
+          baseFeePerGas: node.baseFee
         })),
-      fees: answer(() => ({ nextBaseFee: gwei, tip: gwei })),
+      fees: answer(() => ({ nextBaseFee: node.baseFee, tip: gwei })),
       balance: () => answer(() => node.balance),
       transactionCount: (_: Address.Address, tag: unknown) =>
         answer(() => (tag === "latest" ? latest : latest + BigInt(pool.length + foreign.size))),

@@ -187,6 +187,8 @@ export const prepareAgain = (
       if (made.length > 0) {
         const prepared = made.map(([, each]) => each)
         replace(work, made, yield* opJournal.renew(state.lane, prepared))
+        // They have the node's present price: the base fee of an older block would have them prepared again for ever.
+        if (state.newest !== null) state.newest = { ...state.newest, baseFeePerGas: null }
       }
       const doubtful = isLookedUp ? [] : own.filter(({ exposed, opId }) => exposed && failed.has(opId))
       for (const opId of yield* lookUp(work, doubtful)) failed.delete(opId)

@@ -14,6 +14,8 @@ import * as Time from "../../../support/Time.js"
 import * as Rows from "../../../support/worker/Rows.js"
 import * as World from "../../../support/worker/World.js"
 
+const gwei = 10n ** 9n
+
 const accept = (world: World.World, count: number) => {
   for (let opId = 1; opId <= count; opId += 1) world.accept(opId)
 }
@@ -523,6 +525,20 @@ describe("a lane's worker", () => {
     for (let second = 0; second < 60; second += 10) yield* Time.adjust(10_000)
     expect(world.rows.failed.get("given")?.map(({ index }) => index)).toEqual([1])
     expect(world.rows.ops.get(1)?.state).toBe("accepted")
+  })
+
+  test("prepares an op again at a higher base fee, and sends another one once the base fee has fallen", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    Object.assign(world.node, { baseFee: 20n * gwei, offered: 60n * gwei })
+    yield* world.wake
+    yield* Time.settle
+    yield* world.mine
+    Object.assign(world.node, { baseFee: gwei, offered: 3n * gwei })
+    world.accept(2)
+    yield* world.wake
+    yield* Time.adjust(1_000)
+    expect(world.bundles()).toEqual([1, 1])
   })
 
   test("prepares again what was too late for the block on which it was tried", function* () {
