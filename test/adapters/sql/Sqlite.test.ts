@@ -218,17 +218,6 @@ describe("the SQLite client", () => {
   )
 })
 
-/** What databases have behind them: it is added to, and never changed. */
-const history = `
-  journal abi handovers accounts budgets audit rate_counts request_lanes lanes
-  retention declined_requests cancellations budget_holders request_notes listing
-  request_events webhooks request_elements request_metadata schedules webhook_changes
-  watches watch_changes landings account_limits submissions watch_parts webhook_secrets
-  shorter_indexes recovery clock_confirmations unread_nonces op_rows
-`
-  .trim()
-  .split(/\s+/)
-
 describe("the schema", () => {
   it.effect("is brought up to date once, and again without effect", () =>
     Effect.gen(function* () {
@@ -239,7 +228,10 @@ describe("the schema", () => {
       yield* Migrations.run
       expect(yield* tables).toEqual(before)
       const applied = yield* sql`select migration_id, name from castellan_migrations order by 1`
-      expect(applied).toEqual(history.map((name, at) => ({ migration_id: at + 1, name })))
+      expect(applied).toEqual([
+        { migration_id: 32, name: "schema" },
+        { migration_id: 33, name: "op_rows" }
+      ])
     }).pipe(Effect.provide(inMemory))
   )
 
