@@ -11,6 +11,7 @@ import * as Patience from "./support/Patience.js"
  * - `--seed N` this one alone, with the service's logs
  * - `--long` the long forms alone
  * - `--worlds N` chains side by side (2)
+ * - `--upgrade-from COMMIT` each process runs that commit until it is killed or stopped for the first time, then this version
  * - `--patience MINUTES` only that accepted work outlasts a silent signer, a broken node and a stopped process for so long
  */
 const { values } = parseArgs({
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     long: { type: "boolean", default: false },
     seed: { type: "string" },
     worlds: { type: "string", default: "2" },
+    "upgrade-from": { type: "string" },
     patience: { type: "string" },
     verbose: { type: "boolean", default: false }
   }
@@ -48,6 +50,7 @@ const storms = async (): Promise<boolean> => {
     worlds: Math.max(1, number("worlds", values.worlds)),
     seedsPerWorld: 25,
     verbose: values.verbose || values.seed !== undefined,
+    upgradeFrom: values["upgrade-from"],
     print: (line) => console.log(line)
   })
   console.log()

@@ -108,7 +108,8 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
     const planned = phase === "disarmed" ? undefined : kill()
     const spot = { ...planned, armed: phase === "armed" }
     const env = planned?.at === "journal" ? { [Killing.variable]: JSON.stringify(spot) } : {}
-    const program = run([build.main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
+    const main = life === 0 ? (build.earlier ?? build.main) : build.main
+    const program = run([main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
     current = program
     programs.push(program)
     url = program.says('"message":"listening"').then(() => {
