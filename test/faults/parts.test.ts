@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import type * as Journals from "../support/journal/Journals.js"
@@ -5,6 +8,7 @@ import * as Campaign from "./support/Campaign.js"
 import * as Killing from "./support/Killing.js"
 import * as Receiver from "./support/Receiver.js"
 import * as Scenario from "./support/Scenario.js"
+import * as Store from "./support/Store.js"
 
 describe("a scenario", () => {
   const steps = ["accept", "allocate", "settle"]
@@ -118,5 +122,26 @@ describe("what webhooks were told", () => {
       Receiver.judge([told(1, "submitted", `{"elements":${elements}}`), included], [], []).outOfOrder
     expect(sooner("[1]")).toEqual(["r1 2 included before submitted"])
     expect(sooner("[0,1]")).toEqual([])
+  })
+})
+
+describe("a database", () => {
+  it("was away since its start only once it has been away", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "castellan-store-"))
+    try {
+      const store = await Store.make(folder, null)
+      const before = store.wasAway(0)
+      await store.away("locked")
+      const during = store.wasAway(Date.now() + 60_000)
+      await store.back()
+      expect([before, during, store.wasAway(0), store.wasAway(Date.now() + 60_000)]).toEqual([
+        false,
+        true,
+        true,
+        false
+      ])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 })

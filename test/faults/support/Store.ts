@@ -68,7 +68,7 @@ export const make = async (folder: string, server: Server.Server | null): Promis
       ? Postgres.layer({ url: Redacted.make(address.url) })
       : Sqlite.layer({ filename: address.path })
   let isAway = false
-  let lastBack = 0
+  let lastBack = Number.NEGATIVE_INFINITY
   return {
     address,
     away: async (how) => {
