@@ -111,7 +111,8 @@ export const look = (
     Effect.all(
       [
         facts.block(chain, "now"),
-        facts.fees(chain, "recent"),
+        // What has no ops was not priced before.
+        facts.fees(chain, trials.length === 0 ? undefined : "recent"),
         readNonces(chain, submitter),
         facts.balance(chain, submitter),
         Effect.forEach(
