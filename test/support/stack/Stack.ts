@@ -32,6 +32,7 @@ import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/Ch
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
+import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
@@ -122,6 +123,8 @@ export interface LifeOptions {
   readonly wrapChain?: (nodes: ChainRpcTag["Service"]) => ChainRpcTag["Service"]
   readonly wrapNetworks?: (networks: NetworksTag["Service"]) => NetworksTag["Service"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
+  /** Default: nothing is paused. */
+  readonly killSwitches?: typeof KillSwitches.Service
   /** Whether it works on lanes. Default: on all; false: another life does, for its requests too. */
   readonly ownsLanes?: boolean
 }
@@ -154,6 +157,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
   })
   const {
     database = ":memory:",
+    killSwitches,
     onExchange,
     ownsLanes = true,
     wrapChain,
@@ -184,6 +188,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
       Layer.mergeAll(
         AbiStore.layer.pipe(Layer.provide(sql)),
         ownsLanes ? Replicas.layer : noLanes,
+        killSwitches === undefined ? Layer.empty : Layer.succeed(KillSwitches, killSwitches),
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
         PaymasterRpc.layer(),
