@@ -195,7 +195,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.busy).toMatchObject([
           { lane, accountId: Make.alice, key: { clientId: "key 1" } }
         ])
-        expect(yield* journal.overdue(lane, 200_000, 9)).toEqual([{ requestId: "r1", isExposed: false }])
+        expect(yield* journal.overdue(lane, 200_000, 9)).toEqual([
+          { requestId: "r1", endpoint: "/execute", acceptedAt: 0, isExposed: false }
+        ])
         expect(yield* journal.overdue(lane, 200_000, 9, "r1")).toEqual([])
       })
     )
@@ -317,7 +319,37 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.record(recording(1n, [{ opId: back ?? 0, userOpHash: Make.word(2) }]))
         yield* journal.recordExternalUse(lane, 1n, [])
         expect(yield* journal.ready(lane, 9)).toMatchObject([{ index: 1, exposed: true }])
-        expect(yield* journal.overdue(lane, 200_000, 9)).toEqual([{ requestId: "r1", isExposed: true }])
+      })
+    )
+
+    fact("the rest of a request is overdue so long after its last signature or inclusion", (journal) =>
+      Effect.gen(function* () {
+        const rest = { code: "request_expired", outcome: "expired", onlyUnsigned: false } as const
+        const overdue = (before: number) =>
+          Effect.map(journal.overdue(lane, before, 9), (rows) =>
+            rows.map(({ isExposed, requestId }) => [requestId, isExposed])
+          )
+        yield* journal.accept([
+          acceptance("r1", parallel(2)),
+          acceptance("r2", [op({ nonceKey: 7n, userOpHash: Make.word(7) })], { elements: 3, unopened: 2 }),
+          acceptance("r3", [op({ nonceKey: 8n, userOpHash: Make.word(8) })])
+        ])
+        const [first, , ...others] = yield* journal.ready(lane, 9)
+        yield* TestClock.adjust("5 seconds")
+        yield* journal.record(recording(0n, first === undefined ? [] : [first, ...others]))
+        expect(yield* overdue(5_000)).toEqual([])
+        expect(yield* overdue(5_001)).toEqual([
+          ["r1", true],
+          ["r2", true]
+        ])
+        yield* TestClock.adjust("5 seconds")
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        expect(yield* overdue(10_000)).toEqual([])
+        expect(yield* overdue(10_001)).toHaveLength(2)
+        for (const requestId of ["r1", "r2"]) expect(yield* journal.cancel(requestId, rest)).toBe("kept")
+        expect(yield* overdue(10_001)).toEqual([])
+        expect(yield* journal.unopened(lane, 9)).toEqual([])
+        expect(yield* journal.ended(["r1"])).toEqual(["r1"])
       })
     )
 

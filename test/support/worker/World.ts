@@ -81,6 +81,8 @@ export const make = (
       offered: 3n * gwei
     }
     const expiry = { isOn: false, isTrusted: true }
+    /** Whether the settings of requests name keys and nodes that there are no more. */
+    const settings = { isGone: false, asked: 0 }
     /** What wallets of a remote lane have done on the chain is held against work from before the claim. */
     const past: { look: Effect.Effect<void, Obstacle>; readonly done: Set<OpId> } = {
       look: Effect.void,
@@ -299,7 +301,13 @@ export const make = (
     let asked = 0
 
     const preparing: Preparing = {
-      contextOf: ({ contextDigest }) => Effect.succeed(contextDigest === "direct" ? direct : context),
+      contextOf: ({ contextDigest }) =>
+        Effect.suspend(() => {
+          settings.asked += 1
+          return settings.isGone
+            ? Effect.fail({ _tag: "Obstacle" as const, why: "no such key" })
+            : Effect.succeed(contextDigest === "direct" ? direct : context)
+        }),
       repricingOf: () => Effect.die(new Error("nothing is priced anew")),
       unopened: () => Effect.die(new Error("nothing is read")),
       revertOf: (_, data) =>
@@ -385,20 +393,26 @@ export const make = (
       transactionJournal: rows.transactionJournal,
       expiry: {
         mayExpire: Effect.sync(() => expiry.isTrusted),
-        overdue: (_, before) =>
-          Effect.sync(() =>
-            expiry.isOn
-              ? rows
-                  .all("accepted")
-                  .filter(({ acceptedAt }) => acceptedAt < before)
-                  .map(({ exposed, requestId }) => ({ requestId, isExposed: exposed }))
-              : []
-          ),
-        cancel: (requestId) =>
+        profileOf: () => Effect.succeed(profile),
+        overdue: (_, before, limit, after) =>
+          Effect.sync(() => {
+            if (!expiry.isOn) return []
+            const old = rows.all("accepted").filter(({ acceptedAt }) => acceptedAt < before)
+            const all = [...Map.groupBy(old, ({ requestId }) => requestId)].map(([requestId, own]) => ({
+              requestId,
+              endpoint: "execute",
+              acceptedAt: own[0]?.acceptedAt ?? 0,
+              isExposed: own.some(({ exposed }) => exposed),
+              hasMore: own.some(({ exposed }) => !exposed)
+            }))
+            const from = all.findIndex(({ requestId }) => requestId === after) + 1
+            return all.filter(({ hasMore }) => hasMore).slice(from, from + limit)
+          }),
+        cancel: ({ isExposed, requestId }) =>
           Effect.sync(() => {
             for (const op of rows.all("accepted"))
-              if (op.requestId === requestId) rows.put({ ...op, state: "abandoned" })
-            return "final"
+              if (op.requestId === requestId && !op.exposed) rows.put({ ...op, state: "abandoned" })
+            return isExposed ? "kept" : "final"
           })
       },
       known: {
@@ -499,6 +513,7 @@ export const make = (
       signer,
       node,
       expiry,
+      settings,
       past,
       owners,
       pool,

@@ -65,21 +65,44 @@ export const nextDue: Method<"nextDue"> = (store) => (lane) =>
     )
   )
 
+interface OverdueRow {
+  readonly request_id: string
+  readonly endpoint: string
+  readonly accepted_at: number | string
+  readonly is_exposed: number | boolean
+}
+
 export const overdue: Method<"overdue"> = (store) => (lane, before, limit, after) =>
   store.query(
     Effect.map(
-      store.sql<{ readonly request_id: string; readonly is_exposed: number | boolean }>`
-        select request_id, exists (
-            select 1 from ops where ops.request_id = requests.request_id and ops.was_public = 1
-          ) as is_exposed
-        from requests
-        where ${ofLane(store, lane)} and state = 'open' and held is null and cancelled is null
-          and accepted_at < ${before} and (not_before is null or not_before * 1000 < ${before})
-          and (due_at is null or due_at < ${before})
-          and request_no > coalesce((
-            select behind.request_no from requests as behind where behind.request_id = ${after ?? null}), 0)
+      store.sql<OverdueRow>`
+        select request_id, endpoint, accepted_at, is_exposed from (
+          select request_no, request_id, endpoint, accepted_at, unopened, exists (
+              select 1 from ops where ops.request_id = requests.request_id and ops.was_public = 1
+            ) as is_exposed
+          from requests
+          where ${ofLane(store, lane)} and state = 'open' and held is null and cancelled is null
+            and accepted_at < ${before} and (not_before is null or not_before * 1000 < ${before})
+            and (due_at is null or due_at < ${before})
+            and request_no > coalesce((
+              select behind.request_no from requests as behind where behind.request_id = ${after ?? null}), 0)
+        ) as old
+        where not is_exposed or (
+          not exists (
+            select 1 from request_events
+            where request_events.request_no = old.request_no and told_at >= ${before}
+              and kind in ('signed', 'replaced', 'included'))
+          and (unopened is null or unopened > 0 or exists (
+            select 1 from ops
+            where ops.request_id = old.request_id and ops.state = 'accepted' and ops.was_public is distinct from 1)))
         order by request_no limit ${store.sql.literal(Rows.bound(limit))}`,
-      (rows) => rows.map((row) => ({ requestId: row.request_id, isExposed: Boolean(row.is_exposed) }))
+      (rows) =>
+        rows.map((row) => ({
+          requestId: row.request_id,
+          endpoint: row.endpoint,
+          acceptedAt: Number(row.accepted_at),
+          isExposed: Boolean(row.is_exposed)
+        }))
     )
   )
 

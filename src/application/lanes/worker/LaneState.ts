@@ -7,12 +7,13 @@ import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
-import type { Op, OpId, PreparedOp } from "../../ports/journal/Records.js"
+import type { Op, OpId, Overdue, PreparedOp } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -77,8 +78,13 @@ export interface Expiry {
   /** The clock is not one that somebody has just set. */
   readonly mayExpire: Effect.Effect<boolean>
   readonly overdue: RequestJournal["Service"]["overdue"]
-  /** Cancels it where nothing of it was exposed; see `RequestJournal.cancel`. */
-  readonly cancel: (requestId: string) => Effect.Effect<"final" | "kept" | null, JournalError>
+  /** How long the account's requests have; that of any account where the chain is not configured. */
+  readonly profileOf: (
+    accountId: AccountId,
+    lane: Lane
+  ) => Effect.Effect<Pick<NetworkProfile, "remoteBundler" | "requestExpiryMillis">>
+  /** Cancels what of it was not exposed; see `RequestJournal.cancel`. */
+  readonly cancel: (overdue: Overdue) => Effect.Effect<"final" | "kept" | null, JournalError>
 }
 
 /** Somebody else's bundlers, and what they were handed. */

@@ -17,6 +17,7 @@ import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
+import * as NetworkProfile from "../../ports/NetworkProfile.js"
 import { Networks } from "../../ports/Networks.js"
 import * as Elements from "../../request/Elements.js"
 import * as InFlight from "../InFlight.js"
@@ -29,6 +30,7 @@ import * as TransactionMonitor from "../TransactionMonitor.js"
 import type { Dependencies } from "./LaneState.js"
 import * as LookUp from "./LookUp.js"
 import * as Record from "./Record.js"
+import * as Reprice from "./Reprice.js"
 import * as Strays from "./Strays.js"
 import * as Worker from "./Worker.js"
 
@@ -147,11 +149,13 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
       expiry: {
         mayExpire: (yield* ClockTrust).mayExpire,
         overdue: requestJournal.overdue,
+        profileOf: (accountId, { chainId }) =>
+          Effect.map(networks.profile(accountId, chainId), (profile) => profile ?? NetworkProfile.defaults),
         // What prices transactions of others anew is not cancelled.
-        cancel: (requestId) =>
+        cancel: ({ endpoint, isExposed, requestId }) =>
           Cancellations.cancel(requestJournal, requestId, "request_expired", {
-            onlyUnsigned: true,
-            onlyUnnoted: true
+            onlyUnsigned: !isExposed,
+            onlyUnnoted: endpoint === Reprice.endpoint
           })
       },
       lookUp: LookUp.make({ opJournal, recoveryJournal, remoteOpJournal }),

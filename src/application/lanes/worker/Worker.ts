@@ -6,7 +6,7 @@ import * as Metrics from "../../observe/Metrics.js"
 import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
-import type { Acceptance } from "../../ports/journal/Records.js"
+import type { Acceptance, OpId } from "../../ports/journal/Records.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { elementFailure } from "../../request/Elements.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
@@ -122,16 +122,30 @@ const lackedOf = ({ mined, queue }: State): ReadonlyArray<Bundle.Held> => {
   return queue.ops.filter(({ opId }) => lacked.has(opId))
 }
 
-const refill = (work: Work) =>
+/** Settings that could not be read are asked for again when the pauses of their ops are over. */
+const lacksContext = ({ pauses, queue }: State, now: number): boolean =>
+  queue.ops.some(({ context, opId }) => context === null && !Pauses.isPaused(pauses, opId, now))
+
+const refill = (work: Work, now: number) =>
   Effect.gen(function* () {
     const { monitor, preparing, state } = work
     const before = new Map(state.queue.ops.map((op) => [op.opId, op]))
     const { hasMore, rows } = yield* readyOf(work)
+    /** By settings, why they can not be read, and the ops that wait for them. */
+    const away = new Map<string, { readonly why: string; readonly opIds: Array<OpId> }>()
     const ops = yield* Effect.forEach(rows, (op) => {
       const known = before.get(op.opId)
-      if (known !== undefined) return Effect.succeed(known)
+      if (known !== undefined && (known.context !== null || Pauses.isPaused(state.pauses, op.opId, now)))
+        return Effect.succeed(known)
+      const settings = op.contextDigest ?? op.requestId
+      const silent = away.get(settings)
+      silent?.opIds.push(op.opId)
+      if (silent !== undefined) return Effect.succeed(Bundle.held(op, null))
       return Effect.matchEffect(preparing.contextOf(op, state.lane.chainId), {
-        onFailure: ({ why }) => Effect.as(pause(state, [op.opId], why), Bundle.held(op, null)),
+        onFailure: ({ why }) => {
+          away.set(settings, { why, opIds: [op.opId] })
+          return Effect.succeed(Bundle.held(op, null))
+        },
         // What waits of the account goes through this node too: its own may be dead, and keep the lane full.
         onSuccess: (context) =>
           Effect.as(
@@ -140,6 +154,7 @@ const refill = (work: Work) =>
           )
       })
     })
+    for (const { opIds, why } of away.values()) yield* pause(state, opIds, why)
     state.queue = Queue.of(ops, hasMore)
     const lacked = lackedOf(state)
     state.mined.length = 0
@@ -179,14 +194,13 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const { lane } = state
     yield* takeOver(work)
     yield* HandOver.hear(work)
-    if (Queue.isLow(state.queue)) yield* refill(work)
     const now = yield* MonotonicTime.millis
+    if (Queue.isLow(state.queue) || lacksContext(state, now)) yield* refill(work, now)
     yield* Reprice.turn(work, now)
+    yield* expire(work)
     const due = yield* Open.due(work, now)
     const waiting = (): Next => ({ at: Open.nextAt(state, now) })
     if (state.queue.ops.length === 0 && due === null) return waiting()
-    const known = state.queue.ops.find(({ context }) => context !== null)?.context ?? due?.context ?? null
-    if (known !== null) yield* expire(work, known.connection.profile)
     if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
     const all = Queue.inTurn(state.queue.ops, state.servedAt)
     const isRemote = ({ context }: Bundle.Held) => context !== null && Context.isRemote(context)

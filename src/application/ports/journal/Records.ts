@@ -251,10 +251,11 @@ export interface Unopened {
   readonly acceptedAt: number
 }
 
-/** A request that was accepted, and due, long ago. */
-export interface Overdue {
-  readonly requestId: string
-  /** Something of it is or was exposed: it does not expire as a whole. */
+/** A request of which something has waited for long. */
+export interface Overdue extends Pick<Acceptance, "endpoint" | "requestId"> {
+  /** Unix milliseconds. */
+  readonly acceptedAt: number
+  /** Something of it is or was exposed: the rest of it expires alone. */
   readonly isExposed: boolean
 }
 

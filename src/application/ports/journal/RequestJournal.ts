@@ -52,7 +52,8 @@ export class RequestJournal extends Context.Service<
     readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>
     /**
      * The oldest open requests of the lane that were accepted before that time (Unix milliseconds), became due before it, and are
-     * neither held nor cancelled; behind `after` where a request is named.
+     * neither held nor cancelled; behind `after` where a request is named. Of those of which something is or was exposed only
+     * those that have ready ops which are not, or unopened elements, and of which nothing was signed or included since that time.
      */
     readonly overdue: (
       lane: Lane,

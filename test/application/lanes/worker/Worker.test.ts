@@ -77,7 +77,7 @@ describe("a lane's worker", () => {
     world.unopened.set("later", { left: [0], dueAt: 3_600_000 })
     yield* world.worker.wake(Make.lane, true)
     yield* Time.adjust(3_500_000)
-    expect([world.bundles(), world.looks()]).toEqual([[], expect.closeTo(60, -1)])
+    expect([world.bundles(), world.looks()]).toEqual([[], expect.closeTo(120, -1)])
     yield* Time.adjust(101_000)
     expect(world.bundles()).toEqual([1])
   })
@@ -475,6 +475,47 @@ describe("a lane's worker", () => {
       for (let second = 0; second < 180; second += 10) yield* Time.adjust(10_000)
       expect([cause, world.rows.all("accepted").length]).toEqual([cause, 1])
     }
+  })
+
+  const expiring = World.make({ profile: { requestExpiryMillis: 60_000 } })
+
+  test("gives up what is left of a request of which something is exposed", function* () {
+    const world = yield* expiring
+    const request = { requestId: "r" }
+    world.rows.put({ ...world.accept(1, { prepared: { ...request, index: 0 } }), exposed: true })
+    world.accept(2, { prepared: { ...request, index: 1 } })
+    world.expiry.isOn = true
+    world.signer.sign = () => Effect.fail(new SignerError({ reason: "unavailable", message: "away" }))
+    yield* world.wake
+    for (let second = 0; second < 120; second += 10) yield* Time.adjust(10_000)
+    expect(world.rows.all("accepted").map(({ opId }) => opId)).toEqual([1])
+    expect(new Set(world.told)).toEqual(new Set(["r"]))
+  })
+
+  test("gives up what an earlier process accepted when its settings are gone for as long as requests have", function* () {
+    const world = yield* expiring
+    yield* Time.adjust(1_000_000)
+    // More of them than one look at the journal gives.
+    for (let opId = 1; opId <= 300; opId += 1) world.rows.put({ ...world.accept(opId), acceptedAt: 0 })
+    world.settings.isGone = true
+    world.expiry.isOn = true
+    yield* world.wake
+    for (let second = 0; second < 60; second += 10) yield* Time.adjust(10_000)
+    expect(world.rows.all("accepted")).toHaveLength(300)
+    yield* Time.adjust(30_000)
+    expect(world.rows.all("accepted")).toEqual([])
+  })
+
+  test("brings what it could not read the settings of once they can be read, and asks for them now and then", function* () {
+    const world = yield* World.make()
+    accept(world, 300)
+    world.settings.isGone = true
+    yield* world.wake
+    for (let second = 0; second < 600; second += 10) yield* Time.adjust(10_000)
+    expect(world.settings.asked).toBeLessThan(100)
+    world.settings.isGone = false
+    yield* Time.adjust(31_000)
+    expect(world.rows.all("sent")).toHaveLength(300)
   })
 
   const refused = new SignerError({ reason: "refused", message: "policy" })
