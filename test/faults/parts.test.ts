@@ -9,6 +9,7 @@ import * as Killing from "./support/Killing.js"
 import * as Receiver from "./support/Receiver.js"
 import * as Scenario from "./support/Scenario.js"
 import * as Store from "./support/Store.js"
+import * as Supervisor from "./support/Supervisor.js"
 
 describe("a scenario", () => {
   const steps = ["accept", "allocate", "settle"]
@@ -122,6 +123,21 @@ describe("what webhooks were told", () => {
       Receiver.judge([told(1, "submitted", `{"elements":${elements}}`), included], [], []).outOfOrder
     expect(sooner("[1]")).toEqual(["r1 2 included before submitted"])
     expect(sooner("[0,1]")).toEqual([])
+  })
+})
+
+describe("an error in the log", () => {
+  const ofRate = `"authentication store unavailable","cause":"Error: the counts of requests failed (ECONNRESET)"`
+  const crash = `"a lane's worker failed; retrying","cause":"TypeError: x is not a function"`
+  const line = (message: string) => `{"time":"2026","level":"ERROR","message":${message}}`
+
+  it("is no complaint where it is of a database that was away", () => {
+    const complaints = (isAway: boolean) =>
+      [ofRate, crash].map((message) => Supervisor.complaint(line(message), isAway).length)
+    expect([complaints(true), complaints(false)]).toEqual([
+      [0, 1],
+      [1, 1]
+    ])
   })
 })
 

@@ -64,10 +64,10 @@ const unanswered =
 
 /** What the service says of a database that does not answer. */
 const ofStore =
-  /the (journal's |accounts' )?store|cannot be let in|could not be settled|storage is unhealthy|SqlError|database/
+  /(the|the journal's|the accounts'|authentication) store|cannot be let in|could not be settled|storage is unhealthy|SqlError|database/
 
-/** What an error in the log says, without what differs each time. */
-const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
+/** What an error in the log says, without what differs each time; `excused`: the database was away. */
+export const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
   /"level":"(ERROR|FATAL)"/.test(line) && !(excused && ofStore.test(line))
     ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
     : []
