@@ -91,6 +91,9 @@ const reused = () =>
 
 const noKeys: ReadonlySet<bigint> = new Set()
 
+/** The chain shows a nonce as free under which an op has landed: it is behind, or has lost that op's block. */
+const isOfSettled = (result: AcceptanceResult): boolean => result._tag === "nonceTaken" && result.isSettled
+
 const acceptanceOf = (
   { offer: { body, calls, caller, context, endpoint } }: Waiting,
   { deployments, existing, failed, funds, ops, waiting }: Preparing.Prepared,
@@ -133,9 +136,11 @@ export const make = (options: {
     lane: Lane,
     accepted: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
   ) => Effect.Effect<void>
+  /** A reorganisation may have undone transactions of the lane that have settled: they are to be mined again. */
+  readonly undone: (context: OpContext.OfRequest) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const { enterWaiting, opJournal, requestJournal, ring } = options
+    const { enterWaiting, opJournal, requestJournal, ring, undone } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
     const keys = Keys.make()
@@ -165,8 +170,11 @@ export const make = (options: {
       else if (result._tag === "otherConfiguration")
         // Each creation has one deployment.
         lose(one, ops[result.deployment]?.index ?? 0, elementFailure("deployment_pending"))
-      // Under another nonce; what has no other one waits for the op that has it.
-      else if (now >= one.deadline || (result._tag === "nonceTaken" && Run.kindOf(one.offer) === "op"))
+      // Under another nonce; what has no other one waits for the op that has it, or for the chain to show that one again.
+      else if (
+        now >= one.deadline ||
+        (result._tag === "nonceTaken" && !result.isSettled && Run.kindOf(one.offer) === "op")
+      )
         goAgain(one, result.index)
       else room.wait(one)
     }
@@ -254,6 +262,8 @@ export const make = (options: {
                   yield* giveBack(
                     ready.flatMap(({ one }, place) => (results[place]?._tag === "accepted" ? [] : [one]))
                   )
+                  const [first] = ready
+                  if (first !== undefined && results.some(isOfSettled)) yield* undone(first.one.offer.context)
                   for (const [place, { acceptance, one }] of ready.entries()) {
                     const result = results[place]
                     if (result !== undefined) judge(one, acceptance, result, now)

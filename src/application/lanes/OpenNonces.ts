@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
@@ -5,8 +6,9 @@ import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Prices from "../chain/Prices.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
@@ -28,7 +30,7 @@ export const quote = (
 ): Effect.Effect<FeePrices | null, ChainRpcError> =>
   Effect.map(chain.fees, (market) => Result.getOrNull(Prices.quote(profile, market, overshoot)))
 
-/** Nonces below the lane's waiting transactions that one look deals with. */
+/** Nonces that one look deals with. */
 const maxBelow = 64n
 
 export interface Dependencies {
@@ -63,11 +65,38 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
  * Offers them to a node, in nonce order. The highest first: a node that mines with each transaction may leave one behind
  * that comes while it mines the one before. The others once more: a node may take none above an open nonce.
  */
-export const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Effect.Effect<void> =>
+const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const refused: Array<TransactionRecord> = []
     for (const record of undone.toReversed()) if (!(yield* give(chain, record))) refused.unshift(record)
     if (undone.length > 1) for (const record of refused) yield* give(chain, record)
+  })
+
+/**
+ * Offers what the journal holds as settled of a lane, and the node has open, to that node. `access` is that of the node:
+ * a caller's own is given nothing of other accounts.
+ */
+export const offerOpen = (
+  { transactionsBetween }: Dependencies["transactionJournal"],
+  lane: Lane,
+  chain: ChainClient,
+  { accountId, trust }: Pick<LaneAccess, "accountId" | "trust">
+): Effect.Effect<void, ChainRpcError | JournalError> =>
+  Effect.gen(function* () {
+    const from = BigInts.max(
+      ...(yield* Effect.all(
+        [chain.transactionCount(lane.signer, "latest"), chain.transactionCount(lane.signer, "pending")],
+        { concurrency: "unbounded" }
+      ))
+    )
+    const isFor = ({ access }: TransactionRecord) =>
+      trust === "operator" || (access.trust === "caller" && access.accountId === accountId)
+    yield* offer(
+      chain,
+      (yield* transactionsBetween(lane, from, from + maxBelow)).filter(
+        (record) => record.state === "settled" && isFor(record)
+      )
+    )
   })
 
 /** How the nonces below a waiting transaction are closed. */

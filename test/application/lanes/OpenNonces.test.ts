@@ -1,38 +1,45 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as OpenNonces from "../../../src/application/lanes/OpenNonces.js"
-import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
-import type * as Hex from "../../../src/domain/primitives/Hex.js"
+import type { LaneAccess } from "../../../src/application/ports/journal/Transactions.js"
+import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 import { test } from "../../support/Test.js"
 
-const { rawOf, recordOf, service } = Monitor
+const { callers, rawOf, recordOf, service } = Monitor
 
-const settled = [5, 6, 7].map((nonce) => recordOf(nonce, service, { state: "settled" }))
+const { chainId, signer } = recordOf(0, service)
+const records = [
+  recordOf(4, service, { state: "settled" }),
+  recordOf(5, service, { state: "settled" }),
+  recordOf(6, callers, { state: "settled" }),
+  recordOf(7, { ...callers, accountId: Make.bob }, { state: "settled" }),
+  recordOf(8, callers)
+]
 
-describe("settled transactions that a reorganisation took back", () => {
-  test("are given to a node again, the highest first", function* () {
+/** What a node is given whose nonce is 5. */
+const given = (access: LaneAccess) =>
+  Effect.gen(function* () {
     const node = yield* Monitor.node("one")
-    yield* OpenNonces.offer(node.chain, settled)
-    expect(node.given).toEqual([7, 6, 5].map(rawOf))
+    node.nonce = 5n
+    yield* OpenNonces.offerOpen(
+      {
+        transactionsBetween: (_, from, below) =>
+          Effect.succeed(records.filter(({ nonce }) => nonce >= from && nonce < below))
+      },
+      { chainId, signer },
+      node.chain,
+      access
+    )
+    return node.given
   })
 
-  test("are given once more, in nonce order, to a node that takes none above an open nonce", function* () {
-    const node = yield* Monitor.node("one")
-    const offered: Array<Hex.Hex> = []
-    const chain = {
-      ...node.chain,
-      sendRawTransaction: (raw: Hex.Hex) =>
-        Effect.suspend(() => {
-          offered.push(raw)
-          const isNext = raw === rawOf(5) || offered.includes(rawOf(5))
-          return isNext
-            ? node.chain.sendRawTransaction(raw)
-            : new ChainRpcError({ reason: "rejected", origin: "one", message: "a nonce below is open" })
-        })
-    }
-    yield* OpenNonces.offer(chain, settled)
-    expect(offered).toEqual([7, 6, 5, 6, 7].map(rawOf))
-    expect(node.given).toEqual([5, 6, 7].map(rawOf))
+describe("settled transactions of a lane whose nonces a node has open", () => {
+  test("are given to the operator's node again, the highest first, and nothing else is", function* () {
+    expect(yield* given(service)).toEqual([7, 6, 5].map(rawOf))
+  })
+
+  test("are given to a caller's node where they are of its account, and went by such a node", function* () {
+    expect(yield* given(callers)).toEqual([rawOf(6)])
   })
 })

@@ -109,13 +109,14 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
 
 const unposted = { findOp: () => Effect.succeed(null) }
 
-const begin = (journal: RequestJournal["Service"]) =>
+const begin = (journal: RequestJournal["Service"], undone = Effect.void) =>
   stack.runtime.runPromise(
     Intake.make({
       requestJournal: journal,
       opJournal: unposted,
       enterWaiting: () => Effect.void,
-      ring: () => Effect.void
+      ring: () => Effect.void,
+      undone: () => undone
     })
   )
 
@@ -332,6 +333,19 @@ it("a request that loses its nonce is prepared again under another one", async (
   const intake = await begin(journal)
   expect((await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(100))]])).map(tagOf)).toEqual(["accepted"])
   expect([lists.length, accepted.length]).toEqual([2, 1])
+})
+
+it("a request whose nonce a settled op has waits until that one is on the chain again", async () => {
+  let isUndone = true
+  const { journal, lists } = journalOf(() =>
+    isUndone ? { _tag: "nonceTaken", index: 0, isSettled: true } : { _tag: "accepted" }
+  )
+  const offered = Effect.sync(() => {
+    isUndone = false
+  })
+  const intake = await begin(journal, offered)
+  expect((await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(105))]])).map(tagOf)).toEqual(["accepted"])
+  expect(lists.length).toBe(2)
 })
 
 it("a commit whose answer is lost is decided by the journal", async () => {
@@ -611,7 +625,8 @@ it("a node that refuses a call with many looks is given them in smaller ones, an
         requestJournal: journal,
         opJournal: unposted,
         enterWaiting: () => Effect.void,
-        ring: () => Effect.void
+        ring: () => Effect.void,
+        undone: () => Effect.void
       })
       return yield* Effect.forEach(
         salts.slice(0, 5),

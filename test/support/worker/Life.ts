@@ -92,7 +92,8 @@ export const begin = async (
         requestJournal,
         opJournal: yield* OpJournal,
         enterWaiting: () => Effect.void,
-        ring: lanes.accepted
+        ring: lanes.accepted,
+        undone: () => Effect.void
       })
       return { intake, lanes }
     }).pipe(Effect.provide(ports), Scope.provide(scope))

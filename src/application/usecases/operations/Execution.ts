@@ -19,6 +19,7 @@ import * as Keys from "../../keys/Keys.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import { Claims } from "../../lanes/Claims.js"
 import type { Engine } from "../../lanes/Engine.js"
+import * as OpenNonces from "../../lanes/OpenNonces.js"
 import * as Rounds from "../../lanes/Rounds.js"
 import * as Resume from "../../lanes/remote/Resume.js"
 import * as Lanes from "../../lanes/worker/Lanes.js"
@@ -34,6 +35,7 @@ import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
 import { Replicas } from "../../ports/Replicas.js"
@@ -94,6 +96,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
     const requestJournal = yield* RequestJournal
     const opJournal = yield* OpJournal
     const laneJournal = yield* LaneJournal
+    const transactionJournal = yield* TransactionJournal
     const replicas = yield* Replicas
     const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
     const schedule = OpenRequests.scheduling(yield* OpenRequests.ScheduledRequestBounds, requestJournal)
@@ -199,6 +202,10 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
                 lane,
                 hasUnopened: accepted.some(({ unopened }) => unopened > 0)
               })
+        ),
+      undone: ({ access, chainId, connection: { chain }, submitter }) =>
+        OpenNonces.offerOpen(transactionJournal, { chainId, signer: submitter }, chain, access).pipe(
+          Effect.ignoreCause({ log: "Debug" })
         )
     })
     /** Nonce keys and money that requests of the lane had may be free. */
