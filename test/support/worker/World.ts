@@ -93,6 +93,8 @@ export const make = (
     /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
     const foreign = new Set<bigint>()
     const ours = new Set<bigint>()
+    /** Ops of which nothing lands any more: their time is over at settled depth. */
+    const over = new Set<OpId>()
     /** Ops that pass when they are tried, and that no transaction shows. */
     const lacked = new Set<OpId>()
     let height = 1n
@@ -491,7 +493,10 @@ export const make = (
       lookUp: (op: Bundle.Held) =>
         answer((): Found => {
           const sequence = sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
-          return sequence === op.sequence ? { _tag: "nothing" } : { _tag: "sequence", sequence }
+          if (sequence === op.sequence) return { _tag: "nothing" }
+          return over.has(op.opId) && sequence < op.sequence
+            ? { _tag: "dead", why: elementFailure("window_passed") }
+            : { _tag: "sequence", sequence }
         }).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
       foundDone: (op) => Effect.sync(() => rows.put({ ...op, state: "abandoned" })),
       exclusive: (_, effect) => lock.withPermits(1)(effect),
@@ -520,6 +525,7 @@ export const make = (
       inFlight,
       foreign,
       lacked,
+      over,
       ours,
       told,
       unopened,

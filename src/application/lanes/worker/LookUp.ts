@@ -175,9 +175,11 @@ export const make =
           message: "it does not tell the wallet's nonce"
         })
       if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next)
-      if (next < op.sequence) return { _tag: "sequence", sequence: next }
-      if (Bundle.mayLand(op) && (yield* isOverForGood(op, context)))
+      // Of the next nonce of its key another version can be signed, where nobody else lands the one before.
+      const needsAnother = next < op.sequence ? op.exposed : Bundle.mayLand(op)
+      if (needsAnother && (yield* isOverForGood(op, context)))
         return { _tag: "dead", why: elementFailure("window_passed") }
+      if (next < op.sequence) return { _tag: "sequence", sequence: next }
       if (op.creates) return code === Hex.empty ? { _tag: "nothing" } : { _tag: "stale" }
       return yield* ofConfiguration(op, context)
     }).pipe(Effect.mapError(asObstacle))

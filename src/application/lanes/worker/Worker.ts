@@ -249,13 +249,16 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
       yield* renumber(work, choice.renumbered)
       return "again"
     }
-    const used = choice.used.filter((op) => !isHeld(op, componentOf(op)))
-    if (used.length > 0) {
-      const explained = yield* lookUp(work, used)
+    const isFree = (op: Bundle.Held) => !isHeld(op, componentOf(op))
+    const [used, blocked] = [choice.used.filter(isFree), choice.blocked.filter(isFree)]
+    if (used.length + blocked.length > 0) {
+      const explained = yield* lookUp(work, [...used, ...blocked])
       const left = used.filter(
         (op) => !explained.has(op.opId) && (state.sequences.get(Choose.keyOf(op)) ?? 0n) > op.sequence
       )
       yield* pause(state, left, "its nonce is used")
+      const waiting = blocked.filter((op) => state.queue.ops.includes(op) && !isPaused(op))
+      yield* pause(state, waiting, "what was signed of it may land, behind a nonce that nothing uses")
       return "again"
     }
     const suspected = ordered.filter((op) => standingOf(componentOf(op)) === "suspected" && !isPaused(op))

@@ -37,7 +37,7 @@ const userOp = (over: Partial<UserOperation.UserOperation> = {}): UserOperation.
   ...over
 })
 
-const world = (rest: Partial<Op> = {}) => {
+const world = (rest: Partial<Op> = {}, validUntil = 0) => {
   const chain = Landings.makeChain()
   const recorded: Array<FoundInclusion> = []
   const identified: Array<string> = []
@@ -97,7 +97,7 @@ const world = (rest: Partial<Op> = {}) => {
       sequence: 4n,
       userOpHash,
       proof: null,
-      window: null,
+      window: { validAfter: 0, validUntil },
       dependsOn: [],
       reserve: 0n,
       l1Fee: 0n,
@@ -146,6 +146,20 @@ describe("an op that fails for what the chain has become", () => {
     chain.mine(1)
     chain.say(2n)
     expect(yield* found).toEqual(Result.succeed({ _tag: "sequence", sequence: 2n }))
+  })
+
+  test("is dead behind an open nonce once its time is over at settled depth, and only what is exposed", function* () {
+    const tags = (exposed: boolean) =>
+      Effect.gen(function* () {
+        const { chain, found } = world({ exposed }, 70)
+        chain.mine(9)
+        chain.say(2n)
+        const before = tagOf(yield* found)
+        chain.mine(1)
+        return [before, tagOf(yield* found)]
+      })
+    expect(yield* tags(true)).toEqual(["sequence", "dead"])
+    expect(yield* tags(false)).toEqual(["sequence", "sequence"])
   })
 
   test("has landed, in whatever transaction", function* () {

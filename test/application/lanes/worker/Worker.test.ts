@@ -568,6 +568,31 @@ describe("a lane's worker", () => {
     expect(world.rows.ops.get(1)?.state).toBe("accepted")
   })
 
+  test("sends what was exposed behind a rejected op under other nonces once it is dead, and fails bytes of callers", function* () {
+    const world = yield* World.make()
+    const wallet = walletOf(world, 1)
+    world.accept(1, { wallet })
+    world.rows.put({ ...world.accept(2, { wallet, sequence: 1n }), exposed: true })
+    world.rows.put({
+      ...world.accept(3, { wallet, sequence: 2n, prepared: { kind: "given" } }),
+      exposed: true
+    })
+    world.blames.set(wallet, "AA23 reverted")
+    yield* world.wake
+    yield* Time.settle
+    world.blames.clear()
+    for (let second = 0; second < 120; second += 10) yield* Time.adjust(10_000)
+    expect([world.bundles(), codes(world)]).toEqual([[], ["r1 execution_failed: AA23 reverted"]])
+    world.over.add(2).add(3)
+    for (let second = 0; second < 60; second += 10) yield* Time.adjust(10_000)
+    yield* world.mine
+    expect(codes(world)).toEqual([
+      "r1 execution_failed: AA23 reverted",
+      "r3 window_passed: validity window over before it was executed"
+    ])
+    expect(world.rows.all("settled").map(({ requestId }) => requestId)).toEqual(["r2"])
+  })
+
   test("prepares an op again at a higher base fee, and sends another one once the base fee has fallen", function* () {
     const world = yield* World.make()
     accept(world, 1)

@@ -44,6 +44,8 @@ export interface Choice<C extends Candidate> {
   readonly renumbered: ReadonlyArray<{ readonly op: C; readonly sequence: bigint }>
   /** Ops whose nonces the chain has used. */
   readonly used: ReadonlyArray<C>
+  /** Exposed ops behind a gap of their nonce key that nothing closes: they go under other nonces once they are dead. */
+  readonly blocked: ReadonlyArray<C>
   /** Components that do not fit into a transaction even alone. */
   readonly tooLarge: ReadonlyArray<C>
   /** What an op hangs together with, see `componentsOf`. */
@@ -66,6 +68,7 @@ interface KeyLine<C extends Candidate> {
   readonly line: ReadonlyArray<C>
   readonly used: ReadonlyArray<C>
   readonly renumbered: Choice<C>["renumbered"]
+  readonly blocked: ReadonlyArray<C>
 }
 
 /**
@@ -83,7 +86,7 @@ export const lineOf = <C extends Candidate>(
   const open = sorted.slice(used.length)
   const gap = open.findIndex((op, at) => op.sequence !== next + BigInt(at))
   const line = gap < 0 ? open : open.slice(0, gap)
-  if (gap < 0 || !mayRenumber) return { line, used, renumbered: [] }
+  if (gap < 0 || !mayRenumber) return { line, used, renumbered: [], blocked: [] }
   const fixed = new Set(open.filter(({ exposed, given }) => exposed || given).map((op) => op.sequence))
   const renumbered: Array<Choice<C>["renumbered"][number]> = []
   let free = next
@@ -93,7 +96,8 @@ export const lineOf = <C extends Candidate>(
     if (op.sequence !== free) renumbered.push({ op, sequence: free })
     free += 1n
   }
-  return { line, used, renumbered }
+  const blocked = renumbered.length > 0 ? [] : open.slice(gap).filter(({ exposed }) => exposed)
+  return { line, used, renumbered, blocked }
 }
 
 /** In the order of acceptance, but for what has to stand before: the op that one depends on, and the sequence before its own. */
@@ -126,6 +130,7 @@ export const choose = <C extends Candidate, Total>(
   const element = new Map(ops.map((op) => [`${op.requestId} ${op.index}`, op]))
 
   const used: Array<C> = []
+  const blocked: Array<C> = []
   const renumbered: Array<Choice<C>["renumbered"][number]> = []
   /** By op that may go as far as its nonce key says, the one before it there; null: it is the next one. */
   const predecessor = new Map<C, C | null>()
@@ -133,6 +138,7 @@ export const choose = <C extends Candidate, Total>(
     if (around.keysInFlight.has(key)) continue
     const line = lineOf(own, around.sequences.get(key), around.maySign)
     used.push(...line.used)
+    blocked.push(...line.blocked)
     renumbered.push(...line.renumbered)
     for (const [at, op] of line.line.entries()) predecessor.set(op, line.line[at - 1] ?? null)
   }
@@ -200,5 +206,5 @@ export const choose = <C extends Candidate, Total>(
     const on = op.dependsOn.flatMap((index) => element.get(`${op.requestId} ${index}`) ?? [])
     return previous === null ? on : [...on, previous]
   }
-  return { ops: inOrder(own, before), renumbered, used, tooLarge, componentOf }
+  return { ops: inOrder(own, before), renumbered, used, blocked, tooLarge, componentOf }
 }

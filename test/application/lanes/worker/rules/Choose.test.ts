@@ -172,6 +172,17 @@ describe("renumbering", () => {
     ])
   })
 
+  it("names exposed ops behind a gap that no other op closes", () => {
+    const blocked = (ops: ReadonlyArray<Candidate>, maySign = true) =>
+      Choose.choose(ops, around({ maySign, sequences: new Map([[key, 1n]]) })).blocked.map(({ opId }) => opId)
+    const exposed = line(2, 3).map((op) => ({ ...op, exposed: true }))
+    expect(blocked(exposed)).toEqual([0, 1])
+    expect(blocked(exposed, false)).toEqual([])
+    expect(blocked(line(2, 3).map((op) => ({ ...op, given: true })))).toEqual([])
+    expect(blocked(line(2, 3).map((op) => ({ ...op, exposed: op.opId === 0 })))).toEqual([])
+    expect(blocked(line(1, 2).map((op) => ({ ...op, exposed: true })))).toEqual([])
+  })
+
   it("waits while a nonce is unknown, and while the key is in flight", () => {
     expect(numbers(line(0, 2), { maySign: false })).toEqual([])
     expect(numbers(line(0, 2), { keysInFlight: new Set([key]) })).toEqual([])
