@@ -8,7 +8,6 @@ import {
   type ChainClient,
   ChainRpc,
   ChainRpcError,
-  callOf,
   type FoundLog,
   type LogFilter,
   type NamedBy,
@@ -179,7 +178,7 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
           const number = state.numberOf(tag)
           if (state.blocks[Number(number)] === undefined)
             return fail("unavailable", "header not found", -32_000)
-          return Effect.map(execution(callOf(call), number, overrides), ({ data, success }) => ({
+          return Effect.map(execution(call, number, overrides), ({ data, success }) => ({
             success,
             data
           }))

@@ -74,11 +74,11 @@ export interface ChainFacts {
   readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
   /**
    * A call with as much gas as the node grants. Nodes cut what is too much for them, or refuse the call: then it is
-   * less, for this node also from now on. A function is asked for the call when it leaves, as `ChainClient.call` does it.
+   * less, for this node also from now on.
    */
   readonly generousCall: (
     chain: ChainClient,
-    call: Omit<Call, "gas"> | (() => Omit<Call, "gas">),
+    call: Omit<Call, "gas">,
     overrides: ReadonlyMap<Address, StateOverride>
   ) => Effect.Effect<CallResult, ChainRpcError>
 }
@@ -190,7 +190,7 @@ export const make = (): ChainFacts => {
       const step = refusals.get(chain) ?? 0
       const gas = callGas[step] ?? callGas[0]
       return Effect.catchIf(
-        chain.call(typeof call === "function" ? () => ({ ...call(), gas }) : { ...call, gas }, overrides),
+        chain.call({ ...call, gas }, overrides),
         ({ message, reason }) =>
           reason === "rejected" && step + 1 < callGas.length && tooMuchGas.test(message),
         () => {

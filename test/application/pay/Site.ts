@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Part } from "../../../src/application/pay/Payer.js"
 import type { Site } from "../../../src/application/pay/Paymaster.js"
-import { type Call, type CallResult, callOf } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Call, CallResult } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
@@ -49,7 +49,7 @@ export const make = (
           block: () => Effect.succeed(block),
           call: (call) =>
             Effect.sync(() => {
-              calls.push(callOf(call))
+              calls.push(call)
               return answer.call
             })
         },

@@ -600,7 +600,7 @@ it("a node that refuses a call with many looks is given them in smaller ones, an
     const own: ChainClient = {
       ...chain,
       call: (call, overrides, at) => {
-        const data = (typeof call === "function" ? call() : call).data ?? Hex.empty
+        const data = call.data
         if (!data.startsWith(selector)) return chain.call(call, overrides, at)
         const { count } = Words.readArray(Words.read(Hex.unsafe(`0x${data.slice(10)}`)), 0)
         sizes.push(count)

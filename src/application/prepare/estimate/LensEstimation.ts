@@ -13,13 +13,12 @@ import * as Uint from "../../../domain/primitives/Uint.js"
 import * as Proof from "../../../domain/signature/Proof.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { refusal } from "../../chain/Connection.js"
-import type { StateOverride } from "../../ports/chain/ChainRpc.js"
+import type { ChainRpcError, StateOverride } from "../../ports/chain/ChainRpc.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../OpContext.js"
 import * as FallbackEstimation from "./FallbackEstimation.js"
-import * as SharedLooks from "./SharedLooks.js"
 
 /** Who looks, and at which state. */
 export interface View {
@@ -189,7 +188,7 @@ export const look = (
 ): Effect.Effect<GasLens.Report, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const facts = yield* ChainFacts
-    const { accountId, connection, entryPoint } = view.context
+    const { connection, entryPoint } = view.context
     const request = requestOf(view, question)
     const { chain, trust } = connection
     if (facts.isPlain(chain)) return yield* plainly(view, request)
@@ -197,33 +196,15 @@ export const look = (
     const extra: Record<string, LensOverrides.AccountOverride> = { ...view.extra }
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
-    const lookThrough: SharedLooks.Look = {
-      chain,
-      accountId,
-      from: view.from,
-      entryPoint,
-      overrides: overridesOf(view, extra),
-      data
-    }
-    // Of several ops the figures go by what gas is left for running each alone.
-    const isSharable = question.trials.length === 1 && Object.keys(extra).length === 0
-    let answer = yield* Effect.result(
-      isSharable ? SharedLooks.ask(facts, lookThrough) : SharedLooks.alone(facts, lookThrough)
+    const answer = yield* Effect.result(
+      facts.generousCall(chain, { from: view.from, to: entryPoint, data }, overridesOf(view, extra))
     )
-    let shared: Result.Result<GasLens.Report, GasLens.GasLensError> | null = null
-    if (Result.isSuccess(answer) && answer.success.isShared) {
-      shared = GasLens.decode(answer.success.data, request)
-      if (Result.isFailure(shared) || shared.success.measures.some(isStarved)) {
-        shared = null
-        answer = yield* Effect.result(SharedLooks.alone(facts, lookThrough))
-      }
-    }
     if (FallbackEstimation.isWithoutOverrides(answer)) {
       yield* facts.notePlain(chain)
       return yield* plainly(view, request)
     }
     const { data: told } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
-    return yield* Effect.fromResult(believed(view, shared ?? GasLens.decode(told, request)))
+    return yield* Effect.fromResult(believed(view, GasLens.decode(told, request)))
   })
 
 interface Asked {
@@ -233,6 +214,16 @@ interface Asked {
   readonly data: Hex.Hex
 }
 
+/** Looks in a call: under 50 million gas, which many nodes grant a call, so many usual ones starve none. */
+const mostLooks = 32
+
+/** Hex digits of calldata in a call beside the code of lens and EntryPoint. */
+const mostDigits = 262_144
+
+/** The node says of the whole call what it might not say of a part of it. */
+const mayBeOfPart = ({ reason }: ChainRpcError): boolean =>
+  reason === "rejected" || reason === "notAnRpc" || reason === "unsupported"
+
 /** In their order, as many together as a call may have. */
 const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked>> => {
   const calls: Array<Array<Asked>> = []
@@ -240,8 +231,7 @@ const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked
   for (const each of asked) {
     const last = calls.at(-1)
     digits += each.data.length
-    if (last !== undefined && last.length < SharedLooks.most && digits <= SharedLooks.mostDigits)
-      last.push(each)
+    if (last !== undefined && last.length < mostLooks && digits <= mostDigits) last.push(each)
     else {
       calls.push([each])
       digits = each.data.length
@@ -298,7 +288,7 @@ export const lookEach = (
           data: LensBatch.encode(some.map(({ data }) => data))
         }
         const answer = yield* Effect.result(facts.generousCall(chain, call, overrides))
-        if (Result.isFailure(answer) && !SharedLooks.mayBeOfShare(answer.failure))
+        if (Result.isFailure(answer) && !mayBeOfPart(answer.failure))
           return yield* Effect.fail(refusal(trust)(answer.failure))
         const parts =
           Result.isSuccess(answer) && answer.success.success
