@@ -1,15 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
-import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { accept, record } from "../../support/journal/Facts.js"
-import * as Journals from "../../support/journal/Journals.js"
-import { options } from "../../support/journal/Layers.js"
-import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 import * as Shape from "../../support/schema/Shape.js"
 
@@ -29,47 +22,6 @@ const shapes = Effect.gen(function* () {
     found.push({ name: last, shape: yield* Shape.read })
   }
   return found
-})
-
-/** Columns that the version before deflated; on PostgreSQL they are text, on SQLite bytes. */
-const deflated = {
-  outcome: "z2:o4oPAQ==",
-  note: "z1:q1bKSCzOSC1WsopWMqhITKIMKumMGjJqCBGGxNYCAA==",
-  event: "z3:AUlij9FHEAbBSC2ogCjpzk27CAuBXJsDRNOeWo5uwUGfQ9Gejqnf0BzWiSrKhY3PGKIbAgA="
-}
-
-describe.each([
-  ["SQLite", Layer.fresh(Sqlite.layer({ filename: ":memory:" })), true],
-  ["PostgreSQL", databases.layer, false]
-] as const)("an open database of the version before, on %s,", (_, client, isBinary) => {
-  it.effect("is taken over with what that deflated", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const journal = Journals.methodsOf(yield* SqlJournal.make(options))
-      const column = (text: string) =>
-        isBinary ? Buffer.concat([Buffer.from(text.slice(0, 3)), Buffer.from(text.slice(3), "base64")]) : text
-      yield* accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-      yield* record(journal, "r1", [0])
-      yield* sql`update requests set note = ${column(deflated.note)}, outcome = ${column(deflated.outcome)}`
-      yield* sql`update request_events set data = ${column(deflated.event)} where kind = 'signed'`
-      yield* sql`update transaction_versions set raw = ${column(deflated.note)}`
-      const note = JSON.stringify({ hashes: Array.from({ length: 9 }, () => "0x".padEnd(66, "ab")) })
-      const outcome = { httpStatus: 200, status: 1, elements: [{ index: 0, success: true }] }
-      expect(yield* journal.request("r1")).toMatchObject({ note, outcome: JSON.stringify(outcome) })
-      expect(yield* journal.open).toMatchObject([{ versions: [{ raw: note }] }])
-      const data = {
-        txHash: "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f",
-        blockNumber: "117",
-        confirmations: 1,
-        elements: [0]
-      }
-      expect(yield* journal.events("r1", 1, 10)).toMatchObject([{ kind: "signed", data }])
-      // And goes on in this version's.
-      yield* journal.note("r1", note)
-      expect(yield* sql`select note from requests`).toEqual([{ note }])
-      expect(yield* journal.request("r1")).toMatchObject({ note })
-    }).pipe(Effect.provide(client))
-  )
 })
 
 describe("migrations", { timeout: 60_000 }, () => {

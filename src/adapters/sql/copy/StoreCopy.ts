@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import * as Compact from "../Compact.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Store from "../Store.js"
 
@@ -75,12 +74,11 @@ const versionOf = (sql: SqlClient.SqlClient) =>
 interface Column {
   readonly column_name: string
   readonly is_identity: string
-  readonly data_type: string
 }
 
 const columnsOf = (target: SqlClient.SqlClient, { name }: Table) =>
   target<Column>`
-    select column_name, is_identity, data_type from information_schema.columns
+    select column_name, is_identity from information_schema.columns
     where table_schema = current_schema() and table_name = ${name}`
 
 type Row = Readonly<Record<string, unknown>>
@@ -103,17 +101,10 @@ const countNext = (source: SqlClient.SqlClient, table: Table, beyond: Fragment, 
   )
 }
 
-/** Most columns of bytes are text there. */
-const valueOf = (value: unknown, isBytes: boolean): unknown =>
-  value instanceof Uint8Array && !isBytes ? Compact.asText(value) : value
-
 /** Copies rows in key order, then moves generated numbers beyond the copied ones. */
 const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, table: Table) =>
   Effect.gen(function* () {
     const there = yield* columnsOf(target, table)
-    const ofBytes = new Set(
-      there.filter(({ data_type }) => data_type === "bytea").map(({ column_name }) => column_name)
-    )
     const known = new Set(there.map(({ column_name }) => column_name))
     if (table.columns.length !== known.size || table.columns.some((column) => !known.has(column)))
       return yield* refuse(`the table ${table.name} has other columns there`)
@@ -133,10 +124,7 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
       last = some.at(-1)
       if (last === undefined) break
       const values = target.csv(
-        some.map(
-          (row) =>
-            target`(${target.csv(table.columns.map((column) => target`${valueOf(row[column], ofBytes.has(column))}`))})`
-        )
+        some.map((row) => target`(${target.csv(table.columns.map((column) => target`${row[column]}`))})`)
       )
       yield* target`
         insert into ${target(table.name)} (${names}) overriding system value values ${values}`

@@ -4,7 +4,6 @@ import type { EventData, EventKind, RequestEvent } from "../../../application/po
 import type { Acceptance } from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { Depth } from "../../../application/ports/journal/Transactions.js"
-import * as Compact from "../Compact.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 
@@ -235,14 +234,14 @@ export const ofLanded = (
 interface Row {
   readonly sequence: number
   readonly kind: EventKind
-  readonly data: Compact.Column | null
+  readonly data: string | null
   readonly told_at: number | string
 }
 
 const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
   sequence,
   kind,
-  data: data === null ? {} : JSON.parse(Compact.read(data)),
+  data: data === null ? {} : JSON.parse(data),
   at: Number(told_at)
 })
 

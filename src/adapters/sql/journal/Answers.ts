@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import * as Compact from "../Compact.js"
 import * as Events from "../events/Events.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
@@ -87,7 +86,7 @@ export const unanswered: Method<"unanswered"> =
 interface Row {
   readonly request_id: string
   readonly state: "open" | "final" | "forgotten"
-  readonly outcome: Compact.Column | null
+  readonly outcome: string | null
   readonly elements: number
 }
 
@@ -132,7 +131,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       // Of what is forgotten nobody knows any more what it was.
       if (row.state !== "open") {
         isOnChain = false
-        return row.outcome === null ? outcome : Compact.read(row.outcome)
+        return row.outcome ?? outcome
       }
       const state = progress.get(requestId)
       if (state === undefined || state.under_way || (state.newest ?? 0) !== sequence) return null

@@ -7,7 +7,6 @@ import * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { Lane, LaneAccess } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Compact from "../Compact.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as Claims from "./tables/Claims.js"
@@ -128,7 +127,7 @@ export const busy = (store: Store.Store): Effect.Effect<ReadonlyArray<Records.Bu
         select distinct chain_id, signer, account_id, key_client, key_version, key_asset from transactions
         where state in ('signed', 'mined')`
       for (const row of transactions) note(row, RecordsOf.keyOf(row))
-      const requests = yield* sql<LaneRow & { readonly lane_key: Compact.Column | null }>`
+      const requests = yield* sql<LaneRow & { readonly lane_key: string | null }>`
         select requests.chain_id, requests.signer, requests.account_id, requests.lane_key
         from (
           select chain_id, signer, min(request_no) as request_no from requests
@@ -143,7 +142,7 @@ export const busy = (store: Store.Store): Effect.Effect<ReadonlyArray<Records.Bu
         ) as first
         cross join requests where requests.request_no = first.request_no`
       for (const row of requests)
-        note(row, row.lane_key === null ? null : Option.getOrNull(readKey(Compact.read(row.lane_key))))
+        note(row, row.lane_key === null ? null : Option.getOrNull(readKey(row.lane_key)))
       return [...found.values()]
     })
   )
@@ -201,7 +200,7 @@ interface DirectRow extends Requests.FailedRow {
   readonly request_no: number | string
   readonly accepted_at: number | string
   /** What its call returned. */
-  readonly note: Compact.Column | null
+  readonly note: string | null
 }
 
 interface DirectTransaction {
@@ -247,7 +246,7 @@ export const writeDirect = (store: Store.Store, lane: Lane) =>
           sequence: Store.uint64(0n),
           user_op_hash: null,
           reserve: "0",
-          returned: row.note === null ? null : Compact.read(row.note),
+          returned: row.note,
           state: transaction === undefined ? "accepted" : isMined ? "settled" : "sent",
           tx_hash: newest,
           success: isMined ? transaction.success : null,

@@ -8,7 +8,6 @@ import type { Lane, LaneAccess } from "../../../application/ports/journal/Transa
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
-import * as Compact from "../Compact.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as Accept from "./Accept.js"
@@ -40,7 +39,7 @@ interface ReadyRow {
   readonly revert_data: string | null
   readonly account_id: AccountId
   readonly endpoint: string
-  readonly lane_key: Compact.Column | null
+  readonly lane_key: string | null
   readonly context: string | null
   readonly asked_at: number | string
   readonly not_before: number | string | null
@@ -76,9 +75,8 @@ const preparedOf = (row: ReadyRow): Records.PreparedOp | null => {
 /** Ops of one request, and requests of one lane, share a key: it is read once. */
 const toOps = (rows: ReadonlyArray<ReadyRow>): ReadonlyArray<Records.Op> => {
   const keys = new Map<string, LaneAccess["key"] | null>()
-  const keyOf = (column: Compact.Column | null) => {
-    if (column === null) return null
-    const text = Compact.read(column)
+  const keyOf = (text: string | null) => {
+    if (text === null) return null
     const known = keys.get(text)
     if (known !== undefined) return known
     const key = Option.getOrNull(readKey(text))

@@ -6,7 +6,6 @@ import type { AccountId } from "../../../../application/ports/Tenants.js"
 import * as EventLoop from "../../../../application/runtime/EventLoop.js"
 import * as Address from "../../../../domain/primitives/Address.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
-import * as Compact from "../../Compact.js"
 import * as Store from "../../Store.js"
 
 export type Id = number | string
@@ -133,7 +132,7 @@ export interface Row extends State {
   readonly wallet: string
   readonly nonce_key: string
   readonly sequence: string
-  readonly returned: Compact.Column | null
+  readonly returned: string | null
   readonly success: number | null
   readonly revert_data: string | null
   /** 1: it was on the chain, in somebody else's transaction, and is no more. */
@@ -172,7 +171,7 @@ const toRecord = (row: Row & { readonly account_id: AccountId }): OpRecord => ({
   space: spaceOf(row),
   nonceKey: BigInt(row.nonce_key),
   sequence: BigInt(row.sequence),
-  returned: row.returned === null ? null : Hex.unsafe(Compact.read(row.returned)),
+  returned: row.returned === null ? null : Hex.unsafe(row.returned),
   state: row.state,
   txHash: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
   success: row.success === null ? null : row.success === 1,

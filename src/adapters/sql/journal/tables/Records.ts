@@ -12,7 +12,6 @@ import type {
 import type { AccountId } from "../../../../application/ports/Tenants.js"
 import * as Address from "../../../../domain/primitives/Address.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
-import * as Compact from "../../Compact.js"
 import * as Seal from "../../Seal.js"
 import * as Store from "../../Store.js"
 import * as Transactions from "./Transactions.js"
@@ -29,7 +28,7 @@ interface Row extends Nonce {
   readonly key_client: string | null
   readonly key_version: string | null
   readonly key_asset: string | null
-  readonly rpc: Compact.Column
+  readonly rpc: string
   readonly trust: LaneAccess["trust"]
   readonly direct: string | null
   readonly max_cost: string
@@ -41,7 +40,7 @@ interface Row extends Nonce {
 
 interface Version extends Nonce {
   readonly tx_hash: string
-  readonly raw: Compact.Column
+  readonly raw: string
   readonly max_fee_per_gas: string
   readonly max_priority_fee_per_gas: string
   readonly signed_at: number
@@ -99,7 +98,7 @@ const toRecord = (
       state: row.state === "foreign" ? "external" : row.state,
       versions: versions.map((version) => ({
         txHash: Hex.unsafe32(version.tx_hash),
-        raw: Hex.unsafe(Compact.read(version.raw)),
+        raw: Hex.unsafe(version.raw),
         maxFeePerGas: BigInt(version.max_fee_per_gas),
         maxPriorityFeePerGas: BigInt(version.max_priority_fee_per_gas)
       })),

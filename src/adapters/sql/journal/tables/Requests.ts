@@ -9,7 +9,6 @@ import type {
 } from "../../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../../application/ports/Tenants.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
-import * as Compact from "../../Compact.js"
 import * as Terms from "../../listing/Terms.js"
 import * as Store from "../../Store.js"
 import * as Claims from "./Claims.js"
@@ -27,12 +26,12 @@ export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly endpoint: string
   readonly chain_id: string
   readonly signer: string | null
-  readonly body: Compact.Column
+  readonly body: string
   readonly idempotency_key: string | null
   readonly body_hash: string | null
   readonly state: "open" | "final" | "forgotten"
-  readonly note: Compact.Column | null
-  readonly outcome: Compact.Column | null
+  readonly note: string | null
+  readonly outcome: string | null
   readonly cancelled: Exclude<CancellationCode, "request_dropped"> | null
   readonly held: string | null
   readonly decision: "released" | "dropped" | null
@@ -192,8 +191,8 @@ const toRecord = (
         row.state === "open" && row.due_at !== null && row.not_before !== null
           ? Number(row.not_before)
           : null,
-      note: row.note === null ? null : Compact.read(row.note),
-      outcome: row.outcome === null ? null : Compact.read(row.outcome)
+      note: row.note,
+      outcome: row.outcome
     }
     return record
   })
