@@ -80,6 +80,8 @@ export const make = (
       /** Wei a gas unit that ops are prepared with. */
       offered: 3n * gwei
     }
+    /** Ops that are being looked up, and the most of them at a time. */
+    const lookUps = { open: 0, most: 0 }
     const expiry = { isOn: false, isTrusted: true }
     /** Whether the settings of requests name keys and nodes that there are no more. */
     const settings = { isGone: false, asked: 0 }
@@ -490,14 +492,27 @@ export const make = (
         bundlers: { connect: () => nobody },
         refused: () => nobody
       },
-      lookUp: (op: Bundle.Held) =>
-        answer((): Found => {
-          const sequence = sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
-          if (sequence === op.sequence) return { _tag: "nothing" }
-          return over.has(op.opId) && sequence < op.sequence
-            ? { _tag: "dead", why: elementFailure("window_passed") }
-            : { _tag: "sequence", sequence }
-        }).pipe(Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message }))),
+      lookUp: (op: Bundle.Held) => {
+        lookUps.open += 1
+        lookUps.most = Math.max(lookUps.most, lookUps.open)
+        return Effect.yieldNow.pipe(
+          Effect.andThen(
+            answer((): Found => {
+              const sequence = sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
+              if (sequence === op.sequence) return { _tag: "nothing" }
+              return over.has(op.opId) && sequence < op.sequence
+                ? { _tag: "dead", why: elementFailure("window_passed") }
+                : { _tag: "sequence", sequence }
+            })
+          ),
+          Effect.mapError(({ message }) => ({ _tag: "Obstacle" as const, why: message })),
+          Effect.ensuring(
+            Effect.sync(() => {
+              lookUps.open -= 1
+            })
+          )
+        )
+      },
       foundDone: (op) => Effect.sync(() => rows.put({ ...op, state: "abandoned" })),
       exclusive: (_, effect) => lock.withPermits(1)(effect),
       affected: (requestIds) => Effect.sync(() => void told.push(...requestIds)),
@@ -517,6 +532,7 @@ export const make = (
       silent,
       signer,
       node,
+      lookUps,
       expiry,
       settings,
       past,

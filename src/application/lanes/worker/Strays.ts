@@ -285,7 +285,12 @@ export const make = (dependencies: Dependencies): Known => {
           const known = yield* recoveryJournal.knownTo(lane)
           if (known !== null) return known
           const [oldest] = (yield* recoveryJournal.openIn(lane)).filter((request) => !isFresh(request))
-          if (oldest === undefined) return yield* chain.transactionCount(lane.signer, "latest")
+          if (oldest === undefined) {
+            const latest = yield* chain.transactionCount(lane.signer, "latest")
+            // Written down: after a restart the work of today is no longer fresh.
+            yield* recoveryJournal.explain(lane, latest)
+            return latest
+          }
           const since = oldest.acceptedAt
           const head = yield* chain.block("latest")
           const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)

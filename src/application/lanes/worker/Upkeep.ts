@@ -263,10 +263,16 @@ export const lookUp = (
     const explained = new Set<OpId>()
     const stale: Array<Bundle.Held> = []
     const dead = new Map<Bundle.Held, ElementFailure>()
-    for (const op of ops) {
-      if (op.context?.kind !== "ops") continue
-      const answer = yield* Effect.result(work.lookUp(op, op.context))
-      const found = Result.isSuccess(answer) ? answer.success : answer.failure
+    const asked = ops.flatMap((op) => (op.context?.kind === "ops" ? [{ op, context: op.context }] : []))
+    // Together: what a nonce key is asked for is the same for all of its ops.
+    const answers = yield* Effect.forEach(
+      asked,
+      ({ context, op }) => Effect.catch(work.lookUp(op, context), Effect.succeed),
+      { concurrency: "unbounded" }
+    )
+    for (const [place, { op }] of asked.entries()) {
+      const found = answers[place]
+      if (found === undefined) continue
       // Else its nonce is the next one.
       const sequence = found._tag === "sequence" ? found.sequence : op.sequence
       const isOpen = found._tag === "stale" || found._tag === "waits" || found._tag === "nothing"

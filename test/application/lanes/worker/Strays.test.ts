@@ -140,8 +140,11 @@ describe("nonces of a lane that the journal does not know", () => {
     state.knownTo = null
     state.unopened.set("fresh", [])
     expect(yield* from).toEqual(Result.succeed(1n))
+    expect(told).toEqual([])
     state.fresh.add("fresh")
     expect(yield* from).toEqual(Result.succeed(2n))
+    // A restart may follow before anything is signed: that work is not fresh then.
+    expect(told).toEqual(["explained to 2"])
     state.refusal = "rejected"
     for (let times = 0; times < 3; times += 1) yield* read
     expect(told.filter((text) => text.startsWith("held"))).toEqual([])

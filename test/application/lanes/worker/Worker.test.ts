@@ -378,6 +378,17 @@ describe("a lane's worker", () => {
     expect([...world.rows.transactions.values()].map(({ ops }) => ops.map(({ opId }) => opId))).toEqual([[1]])
   })
 
+  test("looks up together what was exposed and is not signed", function* () {
+    const world = yield* World.make()
+    for (let opId = 1; opId <= 64; opId += 1) {
+      world.rows.put({ ...world.accept(opId), exposed: true })
+      world.silent.add(opId)
+    }
+    yield* world.wake
+    yield* Time.adjust(3_000)
+    expect(world.lookUps.most).toBe(64)
+  })
+
   test("rejects nothing while bytes of a lost past may land", function* () {
     const world = yield* World.make()
     // From before the claim.
