@@ -11,7 +11,7 @@ export const cancel = (
   requestJournal: Pick<RequestJournal["Service"], "cancel">,
   requestId: string,
   code: CancellationCode,
-  only: Pick<Cancellation, "onlyUnnoted" | "onlyUnsigned">
+  only: Pick<Cancellation, "onlyUnsigned">
 ) =>
   Effect.flatMap(Answer.encode(Schema.Never, Result.fail(unprocessable(code))), (outcome) =>
     requestJournal.cancel(requestId, { ...only, code, outcome })

@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { accept, acceptOp, factOf, record, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import { accept, acceptOp, factOf, record, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -52,22 +52,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* acceptOp("r1", 3)).toEqual({ _tag: "over" })
         expect(yield* stateOf(3)).toBeUndefined()
         expect((yield* journal.request("r1"))?.outcome).toBeNull()
-      })
-    )
-
-    fact(
-      "a request that signs under the names of others is given up only before it has noted what",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const unnoted = { ...expiry, onlyUnnoted: true }
-        yield* acceptOp("r1", 1)
-        yield* journal.note("r1", "{}")
-        expect(yield* journal.cancel("r1", unnoted)).toBe("kept")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* acceptOp("r2", 2)
-        expect(yield* journal.cancel("r2", unnoted)).toBe("final")
-        yield* refused(journal.note("r2", "{}"))
       })
     )
 

@@ -196,8 +196,10 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { lane, accountId: Make.alice, key: { clientId: "key 1" } }
         ])
         expect(yield* journal.overdue(lane, 200_000, 9)).toEqual([
-          { requestId: "r1", endpoint: "/execute", acceptedAt: 0, isExposed: false }
+          { requestId: "r1", endpoint: "/execute", acceptedAt: 0, isExposed: false, isNoted: false }
         ])
+        yield* journal.note("r1", "{}")
+        expect(yield* journal.overdue(lane, 200_000, 9)).toMatchObject([{ isNoted: true }])
         expect(yield* journal.overdue(lane, 200_000, 9, "r1")).toEqual([])
       })
     )

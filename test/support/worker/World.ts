@@ -404,9 +404,10 @@ export const make = (
             const old = rows.all("accepted").filter(({ acceptedAt }) => acceptedAt < before)
             const all = [...Map.groupBy(old, ({ requestId }) => requestId)].map(([requestId, own]) => ({
               requestId,
-              endpoint: "execute",
+              endpoint: own[0]?.endpoint ?? "",
               acceptedAt: own[0]?.acceptedAt ?? 0,
               isExposed: own.some(({ exposed }) => exposed),
+              isNoted: true,
               hasMore: own.some(({ exposed }) => !exposed)
             }))
             const from = all.findIndex(({ requestId }) => requestId === after) + 1

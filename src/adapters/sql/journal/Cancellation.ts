@@ -32,7 +32,7 @@ const wasSigned = ({ sql }: Store.Store, requestId: string) =>
  */
 export const cancel =
   (store: Store.Store): RequestJournal["Service"]["cancel"] =>
-  (requestId, { code, onlyUnnoted = false, onlyUnsigned, outcome }) =>
+  (requestId, { code, onlyUnsigned, outcome }) =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -41,7 +41,6 @@ export const cancel =
         if (row.state === "final") return "final" as const
         // What of it was done elsewhere is not known: only the operator ends it.
         if ((code === "request_dropped") !== (row.held !== null)) return "kept" as const
-        if (onlyUnnoted && row.note !== null) return "kept" as const
         const ops = yield* Ops.locked(store, sql`request_id = ${requestId} and state <> 'abandoned'`)
         const hasLeft = ops.some(({ state }) => state !== "accepted") || (yield* wasSigned(store, requestId))
         if (hasLeft && onlyUnsigned) return "kept" as const

@@ -69,16 +69,17 @@ interface OverdueRow {
   readonly endpoint: string
   readonly accepted_at: number | string
   readonly is_exposed: number | boolean
+  readonly is_noted: number | boolean
 }
 
 export const overdue: Method<"overdue"> = (store) => (lane, before, limit, after) =>
   store.query(
     Effect.map(
       store.sql<OverdueRow>`
-        select request_id, endpoint, accepted_at, is_exposed from (
+        select request_id, endpoint, accepted_at, is_exposed, is_noted from (
           select request_no, request_id, endpoint, accepted_at, unopened, exists (
               select 1 from ops where ops.request_id = requests.request_id and ops.was_public = 1
-            ) as is_exposed
+            ) as is_exposed, note is not null as is_noted
           from requests
           where ${ofLane(store, lane)} and state = 'open' and held is null and cancelled is null
             and accepted_at < ${before} and (not_before is null or not_before * 1000 < ${before})
@@ -100,7 +101,8 @@ export const overdue: Method<"overdue"> = (store) => (lane, before, limit, after
           requestId: row.request_id,
           endpoint: row.endpoint,
           acceptedAt: Number(row.accepted_at),
-          isExposed: Boolean(row.is_exposed)
+          isExposed: Boolean(row.is_exposed),
+          isNoted: Boolean(row.is_noted)
         }))
     )
   )

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Overdue } from "../../ports/journal/Records.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import { forget, isFresh, type Work } from "./LaneState.js"
+import * as Reprice from "./Reprice.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
 /** How often a lane's requests are held against the time, milliseconds, and how many of them at a time. */
@@ -16,7 +17,10 @@ const giveUp = (work: Work, before: number, mayExpire: (row: Overdue) => boolean
     const expired = new Map<string, Overdue>()
     for (let after: string | undefined, isOver = false; !isOver; ) {
       const rows = yield* expiry.overdue(state.lane, before, most, after)
-      for (const row of rows.filter(mayExpire)) {
+      for (const row of rows) {
+        // What prices transactions of others anew signs under their names, as it has noted.
+        const isOthers = row.endpoint === Reprice.endpoint && row.isNoted
+        if (isOthers || !mayExpire(row)) continue
         const became = yield* expiry.cancel(row)
         if (became === (row.isExposed ? "kept" : "final")) expired.set(row.requestId, row)
       }

@@ -30,7 +30,6 @@ import * as TransactionMonitor from "../TransactionMonitor.js"
 import type { Dependencies } from "./LaneState.js"
 import * as LookUp from "./LookUp.js"
 import * as Record from "./Record.js"
-import * as Reprice from "./Reprice.js"
 import * as Strays from "./Strays.js"
 import * as Worker from "./Worker.js"
 
@@ -151,12 +150,8 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
         overdue: requestJournal.overdue,
         profileOf: (accountId, { chainId }) =>
           Effect.map(networks.profile(accountId, chainId), (profile) => profile ?? NetworkProfile.defaults),
-        // What prices transactions of others anew is not cancelled.
-        cancel: ({ endpoint, isExposed, requestId }) =>
-          Cancellations.cancel(requestJournal, requestId, "request_expired", {
-            onlyUnsigned: !isExposed,
-            onlyUnnoted: endpoint === Reprice.endpoint
-          })
+        cancel: ({ isExposed, requestId }) =>
+          Cancellations.cancel(requestJournal, requestId, "request_expired", { onlyUnsigned: !isExposed })
       },
       lookUp: LookUp.make({ opJournal, recoveryJournal, remoteOpJournal }),
       // The note first: what it names needs no row any more, whatever ends the process in between.

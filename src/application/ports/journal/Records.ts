@@ -257,6 +257,8 @@ export interface Overdue extends Pick<Acceptance, "endpoint" | "requestId"> {
   readonly acceptedAt: number
   /** Something of it is or was exposed: the rest of it expires alone. */
   readonly isExposed: boolean
+  /** See `RequestJournal.note`. */
+  readonly isNoted: boolean
 }
 
 /** The part of a request from which elements are prepared again. */

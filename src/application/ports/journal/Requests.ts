@@ -75,8 +75,6 @@ export interface Cancellation {
   readonly outcome: string
   /** Only a request of which nothing was ever signed; another one stays as it is. */
   readonly onlyUnsigned: boolean
-  /** Only a request with which no `note` is kept: what it signs is under the names of others, and is noted before. */
-  readonly onlyUnnoted?: boolean
 }
 
 /** What the chain said of one op. */

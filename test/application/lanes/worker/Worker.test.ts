@@ -458,19 +458,21 @@ describe("a lane's worker", () => {
     const world = yield* World.make({ profile: { requestExpiryMillis: 60_000 } })
     accept(world, 2)
     world.rows.put({ ...world.accept(3), exposed: true })
+    // What it signs is the transactions of others.
+    world.rows.put({ ...world.accept(4), endpoint: "/unstuck" })
     world.expiry.isOn = true
     const { sign } = world.signer
     const away = Effect.fail(new SignerError({ reason: "unavailable", message: "away" }))
     world.signer.sign = () => away
     yield* world.wake
     for (let second = 0; second < 60; second += 5) yield* Time.adjust(5_000)
-    expect(world.rows.all("accepted")).toHaveLength(3)
+    expect(world.rows.all("accepted")).toHaveLength(4)
     for (let second = 0; second < 60; second += 5) yield* Time.adjust(5_000)
-    expect(world.rows.all("accepted").map(({ opId }) => opId)).toEqual([3])
+    expect(world.rows.all("accepted").map(({ opId }) => opId)).toEqual([3, 4])
     expect(new Set(world.told)).toEqual(new Set(["r1", "r2"]))
     world.signer.sign = sign
     yield* Time.adjust(30_000)
-    expect(world.bundles()).toEqual([1])
+    expect(world.bundles()).toEqual([2])
   })
 
   test("gives up nothing while the clock is not trusted, or a nonce is unknown", function* () {
