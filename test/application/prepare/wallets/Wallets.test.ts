@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import * as ChainMemory from "../../../../src/adapters/memory/ChainRpc.js"
 import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import type { ChainClient } from "../../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
@@ -9,6 +8,7 @@ import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../../src/domain/primitives/Words.js"
 import * as WalletConfig from "../../../../src/domain/wallet/WalletConfig.js"
 import { address } from "../../../support/journal/Make.js"
+import * as ChainMemory from "../../../support/memory/ChainRpc.js"
 import { test } from "../../../support/Test.js"
 
 const initCode = Hex.unsafe("0x6001")

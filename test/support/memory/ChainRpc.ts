@@ -14,11 +14,11 @@ import {
   type NetworkFees,
   type SimulatedCall,
   type StateOverride
-} from "../../application/ports/chain/ChainRpc.js"
-import type { RawLog } from "../../domain/evm/RawLog.js"
-import * as Transaction from "../../domain/evm/Transaction.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import type { RawLog } from "../../../src/domain/evm/RawLog.js"
+import * as Transaction from "../../../src/domain/evm/Transaction.js"
+import type { Address } from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { ChainState, type Execution } from "./ChainState.js"
 
 export type { Execution } from "./ChainState.js"

@@ -8,12 +8,12 @@ import type {
   KnownTransaction,
   NetworkFees,
   Receipt
-} from "../../application/ports/chain/ChainRpc.js"
-import type { RawLog } from "../../domain/evm/RawLog.js"
-import type * as Transaction from "../../domain/evm/Transaction.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
-import * as Keccak from "../../domain/primitives/Keccak.js"
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import type { RawLog } from "../../../src/domain/evm/RawLog.js"
+import type * as Transaction from "../../../src/domain/evm/Transaction.js"
+import type { Address } from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 
 /** Result of running a transaction or call. */
 export interface Execution extends CallResult {
