@@ -116,8 +116,8 @@ export interface Dependencies {
   readonly signerOf: SignerOf
   readonly preparing: Preparing
   readonly remote: Remote
-  /** Looks up what has become of the op's nonce and wallet. */
-  readonly lookUp: (op: Bundle.Held, context: OpContext) => Effect.Effect<Found, Obstacle>
+  /** Looks up what has become of the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
+  readonly lookUp: (op: Bundle.Held, context: OpContext, mayBeLost: boolean) => Effect.Effect<Found, Obstacle>
   /** Somebody else has done what the element asks for: its row is abandoned. */
   readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>
   /** Runs while no other transaction of the lane is signed. */

@@ -81,7 +81,8 @@ const ofUsedNonce = (
   { opJournal, recoveryJournal, remoteOpJournal }: Journals,
   op: Bundle.Held,
   context: OpContext,
-  next: bigint
+  next: bigint,
+  mayBeLost: boolean
 ): Effect.Effect<Found, ChainRpcError | JournalError> =>
   Effect.gen(function* () {
     const { access, connection, entryPoint } = context
@@ -92,7 +93,8 @@ const ofUsedNonce = (
     const at = yield* headOf(chain)
     const byHash = yield* Inclusions.find(chain, entryPoint, hashes, at, op.op.acceptedAt)
     const [known] = [...byHash].map(([landedAs, found]): Inclusion => ({ ...found, landedAs }))
-    const found = known ?? (yield* versionOf(op, context, at))
+    // Another op may make the same call: it is taken for this one only where the journal may have lost versions.
+    const found = known ?? (mayBeLost ? yield* versionOf(op, context, at) : null)
     if (found !== null) {
       const { blockNumber, landedAs, revertData, success, txHash } = found
       const confirmations = Inclusions.confirmationsOf(blockNumber, at)
@@ -157,7 +159,7 @@ const ofConfiguration = (
 
 export const make =
   (journals: Journals) =>
-  (op: Bundle.Held, context: OpContext): Effect.Effect<Found, Obstacle> =>
+  (op: Bundle.Held, context: OpContext, mayBeLost: boolean): Effect.Effect<Found, Obstacle> =>
     Effect.gen(function* (): Effect.fn.Return<Found, ChainRpcError | JournalError> {
       const { connection, entryPoint } = context
       const { chain } = connection
@@ -174,7 +176,7 @@ export const make =
           origin: chain.origin,
           message: "it does not tell the wallet's nonce"
         })
-      if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next)
+      if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next, mayBeLost)
       // Of the next nonce of its key another version can be signed, where nobody else lands the one before.
       const needsAnother = next < op.sequence ? op.exposed : Bundle.mayLand(op)
       if (needsAnother && (yield* isOverForGood(op, context)))

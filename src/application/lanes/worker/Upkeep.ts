@@ -11,7 +11,7 @@ import * as Reservations from "../../prepare/Reservations.js"
 import { dependencyFailed, type ElementFailure, elementFailure } from "../../request/Elements.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import { forget, mayGiveUp, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
+import { forget, isFresh, mayGiveUp, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import { isPricedOut, type Obstacle, obstacle, type Prepared } from "./rules/Context.js"
@@ -220,9 +220,20 @@ const moveTo = (
     yield* pause(state, ops, "the nonces that ops were to have are taken")
   })
 
-/** Closes the gaps that failures have left: the same ops under the sequences before. */
-export const renumber = (work: Work, moved: Choose.Choice<Bundle.Held>["renumbered"]) =>
+/**
+ * Closes the gaps that failures have left: the same ops under the sequences before. The chain is asked first: who else has
+ * the wallet's keys may have used these sequences, and what has used them is not the op.
+ */
+export const renumber = (work: Work, gaps: Choose.Choice<Bundle.Held>["renumbered"]) =>
   Effect.gen(function* () {
+    const { state } = work
+    const known = new Map(gaps.map(({ op }) => [Choose.keyOf(op), state.sequences.get(Choose.keyOf(op))]))
+    for (const key of known.keys()) state.sequences.delete(key)
+    yield* lookUp(work, [...new Map(gaps.map(({ op }) => [Choose.keyOf(op), op])).values()])
+    const moved = gaps.filter(({ op }) => {
+      const sequence = state.sequences.get(Choose.keyOf(op))
+      return sequence !== undefined && sequence === known.get(Choose.keyOf(op))
+    })
     for (const [context, own] of Map.groupBy(moved, ({ op }) => op.context)) {
       if (context === null) continue
       const ops = own.map(({ op }) => op)
@@ -267,7 +278,7 @@ export const lookUp = (
     // Together: what a nonce key is asked for is the same for all of its ops.
     const answers = yield* Effect.forEach(
       asked,
-      ({ context, op }) => Effect.catch(work.lookUp(op, context), Effect.succeed),
+      ({ context, op }) => Effect.catch(work.lookUp(op, context, !isFresh(state, op.op)), Effect.succeed),
       { concurrency: "unbounded" }
     )
     for (const [place, { op }] of asked.entries()) {
@@ -340,9 +351,13 @@ export const blame = (
     yield* prepareAgain(work, late)
     // By the chain's clock, which may stand still where the service's goes on.
     yield* pause(state, late, "its time was over, or had not come")
+    // It simulates on another block than the one that it answers from.
+    const contradicted = how.isAlone ? left.filter((op) => FailedOp.isOutdated(dataOf(op))) : []
+    yield* pause(state, contradicted, "the node contradicts itself about its nonce or its wallet")
     const failed = new Map<OpId, ElementFailure>()
     for (const op of left) {
-      if (isLate(op) || !stepOf(state, componentOf(op), { _tag: "refused", ...how })) continue
+      if (isLate(op) || contradicted.includes(op)) continue
+      if (!stepOf(state, componentOf(op), { _tag: "refused", ...how })) continue
       const reason = yield* work.preparing.revertOf(op.op, dataOf(op))
       failed.set(op.opId, elementFailure("execution_failed", Reasons.text("reverted", { reason })))
     }

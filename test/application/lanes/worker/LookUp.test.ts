@@ -37,7 +37,7 @@ const userOp = (over: Partial<UserOperation.UserOperation> = {}): UserOperation.
   ...over
 })
 
-const world = (rest: Partial<Op> = {}, validUntil = 0) => {
+const world = (rest: Partial<Op> = {}, validUntil = 0, mayBeLost = true) => {
   const chain = Landings.makeChain()
   const recorded: Array<FoundInclusion> = []
   const identified: Array<string> = []
@@ -133,7 +133,7 @@ const world = (rest: Partial<Op> = {}, validUntil = 0) => {
     recorded,
     versions,
     userOpHash,
-    found: Effect.result(lookUp(Bundle.held(op, context), context))
+    found: Effect.result(lookUp(Bundle.held(op, context), context, mayBeLost))
   }
 }
 
@@ -191,6 +191,15 @@ describe("an op that fails for what the chain has become", () => {
     chain.say(5n)
     expect(tagOf(yield* found)).toBe("landed")
     expect(recorded).toMatchObject([{ userOpHash, landedAs: unknown }])
+  })
+
+  test("is not what makes the same call under its nonce where the journal has lost nothing", function* () {
+    const { chain, found, recorded } = world({}, 0, false)
+    chain.mine(1)
+    chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId)
+    chain.say(5n)
+    expect(tagOf(yield* found)).toBe("dead")
+    expect(recorded).toEqual([])
   })
 
   test("has landed under a hash that it gets with its signature, which the journal has lost", function* () {

@@ -620,6 +620,34 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([1, 1])
   })
 
+  test("moves no op to a nonce that others have used since its wallet was seen last", function* () {
+    const world = yield* World.make()
+    const wallet = Make.address(0xa1)
+    world.accept(1, { wallet })
+    yield* world.wake
+    yield* Time.settle
+    yield* world.mine
+    world.sequences.set(`${wallet} 0`, 3n)
+    world.accept(2, { wallet, sequence: 3n })
+    yield* world.wake
+    yield* Time.settle
+    expect(world.pool[0]?.ops.map(({ userOpHash }) => userOpHash)).toEqual([
+      world.prepared(2, wallet, 3n).userOpHash
+    ])
+  })
+
+  test("waits where the node blames a nonce that by its own word is free", function* () {
+    const world = yield* World.make()
+    accept(world, 2)
+    world.blames.set(walletOf(world, 1), "AA25 invalid account nonce")
+    yield* world.wake
+    yield* Time.adjust(10_000)
+    expect([world.bundles(), codes(world)]).toEqual([[1], []])
+    world.blames.clear()
+    yield* Time.adjust(30_000)
+    expect(world.bundles()).toEqual([1, 1])
+  })
+
   test("prepares again what was too late for the block on which it was tried", function* () {
     const world = yield* World.make()
     accept(world, 1)
