@@ -1,6 +1,6 @@
 import type { Code } from "./Catalogue.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
-import type { Failure } from "./Failure.js"
+import type { Failure, RefusalDetail } from "./Failure.js"
 import * as Reasons from "./Reasons.js"
 
 /**
@@ -8,6 +8,10 @@ import * as Reasons from "./Reasons.js"
  * the way. Accepted work waits for these until it expires. What the chain, its signer, a spent budget or its caller's own
  * bytes refuse is final, and nothing here.
  */
+
+/** What keeps accepted work from going, as a detail of an answer. */
+export const detailsOf = (why: string | null): ReadonlyArray<RefusalDetail> =>
+  why === null ? [] : [{ path: "", message: Reasons.text("delayed", { message: why }) }]
 
 const passing: ReadonlySet<Code> = new Set<Code>([
   "deployment_pending",

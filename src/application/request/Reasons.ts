@@ -150,6 +150,8 @@ export const reasons = {
   notReplaceable: signer("the transaction with nonce {nonce} cannot be replaced: ask the operator"),
   notSigned: signer("{problem}"),
 
+  delayed: of("outcome_unknown")("delayed: {message}"),
+
   creationCode: of("internal_application_error")("{problem}"),
   registryFull: of("registry_full")("{problem}"),
   chainPaused: paused("the operator has paused writes on chain {chain}"),

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Overdue } from "../../ports/journal/Records.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import { forget, isFresh, type Work } from "./LaneState.js"
+import { delayOf, forget, isFresh, type Work } from "./LaneState.js"
 import * as Reprice from "./Reprice.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
@@ -21,7 +21,7 @@ const giveUp = (work: Work, before: number, mayExpire: (row: Overdue) => boolean
         // What prices transactions of others anew signs under their names, as it has noted.
         const isOthers = row.endpoint === Reprice.endpoint && row.isNoted
         if (isOthers || !mayExpire(row)) continue
-        const became = yield* expiry.cancel(row)
+        const became = yield* expiry.cancel(row, delayOf(state, row.requestId))
         if (became === (row.isExposed ? "kept" : "final")) expired.set(row.requestId, row)
       }
       after = rows.at(-1)?.requestId

@@ -83,8 +83,11 @@ export interface Expiry {
     accountId: AccountId,
     lane: Lane
   ) => Effect.Effect<Pick<NetworkProfile, "remoteBundler" | "requestExpiryMillis">>
-  /** Cancels what of it was not exposed; see `RequestJournal.cancel`. */
-  readonly cancel: (overdue: Overdue) => Effect.Effect<"final" | "kept" | null, JournalError>
+  /** Cancels what of it was not exposed; see `RequestJournal.cancel`. `delay`: what kept it from going, see `delayOf`. */
+  readonly cancel: (
+    overdue: Overdue,
+    delay: string | null
+  ) => Effect.Effect<"final" | "kept" | null, JournalError>
 }
 
 /** Somebody else's bundlers, and what they were handed. */
@@ -216,6 +219,27 @@ export const pause = (state: State, keys: ReadonlyArray<PauseKey | Named>, why: 
   Effect.map(MonotonicTime.millis, (now) => {
     state.pauses = Pauses.paused(state.pauses, keys.map(idOf), why, now)
   })
+
+const endpoints = /https?:\/\/(?:\[[^\]]*\]|[\w.-]+)(?::\d+)?/g
+
+/**
+ * What keeps ops of the request from going, in words for its caller; null: their turn has not come, or nothing waits here.
+ *
+ * Gotchas: what is said of an EOA that accounts share may be of others, and a node may be the operator's.
+ */
+export const delayOf = ({ pauses, queue }: State, requestId: string): string | null => {
+  const own = queue.ops.filter((op) => op.requestId === requestId)
+  const keys: ReadonlyArray<PauseKey> = [requestKey(requestId), ...own.map(({ opId }) => opId)]
+  const all = [...keys, ...(own.length === 0 ? [] : ([whole] as const))].flatMap((key) => {
+    const pause = pauses.get(key)
+    return pause === undefined ? [] : [{ key, ...pause }]
+  })
+  // What came last; of others it may be over.
+  const [last] = all.toSorted((one, other) => other.until - one.until)
+  if (last?.key === whole && own[0]?.op.key === "serviceEoa")
+    return "the service's EOA sends nothing at the moment"
+  return last?.why.replaceAll(endpoints, "the RPC endpoint") ?? null
+}
 
 /**
  * It was accepted here, or since this process has the lane: whatever the journal has lost before, it is nothing of it. The key

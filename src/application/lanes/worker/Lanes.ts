@@ -19,6 +19,7 @@ import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import * as NetworkProfile from "../../ports/NetworkProfile.js"
 import { Networks } from "../../ports/Networks.js"
+import * as Delays from "../../request/Delays.js"
 import * as Elements from "../../request/Elements.js"
 import * as InFlight from "../InFlight.js"
 import * as AccessNodes from "../monitor/AccessNodes.js"
@@ -150,8 +151,14 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
         overdue: requestJournal.overdue,
         profileOf: (accountId, { chainId }) =>
           Effect.map(networks.profile(accountId, chainId), (profile) => profile ?? NetworkProfile.defaults),
-        cancel: ({ isExposed, requestId }) =>
-          Cancellations.cancel(requestJournal, requestId, "request_expired", { onlyUnsigned: !isExposed })
+        cancel: ({ isExposed, requestId }, delay) =>
+          Cancellations.cancel(
+            requestJournal,
+            requestId,
+            "request_expired",
+            { onlyUnsigned: !isExposed },
+            Delays.detailsOf(delay)
+          )
       },
       lookUp: LookUp.make({ opJournal, recoveryJournal, remoteOpJournal }),
       // The note first: what it names needs no row any more, whatever ends the process in between.

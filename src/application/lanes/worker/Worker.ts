@@ -15,6 +15,7 @@ import { expire } from "./Expiry.js"
 import * as HandOver from "./HandOver.js"
 import {
   type Dependencies,
+  delayOf,
   type Next,
   pause,
   requestKeys,
@@ -62,6 +63,8 @@ export interface Worker {
    * and does not show are ready again.
    */
   readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
+  /** See `delayOf`. Another process knows it where that has the lane. */
+  readonly delayOf: (lane: Lane, requestId: string) => string | null
   /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
   readonly unknown: (
     lane: Lane
@@ -441,6 +444,10 @@ export const make = (dependencies: Dependencies): Worker => {
           requests.some(({ unopened }) => unopened > 0)
         )
       }),
+    delayOf: (lane, requestId) => {
+      const state = workers.get(nameOf(lane))
+      return state === undefined ? null : delayOf(state, requestId)
+    },
     unknown: (lane) => {
       const state = workers.get(nameOf(lane))
       const access = state?.queue.ops.find(({ context }) => context !== null)?.context?.access

@@ -44,6 +44,7 @@ import type { Offer } from "../../prepare/Offer.js"
 import * as Slices from "../../prepare/ops/Slices.js"
 import * as Reservations from "../../prepare/Reservations.js"
 import type * as Answer from "../../request/Answer.js"
+import * as Delays from "../../request/Delays.js"
 import * as Elements from "../../request/Elements.js"
 import { unprocessable } from "../../request/Failure.js"
 import { Lifetime } from "../../runtime/Lifetime.js"
@@ -75,16 +76,17 @@ const ownReceipts = (
   return Results.receiptsOf(context.entryPoint, receipts, own)
 }
 
-/** What is known of a request that is not final: its transactions, and why elements of it have come to nothing. */
+/** What is known of a request that is not final: its transactions, why elements of it have come to nothing, and what delays others. */
 const outcomeUnknown = (
   requestId: string,
   record: Pick<RequestRecord, "failed" | "txHashes"> | null,
   sent: ReadonlyArray<Bytes32>,
+  delay: string | null,
   list: Elements.ElementList = "operations"
 ) => {
   const txHashes = [...(record?.txHashes ?? []), ...sent]
   const details = Elements.detailsOf(list, Elements.ofJournal(record?.failed ?? []))
-  return unprocessable("outcome_unknown", details, {
+  return unprocessable("outcome_unknown", [...details, ...Delays.detailsOf(delay)], {
     extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
   })
 }
@@ -228,7 +230,8 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         const outcome = yield* waiters.wait(requestId, millis)
         if (outcome !== null) return yield* read(outcome)
         const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
-        return yield* Effect.fail(outcomeUnknown(requestId, record, sent(record?.note ?? null), list))
+        const delay = record === null ? null : lanes.delayOf(record.lane, requestId)
+        return yield* Effect.fail(outcomeUnknown(requestId, record, sent(record?.note ?? null), delay, list))
       })
 
     /** Of a request of which nothing was accepted. */
@@ -310,6 +313,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         Effect.andThen(affected(lane, [requestId]), wakeUps.notify([requestId])),
       room,
       accepted: openRequests.accepted,
+      delayOf: ({ lane, requestId }) => lanes.delayOf(lane, requestId),
       unknown: lanes.unknown,
       start
     }).pipe(

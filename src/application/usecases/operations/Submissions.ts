@@ -18,6 +18,8 @@ export interface Submissions {
   readonly room: Room
   /** How many requests are accepted and have no answer, as far as is known here. */
   readonly accepted: () => number
+  /** What keeps what is not signed of the accepted request from going; null: nothing that is known here. */
+  readonly delayOf: (request: Pick<RequestRecord, "lane" | "requestId">) => string | null
   /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
   readonly unknown: (
     lane: Lane

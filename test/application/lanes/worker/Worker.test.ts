@@ -55,6 +55,29 @@ describe("a lane's worker", () => {
     expect([yield* stranded, lines.map(({ level }) => level)]).toEqual([0, ["WARN", "INFO"]])
   })
 
+  test("tells what delays a request, where no node is and what an EOA of many lacks left out", function* () {
+    const world = yield* World.make()
+    accept(world, 1)
+    world.rows.put({ ...world.accept(2), key: "serviceEoa" })
+    const delays = () => ["r1", "r2", "r3"].map((requestId) => world.worker.delayOf(Make.lane, requestId))
+    const origin = "http://10.0.0.7:8545"
+    world.node.error = new ChainRpcError({ reason: "unreachable", origin, message: `${origin}: away` })
+    yield* world.wake
+    yield* Time.settle
+    expect(delays()).toEqual(["the RPC endpoint: away", "the RPC endpoint: away", null])
+    world.node.error = null
+    world.node.balance = 0n
+    yield* Time.adjust(10_000)
+    expect(delays()).toEqual([
+      expect.stringMatching(/^the EOA lacks money/),
+      "the service's EOA sends nothing at the moment",
+      null
+    ])
+    world.node.balance = Make.plenty
+    yield* Time.adjust(60_000)
+    expect(delays()).toEqual([null, null, null])
+  })
+
   test("opens a large request slice by slice, and no more of it than it has room for", function* () {
     const world = yield* World.make()
     const left = Array.from({ length: 3_000 }, (_, index) => index)
