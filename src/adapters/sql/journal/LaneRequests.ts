@@ -8,6 +8,7 @@ import type { RequestJournal } from "../../../application/ports/journal/RequestJ
 import type { Lane, LaneAccess } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Rows from "../Rows.js"
+import type * as Lineage from "../recovery/Lineage.js"
 import * as Store from "../Store.js"
 import * as Claims from "./tables/Claims.js"
 import * as RecordsOf from "./tables/Records.js"
@@ -116,38 +117,43 @@ interface LaneRow {
 const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
 
 export const busy = (store: Store.Store): Effect.Effect<ReadonlyArray<Records.BusyLane>, JournalError> =>
-  store.reading(
-    Effect.gen(function* () {
-      const { sql } = store
-      yield* Claims.checkNewest(store)
-      const found = new Map<string, Records.BusyLane>()
-      const note = (row: LaneRow, key: LaneAccess["key"] | null) => {
-        const name = `${row.chain_id} ${row.signer}`
-        if (!found.has(name)) found.set(name, { lane: Claims.laneOf(row), accountId: row.account_id, key })
-      }
-      const transactions = yield* sql<LaneRow & Parameters<typeof RecordsOf.keyOf>[0]>`
-        select distinct chain_id, signer, account_id, key_client, key_version, key_asset from transactions
-        where state in ('signed', 'mined')`
-      for (const row of transactions) note(row, RecordsOf.keyOf(row))
-      const requests = yield* sql<LaneRow & { readonly lane_key: string | null }>`
-        select requests.chain_id, requests.signer, requests.account_id, requests.lane_key
-        from (
-          select chain_id, signer, min(request_no) as request_no from requests
-          where state = 'open' and signer is not null
-          group by chain_id, signer
-          union all
-          select requests.chain_id, requests.signer, min(requests.request_no)
-          from handovers cross join ops cross join requests
-          where ops.op_id = handovers.op_id and requests.request_id = ops.request_id
-            and requests.state <> 'open' and requests.signer is not null
-          group by requests.chain_id, requests.signer
-        ) as first
-        cross join requests where requests.request_no = first.request_no`
-      for (const row of requests)
-        note(row, row.lane_key === null ? null : Option.getOrNull(readKey(row.lane_key)))
-      return [...found.values()]
-    })
-  )
+  Effect.suspend(() => {
+    // Taken before the snapshot, which lacks what is stored from then on.
+    const newest = store.lineage.newest()
+    return store.reading(lanesWith(store, newest))
+  })
+
+const lanesWith = (store: Store.Store, newest: Lineage.Stored | null) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    yield* Claims.checkNewest(store, newest)
+    const found = new Map<string, Records.BusyLane>()
+    const note = (row: LaneRow, key: LaneAccess["key"] | null) => {
+      const name = `${row.chain_id} ${row.signer}`
+      if (!found.has(name)) found.set(name, { lane: Claims.laneOf(row), accountId: row.account_id, key })
+    }
+    const transactions = yield* sql<LaneRow & Parameters<typeof RecordsOf.keyOf>[0]>`
+      select distinct chain_id, signer, account_id, key_client, key_version, key_asset from transactions
+      where state in ('signed', 'mined')`
+    for (const row of transactions) note(row, RecordsOf.keyOf(row))
+    const requests = yield* sql<LaneRow & { readonly lane_key: string | null }>`
+      select requests.chain_id, requests.signer, requests.account_id, requests.lane_key
+      from (
+        select chain_id, signer, min(request_no) as request_no from requests
+        where state = 'open' and signer is not null
+        group by chain_id, signer
+        union all
+        select requests.chain_id, requests.signer, min(requests.request_no)
+        from handovers cross join ops cross join requests
+        where ops.op_id = handovers.op_id and requests.request_id = ops.request_id
+          and requests.state <> 'open' and requests.signer is not null
+        group by requests.chain_id, requests.signer
+      ) as first
+      cross join requests where requests.request_no = first.request_no`
+    for (const row of requests)
+      note(row, row.lane_key === null ? null : Option.getOrNull(readKey(row.lane_key)))
+    return [...found.values()]
+  })
 
 interface Uncounted extends Requests.FailedRow {
   readonly elements: number

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
+import type { PostgresClient } from "../../../../src/adapters/sql/postgres/PostgresClient.js"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
 import { acceptOp, answer, record, signOps } from "../../../support/journal/Facts.js"
 import * as Journals from "../../../support/journal/Journals.js"
@@ -68,4 +69,39 @@ describe.each([
       yield* signOps("r2", [2])
     }).pipe(Effect.provide(layer))
   )
+})
+
+/** Between the beginning of a snapshot and its first look something else happens. */
+const interrupted = (between: () => Promise<unknown>) =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.map(SqlClient.SqlClient, (sql) => {
+      const { ofOneMoment } = sql as PostgresClient
+      return Object.assign(sql, {
+        ofOneMoment: ((effect) =>
+          ofOneMoment(Effect.andThen(Effect.promise(between), effect))) satisfies typeof ofOneMoment
+      })
+    })
+  ).pipe(Layer.provide(databases.layer))
+
+describe("a snapshot from before the newest transaction", () => {
+  it.effect("is no older database", () => {
+    let between = (): Promise<unknown> => Promise.resolve()
+    return Effect.gen(function* () {
+      const journal = yield* Journals.all
+      yield* signOps("r1", [1])
+      yield* acceptOp("r2", 2)
+      between = () => Effect.runPromise(record(journal, "r2", [2], { chainNonce: 1n }))
+      expect(yield* journal.busy).toHaveLength(1)
+      between = () => Promise.resolve()
+      expect(yield* journal.busy).toHaveLength(1)
+    }).pipe(
+      Effect.provide(
+        Layer.provide(
+          SqlJournal.layer(options),
+          interrupted(() => between())
+        )
+      )
+    )
+  })
 })

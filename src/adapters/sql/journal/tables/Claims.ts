@@ -39,17 +39,13 @@ const read = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) =
     ([row]) => row
   )
 
-/** Fails when the database has become older than this process. */
-export const checkNewest = (store: Store.Store) =>
-  Effect.suspend(() => {
-    const newest = store.lineage.newest()
-    return newest === null
-      ? Effect.void
-      : Effect.flatMap(
-          store.sql<Pick<Row, "is_whole">>`select ${holds(store, newest)} as is_whole`,
-          ([row]) => (row?.is_whole ? Effect.void : store.lineage.lose)
-        )
-  })
+/** Fails in a snapshot that lacks what this process had stored before: the database has become older than the process. */
+export const checkNewest = (store: Store.Store, newest: Lineage.Stored | null) =>
+  newest === null
+    ? Effect.void
+    : Effect.flatMap(store.sql<Pick<Row, "is_whole">>`select ${holds(store, newest)} as is_whole`, ([row]) =>
+        row?.is_whole ? Effect.void : store.lineage.lose
+      )
 
 const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, process: string) => sql`
   insert into lanes ${sql.insert({
