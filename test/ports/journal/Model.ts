@@ -6,8 +6,7 @@ import type {
   Opening,
   PreparedOp,
   Recording,
-  Replacement,
-  Space
+  Replacement
 } from "../../../src/application/ports/journal/Records.js"
 import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
@@ -17,7 +16,8 @@ import type {
   Idempotency,
   LeaseRequest,
   OpRecord,
-  OpSettlement
+  OpSettlement,
+  Space
 } from "../../../src/application/ports/journal/Requests.js"
 import type {
   Depth,

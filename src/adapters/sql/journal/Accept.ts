@@ -5,7 +5,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import type { DeploymentIntent } from "../../../application/ports/journal/Requests.js"
+import type { DeploymentIntent, Space } from "../../../application/ports/journal/Requests.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -44,9 +44,8 @@ const isTaken = (error: unknown): boolean =>
     ErrorCode.suffix(error)
   )
 
-const walletName = ({ authority, chainId, wallet }: Records.Space): string =>
-  `${authority} ${chainId} ${wallet}`
-const spaceName = (space: Records.Space): string => `${walletName(space)} ${space.entryPoint}`
+const walletName = ({ authority, chainId, wallet }: Space): string => `${authority} ${chainId} ${wallet}`
+const spaceName = (space: Space): string => `${walletName(space)} ${space.entryPoint}`
 
 const locksOf = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
   parts.flatMap(({ deployments, ops }) => [

@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
-import * as Records from "../../../application/ports/journal/Records.js"
+import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import { direct } from "../../../application/ports/journal/Requests.js"
 import type { Lane, LaneAccess } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Rows from "../Rows.js"
@@ -248,7 +249,7 @@ export const writeDirect = (store: Store.Store, lane: Lane) =>
           op_index: 0,
           authority: lane.signer,
           chain_id: lane.chainId.toString(),
-          entry_point: Records.direct,
+          entry_point: direct,
           wallet: lane.signer,
           nonce_key: Store.nonceKey(BigInt(row.request_no)),
           sequence: Store.uint64(0n),

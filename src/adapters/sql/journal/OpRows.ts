@@ -3,16 +3,14 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
-import * as Records from "../../../application/ports/journal/Records.js"
+import type * as Records from "../../../application/ports/journal/Records.js"
 import type { Lane, LaneAccess } from "../../../application/ports/journal/Transactions.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as Accept from "./Accept.js"
 import * as Claims from "./tables/Claims.js"
-import type * as Ops from "./tables/Ops.js"
+import * as Ops from "./tables/Ops.js"
 import * as Requests from "./tables/Requests.js"
 import * as StoredOp from "./tables/StoredOp.js"
 
@@ -20,24 +18,8 @@ import * as StoredOp from "./tables/StoredOp.js"
 
 type Method<K extends keyof OpJournal["Service"]> = (store: Store.Store) => OpJournal["Service"][K]
 
-interface ReadyRow {
-  readonly op_id: Ops.Id
-  readonly request_id: string
-  readonly op_index: number
-  readonly authority: string
-  readonly chain_id: string
-  readonly entry_point: string
-  readonly wallet: string
-  readonly nonce_key: string
-  readonly sequence: string
-  readonly user_op_hash: string | null
-  readonly state: Records.Op["state"]
-  readonly was_public: number | null
+interface ReadyRow extends Omit<Ops.OwnedRow, "returned"> {
   readonly prepared: Uint8Array | null
-  readonly tx_hash: string | null
-  readonly success: number | null
-  readonly revert_data: string | null
-  readonly account_id: AccountId
   readonly endpoint: string
   readonly lane_key: string | null
   readonly context: string | null
@@ -49,19 +31,6 @@ const columns = `ops.op_id, ops.request_id, ops.op_index, ops.authority, ops.cha
   ops.nonce_key, ops.sequence, ops.user_op_hash, ops.state, ops.was_public, ops.prepared, ops.tx_hash, ops.success,
   ops.revert_data, requests.account_id, requests.endpoint, requests.lane_key, requests.context,
   requests.accepted_at as asked_at, requests.not_before`
-
-export const spaceOf = (
-  row: Pick<ReadyRow, "authority" | "chain_id" | "entry_point" | "wallet">
-): Records.Space => {
-  const common = {
-    authority: Address.unsafe(row.authority),
-    chainId: BigInt(row.chain_id),
-    wallet: Address.unsafe(row.wallet)
-  }
-  return row.entry_point === Records.direct
-    ? { ...common, entryPoint: Records.direct }
-    : { ...common, entryPoint: Address.unsafe(row.entry_point) }
-}
 
 /** A key that can not be read is one that was not noted. */
 const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
@@ -84,25 +53,15 @@ const toOps = (rows: ReadonlyArray<ReadyRow>): ReadonlyArray<Records.Op> => {
     return key
   }
   return rows.map((row) => ({
+    ...Ops.opOf(row),
     opId: Number(row.op_id),
-    requestId: row.request_id,
-    index: row.op_index,
-    accountId: row.account_id,
     endpoint: row.endpoint,
     key: keyOf(row.lane_key),
     contextDigest: row.context,
     acceptedAt: Number(row.asked_at),
     notBefore: row.not_before === null ? null : Number(row.not_before),
-    state: row.state,
     exposed: row.was_public === 1,
-    space: spaceOf(row),
-    nonceKey: BigInt(row.nonce_key),
-    sequence: BigInt(row.sequence),
-    userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
-    prepared: preparedOf(row),
-    txHash: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
-    success: row.success === null ? null : row.success === 1,
-    revertData: row.revert_data === null ? null : Hex.unsafe(row.revert_data)
+    prepared: preparedOf(row)
   }))
 }
 
@@ -161,21 +120,7 @@ export const versions: Method<"versions"> = (store) => (opIds) =>
 const nameOf = ({ index, requestId }: { readonly index: number; readonly requestId: string }): string =>
   `${index} ${requestId}`
 
-type Live = Pick<
-  ReadyRow,
-  | "authority"
-  | "chain_id"
-  | "entry_point"
-  | "nonce_key"
-  | "op_id"
-  | "op_index"
-  | "request_id"
-  | "sequence"
-  | "state"
-  | "user_op_hash"
-  | "wallet"
-  | "was_public"
->
+type Live = Omit<Ops.Row, "returned" | "revert_data" | "success" | "tx_hash">
 
 /** The rows that these elements have, kept from others until the transaction ends, by their elements. */
 export const live = (

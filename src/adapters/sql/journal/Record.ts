@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Records from "../../../application/ports/journal/Records.js"
+import type * as Records from "../../../application/ports/journal/Records.js"
+import * as Requests from "../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
@@ -179,7 +180,7 @@ const checkCarried = ({ chainId, signer }: Lane, rows: ReadonlyArray<Carried>) =
     return Store.refuse("an op is of another lane")
   if (new Set(rows.map((row) => row.entry_point)).size > 1)
     return Store.refuse("a transaction carries ops of one EntryPoint")
-  if (rows.length > 1 && rows[0]?.entry_point === Records.direct)
+  if (rows.length > 1 && rows[0]?.entry_point === Requests.direct)
     return Store.refuse("a direct transaction carries one op")
   return Effect.void
 }
@@ -210,13 +211,13 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
       return row?.state !== "accepted" || (row.user_op_hash ?? userOpHash) !== userOpHash
     })
     if (givenUp.length > 0) return refused({ _tag: "givenUp", opIds: givenUp.map(({ opId }) => opId) })
-    if (entryPoint !== Records.direct && ops.some(({ userOpHash }) => userOpHash === null))
+    if (entryPoint !== Requests.direct && ops.some(({ userOpHash }) => userOpHash === null))
       return yield* Store.refuse("an op without a hash was not signed")
     const concerned = Store.distinct(rows.map((row) => row.request_id))
     if (next.isGap) yield* KnownNonces.skip(store, recording, nonce, concerned)
     if (there !== null)
       yield* store.sql`delete from transactions where ${Transactions.at(store, recording, nonce)}`
-    const direct = entryPoint === Records.direct ? (concerned[0] ?? null) : null
+    const direct = entryPoint === Requests.direct ? (concerned[0] ?? null) : null
     yield* write(store, recording, epoch, direct, byId)
     const told = { txHash: recording.txHash, ...pricesOf(recording) }
     yield* Events.tell(store, Events.ofElements("signed", told, concerned, rows))

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { direct } from "../../../application/ports/journal/Records.js"
 import type { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
+import { direct } from "../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { direct } from "../../../application/ports/journal/Records.js"
+import { direct } from "../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"

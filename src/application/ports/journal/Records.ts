@@ -6,11 +6,14 @@ import type { OpRef } from "./OpRef.js"
 import type {
   CancellationCode,
   DeploymentIntent,
+  DirectSpace,
   FailedElement,
   Idempotency,
   Metadata,
   NonceSpace,
-  Schedule
+  OpRecord,
+  Schedule,
+  Space
 } from "./Requests.js"
 import type { Lane, LaneAccess, TransactionVersion } from "./Transactions.js"
 
@@ -49,16 +52,6 @@ export interface DirectCall {
   readonly gasLimit: bigint
 }
 
-/** The EntryPoint of direct transactions: there is none. The key of their nonces is the number of their request. */
-export const direct = "direct"
-
-/** Where the nonces of direct transactions live: the wallet is the signer. */
-export interface DirectSpace extends Omit<NonceSpace, "entryPoint"> {
-  readonly entryPoint: typeof direct
-}
-
-export type Space = NonceSpace | DirectSpace
-
 interface Prepared extends OpRef {
   /** Of a direct transaction the journal chooses the key: 0 until then. */
   readonly nonceKey: bigint
@@ -95,9 +88,8 @@ export type PreparedOp = Prepared &
 export type OpId = number
 
 /** The row of an op. */
-export interface Op extends OpRef {
+export interface Op extends Omit<OpRecord, "returned"> {
   readonly opId: OpId
-  readonly accountId: AccountId
   readonly endpoint: string
   readonly key: LaneAccess["key"] | null
   /** See `Acceptance.contextDigest`; null: another version accepted the request. */
@@ -105,23 +97,13 @@ export interface Op extends OpRef {
   /** Unix milliseconds at which the request was accepted; and until when it had to wait, Unix seconds. */
   readonly acceptedAt: number
   readonly notBefore: number | null
-  /** `accepted` is ready, see `OpRecord`. */
-  readonly state: "accepted" | "sent" | "settled" | "abandoned"
   /**
    * Signed bytes of it were recorded or handed over, or may have been: others may know them. It keeps its nonce until all of
    * its exposed versions are dead.
    */
   readonly exposed: boolean
-  readonly space: Space
-  readonly nonceKey: bigint
-  readonly sequence: bigint
-  readonly userOpHash: Bytes32 | null
   /** Null: it is prepared again, since another version prepared it. */
   readonly prepared: PreparedOp | null
-  /** The newest version of the transaction that carries it; after settlement the one in which it landed. */
-  readonly txHash: Bytes32 | null
-  readonly success: boolean | null
-  readonly revertData: Hex | null
 }
 
 /** An earlier version of an op, under the same nonce. */

@@ -1,6 +1,7 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
+import type { OpRef } from "./OpRef.js"
 import type { Depth, Lane } from "./Transactions.js"
 
 /**
@@ -16,6 +17,16 @@ export interface NonceSpace {
   readonly entryPoint: Address
   readonly wallet: Address
 }
+
+/** The EntryPoint of direct transactions: there is none. The key of their nonces is the number of their request. */
+export const direct = "direct"
+
+/** Where the nonces of direct transactions live: the wallet is the signer. */
+export interface DirectSpace extends Omit<NonceSpace, "entryPoint"> {
+  readonly entryPoint: typeof direct
+}
+
+export type Space = NonceSpace | DirectSpace
 
 export interface LeaseRequest extends NonceSpace {
   /** The request that will use the keys. */
@@ -88,12 +99,10 @@ export interface OpSettlement extends Depth {
 }
 
 /** An op as the journal knows it. */
-export interface OpRecord {
+export interface OpRecord extends OpRef {
   readonly accountId: AccountId
-  readonly requestId: string
-  readonly index: number
   readonly userOpHash: Bytes32 | null
-  readonly space: NonceSpace
+  readonly space: Space
   readonly nonceKey: bigint
   readonly sequence: bigint
   readonly returned: Hex | null

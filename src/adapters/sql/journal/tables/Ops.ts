@@ -1,7 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
 import type { OpJournal } from "../../../../application/ports/journal/OpJournal.js"
-import type { NonceSpace, OpRecord, OpSettlement } from "../../../../application/ports/journal/Requests.js"
+import {
+  direct,
+  type NonceSpace,
+  type OpRecord,
+  type OpSettlement
+} from "../../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../../application/ports/Tenants.js"
 import * as EventLoop from "../../../../application/runtime/EventLoop.js"
 import * as Address from "../../../../domain/primitives/Address.js"
@@ -128,7 +133,6 @@ export const holding = ({ sql }: Store.Store, requestId: string) => {
 export interface Row extends State {
   readonly authority: string
   readonly chain_id: string
-  readonly entry_point: string
   readonly wallet: string
   readonly nonce_key: string
   readonly sequence: string
@@ -155,7 +159,7 @@ export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: big
   })
 }
 
-/** Where an op's nonce lives. */
+/** Where the nonce of an op that is no direct transaction lives. */
 export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
   authority: Address.unsafe(row.authority),
   chainId: BigInt(row.chain_id),
@@ -163,19 +167,27 @@ export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" 
   wallet: Address.unsafe(row.wallet)
 })
 
-const toRecord = (row: Row & { readonly account_id: AccountId }): OpRecord => ({
+export interface OwnedRow extends Row {
+  readonly account_id: AccountId
+}
+
+export const opOf = (row: Omit<OwnedRow, "returned">): Omit<OpRecord, "returned"> => ({
   accountId: row.account_id,
   requestId: row.request_id,
   index: row.op_index,
   userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
-  space: spaceOf(row),
+  space: row.entry_point === direct ? { ...spaceOf(row), entryPoint: direct } : spaceOf(row),
   nonceKey: BigInt(row.nonce_key),
   sequence: BigInt(row.sequence),
-  returned: row.returned === null ? null : Hex.unsafe(row.returned),
   state: row.state,
   txHash: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
   success: row.success === null ? null : row.success === 1,
   revertData: row.revert_data === null ? null : Hex.unsafe(row.revert_data)
+})
+
+const toRecord = (row: OwnedRow): OpRecord => ({
+  ...opOf(row),
+  returned: row.returned === null ? null : Hex.unsafe(row.returned)
 })
 
 /** A nonce that carries something of a request; all null where an op is in no transaction. */
@@ -208,7 +220,7 @@ const wasSigned = ({ tx_state, was_public }: Carrier & Pick<Row, "was_public">):
   tx_state === "settled" ||
   tx_state === "foreign"
 
-type ReadRow = Row & Carrier & { readonly account_id: AccountId }
+type ReadRow = OwnedRow & Carrier
 
 const rowsOf = ({ sql }: Store.Store, where: Fragment) => sql<ReadRow>`
   select ops.*, requests.account_id, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
@@ -312,7 +324,7 @@ export const findOp =
       Effect.gen(function* () {
         // The latest that is not abandoned, else the latest.
         for (const stage of [sql.literal("state <> 'abandoned'"), sql.literal("state = 'abandoned'")]) {
-          const [row] = yield* sql<Row & { readonly account_id: AccountId }>`
+          const [row] = yield* sql<OwnedRow>`
             select ops.*, requests.account_id from ops
             join requests on requests.request_id = ops.request_id
             where ops.chain_id = ${chainId.toString()} and ops.user_op_hash = ${userOpHash} and ops.${stage}

@@ -2,7 +2,8 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
 import type { JournalError } from "../../../../application/ports/journal/JournalError.js"
-import { direct, type Transaction } from "../../../../application/ports/journal/Records.js"
+import type { Transaction } from "../../../../application/ports/journal/Records.js"
+import { direct } from "../../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../../application/ports/journal/TransactionJournal.js"
 import type {
   Lane,

@@ -1,4 +1,5 @@
-import { type DirectCall, direct, type PreparedOp } from "../../../../application/ports/journal/Records.js"
+import type { DirectCall, PreparedOp } from "../../../../application/ports/journal/Records.js"
+import { direct } from "../../../../application/ports/journal/Requests.js"
 import type { UserOperation } from "../../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../../domain/primitives/Address.js"
 
