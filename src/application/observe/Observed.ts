@@ -195,7 +195,6 @@ const transactions = (
     ...methods,
     open: Effect.tap(methods.open, noteAll),
     openOf: (lane) => Effect.tap(methods.openOf(lane), noteAll),
-    inFlight: (lane) => Effect.tap(methods.inFlight(lane), noteAll),
     record: (recording) =>
       Effect.andThen(
         noteAll([recording]),

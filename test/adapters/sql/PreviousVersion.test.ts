@@ -175,12 +175,14 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
           (yield* journal.unopened(lane, 99)).map(({ requestId, unopened }) => ({ requestId, unopened }))
         ).toEqual([open(2, "in part"), open(1, "later")])
         expect(yield* journal.nextDue(lane)).toBe(9_000)
-        expect((yield* journal.inFlight(lane)).map(({ nonce, ops }) => [nonce, ops[0]?.requestId])).toEqual([
+        expect(
+          (yield* journal.openOf(lane)).map(({ direct, nonce, ops }) => [nonce, direct ?? ops[0]?.requestId])
+        ).toEqual([
           [0n, "sent"],
           [1n, "mined"],
           [3n, "direct sent"],
           [5n, "direct mined"],
-          [6n, undefined]
+          [6n, "direct answered"]
         ])
         expect((yield* journal.request("direct mined"))?.ops).toMatchObject([
           { state: "settled", returned: "0xabcd" }

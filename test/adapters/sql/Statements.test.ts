@@ -50,7 +50,7 @@ const lifeOfOps = (journal: Journals.Methods) =>
     const given = { opId: opIds[1] ?? first?.opId ?? 0, userOpHash: Make.word(51) }
     yield* journal.record(Make.recording(4n, [given], { chainNonce: 4n }))
     yield* journal.replace({ ...Make.recording(4n, []), txHash: Make.word(52), addedCost: 1n })
-    yield* journal.inFlight(lane)
+    yield* journal.openOf(lane)
     yield* journal.settle(Make.mined(4n, { txHash: Make.word(52) }), [Make.landed(Make.word(51), 4n)], true)
     yield* journal.fail(lane, [{ requestId: "n1", failed: [0, 2].map((index) => Make.failed(index)) }])
     yield* journal.ended(["n1"])

@@ -26,7 +26,9 @@ const record = Monitor.recordOf(0, Monitor.service, {
     requestId: "r",
     index,
     userOpHash,
-    entryPoint: Landings.entryPoint
+    entryPoint: Landings.entryPoint,
+    wallet: Make.address(1),
+    key: 0n
   }))
 })
 

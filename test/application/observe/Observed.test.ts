@@ -53,7 +53,7 @@ test("bytes that a worker records, or replaces, are in the audit log, and none i
   const ops = yield* Context.get(ports, OpJournal).ready(Make.lane, 1)
   const first = Make.recording(0n, ops)
   expect((yield* Effect.flip(journal.record(first))).message).toContain("not stored")
-  expect(yield* journal.inFlight(Make.lane)).toEqual([])
+  expect(yield* journal.openOf(Make.lane)).toEqual([])
   isAway = false
   expect(yield* journal.record(first)).toEqual({ _tag: "recorded" })
   const dearer = { ...first, txHash: Make.word(9), addedCost: 1n }

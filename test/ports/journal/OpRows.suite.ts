@@ -253,7 +253,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           _tag: "insufficientFunds",
           reserved: 0n
         })
-        expect(yield* journal.inFlight(lane)).toEqual([])
+        expect(yield* journal.openOf(lane)).toEqual([])
         expect(yield* record(0n, [two, one], { maxCost: 5n })).toEqual({ _tag: "recorded" })
         expect(yield* record(0n, [two, one], { maxCost: 5n })).toEqual({ _tag: "recorded" })
         expect(yield* record(0n, [three], { txHash: Make.word(5) })).toEqual({ _tag: "nonceUsed" })
@@ -263,14 +263,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           _tag: "insufficientFunds",
           reserved: 5n
         })
-        expect(yield* journal.inFlight(lane)).toMatchObject([
+        expect(yield* journal.openOf(lane)).toMatchObject([
           {
             nonce: 0n,
             state: "signed",
-            maxCost: 5n,
             ops: [
-              { opId: two.opId, userOpHash: Make.word(2) },
-              { opId: one.opId, userOpHash: Make.word(1) }
+              { index: 1, userOpHash: Make.word(2) },
+              { index: 0, userOpHash: Make.word(1) }
             ],
             versions: [{ txHash: Make.word(0x1000) }]
           }
@@ -282,9 +281,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const again = { ...recording(0n, []), txHash: Make.word(6), addedCost: 2n }
         expect(yield* journal.replace(again)).toBe(true)
         expect(yield* journal.replace(again)).toBe(true)
-        expect(yield* journal.inFlight(lane)).toMatchObject([
-          { maxCost: 7n, versions: [{ txHash: Make.word(0x1000) }, { txHash: Make.word(6) }] }
+        expect(yield* journal.openOf(lane)).toMatchObject([
+          { versions: [{ txHash: Make.word(0x1000) }, { txHash: Make.word(6) }] }
         ])
+        expect(yield* record(1n, [three], { maxCost: 5n, balance: 9n })).toEqual({
+          _tag: "insufficientFunds",
+          reserved: 7n
+        })
         expect(yield* journal.replace({ ...again, nonce: 3n })).toBe(false)
       })
     )
@@ -368,9 +371,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(one.nonceKey).toBeLessThan(two.nonceKey)
         expect((yield* Effect.flip(journal.record(recording(0n, [one, two]))))._tag).toBe("JournalError")
         yield* journal.record(recording(0n, [one]))
-        expect(yield* journal.inFlight(lane)).toMatchObject([
-          { ops: [{ opId: one.opId, entryPoint: "direct" }] }
-        ])
+        expect(yield* journal.openOf(lane)).toMatchObject([{ ops: [], direct: "d1" }])
         yield* journal.settle(Make.mined(0n, { success: false }), [], false)
         const landed = { state: "settled", success: false, txHash: Make.word(0x1000) }
         expect(yield* journal.requests(["d1"])).toMatchObject([{ ops: [landed] }])
@@ -390,7 +391,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           transaction: found
         })
         expect(yield* journal.ready(lane, 9)).toMatchObject([{ requestId: "d1" }])
-        expect(yield* journal.inFlight(lane)).toMatchObject([{ nonce: 3n, ops: [{ requestId: "d2" }] }])
+        expect(yield* journal.openOf(lane)).toMatchObject([{ nonce: 3n, direct: "d2" }])
         yield* journal.settle(Make.mined(3n, { txHash: found.txHash }), [], true)
         expect(yield* journal.requests(["d2"])).toMatchObject([
           { ops: [{ state: "settled", success: true, txHash: found.txHash }] }

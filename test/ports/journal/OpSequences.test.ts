@@ -484,7 +484,7 @@ const compare = (journal: Journals.Methods, table: Table) =>
         )
       )
     )
-    const open = yield* journal.inFlight(lane)
+    const open = yield* journal.openOf(lane)
     expect(open.map(({ nonce, state }) => [Number(nonce), state])).toEqual(
       table.carriers.flatMap(({ state }, nonce) =>
         state === "signed" || state === "mined" ? [[nonce, state]] : []

@@ -50,7 +50,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           state: "signed",
           versions,
           signedAt: 2_000,
-          ops: ops.map((op) => ({ ...op, userOpHash: Make.word(op.index), entryPoint: Make.entryPoint })),
+          ops: ops.map((op) => ({
+            ...op,
+            userOpHash: Make.word(op.index),
+            entryPoint: Make.entryPoint,
+            wallet: Make.space(1).wallet,
+            key: BigInt(op.index)
+          })),
           direct: null,
           mined: null
         }

@@ -48,7 +48,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           expect(yield* sign(second)).toEqual(otherRoute)
           yield* journal.settle(Make.mined(0n), [], false)
           expect(yield* sign(second)).toEqual(recorded)
-          expect((yield* journal.inFlight(Make.lane)).map(({ nonce }) => nonce)).toEqual([0n, 1n])
+          expect((yield* journal.openOf(Make.lane)).map(({ nonce }) => nonce)).toEqual([0n, 1n])
         })
       )
 

@@ -160,7 +160,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { concurrency: "unbounded" }
         )
         expect(results.map(({ _tag }) => _tag).toSorted()).toEqual(["givenUp", "recorded"])
-        expect(yield* journal.inFlight(Make.lane)).toMatchObject([{ ops: [{ index: 1 }] }])
+        expect(yield* journal.openOf(Make.lane)).toMatchObject([{ ops: [{ index: 1 }] }])
       })
     )
 

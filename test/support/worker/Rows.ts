@@ -5,6 +5,7 @@ import type { OpJournal } from "../../../src/application/ports/journal/OpJournal
 import type { Op, OpId, Recording } from "../../../src/application/ports/journal/Records.js"
 import type { FailedElement } from "../../../src/application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 
 /** What the worker asks of the journal, as rows in memory: the oracle that its tests hold it to. */
 export const make = () => {
@@ -96,24 +97,23 @@ export const make = () => {
       )
   }
 
+  const records = (): ReadonlyArray<TransactionRecord> =>
+    [...transactions.values()].map((recording) => ({
+      ...recording,
+      state: "signed",
+      versions: [recording],
+      signedAt: 0,
+      ops: [],
+      direct: null,
+      mined: null
+    }))
+
   const transactionJournal: Pick<
     TransactionJournal["Service"],
-    "inFlight" | "nextNonce" | "record" | "replace" | "transactionsBetween"
+    "nextNonce" | "openOf" | "record" | "replace" | "transactionsBetween"
   > = {
     transactionsBetween: (_, from, below) =>
-      Effect.sync(() =>
-        [...transactions.values()]
-          .filter(({ nonce }) => nonce >= from && nonce < below)
-          .map((recording) => ({
-            ...recording,
-            state: "signed" as const,
-            versions: [recording],
-            signedAt: 0,
-            ops: [],
-            direct: null,
-            mined: null
-          }))
-      ),
+      Effect.sync(() => records().filter(({ nonce }) => nonce >= from && nonce < below)),
     nextNonce: (_, chainNonce) =>
       Effect.sync(() => {
         let nonce = chainNonce
@@ -147,16 +147,7 @@ export const make = () => {
         })
       ),
     replace: () => Effect.die(new Error("no worker replaces")),
-    inFlight: () =>
-      Effect.sync(() =>
-        [...transactions.values()].map((recording) => ({
-          ...recording,
-          state: "signed" as const,
-          versions: [{ ...recording, signedAt: 0 }],
-          ops: [],
-          mined: null
-        }))
-      )
+    openOf: () => Effect.sync(records)
   }
 
   return {

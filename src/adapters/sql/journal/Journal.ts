@@ -100,7 +100,6 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         nextNonce: early(Record.nextNonce(store)),
         record: Record.record(store),
         replace: Record.replace(store),
-        inFlight: early(Records.inFlight(store)),
         adopt: Recovery.adopt(store),
         recordSubmitted: early(Transactions.recordSubmitted(store)),
         settle: early(Settlements.settle(store)),

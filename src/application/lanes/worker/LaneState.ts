@@ -103,7 +103,7 @@ export interface Dependencies {
   readonly opJournal: Pick<OpJournal["Service"], "fail" | "ready" | "renew" | "renumber">
   readonly transactionJournal: Pick<
     TransactionJournal["Service"],
-    "inFlight" | "nextNonce" | "record" | "replace" | "transactionsBetween"
+    "nextNonce" | "openOf" | "record" | "replace" | "transactionsBetween"
   >
   readonly known: Known
   readonly expiry: Expiry

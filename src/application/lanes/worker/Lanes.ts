@@ -30,7 +30,6 @@ import * as StuckTransactions from "../StuckTransactions.js"
 import * as TransactionMonitor from "../TransactionMonitor.js"
 import type { Dependencies } from "./LaneState.js"
 import * as LookUp from "./LookUp.js"
-import * as Record from "./Record.js"
 import * as Strays from "./Strays.js"
 import * as Worker from "./Worker.js"
 
@@ -118,16 +117,13 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
     const networks = yield* Networks
     /** In nonce order: many nodes refuse a nonce that is ahead of what they know. */
     const watch = (lane: Lane) =>
-      Effect.flatMap(transactionJournal.inFlight(lane), (open) =>
+      Effect.flatMap(transactionJournal.openOf(lane), (open) =>
         Effect.forEach(
           open,
-          (transaction) =>
-            Effect.flatMap(networks.profile(transaction.access.accountId, lane.chainId), (profile) => {
-              const record = Record.recordOf(transaction)
-              return profile === null || monitor.isWatched(record)
-                ? Effect.void
-                : monitor.watch({ profile, record })
-            }),
+          (record) =>
+            Effect.flatMap(networks.profile(record.access.accountId, lane.chainId), (profile) =>
+              profile === null || monitor.isWatched(record) ? Effect.void : monitor.watch({ profile, record })
+            ),
           { discard: true }
         )
       )

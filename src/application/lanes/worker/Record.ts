@@ -10,7 +10,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import { AuditLogError, withheld } from "../../ports/AuditLog.js"
 import { JournalError } from "../../ports/journal/JournalError.js"
-import type { Transaction as Carrier, OpId, RecordResult } from "../../ports/journal/Records.js"
+import type { OpId, RecordResult } from "../../ports/journal/Records.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type {
   Lane,
@@ -67,18 +67,7 @@ export type Recorded =
   | { readonly _tag: "recorded"; readonly record: TransactionRecord }
   | Exclude<RecordResult, { readonly _tag: "recorded" }>
 
-/** A transaction as the monitor follows it. Its ops name their nonce keys, of which one transaction at a time is in flight. */
-export const recordOf = ({ ops, versions, ...rest }: Carrier): TransactionRecord => ({
-  ...rest,
-  versions,
-  signedAt: versions.at(-1)?.signedAt ?? 0,
-  ops: ops.flatMap(({ entryPoint, nonceKey, userOpHash, ...op }) =>
-    entryPoint === "direct" || userOpHash === null ? [] : [{ ...op, entryPoint, userOpHash, key: nonceKey }]
-  ),
-  direct: ops.find(({ entryPoint }) => entryPoint === "direct")?.requestId ?? null
-})
-
-type Journal = Pick<TransactionJournal["Service"], "inFlight" | "nextNonce" | "record" | "replace">
+type Journal = Pick<TransactionJournal["Service"], "nextNonce" | "openOf" | "record" | "replace">
 
 /** A signature that the audit log takes no entry of is not made: the store fails, as where the bytes are stored. */
 const signatureOf = (signer: Signer, transaction: Transaction.Transaction) =>
@@ -110,7 +99,7 @@ const decided = <A>(
   Effect.catch(write, (error) =>
     error.isFenced === true
       ? Effect.fail(error)
-      : Effect.flatMap(Effect.retry(journal.inFlight(lane), patience), (open) => {
+      : Effect.flatMap(Effect.retry(journal.openOf(lane), patience), (open) => {
           const own = open.find(({ nonce }) => nonce === lane.nonce)
           const isThere = own?.versions.some((version) => version.txHash === txHash) === true
           return isThere ? Effect.succeed(made) : Effect.fail(error)

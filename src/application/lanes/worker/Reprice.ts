@@ -72,7 +72,7 @@ interface Seen {
 
 export const look = (
   { buffers, connection }: DirectContext,
-  transactionJournal: Pick<TransactionJournal["Service"], "inFlight" | "transactionsBetween">,
+  transactionJournal: Pick<TransactionJournal["Service"], "openOf" | "transactionsBetween">,
   lane: Lane,
   isWanted: (nonce: bigint) => boolean = () => true
 ): Effect.Effect<Seen, Failure | JournalError> =>
@@ -88,9 +88,9 @@ export const look = (
       ],
       { concurrency: "unbounded" }
     )
-    const waiting = (yield* transactionJournal.inFlight(lane))
-      .filter(({ nonce, state }) => state === "signed" && nonce >= latest && isWanted(nonce))
-      .map(Record.recordOf)
+    const waiting = (yield* transactionJournal.openOf(lane)).filter(
+      ({ nonce, state }) => state === "signed" && nonce >= latest && isWanted(nonce)
+    )
     const end = BigInts.min(pending, latest + maxUnknown)
     const known = latest < end ? yield* transactionJournal.transactionsBetween(lane, latest, end) : []
     const ours = new Set(known.map(({ nonce }) => nonce))

@@ -167,11 +167,7 @@ const refill = (work: Work, now: number) =>
 const keysInFlight = ({ inFlight, state: { lane } }: Work): ReadonlySet<string> => {
   const keys = new Set<string>()
   for (const { ops } of inFlight.signed(lane))
-    for (const op of ops) {
-      const { key, wallet } = op as Partial<Pick<Bundle.Held, "key" | "wallet">>
-      if (key !== undefined && wallet !== undefined)
-        keys.add(Choose.keyOf({ key, wallet, route: op.entryPoint }))
-    }
+    for (const { entryPoint, key, wallet } of ops) keys.add(Choose.keyOf({ key, wallet, route: entryPoint }))
   return keys
 }
 

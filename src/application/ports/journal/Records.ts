@@ -125,34 +125,6 @@ export interface SignedOp {
   readonly userOpHash: Bytes32
 }
 
-/** A nonce of a lane with everything that was signed for it. */
-export interface Transaction extends Lane {
-  readonly nonce: bigint
-  readonly access: LaneAccess
-  /** See `TransactionRecord`. */
-  readonly state: "signed" | "mined" | "settled" | "external"
-  /** Oldest first; never empty. */
-  readonly versions: ReadonlyArray<TransactionVersion & { readonly signedAt: number }>
-  /** What it carries, in the order of the bundle; a direct transaction's own op has no hash. */
-  readonly ops: ReadonlyArray<
-    OpRef & {
-      readonly opId: OpId
-      readonly entryPoint: Space["entryPoint"]
-      readonly userOpHash: Bytes32 | null
-      readonly wallet: Address
-      readonly nonceKey: bigint
-    }
-  >
-  /** Wei that it may cost at most, all versions considered. */
-  readonly maxCost: bigint
-  readonly mined: {
-    readonly txHash: Bytes32
-    readonly success: boolean
-    readonly blockNumber: bigint
-    readonly blockHash: Bytes32
-  } | null
-}
-
 /** A request as it is accepted. */
 export interface Acceptance {
   readonly requestId: string

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { JournalError } from "./JournalError.js"
-import type { Recording, RecordResult, Replacement, Transaction } from "./Records.js"
+import type { Recording, RecordResult, Replacement } from "./Records.js"
 import type { Affected, OpSettlement } from "./Requests.js"
 import type {
   Lane,
@@ -36,8 +36,6 @@ export class TransactionJournal extends Context.Service<
      * nothing. False, and nothing is stored: the nonce is not `signed` any more.
      */
     readonly replace: (replacement: Replacement) => Effect.Effect<boolean, JournalError>
-    /** `openOf`, with the rows of the ops. */
-    readonly inFlight: (lane: Lane) => Effect.Effect<ReadonlyArray<Transaction>, JournalError>
     /**
      * A node took these versions: `submitted` is told of those of their nonces that are `signed` and of which it was not
      * told. Of the others it is told with what is recorded of them on the chain.

@@ -65,7 +65,15 @@ export interface TransactionRecord extends Lane {
   readonly versions: ReadonlyArray<TransactionVersion>
   /** Unix milliseconds at which the newest version was signed. */
   readonly signedAt: number
-  readonly ops: ReadonlyArray<OpRef & { readonly userOpHash: Bytes32; readonly entryPoint: Address }>
+  readonly ops: ReadonlyArray<
+    OpRef & {
+      readonly userOpHash: Bytes32
+      readonly entryPoint: Address
+      readonly wallet: Address
+      /** Of its nonce. */
+      readonly key: bigint
+    }
+  >
   readonly direct: string | null
   readonly mined: {
     readonly txHash: Bytes32

@@ -121,7 +121,7 @@ describe("a transaction of a lane", () => {
     let failures = 3
     const { journal, recorded } = yield* world((stored) => ({
       record: (recording) => Effect.andThen(stored.record(recording), Effect.fail(away)),
-      inFlight: (of) => Effect.suspend(() => (--failures >= 0 ? Effect.fail(away) : stored.inFlight(of)))
+      openOf: (of) => Effect.suspend(() => (--failures >= 0 ? Effect.fail(away) : stored.openOf(of)))
     }))
     const signing = yield* Effect.forkChild(recorded())
     yield* Time.adjust("1 second")
@@ -138,7 +138,7 @@ describe("a transaction of a lane", () => {
   test("fails without a look at the journal when another process owns the lane", function* () {
     const { record } = yield* world(() => ({
       record: () => Effect.fail(fenced),
-      inFlight: () => Effect.die(new Error("asked"))
+      openOf: () => Effect.die(new Error("asked"))
     }))
     expect(yield* Effect.flip(record())).toBe(fenced)
   })

@@ -2,8 +2,6 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
 import type { JournalError } from "../../../../application/ports/journal/JournalError.js"
-import type { Transaction } from "../../../../application/ports/journal/Records.js"
-import { direct } from "../../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../../application/ports/journal/TransactionJournal.js"
 import type {
   Lane,
@@ -32,7 +30,6 @@ interface Row extends Nonce {
   readonly rpc: string
   readonly trust: LaneAccess["trust"]
   readonly direct: string | null
-  readonly max_cost: string
   readonly tx_hash: string | null
   readonly success: number | null
   readonly block_number: string | null
@@ -48,7 +45,6 @@ interface Version extends Nonce {
 }
 
 interface Op extends Nonce {
-  readonly op_id: number | string
   readonly request_id: string
   readonly op_index: number
   readonly user_op_hash: string | null
@@ -111,7 +107,9 @@ const toRecord = (
               requestId: op.request_id,
               index: op.op_index,
               userOpHash: Hex.unsafe32(op.user_op_hash),
-              entryPoint: Address.unsafe(op.entry_point)
+              entryPoint: Address.unsafe(op.entry_point),
+              wallet: Address.unsafe(op.wallet),
+              key: BigInt(op.nonce_key)
             }
       ),
       direct: row.direct,
@@ -125,8 +123,8 @@ const order = (one: TransactionRecord, other: TransactionRecord): number => {
   return one.nonce < other.nonce ? -1 : 1
 }
 
-/** The transactions of which the condition holds, with what belongs to each. */
-const read = (store: Store.Store, where: Fragment) =>
+/** The transactions of which the condition holds, with what belongs to each, by lane and nonce. */
+const load = (store: Store.Store, where: Fragment) =>
   Effect.gen(function* () {
     const { sql } = store
     const rows = yield* sql<Row>`select transactions.* from transactions where ${where}`
@@ -139,7 +137,7 @@ const read = (store: Store.Store, where: Fragment) =>
         and transaction_versions.nonce = transactions.nonce and ${where}
       order by transaction_versions.version_id`
     const ops = yield* sql<Op>`
-      select transactions.chain_id, transactions.signer, transactions.nonce, ops.op_id, ops.request_id, ops.op_index,
+      select transactions.chain_id, transactions.signer, transactions.nonce, ops.request_id, ops.op_index,
         ops.user_op_hash, ops.entry_point, ops.wallet, ops.nonce_key
       from transactions cross join transaction_ops cross join ops
       where transaction_ops.chain_id = transactions.chain_id
@@ -148,66 +146,25 @@ const read = (store: Store.Store, where: Fragment) =>
       order by transaction_ops.position`
     const versionsOf = Arr.groupBy(versions, name)
     const opsOf = Arr.groupBy(ops, name)
-    return rows.map((row) => ({
-      row,
-      versions: versionsOf[name(row)] ?? [],
-      ops: opsOf[name(row)] ?? []
-    }))
-  })
-
-/** Those, by lane and nonce. */
-const load = (store: Store.Store, where: Fragment) =>
-  Effect.gen(function* () {
-    const found = yield* read(store, where)
-    const records = yield* Effect.forEach(found, ({ ops, row, versions }) =>
-      toRecord(store, row, versions, ops)
+    const records = yield* Effect.forEach(rows, (row) =>
+      toRecord(store, row, versionsOf[name(row)] ?? [], opsOf[name(row)] ?? [])
     )
     return records.sort(order)
   })
-
-const isOpenIn = ({ sql }: Store.Store, { chainId, signer }: Lane) =>
-  sql`transactions.state in ('signed', 'mined') and transactions.chain_id = ${chainId.toString()}
-    and transactions.signer = ${signer}`
-
-export const inFlight =
-  (store: Store.Store): TransactionJournal["Service"]["inFlight"] =>
-  (lane) =>
-    store.reading(
-      Effect.gen(function* () {
-        const found = yield* read(store, isOpenIn(store, lane))
-        const all = yield* Effect.forEach(found, ({ ops, row, versions }) =>
-          Effect.map(
-            toRecord(store, row, versions, []),
-            ({ direct: _, signedAt: __, ...record }): Transaction => ({
-              ...record,
-              versions: record.versions.map((version, place) => ({
-                ...version,
-                signedAt: Number(versions[place]?.signed_at)
-              })),
-              ops: ops.map((op) => ({
-                opId: Number(op.op_id),
-                requestId: op.request_id,
-                index: op.op_index,
-                entryPoint: op.entry_point === direct ? direct : Address.unsafe(op.entry_point),
-                userOpHash: op.user_op_hash === null ? null : Hex.unsafe32(op.user_op_hash),
-                wallet: Address.unsafe(op.wallet),
-                nonceKey: BigInt(op.nonce_key)
-              })),
-              maxCost: BigInt(row.max_cost)
-            })
-          )
-        )
-        return all.sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
-      })
-    )
 
 export const open = (store: Store.Store): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
   store.reading(load(store, store.sql`transactions.state in ('signed', 'mined')`))
 
 export const openOf =
   (store: Store.Store): TransactionJournal["Service"]["openOf"] =>
-  (lane) =>
-    store.reading(load(store, isOpenIn(store, lane)))
+  ({ chainId, signer }) =>
+    store.reading(
+      load(
+        store,
+        store.sql`transactions.state in ('signed', 'mined') and transactions.chain_id = ${chainId.toString()}
+          and transactions.signer = ${signer}`
+      )
+    )
 
 export const transactionsBetween =
   (store: Store.Store): TransactionJournal["Service"]["transactionsBetween"] =>
