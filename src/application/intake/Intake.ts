@@ -262,12 +262,12 @@ export const make = (options: {
                   yield* giveBack(
                     ready.flatMap(({ one }, place) => (results[place]?._tag === "accepted" ? [] : [one]))
                   )
-                  const [first] = ready
-                  if (first !== undefined && results.some(isOfSettled)) yield* undone(first.one.offer.context)
                   for (const [place, { acceptance, one }] of ready.entries()) {
                     const result = results[place]
                     if (result !== undefined) judge(one, acceptance, result, now)
                   }
+                  const [first] = ready
+                  if (first !== undefined && results.some(isOfSettled)) yield* undone(first.one.offer.context)
                 })
             }
           )
