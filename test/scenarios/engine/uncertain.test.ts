@@ -110,7 +110,10 @@ it("a key provider that does not answer once a request is accepted delays it, wh
       // The second comes when the first's caller has waited long enough.
       for (const amount of ["8", "9"]) {
         const failure = await life.runPromise(Effect.flip(execute(amount)))
-        expect(failure).toMatchObject({ code: "outcome_unknown", details: [] })
+        expect(failure).toMatchObject({
+          code: "outcome_unknown",
+          details: [{ path: "", message: "delayed: no answer" }]
+        })
       }
       expect(await stack.balanceOf(dead)).toBe(before)
       signing = () => null
