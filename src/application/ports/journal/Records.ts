@@ -160,7 +160,8 @@ export interface Opening
 /**
  * - `accepted`: all of it is durable
  * - `known`: another request of the account and endpoint has the idempotency key, perhaps one of the same list
- * - `nonceTaken`: another op owns the nonce of `index`; read the chain again. `isSettled`: that one has landed
+ * - `nonceTaken`: another op owns the nonce of `index`; read the chain again. `isSettled`: that one has landed, which the
+ *   node that was read does not know, or a reorganisation has undone
  * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered
  * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
  * - `over`: the request was declined; where elements are opened: it was cancelled or is final
