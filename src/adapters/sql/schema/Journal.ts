@@ -227,19 +227,20 @@ export const journal = step((sql) => [
  * others; `unopened`: its elements without an op that have not failed, null where an earlier version accepted it.
  * An op of the EntryPoint `direct` is a transaction of the signer's own. `was_public` of an op says that it is exposed.
  * `proven_at`: when a transaction of the lane was read last that the journal had lost, Unix milliseconds.
+ * Tables are altered in the order in which transactions lock them: processes of the version before go on meanwhile.
  */
 export const opRows = step((sql) => [
+  sql`alter table lanes add column proven_at bigint`,
+  sql`alter table requests add column context text`,
+  sql`alter table requests add column unopened integer`,
+  sql`create index requests_lane on requests (chain_id, signer, request_no) where state = 'open'`,
+  sql`
+    create index requests_unopened on requests (chain_id, signer, request_no)
+    where state = 'open' and (unopened is null or unopened > 0)`,
   sql.onDialectOrElse({
     pg: () => sql`alter table ops add column prepared bytea`,
     orElse: () => sql`alter table ops add column prepared blob`
   }),
   sql`alter table ops add column good_until bigint`,
-  sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`,
-  sql`alter table requests add column context text`,
-  sql`alter table requests add column unopened integer`,
-  sql`alter table lanes add column proven_at bigint`,
-  sql`create index requests_lane on requests (chain_id, signer, request_no) where state = 'open'`,
-  sql`
-    create index requests_unopened on requests (chain_id, signer, request_no)
-    where state = 'open' and (unopened is null or unopened > 0)`
+  sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`
 ])
