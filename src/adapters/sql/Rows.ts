@@ -21,8 +21,12 @@ const forPostgres = (text: string): string => {
   return made
 }
 
-export const statement = <Row extends object>({ sql }: Sql, text: string, values: ReadonlyArray<unknown>) =>
-  sql.unsafe<Row>(Store.isSqlite(sql) ? text : forPostgres(text), values)
+export const statement = <Row extends object>(
+  { sql }: Sql,
+  text: string,
+  values: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<Row>, SqlError> =>
+  Store.isSqlite(sql) ? sql.statement(text, values) : sql.unsafe<Row>(forPostgres(text), values)
 
 /** The number of a `limit`, in the text: SQLite compiles a statement anew for each one that is a parameter. */
 export const bound = (rows: number): string => String(Math.trunc(rows))
@@ -88,8 +92,8 @@ const run = (
   if (first === undefined) return Effect.void
   if (!Store.isSqlite(sql)) return Effect.asVoid(sql.unsafe(text, [jsonOf(columns, rows)]))
   return rows.length === 1
-    ? Effect.asVoid(sql.unsafe(text, first))
-    : Effect.forEach(rows, (row) => sql.unsafe(text, row), { discard: true })
+    ? Effect.asVoid(sql.statement(text, first))
+    : Effect.forEach(rows, (row) => sql.statement(text, row), { discard: true })
 }
 
 /**

@@ -117,7 +117,16 @@ const steady = Context.make(PreventSchedulerYield, true).pipe(
 )
 
 /** A client whose transactions need not wait for anything but the thread. */
-export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "query" | "read"> {}
+export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "query" | "read"> {
+  /**
+   * A statement by its text and values. Effect's own has a span, a scope and a transformer each time; it is taken only where
+   * somebody transforms statements.
+   */
+  readonly statement: <Row extends object>(
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
+}
 
 export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, Reactivity.Reactivity> => {
   const { durable, outside, query, read, transactions, withTransaction } = group
@@ -129,7 +138,15 @@ export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, R
     transactionService: transactions,
     spanAttributes: [["db.system.name", "sqlite"]]
   })
-  return Effect.map(made, (client) => Object.assign(client, { withTransaction, durable, query, read }))
+  return Effect.map(made, (client) => {
+    const statement: SqliteClient["statement"] = (text, values) =>
+      Effect.withFiber((fiber) => {
+        if (fiber.getRef(Statement.CurrentTransformer) !== undefined) return client.unsafe(text, values)
+        const [own] = Context.getOrUndefined(fiber.context, transactions) ?? [outside]
+        return own.execute(text, values, undefined)
+      })
+    return Object.assign(client, { withTransaction, durable, query, read, statement })
+  })
 }
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {

@@ -104,7 +104,7 @@ const proofOf = (
           ? Effect.fail(obstacle(`the request names no key ${signer} any more`))
           : key.sign(signingHash)
       },
-      { concurrency: "unbounded" }
+      { concurrency: proof.by.length }
     )
     return Hex.concat(...parts)
   })
