@@ -68,7 +68,8 @@ const read = ({ batches, context, submitter }: Pick<Input<Shared>, "batches" | "
     calls.flatMap(walletCallsOf),
     "now",
     calls.some(isByPasskeys),
-    submitter
+    submitter,
+    new Set(calls.flatMap(({ kind, wallet }) => (kind === "creation" ? wallet : [])))
   )
 }
 

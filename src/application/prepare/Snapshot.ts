@@ -42,7 +42,8 @@ const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
 
 /**
  * Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do.
- * `passkeys`: as far as the request says, one of the wallets has them, or will. `submitter`: the EOA that is to pay.
+ * `passkeys`: as far as the request says, one of the wallets has them, or will. `submitter`: the EOA that is to pay. `wanted`:
+ * wallets that are to be deployed.
  */
 export const read = (
   { buffers, connection, entryPoint, formula }: OpContext,
@@ -50,7 +51,8 @@ export const read = (
   calls: ReadonlyArray<WalletCalls.Call>,
   when: "now" | "recent" = "now",
   passkeys = false,
-  submitter: Address.Address | null = null
+  submitter: Address.Address | null = null,
+  wanted: ReadonlySet<Address.Address> = new Set()
 ): Effect.Effect<Snapshot, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
@@ -69,7 +71,7 @@ export const read = (
           facts.fees(chain),
           submitter === null ? Effect.succeed(null) : facts.balance(chain, submitter, "recent"),
           facts.code(chain, entryPoint),
-          Wallets.read(facts, chain, formula.initCode, addresses),
+          Wallets.read(facts, chain, formula.initCode, addresses, { wanted }),
           Effect.forEach(called, (target) => facts.code(chain, target, "recent"), {
             concurrency: "unbounded"
           }),

@@ -177,9 +177,13 @@ export const hasPasskeys = (configuration: WalletConfig.Configuration | null): b
 export const epochOf = (state: WalletState | undefined): bigint =>
   state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n
 
-/** Null: its code was not asked for, since it is known, and what it answers is not what that code does. */
-const stateOf = (code: Hex | null, answer: CallResult, expected: Hex | null): WalletState | null => {
+/**
+ * Null: its code was not asked for, since it is known, and what it answers is not what that code does; or it has code, and was
+ * asked nothing.
+ */
+const stateOf = (code: Hex | null, answer: CallResult | null, expected: Hex | null): WalletState | null => {
   if (code === "0x") return { _tag: "absent" }
+  if (answer === null) return null
   const configuration = WalletConfig.decode(answer.data)
   if ((code === null || code === expected) && answer.success && Result.isSuccess(configuration))
     return { _tag: "deployed", configuration: configuration.success }
@@ -188,21 +192,30 @@ const stateOf = (code: Hex | null, answer: CallResult, expected: Hex | null): Wa
 
 /**
  * Reads what stands at each address. `initCode` is that of the beacon's proxies. Their code never changes: where it was
- * seen it is not asked for again, unless it has gone with its block.
+ * seen it is not asked for again, unless it has gone with its block. `wanted`: where most likely there is nobody to ask, since
+ * the wallet is to be deployed.
  */
 export const read = (
   facts: ChainFacts,
   chain: ChainClient,
   initCode: Hex,
   wallets: ReadonlyArray<Address.Address>,
-  known: (wallet: Address.Address) => boolean = (wallet) => facts.wallet(chain, wallet, initCode) !== null
+  {
+    known = (wallet) => facts.wallet(chain, wallet, initCode) !== null,
+    wanted
+  }: {
+    readonly known?: (wallet: Address.Address) => boolean
+    readonly wanted?: ReadonlySet<Address.Address>
+  } = {}
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
     const look = (wallet: Address.Address) =>
       Effect.all(
         [
           known(wallet) ? Effect.succeed(null) : chain.code(wallet),
-          chain.call({ to: wallet, data: WalletCalls.configuration })
+          wanted?.has(wallet) === true && !known(wallet)
+            ? Effect.succeed(null)
+            : chain.call({ to: wallet, data: WalletCalls.configuration })
         ],
         { concurrency: "unbounded" }
       )
@@ -224,7 +237,7 @@ export const read = (
       if (state?._tag === "deployed") facts.noteWallet(chain, wallet, initCode, state.configuration)
     }
     if (again.length === 0) return found
-    const seen = yield* read(facts, chain, initCode, again, () => false)
+    const seen = yield* read(facts, chain, initCode, again, { known: () => false })
     return new Map([...found, ...seen])
   })
 

@@ -21,6 +21,7 @@ const wallets = [first, second, empty, stranger]
 const setup = Effect.gen(function* () {
   let configNonce = 1n
   const asked: Array<string> = []
+  const called: Array<string> = []
   const node = yield* ChainMemory.make({
     chainId: 31_337n,
     execute: ({ to }, { client }) =>
@@ -38,24 +39,33 @@ const setup = Effect.gen(function* () {
       Effect.suspend(() => {
         asked.push(of)
         return own.code(of)
+      }),
+    call: (call, ...rest) =>
+      Effect.suspend(() => {
+        if (call.to !== undefined && wallets.includes(call.to)) called.push(call.to)
+        return own.call(call, ...rest)
       })
   }
   for (const wallet of [first, second]) yield* node.setCode(wallet, proxy)
   yield* node.setCode(stranger, Hex.unsafe("0xfe02"))
   const facts = ChainFacts.make()
-  const read = Effect.suspend(() => {
-    asked.splice(0)
-    return Effect.map(Wallets.read(facts, chain, initCode, wallets), (found) =>
-      wallets.map((wallet) => {
-        const state = found.get(wallet)
-        return state?._tag === "deployed" ? state.configuration.configNonce : state?._tag
-      })
-    )
-  })
+  const readOf = (wanted: ReadonlySet<typeof first>) =>
+    Effect.suspend(() => {
+      asked.splice(0)
+      called.splice(0)
+      return Effect.map(Wallets.read(facts, chain, initCode, wallets, { wanted }), (found) =>
+        wallets.map((wallet) => {
+          const state = found.get(wallet)
+          return state?._tag === "deployed" ? state.configuration.configNonce : state?._tag
+        })
+      )
+    })
+  const read = readOf(new Set())
+  const readWanted = readOf(new Set(wallets))
   const configure = () => {
     configNonce += 1n
   }
-  return { asked, configure, facts, node, own, read }
+  return { asked, called, configure, facts, node, own, read, readWanted }
 })
 
 describe("what stands at the addresses of wallets", () => {
@@ -74,6 +84,14 @@ describe("what stands at the addresses of wallets", () => {
     yield* node.setCode(first, Hex.empty)
     expect(yield* read).toEqual(["absent", 1n, "absent", "foreign"])
     expect(asked).toEqual([empty, stranger, first])
+  })
+
+  test("is asked only of those that have code, where all are to be deployed", function* () {
+    const { called, read, readWanted } = yield* setup
+    expect(yield* readWanted).toEqual([1n, 1n, "absent", "foreign"])
+    expect(called).toEqual([first, second, stranger])
+    expect(yield* read).toEqual([1n, 1n, "absent", "foreign"])
+    expect(called).toEqual(wallets)
   })
 
   test("is known of the node that told it, and of those proxies alone", function* () {
