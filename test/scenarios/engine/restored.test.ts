@@ -76,8 +76,9 @@ const stoppedAt = async (
     const life = stack.begin({ database, profile, ...power.life })
     const caller = stack.caller()
     requestIds.push(caller.requestId)
-    // What is refused never comes to the spot.
+    // What is refused never comes to the spot; a window may begin after its caller has waited.
     const ended = life.runPromise(Effect.flip(work(caller))).then(({ code, details }) => {
+      if (code === "outcome_unknown") return power.failed
       throw new Error(`the work was refused: ${code} ${JSON.stringify(details)}`)
     })
     await Promise.race([power.failed, ended])

@@ -47,7 +47,7 @@ export const until = (
   return new Map([...times].filter(([, time]) => time > 0))
 }
 
-/** When what waits is taken up: with the first of it, and not at once where the chain's clock is behind the service's. */
+/** When what waits is taken up: with the first of it by the chain's clock, and not at once where that is behind the service's. */
 export const schedule = (
   scheduled: ReadonlyMap<number, number>,
   { timestamp }: Clock,
@@ -55,5 +55,6 @@ export const schedule = (
 ): Schedule => {
   const notBefore = Math.min(...scheduled.values())
   const left = Math.min(Math.max((notBefore - timestamp) * 1_000, shortestMillis), longestMillis)
-  return { notBefore, dueAt: Math.max(notBefore * 1_000 + shortestMillis, now + left) }
+  const ahead = Math.max(timestamp * 1_000 - now, 0)
+  return { notBefore, dueAt: Math.max(notBefore * 1_000 - ahead + shortestMillis, now + left) }
 }

@@ -55,6 +55,10 @@ describe("what waits is taken up", () => {
     expect(schedule(1_000, 1_000_000)).toEqual({ notBefore: 2_000, dueAt: 2_001_000 })
   })
 
+  it("sooner where the chain's clock is ahead", () => {
+    expect(schedule(1_100, 1_000_000)).toEqual({ notBefore: 2_000, dueAt: 1_901_000 })
+  })
+
   it("a while later where the chain's clock is behind, sooner or later by how far", () => {
     expect(schedule(2_000, 2_001_000)).toEqual({ notBefore: 2_000, dueAt: 2_002_000 })
     expect(schedule(1_990, 2_001_000)).toEqual({ notBefore: 2_000, dueAt: 2_011_000 })
