@@ -4,19 +4,19 @@ import type * as Fiber from "effect/Fiber"
 
 /** Waits with one fiber, that of the timer, and without any for what has ended. */
 const joined = <A, E, E2, R2>(
-  fiber: Fiber.Fiber<A, E>,
+  awaited: Fiber.Fiber<A, E>,
   millis: number,
   late: () => Effect.Effect<A, E2, R2>
 ): Effect.Effect<A, E | E2, R2> =>
   Effect.withFiber(
-    ({ context }) =>
-      fiber.pollUnsafe() ??
+    (fiber) =>
+      awaited.pollUnsafe() ??
       Effect.callback<A, E | E2, R2>((resume) => {
-        const timer = Effect.runForkWith(context)(Effect.sleep(millis))
+        const timer = Effect.runForkWith(fiber.context)(Effect.sleep(millis))
         timer.addObserver((exit) => {
           if (Exit.isSuccess(exit)) resume(Effect.suspend(late))
         })
-        fiber.addObserver((exit) => {
+        awaited.addObserver((exit) => {
           timer.interruptUnsafe()
           resume(exit)
         })
