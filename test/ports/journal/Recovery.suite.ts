@@ -83,12 +83,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const workOf = Effect.map(journal.ready(Make.lane, 9), (ops) => ops.map(({ requestId }) => requestId))
         const acceptedAt = yield* Clock.currentTimeMillis
         expect(yield* journal.openIn(Make.lane)).toEqual([
-          { requestId: "r1", acceptedAt, isReleased: false },
-          { requestId: "r2", acceptedAt, isReleased: false }
+          { requestId: "r1", acceptedAt },
+          { requestId: "r2", acceptedAt }
         ])
         expect(yield* journal.hold(Make.lane, "r1", "why")).toBe(true)
         expect(yield* workOf).toEqual(["r2"])
-        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", acceptedAt, isReleased: false }])
+        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", acceptedAt }])
         expect(yield* journal.request("r1")).toMatchObject({ held: "why", outcome: null })
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(
@@ -97,11 +97,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.request("r1")).toMatchObject({ cancelled: null, outcome: null })
         expect(yield* journal.unhold("r1")).toBe(true)
         expect(yield* workOf).toEqual(["r1", "r2"])
-        expect(yield* journal.openIn(Make.lane)).toContainEqual({
-          requestId: "r1",
-          acceptedAt,
-          isReleased: true
-        })
+        expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", acceptedAt })
         expect(yield* journal.request("r1")).toMatchObject({ held: null })
         // The operator's word stays.
         expect(yield* journal.hold(Make.lane, "r1", "again")).toBe(false)

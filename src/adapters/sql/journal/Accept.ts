@@ -7,7 +7,6 @@ import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { DeploymentIntent, Space } from "../../../application/ports/journal/Requests.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
-import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Events from "../events/Events.js"
@@ -25,7 +24,6 @@ import * as StoredOp from "./tables/StoredOp.js"
  * each obstacle is looked up, and it begins again without those that it is for.
  */
 
-type Part = Records.Opening & { readonly accountId: AccountId }
 type Refusal = Exclude<Records.AcceptanceResult, { readonly _tag: "accepted" }>
 type Refusals = ReadonlyMap<string, Refusal>
 
@@ -47,7 +45,7 @@ const isTaken = (error: unknown): boolean =>
 const walletName = ({ authority, chainId, wallet }: Space): string => `${authority} ${chainId} ${wallet}`
 const spaceName = (space: Space): string => `${walletName(space)} ${space.entryPoint}`
 
-const locksOf = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
+const locksOf = (parts: ReadonlyArray<Records.Opening>): ReadonlyArray<string> =>
   parts.flatMap(({ deployments, ops }) => [
     ...ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`),
     ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
@@ -56,7 +54,7 @@ const locksOf = (parts: ReadonlyArray<Part>): ReadonlyArray<string> =>
 /** Direct transactions call whatever they like at their signer's own cost: their money is judged with their transaction. */
 const isDirect = ({ kind }: Records.PreparedOp): boolean => kind === "direct"
 
-const check = (lane: Lane, part: Part): Effect.Effect<void, JournalError> => {
+const check = (lane: Lane, part: Records.Opening): Effect.Effect<void, JournalError> => {
   const { deployments, failed, funds, ops } = part
   const indexes = new Set(ops.map((op) => op.index))
   if (indexes.size < ops.length) return Store.refuse("two ops of one acceptance have the same index")
@@ -71,23 +69,21 @@ const check = (lane: Lane, part: Part): Effect.Effect<void, JournalError> => {
   const funded = new Set(funds.map(({ space }) => spaceName(space)))
   if (ops.some((op) => !isDirect(op) && !funded.has(spaceName(op.space))))
     return Store.refuse("the funds of a wallet are missing")
-  return Effect.all(
-    [
-      Store.fits(256, [
-        lane.chainId,
-        ...ops.map((op) => op.reserve),
-        ...funds.map(({ available }) => available)
-      ]),
-      Store.fits(
-        192,
-        ops.map((op) => op.nonceKey)
-      ),
-      Store.fits(
-        64,
-        ops.map((op) => op.sequence)
-      )
-    ],
-    { discard: true }
+  return Effect.andThen(
+    Store.fits(256, [lane.chainId, ...funds.map(({ available }) => available)]),
+    fits(ops)
+  )
+}
+
+/** Fails when a figure of an op does not fit its column. */
+export const fits = (ops: ReadonlyArray<Records.PreparedOp>): Effect.Effect<void, JournalError> => {
+  const of = (bits: number, figure: (op: Records.PreparedOp) => bigint) => Store.fits(bits, ops.map(figure))
+  return Effect.andThen(
+    of(256, ({ reserve }) => reserve),
+    Effect.andThen(
+      of(192, ({ nonceKey }) => nonceKey),
+      of(64, ({ sequence }) => sequence)
+    )
   )
 }
 
@@ -117,7 +113,7 @@ const underWay = (store: Store.Store, lane: Lane, wallets: ReadonlyArray<string>
     [lane.signer, lane.chainId.toString(), Rows.listOf(store, wallets)]
   )
 
-const readHeld = (store: Store.Store, lane: Lane, parts: ReadonlyArray<Part>) => {
+const readHeld = (store: Store.Store, lane: Lane, parts: ReadonlyArray<Records.Opening>) => {
   const wallets = parts.flatMap(({ ops }) =>
     ops.filter((op) => !isDirect(op)).map(({ space }) => space.wallet)
   )
@@ -136,7 +132,7 @@ const readHeld = (store: Store.Store, lane: Lane, parts: ReadonlyArray<Part>) =>
  * against the funds at each of them: too much at worst, never too little. Null: the request's ops are covered, and hold
  * their money from now on.
  */
-const uncovered = (held: Held, { funds, ops, requestId }: Part): Refusal | null => {
+const uncovered = (held: Held, { funds, ops, requestId }: Records.Opening): Refusal | null => {
   const available = new Map(funds.map((entry) => [spaceName(entry.space), entry.available]))
   const wanted = new Map<string, bigint>()
   for (const op of ops) {
@@ -214,7 +210,7 @@ const writeDirect = (store: Store.Store, rows: ReadonlyArray<ReadonlyArray<unkno
   )
 }
 
-const writeOps = (store: Store.Store, parts: ReadonlyArray<Part>, now: number) => {
+const writeOps = (store: Store.Store, parts: ReadonlyArray<Records.Opening>, now: number) => {
   const ops = parts.flatMap((part) => part.ops)
   const row = (op: Records.PreparedOp) => rowOf(op, now)
   return Effect.andThen(
@@ -263,7 +259,7 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
 }
 
 /** What becomes of elements beside their ops. */
-const writeRest = (store: Store.Store, parts: ReadonlyArray<Part>) =>
+const writeRest = (store: Store.Store, parts: ReadonlyArray<Records.Opening>) =>
   Effect.gen(function* () {
     for (const { deployments, requestId } of parts)
       for (const [position, intent] of deployments.entries())
@@ -325,7 +321,7 @@ export const taken = (store: Store.Store, ops: ReadonlyArray<Records.PreparedOp>
   )
 
 /** Why the request's nonces are not free; null: they are, and are claimed. */
-const takenOf = (store: Store.Store, { ops }: Part, claimed: Set<string>) =>
+const takenOf = (store: Store.Store, { ops }: Records.Opening, claimed: Set<string>) =>
   Effect.map(firstTaken(store, ops, claimed), ({ isSettled, names, op }): Refusal | null => {
     if (op !== null) return { _tag: "nonceTaken", index: op.index, isSettled }
     for (const name of names) claimed.add(name)
@@ -419,7 +415,7 @@ const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
 /** Looks up what stands in the way only when something does. */
 const tried = <Answer>(
   store: Store.Store,
-  parts: ReadonlyArray<Part>,
+  parts: ReadonlyArray<Records.Opening>,
   attempt: (refused: Refusals, isCareful: boolean) => Effect.Effect<Answer, Again | JournalError | SqlError>
 ): Effect.Effect<Answer, JournalError> => {
   const locks = locksOf(parts)
@@ -504,10 +500,9 @@ export const accept =
     )
   }
 
-type OpenRow = Pick<
-  Requests.Row,
-  "account_id" | "cancelled" | "decision" | "failed" | "held" | "not_before" | "state"
-> & { readonly unopened: number | null; readonly elements: number }
+type OpenRow = Pick<Requests.Row, "cancelled" | "failed" | "not_before" | "state"> & {
+  readonly unopened: number | null
+}
 
 /** Of an opening what is not there yet: elements that have a row are opened. */
 const writeOpening = (
@@ -521,12 +516,11 @@ const writeOpening = (
     const { failed, ops, requestId, schedule } = opening
     yield* Claims.fence(store, lane)
     const [row] = yield* store.sql<OpenRow>`
-      select account_id, cancelled, decision, failed, held, not_before, state, unopened, elements from requests
+      select cancelled, failed, not_before, state, unopened from requests
       where request_id = ${requestId} ${store.forUpdate}`
     if (row === undefined) return yield* Store.refuse("the request was not accepted")
     const over: Records.AcceptanceResult = { _tag: "over" }
     if (row.state !== "open" || row.cancelled !== null) return over
-    const part: Part = { ...opening, accountId: row.account_id }
     const there = yield* Ops.lockElements(
       store,
       requestId,
@@ -537,13 +531,13 @@ const writeOpening = (
     const isNews = (index: number) => !known.some((element) => element.index === index)
     const obstacle =
       before.get(requestId) ??
-      (isCareful ? yield* takenOf(store, part, new Set()) : null) ??
-      uncovered(yield* readHeld(store, lane, [part]), part)
+      (isCareful ? yield* takenOf(store, opening, new Set()) : null) ??
+      uncovered(yield* readHeld(store, lane, [opening]), opening)
     // Another one may come before it.
     if (obstacle !== null && !isCareful) return yield* new Again({ refused: null })
     if (obstacle !== null) return obstacle
     const now = yield* Clock.currentTimeMillis
-    yield* writeOps(store, [part], now)
+    yield* writeOps(store, [opening], now)
     const left = (row.unopened ?? 0) - ops.length - failed.filter(({ index }) => isNews(index)).length
     // Waited for: it fails where a nonce of the ops was taken.
     yield* store.sql`
@@ -551,7 +545,7 @@ const writeOpening = (
         not_before = coalesce(${schedule?.notBefore ?? null}, not_before)
       where request_id = ${requestId}`
     if (failed.length > 0) yield* Requests.writeFailed(store, requestId, Requests.merged(known, failed))
-    yield* writeRest(store, [part])
+    yield* writeRest(store, [opening])
     if (schedule !== null && Number(row.not_before) !== schedule.notBefore)
       yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } }])
     return accepted
@@ -559,13 +553,11 @@ const writeOpening = (
 
 export const openElements =
   (store: Store.Store): RequestJournal["Service"]["openElements"] =>
-  (lane, opening) => {
-    const parts: ReadonlyArray<Part> = [{ ...opening, accountId: "" as AccountId }]
-    return Effect.andThen(
-      Effect.forEach(parts, (part) => check(lane, part), { discard: true }),
-      tried(store, parts, (refused, isCareful) => writeOpening(store, lane, opening, refused, isCareful))
+  (lane, opening) =>
+    Effect.andThen(
+      check(lane, opening),
+      tried(store, [opening], (refused, isCareful) => writeOpening(store, lane, opening, refused, isCareful))
     )
-  }
 
 export const look =
   (store: Store.Store): RequestJournal["Service"]["look"] =>

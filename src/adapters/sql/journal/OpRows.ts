@@ -212,24 +212,6 @@ const replace = (
     )
   })
 
-const fits = (prepared: ReadonlyArray<Records.PreparedOp>) =>
-  Effect.andThen(
-    Store.fits(
-      256,
-      prepared.map(({ reserve }) => reserve)
-    ),
-    Effect.andThen(
-      Store.fits(
-        192,
-        prepared.map(({ nonceKey }) => nonceKey)
-      ),
-      Store.fits(
-        64,
-        prepared.map(({ sequence }) => sequence)
-      )
-    )
-  )
-
 /** What is authorised of creations lasts as long as what is signed of them. */
 const authoriseLonger = ({ sql }: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) =>
   Effect.gen(function* () {
@@ -254,7 +236,7 @@ const idsOf = (store: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) 
 
 export const renew: Method<"renew"> = (store) => (lane, prepared) =>
   Effect.gen(function* () {
-    yield* fits(prepared)
+    yield* Accept.fits(prepared)
     yield* Claims.fence(store, lane)
     const rows = yield* live(store, prepared)
     const some = prepared.flatMap((op) => {
@@ -292,7 +274,7 @@ class Refused extends Data.TaggedError("Refused")<{ readonly result: Records.Ren
 
 export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
   Effect.gen(function* () {
-    yield* fits(prepared)
+    yield* Accept.fits(prepared)
     yield* Claims.fence(store, lane)
     const rows = yield* live(store, prepared)
     const some: Array<{ readonly row: Live; readonly op: Records.PreparedOp }> = []

@@ -51,16 +51,11 @@ export const openIn: Method<"openIn"> =
   ({ chainId, signer }) =>
     reading(
       Effect.map(
-        sql<{ readonly request_id: string; readonly accepted_at: number; readonly decision: string | null }>`
-          select request_id, accepted_at, decision from requests
+        sql<{ readonly request_id: string; readonly accepted_at: number }>`
+          select request_id, accepted_at from requests
           where state = 'open' and chain_id = ${chainId.toString()} and signer = ${signer} and held is null
           order by request_no`,
-        (rows) =>
-          rows.map((row) => ({
-            requestId: row.request_id,
-            acceptedAt: row.accepted_at,
-            isReleased: row.decision === "released"
-          }))
+        (rows) => rows.map((row) => ({ requestId: row.request_id, acceptedAt: row.accepted_at }))
       )
     )
 

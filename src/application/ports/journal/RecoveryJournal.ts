@@ -10,8 +10,6 @@ export interface OpenRequest {
   readonly requestId: string
   /** Unix milliseconds. */
   readonly acceptedAt: number
-  /** The operator has said that it may go on, whatever was found: it is not held any more. */
-  readonly isReleased: boolean
 }
 
 /**

@@ -71,8 +71,7 @@ const world = () => {
         Effect.succeed(
           [...state.unopened.keys()].map((requestId) => ({
             requestId,
-            acceptedAt: state.acceptedAt,
-            isReleased: false
+            acceptedAt: state.acceptedAt
           }))
         ),
       keepUnread: () => tell("kept unread"),
