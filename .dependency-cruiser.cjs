@@ -119,6 +119,33 @@ module.exports = {
       { path: "^src/application/", pathNot: "^src/application/ports/" }
     ),
     forbid(
+      "prepare-stands-below",
+      "Intake and lanes both make ops by it: it knows neither, and no endpoint.",
+      { path: "^src/application/prepare/" },
+      { path: "^src/application/(intake|lanes|operate|usecases)/" }
+    ),
+    forbid(
+      "intake-knows-no-lane",
+      "Intake and lanes meet in the journal, and in a bell that whoever wires them gives to both.",
+      { path: "^src/application/intake/" },
+      {
+        path: "^src/application/",
+        pathNot: "^src/application/(chain|intake|keys|observe|pay|ports|prepare|request|runtime|tenants)/"
+      }
+    ),
+    forbid(
+      "answers-stand-below",
+      "Intake and lanes both tell of what ends: who answers knows neither, and no endpoint.",
+      { path: "^src/application/answers/" },
+      { path: "^src/application/(intake|lanes|operate|prepare|usecases)/" }
+    ),
+    forbid(
+      "lanes-without-intake",
+      "What is accepted goes on without the process that accepted it: intake and lanes meet in the journal.",
+      { path: "^src/application/lanes/" },
+      { path: "^src/application/(intake|usecases)/" }
+    ),
+    forbid(
       "adapter-looks-down",
       "An adapter knows the ports, the runtime and the domain: no use case, no engine, no other adapter, no host.",
       { path: "^src/adapters/([^/]+)/" },

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url"
 import { configDefaults, defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 import * as Tools from "./test/support/Tools.js"
 
 const source = (path: string) => fileURLToPath(new URL(`src/${path}`, import.meta.url))
@@ -20,7 +21,7 @@ const slow = [
   "test/scenarios/chain/events.test.ts",
   "test/scenarios/dev.test.ts",
   "test/scenarios/docs/*.test.ts",
-  "test/scenarios/engine/{backlog,databaseAway,foreign,foundLandings,nodes,outage,restored,schedules,senseless,silentNode,transports}.test.ts",
+  "test/scenarios/engine/{backlog,databaseAway,foreign,foundLandings,nodes,outage,payout,restored,schedules,senseless,silentNode,transports}.test.ts",
   "test/scenarios/faults.test.ts",
   "test/scenarios/http/expiry.test.ts",
   "test/scenarios/lens/{bundles,figures,measures}.test.ts",
@@ -44,6 +45,14 @@ const project = (name: string, include: Array<string>, exclude: ReadonlyArray<st
   test: { name, include, exclude: [...configDefaults.exclude, ...leftOut, ...exclude] }
 })
 
+/** The longest file first: it waits for programs of its own, beside which the others run. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    const place = ({ moduleId }: TestSpecification) => (moduleId.endsWith("/test/commands.test.ts") ? 0 : 1)
+    return (await super.sort(files)).sort((one, other) => place(one) - place(other))
+  }
+}
+
 export default defineConfig({
   // The package under its own name, as programs that embed it write it.
   resolve: {
@@ -63,7 +72,7 @@ export default defineConfig({
       project("slow", slow, [])
     ],
     // Setup files one after the other: each undoes and wraps what those before it have left as it was.
-    sequence: { setupFiles: "list" },
+    sequence: { setupFiles: "list", sequencer: LongestFirst },
     setupFiles: ["test/support/setup.ts", "test/support/secrets/setup.ts", "test/support/http/setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import { Contract, hexlify, type Interface, id, randomBytes, Wallet } from "ethers"
-import type { Operation } from "../src/application/intake/ops/Operation.js"
+import type { Operation } from "../src/application/prepare/Operation.js"
 import * as EstimateGas from "../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../src/application/usecases/operations/ExecuteOperations.js"

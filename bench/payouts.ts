@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Operation } from "../src/application/intake/ops/Operation.js"
-import * as Sweep from "../src/application/sweep/Sweep.js"
+import * as Start from "../src/application/operate/Start.js"
+import type { Operation } from "../src/application/prepare/Operation.js"
 import * as ExecuteOperations from "../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../src/application/usecases/operations/GetRequest.js"
 import { Address, startStack } from "../test/support/stack/Stack.js"
@@ -33,7 +33,7 @@ try {
     await stack.fund(String(stack.predict(salt)), 10n ** 21n)
   }
   await stack.provider.send("evm_setIntervalMining", [1])
-  await life.runPromise(Sweep.start)
+  await life.runPromise(Start.start)
   const operations = Array.from(
     { length: count },
     (_, n): Operation => ({

@@ -7,9 +7,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
 import type * as NetworkFile from "../src/hosts/config/NetworkFile.js"
+import * as MemoryChain from "./support/memory/ChainRpc.js"
 import * as PrivateKeys from "./support/signing/PrivateKeys.js"
 
 const chainId = 31_337n

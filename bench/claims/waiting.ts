@@ -137,7 +137,7 @@ export const claim: Claim = {
       )
     )
     const waiting = async () =>
-      (await Effect.runPromise(service.journal.work)).reduce((sum, { requests }) => sum + requests.length, 0)
+      (await Effect.runPromise(service.journal.going)).reduce((sum, { requests }) => sum + requests, 0)
     while ((await waiting()) < callers) await new Promise((resolve) => setTimeout(resolve, 100))
     const during = await writeMillis(service, pairs)
     ensure((await waiting()) === callers, "callers did not wait to the end of the measurement")

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 
 /** The kernel's figures about a process: Linux only. */
 
@@ -16,8 +16,6 @@ export const cpuMillis = (pid: number): number => {
 /** Resident memory, MB of 2^20 bytes. */
 export const residentMb = (pid: number): number =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024
-
-export const threads = (pid: number): ReadonlyArray<number> => readdirSync(`/proc/${pid}/task`).map(Number)
 
 /** Ends only this process, and resolves when it has ended. */
 export const end = (child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> =>

@@ -21,10 +21,10 @@ import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as Engine from "../application/lanes/Engine.js"
 import * as Balances from "../application/observe/Balances.js"
 import * as Observed from "../application/observe/Observed.js"
+import * as Start from "../application/operate/Start.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import type { Budgets } from "../application/ports/Budgets.js"
-import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { BundlerRpc } from "../application/ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "../application/ports/chain/PaymasterRpc.js"
@@ -37,7 +37,8 @@ import type { Replicas } from "../application/ports/Replicas.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Watches } from "../application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
-import * as Sweep from "../application/sweep/Sweep.js"
+import * as Execution from "../application/usecases/operations/Execution.js"
+import type { Submissions } from "../application/usecases/operations/Submissions.js"
 import * as Followers from "../application/watches/Followers.js"
 import * as Deliver from "../application/webhooks/Deliver.js"
 
@@ -46,13 +47,13 @@ export type Ports =
   | AbiStore
   | AuditLog
   | Budgets
-  | Bundler
   | ChainRpc
   | Engine.Engine
   | Journals
   | Networks
   | RateLimit
   | Signers
+  | Submissions
   | SystemSigners
   | Watches
   | WebhookSender
@@ -156,11 +157,11 @@ export const layer = <R = never>(given: Given<R>) => {
   const budgets: Port<Budgets> = given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql)
   return Layer.mergeAll(
     Layer.effectDiscard(given.clockCheck),
-    Layer.effectDiscard(Sweep.start),
+    Layer.effectDiscard(Start.start),
     Layer.effectDiscard(Deliver.start),
     Layer.effectDiscard(Followers.start)
   ).pipe(
-    Layer.provideMerge(Engine.layer),
+    Layer.provideMerge(Layer.provideMerge(Execution.layer, Engine.layer)),
     Layer.provideMerge(watched(given)),
     Layer.provideMerge(
       Layer.mergeAll(

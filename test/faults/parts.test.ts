@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import type * as Journals from "../support/journal/Journals.js"
@@ -5,6 +8,8 @@ import * as Campaign from "./support/Campaign.js"
 import * as Killing from "./support/Killing.js"
 import * as Receiver from "./support/Receiver.js"
 import * as Scenario from "./support/Scenario.js"
+import * as Store from "./support/Store.js"
+import * as Supervisor from "./support/Supervisor.js"
 
 describe("a scenario", () => {
   const steps = ["accept", "allocate", "settle"]
@@ -69,7 +74,7 @@ describe("a journal that kills its process", () => {
         return true
       })
       const names = await Campaign.steps
-      expect(names).toContain("recordSigned")
+      expect(names).toContain("record")
       for (const step of names) {
         told.length = 0
         const wrapped = Killing.wrap({ step, moment, nth: 2, armed: true })(journal(names))
@@ -118,5 +123,41 @@ describe("what webhooks were told", () => {
       Receiver.judge([told(1, "submitted", `{"elements":${elements}}`), included], [], []).outOfOrder
     expect(sooner("[1]")).toEqual(["r1 2 included before submitted"])
     expect(sooner("[0,1]")).toEqual([])
+  })
+})
+
+describe("an error in the log", () => {
+  const ofRate = `"authentication store unavailable","cause":"Error: the counts of requests failed (ECONNRESET)"`
+  const crash = `"a lane's worker failed; retrying","cause":"TypeError: x is not a function"`
+  const line = (message: string) => `{"time":"2026","level":"ERROR","message":${message}}`
+
+  it("is no complaint where it is of a database that was away", () => {
+    const complaints = (isAway: boolean) =>
+      [ofRate, crash].map((message) => Supervisor.complaint(line(message), isAway).length)
+    expect([complaints(true), complaints(false)]).toEqual([
+      [0, 1],
+      [1, 1]
+    ])
+  })
+})
+
+describe("a database", () => {
+  it("was away since its start only once it has been away", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "castellan-store-"))
+    try {
+      const store = await Store.make(folder, null)
+      const before = store.wasAway(0)
+      await store.away("locked")
+      const during = store.wasAway(Date.now() + 60_000)
+      await store.back()
+      expect([before, during, store.wasAway(0), store.wasAway(Date.now() + 60_000)]).toEqual([
+        false,
+        true,
+        true,
+        false
+      ])
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 })

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { parseArgs } from "node:util"
 import * as Campaign from "./support/Campaign.js"
+import * as Patience from "./support/Patience.js"
 
 /**
  * `npm run test:faults`: every accepted write reaches the chain exactly once, whatever happens to node, database and
@@ -10,6 +11,8 @@ import * as Campaign from "./support/Campaign.js"
  * - `--seed N` this one alone, with the service's logs
  * - `--long` the long forms alone
  * - `--worlds N` chains side by side (2)
+ * - `--upgrade-from COMMIT` each process runs that commit until it is killed or stopped for the first time, then this version
+ * - `--patience MINUTES` only that accepted work outlasts a silent signer, a broken node and a stopped process for so long
  */
 const { values } = parseArgs({
   options: {
@@ -18,6 +21,8 @@ const { values } = parseArgs({
     long: { type: "boolean", default: false },
     seed: { type: "string" },
     worlds: { type: "string", default: "2" },
+    "upgrade-from": { type: "string" },
+    patience: { type: "string" },
     verbose: { type: "boolean", default: false }
   }
 })
@@ -45,6 +50,7 @@ const storms = async (): Promise<boolean> => {
     worlds: Math.max(1, number("worlds", values.worlds)),
     seedsPerWorld: 25,
     verbose: values.verbose || values.seed !== undefined,
+    upgradeFrom: values["upgrade-from"],
     print: (line) => console.log(line)
   })
   console.log()
@@ -62,6 +68,12 @@ const long = (): boolean => {
   return spawnSync("npx", ["vitest", "run", ...longForms], { env, stdio: "inherit" }).status === 0
 }
 
+const patience = (minutes: string): Promise<boolean> =>
+  Patience.passed(number("patience", minutes), (line) => console.log(line))
+
 const isPart = values.seed !== undefined || values.seeds !== undefined || values.from !== undefined
-const passed = [...(values.long ? [] : [await storms()]), ...(isPart ? [] : [long()])]
+const passed =
+  values.patience !== undefined
+    ? [await patience(values.patience)]
+    : [...(values.long ? [] : [await storms()]), ...(isPart ? [] : [long()])]
 process.exitCode = passed.every((each) => each) ? 0 : 1

@@ -77,7 +77,23 @@ export const breaches: ReadonlyArray<Breach> = [
     breach("application-is-effect-only", `src/application/Uses${n}.ts`, typesOf(technology))
   ),
   breach("application-without-node", "src/application/ReadsFiles.ts", importing("node:fs")),
+  breach("answers-stand-below", "src/application/answers/KnowsLane.ts", typesOf("../lanes/Ring.js"), [
+    "src/application/lanes/Ring.ts",
+    importing("effect/Effect")
+  ]),
+  breach("lanes-without-intake", "src/application/lanes/KnowsIntake.ts", typesOf("../intake/Room.js"), [
+    "src/application/intake/Room.ts",
+    importing("effect/Effect")
+  ]),
   breach("ports-stand-alone", "src/application/ports/KnowsUseCase.ts", typesOf("../UseCase.js")),
+  breach("prepare-stands-below", "src/application/prepare/KnowsLane.ts", typesOf("../lanes/Lane.js"), [
+    "src/application/lanes/Lane.ts",
+    importing("effect/Effect")
+  ]),
+  breach("intake-knows-no-lane", "src/application/intake/Run.ts", typesOf("../lanes/Bell.js"), [
+    "src/application/lanes/Bell.ts",
+    importing("effect/Effect")
+  ]),
   breach("adapter-looks-down", "src/adapters/memory/KnowsSql.ts", importing("../sql/Good.js")),
   breach("adapter-json-rpc-own-sdk", "src/adapters/json-rpc/Queries.ts", importing("effect/sql/SqlClient")),
   breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("effect/sql/SqlClient")),

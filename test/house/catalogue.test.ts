@@ -26,9 +26,9 @@ describe("the reasons of refusals", () => {
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
     // Messages of failures that were made here before, or are in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
-      "application/intake/encoded/ExternalProofs.ts",
-      "application/lanes/requests/Delays.ts",
+      "application/prepare/given/ExternalProofs.ts",
       "application/request/Answer.ts",
+      "application/request/Delays.ts",
       "application/request/Elements.ts"
     ])
     expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])

@@ -57,11 +57,10 @@ describe("docs/comparison.md", () => {
 describe("docs/architecture.md", () => {
   it("docs/architecture.md names existing folders and files", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")
-    const files = [...page.matchAll(/\b(?:hosts|usecases|lanes|intake|application)\/[\w/]+\.ts/g)].map(
-      ([path]) =>
-        path.startsWith("hosts/") || path.startsWith("application/")
-          ? `src/${path}`
-          : `src/application/${path}`
+    const files = [
+      ...page.matchAll(/\b(?:answers|application|hosts|intake|lanes|ports|prepare|usecases)\/[\w/]+\.ts/g)
+    ].map(([path]) =>
+      path.startsWith("hosts/") || path.startsWith("application/") ? `src/${path}` : `src/application/${path}`
     )
     const folders = [...page.matchAll(/^\| `([a-z]+\/)`/gm)].map(
       ([, folder = ""]) => `src/application/${folder}`

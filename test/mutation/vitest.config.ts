@@ -8,7 +8,6 @@ export default defineConfig({
       "test/adapters/native/*.test.ts",
       "test/application/chain/*.test.ts",
       "test/application/intake/**/*.test.ts",
-      "test/application/lanes/LaneSlot.test.ts",
       "test/application/lanes/monitor/*.test.ts",
       "test/application/lanes/requests/RequestState.test.ts",
       "test/application/watches/Cursor.test.ts"

@@ -26,7 +26,6 @@ const entry = (id: string, wei: bigint, rest: Partial<Reservation> = {}): Reserv
   maxOpen: null,
   daily: true,
   expiresAt: 10 * minute,
-  note: `of ${id}`,
   ...rest
 })
 
@@ -51,22 +50,27 @@ export const suite = (
     Effect.flatMap(Clock.currentTimeMillis, (now) => budgets.figures(budget, now))
 
   describe(`budgets in ${name}`, () => {
+    /** All of these, or none. */
+    const reserve = (budgets: Service, entries: ReadonlyArray<Reservation>) =>
+      Effect.map(budgets.reserve([entries]), ([lack]) => lack)
+    const bind = (budgets: Service, id: string, wei = 0n) => budgets.bind({ chainId, id, wei }, `of ${id}`)
+
     fact("a reservation is held up to the limit, to the last wei, and not beyond", (budgets) =>
       Effect.gen(function* () {
-        expect(yield* budgets.reserve([entry("a", 60n)])).toBeNull()
-        expect(yield* budgets.reserve([entry("b", 41n)])).toEqual(lacks(40n))
-        expect(yield* budgets.reserve([entry("b", 40n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("a", 60n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("b", 41n)])).toEqual(lacks(40n))
+        expect(yield* reserve(budgets, [entry("b", 40n)])).toBeNull()
         expect(yield* today(budgets)).toEqual({ held: 100n, booked: 0n })
-        expect(yield* budgets.reserve([entry("c", 1n)])).toEqual(lacks(0n))
-        expect(yield* budgets.reserve([entry("c", 0n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("c", 1n)])).toEqual(lacks(0n))
+        expect(yield* reserve(budgets, [entry("c", 0n)])).toBeNull()
       })
     )
 
     fact("sums are exact beyond 2^64 and up to 256 bits", (budgets) =>
       Effect.gen(function* () {
         const limit = 2n ** 256n - 1n
-        expect(yield* budgets.reserve([entry("a", limit - 1n, { limit })])).toBeNull()
-        expect(yield* budgets.reserve([entry("b", 2n, { limit })])).toEqual(lacks(1n))
+        expect(yield* reserve(budgets, [entry("a", limit - 1n, { limit })])).toBeNull()
+        expect(yield* reserve(budgets, [entry("b", 2n, { limit })])).toEqual(lacks(1n))
         yield* budgets.settle(chainId, "a", limit - 2n)
         expect(yield* today(budgets)).toEqual({ held: 0n, booked: limit - 2n })
       })
@@ -76,8 +80,8 @@ export const suite = (
       Effect.gen(function* () {
         const others = [{}, { accountId: bob }, { accountId: null }, { chainId: 1n }, { name: "another" }]
         for (const [at, other] of others.entries()) {
-          expect(yield* budgets.reserve([entry("a", 50n, other)])).toBeNull()
-          expect(yield* budgets.reserve([entry(`own ${at}`, 50n, other)])).toBeNull()
+          expect(yield* reserve(budgets, [entry("a", 50n, other)])).toBeNull()
+          expect(yield* reserve(budgets, [entry(`own ${at}`, 50n, other)])).toBeNull()
         }
         expect(yield* budgets.figures({ ...budget, accountId: bob }, 0)).toEqual({ held: 100n, booked: 0n })
       })
@@ -87,14 +91,14 @@ export const suite = (
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 50n, daily: false })
-        expect(yield* budgets.reserve([entry("a", 60n), fromDeposit("a", 60n)])).toEqual(
+        expect(yield* reserve(budgets, [entry("a", 60n), fromDeposit("a", 60n)])).toEqual(
           lacks(50n, "deposit")
         )
         expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
         expect(yield* budgets.open(chainId)).toEqual([])
-        expect(yield* budgets.reserve([entry("a", 60n), entry("b", 60n)])).toEqual(lacks(40n))
+        expect(yield* reserve(budgets, [entry("a", 60n), entry("b", 60n)])).toEqual(lacks(40n))
         expect(yield* budgets.open(chainId)).toEqual([])
-        expect(yield* budgets.reserve([entry("a", 50n), fromDeposit("a", 50n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("a", 50n), fromDeposit("a", 50n)])).toBeNull()
         expect((yield* budgets.open(chainId)).map(({ id, name }) => [id, name])).toEqual([
           ["a", "sponsor"],
           ["a", "deposit"]
@@ -102,13 +106,49 @@ export const suite = (
       })
     )
 
+    fact("of several groups in one call each is held for itself, in their order", (budgets) =>
+      Effect.gen(function* () {
+        const fromDeposit = (id: string, wei: bigint) =>
+          entry(id, wei, { ...deposit, limit: 50n, daily: false })
+        expect(
+          yield* budgets.reserve([
+            [entry("a", 40n), fromDeposit("a", 40n)],
+            [entry("b", 20n), fromDeposit("b", 20n)],
+            [entry("c", 61n), fromDeposit("c", 1n)],
+            [entry("a", 50n), fromDeposit("a", 50n)],
+            [],
+            [entry("d", 50n)]
+          ])
+        ).toEqual([null, lacks(10n, "deposit"), lacks(60n), null, null, null])
+        expect((yield* budgets.open(chainId)).map(({ id, name, wei }) => [id, name, wei])).toEqual([
+          ["a", "sponsor", 50n],
+          ["a", "deposit", 50n],
+          ["d", "sponsor", 50n]
+        ])
+      })
+    )
+
+    fact("what is held is bound for what it holds, and not for more; each note is kept once", (budgets) =>
+      Effect.gen(function* () {
+        yield* reserve(budgets, [entry("a", 60n), entry("a", 50n, { ...deposit, daily: false })])
+        expect(yield* bind(budgets, "a", 51n)).toBe(false)
+        expect(yield* bind(budgets, "a", 50n)).toBe(true)
+        for (const note of ["another", "of a", ""]) yield* budgets.bind({ chainId, id: "a", wei: 0n }, note)
+        yield* reserve(budgets, [entry("a", 70n)])
+        expect((yield* budgets.open(chainId)).map(({ notes }) => notes)).toEqual([
+          ["of a", "another"],
+          ["of a", "another"]
+        ])
+      })
+    )
+
     fact("the same id again is held once, at the higher sum", (budgets) =>
       Effect.gen(function* () {
-        for (const wei of [60n, 60n, 10n]) expect(yield* budgets.reserve([entry("a", wei)])).toBeNull()
+        for (const wei of [60n, 60n, 10n]) expect(yield* reserve(budgets, [entry("a", wei)])).toBeNull()
         expect((yield* today(budgets)).held).toBe(60n)
-        expect(yield* budgets.reserve([entry("a", 101n)])).toEqual(lacks(100n))
+        expect(yield* reserve(budgets, [entry("a", 101n)])).toEqual(lacks(100n))
         expect((yield* today(budgets)).held).toBe(60n)
-        expect(yield* budgets.reserve([entry("a", 100n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("a", 100n)])).toBeNull()
         expect((yield* today(budgets)).held).toBe(100n)
       })
     )
@@ -117,35 +157,35 @@ export const suite = (
       "what is settled is booked once, at its real cost, and what it did not cost is free again",
       (budgets) =>
         Effect.gen(function* () {
-          yield* budgets.reserve([entry("a", 100n)])
-          yield* budgets.bind(chainId, "a")
+          yield* reserve(budgets, [entry("a", 100n)])
+          yield* bind(budgets, "a")
           yield* budgets.settle(chainId, "a", 30n)
           yield* budgets.settle(chainId, "a", 99n)
           expect(yield* today(budgets)).toEqual({ held: 0n, booked: 30n })
-          expect(yield* budgets.reserve([entry("b", 71n)])).toEqual(lacks(70n))
-          expect(yield* budgets.reserve([entry("b", 70n)])).toBeNull()
+          expect(yield* reserve(budgets, [entry("b", 71n)])).toEqual(lacks(70n))
+          expect(yield* reserve(budgets, [entry("b", 70n)])).toBeNull()
           // What has ended is not begun again: its money would be counted twice.
-          expect(yield* budgets.reserve([entry("a", 1n)])).toMatchObject({ reason: "ended" })
+          expect(yield* reserve(budgets, [entry("a", 1n)])).toMatchObject({ reason: "ended" })
         })
     )
 
     fact("what is settled at nothing, or released, is free again", (budgets) =>
       Effect.gen(function* () {
-        yield* budgets.reserve([entry("a", 60n), entry("b", 40n)])
-        yield* budgets.bind(chainId, "b")
+        yield* reserve(budgets, [entry("a", 60n), entry("b", 40n)])
+        yield* bind(budgets, "b")
         yield* budgets.release(chainId, ["a", "unknown"])
         yield* budgets.settle(chainId, "b", 0n)
         yield* budgets.settle(chainId, "unknown", 7n)
         expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
-        expect(yield* budgets.reserve([entry("a", 100n)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("b", 100n)])).toBeNull()
       })
     )
 
     fact("what is bound is held whatever happens, until it is settled", (budgets) =>
       Effect.gen(function* () {
-        yield* budgets.reserve([entry("a", 60n)])
-        expect(yield* budgets.bind(chainId, "a")).toBe(true)
-        expect(yield* budgets.bind(chainId, "a")).toBe(true)
+        yield* reserve(budgets, [entry("a", 60n)])
+        expect(yield* bind(budgets, "a")).toBe(true)
+        expect(yield* bind(budgets, "a")).toBe(true)
         yield* budgets.release(chainId, ["a"])
         yield* Time.adjust(11 * minute)
         expect((yield* today(budgets)).held).toBe(60n)
@@ -157,25 +197,25 @@ export const suite = (
             bound: true,
             landed: null,
             expiresAt: 10 * minute,
-            note: "of a"
+            notes: ["of a"]
           }
         ])
-        expect(yield* budgets.reserve([entry("b", 41n)])).toEqual(lacks(40n))
+        expect(yield* reserve(budgets, [entry("b", 41n)])).toEqual(lacks(40n))
       })
     )
 
     fact("what is not bound in time is free again, and cannot be bound any more", (budgets) =>
       Effect.gen(function* () {
-        yield* budgets.reserve([entry("a", 60n)])
+        yield* reserve(budgets, [entry("a", 60n)])
         yield* Time.adjust(10 * minute - 1)
-        expect(yield* budgets.reserve([entry("b", 41n, { expiresAt: 20 * minute })])).toEqual(lacks(40n))
+        expect(yield* reserve(budgets, [entry("b", 41n, { expiresAt: 20 * minute })])).toEqual(lacks(40n))
         yield* Time.adjust(1)
         expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
         expect(yield* budgets.open(chainId)).toEqual([])
-        expect(yield* budgets.bind(chainId, "a")).toBe(false)
-        expect(yield* budgets.bind(chainId, "unknown")).toBe(false)
-        expect(yield* budgets.reserve([entry("b", 100n, { expiresAt: 20 * minute })])).toBeNull()
-        expect(yield* budgets.bind(chainId, "b")).toBe(true)
+        expect(yield* bind(budgets, "a")).toBe(false)
+        expect(yield* bind(budgets, "unknown")).toBe(false)
+        expect(yield* reserve(budgets, [entry("b", 100n, { expiresAt: 20 * minute })])).toBeNull()
+        expect(yield* bind(budgets, "b")).toBe(true)
       })
     )
 
@@ -183,17 +223,17 @@ export const suite = (
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 100n, daily: false })
-        yield* budgets.reserve([entry("a", 90n), fromDeposit("a", 90n)])
-        yield* budgets.bind(chainId, "a")
+        yield* reserve(budgets, [entry("a", 90n), fromDeposit("a", 90n)])
+        yield* bind(budgets, "a")
         yield* budgets.land(chainId, "a", 30n)
         expect(yield* today(budgets)).toEqual({ held: 30n, booked: 0n })
-        expect(yield* budgets.reserve([entry("b", 71n)])).toEqual(lacks(70n))
+        expect(yield* reserve(budgets, [entry("b", 71n)])).toEqual(lacks(70n))
         // The reading of a deposit is lower by what has landed already.
-        expect(yield* budgets.reserve([fromDeposit("c", 100n)])).toBeNull()
+        expect(yield* reserve(budgets, [fromDeposit("c", 100n)])).toBeNull()
         yield* budgets.release(chainId, ["c"])
         yield* budgets.land(chainId, "a", null)
-        expect(yield* budgets.reserve([entry("b", 11n)])).toEqual(lacks(10n))
-        expect(yield* budgets.reserve([fromDeposit("c", 11n)])).toEqual(lacks(10n, "deposit"))
+        expect(yield* reserve(budgets, [entry("b", 11n)])).toEqual(lacks(10n))
+        expect(yield* reserve(budgets, [fromDeposit("c", 11n)])).toEqual(lacks(10n, "deposit"))
         yield* budgets.land(chainId, "a", 40n)
         yield* budgets.settle(chainId, "a", null)
         expect(yield* today(budgets)).toEqual({ held: 0n, booked: 40n })
@@ -208,15 +248,15 @@ export const suite = (
         Effect.gen(function* () {
           yield* Time.setTime(20_000 * day + day - 1)
           const late = { expiresAt: 20_002 * day }
-          expect(yield* budgets.reserve([entry("a", 100n, late)])).toBeNull()
-          expect(yield* budgets.reserve([entry("b", 1n, late)])).toEqual(lacks(0n))
+          expect(yield* reserve(budgets, [entry("a", 100n, late)])).toBeNull()
+          expect(yield* reserve(budgets, [entry("b", 1n, late)])).toEqual(lacks(0n))
           yield* Time.adjust(1)
-          expect(yield* budgets.reserve([entry("b", 100n, late)])).toBeNull()
-          yield* budgets.bind(chainId, "a")
+          expect(yield* reserve(budgets, [entry("b", 100n, late)])).toBeNull()
+          yield* bind(budgets, "a")
           yield* budgets.settle(chainId, "a", 25n)
           expect(yield* budgets.figures(budget, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
           expect(yield* budgets.figures(budget, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
-          expect(yield* budgets.reserve([entry("c", 1n, late)])).toEqual(lacks(0n))
+          expect(yield* reserve(budgets, [entry("c", 1n, late)])).toEqual(lacks(0n))
         })
     )
 
@@ -224,29 +264,29 @@ export const suite = (
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 100n, daily: false, expiresAt: 3 * day })
-        yield* budgets.reserve([fromDeposit("a", 60n), fromDeposit("b", 40n)])
+        yield* reserve(budgets, [fromDeposit("a", 60n), fromDeposit("b", 40n)])
         yield* Time.adjust(day)
-        expect(yield* budgets.reserve([fromDeposit("c", 1n)])).toEqual(lacks(0n, "deposit"))
+        expect(yield* reserve(budgets, [fromDeposit("c", 1n)])).toEqual(lacks(0n, "deposit"))
         yield* budgets.settle(chainId, "a", 55n)
-        expect(yield* budgets.reserve([fromDeposit("c", 60n)])).toBeNull()
+        expect(yield* reserve(budgets, [fromDeposit("c", 60n)])).toBeNull()
       })
     )
 
     fact("a budget has at most so many open reservations; landed ones do not count", (budgets) =>
       Effect.gen(function* () {
         const one = (id: string) => entry(id, 1n, { limit: null, maxOpen: 2 })
-        expect(yield* budgets.reserve([one("a"), one("b")])).toBeNull()
-        expect(yield* budgets.reserve([one("c")])).toEqual({
+        expect(yield* reserve(budgets, [one("a"), one("b")])).toBeNull()
+        expect(yield* reserve(budgets, [one("c")])).toEqual({
           budget: "sponsor",
           reason: "maxOpen",
           available: 0n
         })
-        expect(yield* budgets.reserve([one("b")])).toBeNull()
+        expect(yield* reserve(budgets, [one("b")])).toBeNull()
         yield* budgets.land(chainId, "a", 1n)
-        expect(yield* budgets.reserve([one("c")])).toBeNull()
+        expect(yield* reserve(budgets, [one("c")])).toBeNull()
         yield* budgets.settle(chainId, "b", 0n)
-        expect(yield* budgets.reserve([one("d")])).toBeNull()
-        expect(yield* budgets.reserve([one("e")])).toMatchObject({ reason: "maxOpen" })
+        expect(yield* reserve(budgets, [one("d")])).toBeNull()
+        expect(yield* reserve(budgets, [one("e")])).toMatchObject({ reason: "maxOpen" })
       })
     )
 
@@ -271,7 +311,7 @@ export const suite = (
         const lacking = yield* Effect.forEach(
           Array.from({ length: 40 }, (_, index) => index),
           (index) =>
-            (index % 2 === 0 ? one : other).reserve([
+            reserve(index % 2 === 0 ? one : other, [
               entry(`op ${index}`, 7n),
               entry(`op ${index}`, 7n, { ...deposit, limit: 1_000n, daily: false })
             ]),
@@ -287,45 +327,25 @@ export const suite = (
       Effect.gen(function* () {
         const both = <A, E>(use: (budgets: Service) => Effect.Effect<A, E>) =>
           Effect.forEach([one, other, one, other], use, { concurrency: "unbounded" })
-        expect(yield* both((budgets) => budgets.reserve([entry("a", 80n)]))).toEqual([null, null, null, null])
-        expect(yield* both((budgets) => budgets.bind(chainId, "a"))).toEqual([true, true, true, true])
+        expect(yield* both((budgets) => reserve(budgets, [entry("a", 80n)]))).toEqual([
+          null,
+          null,
+          null,
+          null
+        ])
+        expect(yield* both((budgets) => bind(budgets, "a"))).toEqual([true, true, true, true])
         yield* both((budgets) => budgets.settle(chainId, "a", 20n))
         expect(yield* today(one)).toEqual({ held: 0n, booked: 20n })
       })
     )
 
-    const apart = name === "memory" ? () => {} : processes
-    apart(
-      "what two processes reserved is held until both have given it back, or one has bound it",
-      (one, other) =>
-        Effect.gen(function* () {
-          // The request went from one to the other while the first one was at it.
-          yield* one.reserve([entry("a", 60n)])
-          yield* other.reserve([entry("a", 60n)])
-          yield* one.release(chainId, ["a"])
-          yield* one.release(chainId, ["a"])
-          expect((yield* today(other)).held).toBe(60n)
-          yield* one.reserve([entry("a", 60n)])
-          yield* one.release(chainId, ["a"])
-          expect(yield* other.bind(chainId, "a")).toBe(true)
-          yield* one.release(chainId, ["a"])
-          expect((yield* today(other)).held).toBe(60n)
-          yield* other.settle(chainId, "a", 0n)
-          yield* other.reserve([entry("b", 60n)])
-          yield* one.release(chainId, ["b"])
-          expect((yield* today(other)).held).toBe(60n)
-          yield* other.release(chainId, ["b"])
-          expect((yield* today(other)).held).toBe(0n)
-        })
-    )
-
     processes("what one process held and bound, another one finds", (one, other) =>
       Effect.gen(function* () {
-        yield* one.reserve([entry("a", 60n)])
-        yield* one.bind(chainId, "a")
+        yield* reserve(one, [entry("a", 60n)])
+        yield* bind(one, "a")
         yield* one.handOut(alice, chainId, Keccak.hashText("op"), 600)
         expect(yield* other.open(chainId)).toEqual(yield* one.open(chainId))
-        expect(yield* other.reserve([entry("b", 41n)])).toEqual(lacks(40n))
+        expect(yield* reserve(other, [entry("b", 41n)])).toEqual(lacks(40n))
         expect(yield* other.handedOut(alice, chainId, Keccak.hashText("op"))).toBe(true)
       })
     )

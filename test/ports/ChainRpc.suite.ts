@@ -121,7 +121,6 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         Effect.gen(function* () {
           const data = Hex.concat(word(7n), Hex.unsafe("0xabcd"))
           expect(yield* chain.call({ to: echo, data })).toEqual({ success: true, data })
-          expect(yield* chain.call(() => ({ to: echo, data }))).toEqual({ success: true, data })
         })
       ))
 

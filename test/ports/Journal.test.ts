@@ -7,6 +7,7 @@ import * as Events from "./journal/Events.suite.js"
 import * as Handovers from "./journal/Handovers.suite.js"
 import * as Leases from "./journal/Leases.suite.js"
 import * as Listing from "./journal/Listing.suite.js"
+import * as OpRows from "./journal/OpRows.suite.js"
 import * as Ops from "./journal/Ops.suite.js"
 import * as Records from "./journal/Records.suite.js"
 import * as Recovery from "./journal/Recovery.suite.js"
@@ -29,6 +30,7 @@ for (const { layer, name } of adaptersOn(Postgres.perFile())) {
   Reorganisations.suite(name, layer)
   Handovers.suite(name, layer)
   Ops.suite(name, layer)
+  OpRows.suite(name, layer)
   Cancellations.suite(name, layer)
   Recovery.suite(name, layer)
   Events.suite(name, layer)

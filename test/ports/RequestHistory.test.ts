@@ -6,8 +6,9 @@ import * as SqlJournal from "../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as SqlRequestHistory from "../../src/adapters/sql/RequestHistory.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
-import type { Acceptance } from "../../src/application/ports/journal/Requests.js"
+import type { Acceptance } from "../../src/application/ports/journal/Records.js"
 import { RequestHistory } from "../../src/application/ports/RequestHistory.js"
+import { accept, answer } from "../support/journal/Facts.js"
 import * as Journals from "../support/journal/Journals.js"
 import { options, temporaryFolder } from "../support/journal/Layers.js"
 import * as Make from "../support/journal/Make.js"
@@ -24,7 +25,7 @@ const clients = {
 }
 
 const acceptance = (requestId: string, over: Partial<Acceptance> = {}): Acceptance =>
-  Make.acceptance(requestId, [], { endpoint: "/execute", ...over })
+  Make.acceptance(requestId, [], over)
 
 describe.each(Object.entries(clients))("the history of requests in %s", (_, client) => {
   it.effect(
@@ -40,12 +41,12 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
               entries.map(({ requestId }) => requestId)
             )
           yield* Time.setTime(1_000)
-          yield* journal.accept(acceptance("one"))
+          yield* accept(journal, acceptance("one"))
           yield* Time.setTime(2_500)
-          yield* journal.accept(acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
-          yield* journal.accept(acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
-          yield* journal.finish("one", "{}", {})
-          yield* journal.finish("two", "{}", {})
+          yield* accept(journal, acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
+          yield* accept(journal, acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
+          yield* answer(journal, "one")
+          yield* answer(journal, "two")
           yield* journal.forget(2_000)
           // What was never accepted is no part of the history.
           yield* journal.decline("declined")

@@ -1,11 +1,11 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { SigningKey } from "ethers"
-import type { Execute } from "../../src/adapters/memory/ChainRpc.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../../src/application/ports/chain/ChainRpc.js"
 import * as Transaction from "../../src/domain/evm/Transaction.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
+import type { Execute } from "./memory/ChainRpc.js"
 
 /**
  * An echo contract. If the first word of the calldata is zero, it reverts with the calldata. Otherwise it emits the

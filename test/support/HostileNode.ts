@@ -101,16 +101,6 @@ export const honest = (response: ServerResponse, body: string, result: (asked: A
   json(response, body.startsWith("[") ? answers : answers[0])
 }
 
-/** Forwards fitting requests to a real node. */
-export const relaying =
-  (target: string) =>
-  (response: ServerResponse, body: string): void => {
-    void fetch(target, { method: "POST", headers: { "content-type": "application/json" }, body })
-      .then((answer) => answer.text())
-      .then((text) => response.writeHead(200, { "content-type": "application/json" }).end(text))
-      .catch(() => response.destroy())
-  }
-
 /** A gateway's refusal of calls beyond its limit. */
 export type Refusing = (response: ServerResponse, body: string) => void
 

@@ -25,7 +25,8 @@ const Payload = Schema.fromJsonString(
   Schema.Array(
     Schema.Union([
       Schema.TaggedStruct("accepted", {
-        lane: Schema.Struct({ chainId: Schema.BigIntFromString, signer: Address.schema })
+        lane: Schema.Struct({ chainId: Schema.BigIntFromString, signer: Address.schema }),
+        hasUnopened: Schema.optional(Schema.Boolean)
       }),
       Schema.TaggedStruct("final", { requestId: Schema.String })
     ])

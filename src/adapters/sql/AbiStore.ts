@@ -152,6 +152,7 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
   return {
     events: (account) => list(account, ({ events }) => events),
     errors: (account) => list(account, ({ errors }) => errors),
+    definitions: (account) => list(account, ({ errors, events }) => ({ errors, events })),
     addEvent: (account, { canonical }) => add(account, "event", canonical),
     addError: (account, { canonical }) => add(account, "error", canonical)
   }

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,7 +10,6 @@ import {
   dayOf,
   type Hold,
   type Lack,
-  lackOf,
   type Reservation
 } from "../../application/ports/Budgets.js"
 import { ClockTrust } from "../../application/ports/clock/ClockTrust.js"
@@ -29,6 +28,7 @@ interface Row {
   readonly wei: string
   readonly landed: string | null
   readonly state: "reserved" | "bound" | "settled"
+  /** One a line. */
   readonly note: string
   readonly expires_at: number | string
 }
@@ -53,17 +53,69 @@ const holdOf = (row: Row): Hold => ({
   bound: row.state === "bound",
   landed: row.landed === null ? null : BigInt(row.landed),
   expiresAt: Number(row.expires_at),
-  note: row.note
+  notes: notesOf(row)
 })
 
-/** Stores budgets in the client's database. */
+const notesOf = ({ note }: Pick<Row, "note">): ReadonlyArray<string> =>
+  note.split("\n").filter((line) => line !== "")
+
+/** What a reservation takes of its budget. */
+interface Held {
+  /** Null: it is not stored yet. */
+  readonly holdNo: Row["hold_no"] | null
+  readonly day: number
+  readonly wei: bigint
+  readonly landed: bigint | null
+}
+
+/** A budget as it was read, and as the reservations of a call change it. */
+interface Pot {
+  readonly holds: Map<string, Held>
+  /** Ids of what has cost something. */
+  readonly ended: ReadonlySet<string>
+  /** By day: what is held, and what was booked. */
+  readonly days: Map<number, bigint>
+  /** What is held and has not landed, and of how many. */
+  open: bigint
+  count: number
+}
+
+/** Null: it is not held any more. */
+const put = (pot: Pot, id: string, held: Held | null): void => {
+  const change = (each: Held | undefined | null, sign: 1n | -1n): void => {
+    if (each == null) return
+    pot.days.set(each.day, (pot.days.get(each.day) ?? 0n) + sign * (each.landed ?? each.wei))
+    if (each.landed !== null) return
+    pot.open += sign * each.wei
+    pot.count += Number(sign)
+  }
+  change(pot.holds.get(id), -1n)
+  change(held, 1n)
+  if (held === null) pot.holds.delete(id)
+  else pot.holds.set(id, held)
+}
+
+/** Why an entry that is to be held so does not fit beside the others. */
+const lackOf = (pot: Pot, { daily, id, limit, maxOpen, name }: Reservation, held: Held): Lack | null => {
+  if (pot.ended.has(id)) return { budget: name, reason: "ended", available: 0n }
+  const own = pot.holds.get(id)
+  if (limit !== null) {
+    const others = daily
+      ? (pot.days.get(held.day) ?? 0n) - (own?.landed ?? own?.wei ?? 0n)
+      : pot.open - (own?.landed === null ? own.wei : 0n)
+    if (others + held.wei > limit)
+      return { budget: name, reason: "limit", available: limit > others ? limit - others : 0n }
+  }
+  const others = pot.count - (own?.landed === null ? 1 : 0)
+  return maxOpen !== null && others >= maxOpen ? { budget: name, reason: "maxOpen", available: 0n } : null
+}
+
+/** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
+  const forUpdate = sql.literal(Store.isPostgres(sql) ? "for update" : "")
   const { mayDelete } = yield* ClockTrust
-  /** This instance's entry among a reservation's holders. */
-  const self = `${randomUUID()} `
-
   const answered =
     (run: ReturnType<typeof Store.transaction>) =>
     <A, E>(effect: Effect.Effect<A, E>) =>
@@ -97,66 +149,127 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
     select * from budget_holds
     where ${of(budget)} and state <> 'settled' and (state = 'bound' or expires_at > ${now})`
 
-  const hold = (entry: Reservation, now: number): Effect.Effect<Lack | null, SqlError> =>
+  const potOf = (budget: Budget, ids: ReadonlyArray<string>, now: number): Effect.Effect<Pot, SqlError> =>
     Effect.gen(function* () {
-      yield* sql`
-        delete from budget_holds
-        where ${of(entry)} and state <> 'settled' and state = 'reserved' and expires_at <= ${now}`
-      const [ended] = yield* sql`
-        select id from budget_holds where ${of(entry)} and id = ${entry.id} and state = 'settled'`
-      if (ended !== undefined) return { budget: entry.name, reason: "ended", available: 0n }
-      const rows = yield* openOf(entry, now)
-      const own = rows.find(({ id }) => id === entry.id)
-      const day = own?.day ?? dayOf(now)
-      const wei = own !== undefined && BigInt(own.wei) > entry.wei ? BigInt(own.wei) : entry.wei
-      const others = rows.flatMap((row) => (row === own ? [] : [{ ...holdOf(row), day: row.day }]))
-      const lack = lackOf(entry, wei, day, others, entry.daily ? yield* bookedOf(entry, day) : 0n)
-      if (lack !== null) return lack
-      const raised =
-        own === undefined
-          ? []
-          : yield* sql`
-              update budget_holds
-              set wei = ${wei.toString()}, note = ${entry.note}, expires_at = ${entry.expiresAt},
-                holders = replace(holders, ${self}, '') || ${self}
-              where hold_no = ${own.hold_no} and state <> 'settled'
-              returning hold_no`
-      // Its other holder may have released it in the meantime.
-      if (raised.length === 0)
-        yield* sql`insert into budget_holds ${sql.insert({
-          ...columns(entry),
-          id: entry.id,
+      yield* sql`delete from budget_holds where ${of(budget)} and state = 'reserved' and expires_at <= ${now}`
+      const rows = yield* openOf(budget, now)
+      const settled = yield* Store.inChunks(
+        ids,
+        (chunk) => sql<Row>`
+          select * from budget_holds where ${of(budget)} and ${sql.in("id", chunk)} and state = 'settled'`
+      )
+      // What has cost nothing may be tried again: an op that did not land in time, say.
+      const over = settled.filter(({ landed }) => landed === "0")
+      if (over.length > 0)
+        yield* sql`delete from budget_holds where ${sql.in(
+          "hold_no",
+          over.map(({ hold_no }) => hold_no)
+        )}`
+      const booked = yield* sql<{ readonly day: number; readonly booked: string }>`
+        select day, booked from budget_days where ${of(budget)}
+          and ${sql.in("day", [dayOf(now), ...rows.map(({ day }) => day)])}`
+      const pot: Pot = {
+        holds: new Map(),
+        ended: new Set(settled.flatMap(({ id, landed }) => (landed === "0" ? [] : [id]))),
+        days: new Map(booked.map((each) => [each.day, BigInt(each.booked)])),
+        open: 0n,
+        count: 0
+      }
+      for (const { day, hold_no, id, landed, wei } of rows)
+        put(pot, id, {
+          holdNo: hold_no,
           day,
-          wei: wei.toString(),
-          landed: null,
-          state: "reserved",
-          note: entry.note,
-          expires_at: entry.expiresAt,
-          holders: self
-        })}`
-      return null
+          wei: BigInt(wei),
+          landed: landed === null ? null : BigInt(landed)
+        })
+      return pot
     })
 
-  const reserve = (entries: ReadonlyArray<Reservation>) =>
+  const reserve: Budgets["Service"]["reserve"] = (groups) =>
     transaction(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
+        const entries = groups.flat()
         yield* lockAll(entries)
         if (yield* mayDelete)
           yield* sql`
             delete from budget_holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
-        for (const entry of entries) {
-          const lack = yield* hold(entry, now)
-          // The failure rolls back earlier reservations.
-          if (lack !== null) return yield* Effect.fail({ lack })
+        const pots = new Map<string, Pot>()
+        for (const [name, own] of Map.groupBy(entries, lockName)) {
+          const [budget] = own
+          if (budget !== undefined)
+            pots.set(
+              name,
+              yield* potOf(
+                budget,
+                own.map(({ id }) => id),
+                now
+              )
+            )
         }
-        return null
+        const changed = new Map<string, { readonly entry: Reservation; readonly held: Held }>()
+        const lacks: Array<Lack | null> = []
+        for (const group of groups) {
+          const made: Array<() => void> = []
+          let lack: Lack | null = null
+          for (const entry of group) {
+            const name = lockName(entry)
+            const pot = pots.get(name)
+            if (pot === undefined) continue
+            const { id } = entry
+            const own = pot.holds.get(id) ?? null
+            const held: Held = {
+              holdNo: own?.holdNo ?? null,
+              day: own?.day ?? dayOf(now),
+              wei: own !== null && own.wei > entry.wei ? own.wei : entry.wei,
+              landed: own?.landed ?? null
+            }
+            lack = lackOf(pot, entry, held)
+            if (lack !== null) break
+            put(pot, id, held)
+            const key = `${name} ${id}`
+            const before = changed.get(key)
+            changed.set(key, { entry, held })
+            made.push(() => {
+              put(pot, id, own)
+              if (before === undefined) changed.delete(key)
+              else changed.set(key, before)
+            })
+          }
+          if (lack !== null) for (const undo of made.reverse()) undo()
+          lacks.push(lack)
+        }
+        const fresh: Array<{ readonly entry: Reservation; readonly held: Held }> = []
+        for (const each of changed.values()) {
+          const { entry, held } = each
+          const raised =
+            held.holdNo === null
+              ? []
+              : yield* sql`
+                  update budget_holds set wei = ${held.wei.toString()}, expires_at = ${entry.expiresAt}
+                  where hold_no = ${held.holdNo} and state <> 'settled'
+                  returning hold_no`
+          // It may have been given back in the meantime.
+          if (raised.length === 0) fresh.push(each)
+        }
+        yield* Store.forChunks(
+          fresh,
+          (chunk) =>
+            sql`insert into budget_holds ${sql.insert(
+              Arr.map(chunk, ({ entry, held }) => ({
+                ...columns(entry),
+                id: entry.id,
+                day: held.day,
+                wei: held.wei.toString(),
+                landed: null,
+                state: "reserved",
+                note: "",
+                expires_at: entry.expiresAt
+              }))
+            )}`
+        )
+        return lacks
       })
-    ).pipe(
-      Effect.catchIf(
-        (error) => "lack" in error,
-        ({ lack }) => Effect.succeed(lack)
-      )
     )
 
   const settle = (chainId: bigint, id: string, wei: bigint | null) =>
@@ -170,10 +283,10 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         for (const [place, { hold_no, day }] of found.entries()) {
           const budget = holds[place]
           const [ended] = yield* sql<Pick<Row, "landed">>`
-            update budget_holds set state = 'settled'
+            update budget_holds set state = 'settled', landed = coalesce(${wei?.toString() ?? null}, landed, '0')
             where hold_no = ${hold_no} and state <> 'settled' returning landed`
           if (budget === undefined || ended === undefined) continue
-          const cost = wei ?? BigInt(ended.landed ?? 0)
+          const cost = BigInt(ended.landed ?? 0)
           const booked = ((yield* bookedOf(budget, day)) + cost).toString()
           yield* sql`
             insert into budget_days ${sql.insert({ ...columns(budget), day, booked })}
@@ -185,30 +298,30 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   return {
     reserve,
     settle,
-    bind: (chainId, id) =>
+    bind: ({ chainId, id, wei }, note) =>
       transaction(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
-          const rows = yield* sql`
-            update budget_holds set state = 'bound'
+          const rows = yield* sql<Row>`
+            select * from budget_holds
             where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'
-              and (state = 'bound' or expires_at > ${now})
-            returning id`
-          return rows.length > 0
+              and (state = 'bound' or expires_at > ${now}) order by hold_no
+            ${forUpdate}`
+          if (rows.length === 0 || rows.some((row) => BigInt(row.wei) < wei)) return false
+          for (const row of rows) {
+            const notes = [...new Set([...notesOf(row), note])].join("\n")
+            yield* sql`update budget_holds set state = 'bound', note = ${notes} where hold_no = ${row.hold_no}`
+          }
+          return true
         })
       ),
     release: (chainId, ids) =>
       transaction(
-        Effect.forEach(
-          Store.chunks(ids),
-          (chunk) => {
-            const given = sql`chain_id = ${chainId.toString()} and ${sql.in("id", chunk)} and state = 'reserved'`
-            return Effect.andThen(
-              sql`update budget_holds set holders = replace(holders, ${self}, '') where ${given}`,
-              sql`delete from budget_holds where ${given} and holders = ''`
-            )
-          },
-          { discard: true }
+        Store.forChunks(
+          ids,
+          (chunk) => sql`
+            delete from budget_holds
+            where chain_id = ${chainId.toString()} and ${sql.in("id", chunk)} and state = 'reserved'`
         )
       ),
     land: (chainId, id, wei) =>

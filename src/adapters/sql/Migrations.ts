@@ -19,38 +19,21 @@ const table = "castellan_migrations"
  * processes wait.
  */
 export const migrations = {
-  "0001_journal": Journal.journal,
-  "0002_abi": Accounts.abi,
-  "0003_handovers": Journal.handovers,
-  "0004_accounts": Accounts.accounts,
-  "0005_budgets": Accounts.budgets,
-  "0006_audit": Accounts.audit,
-  "0007_rate_counts": Accounts.rateCounts,
-  "0008_request_lanes": Journal.requestLanes,
-  "0009_lanes": Journal.lanes,
-  "0010_retention": Journal.retention,
-  "0011_declined_requests": Journal.declinedRequests,
-  "0012_cancellations": Journal.cancellations,
-  "0013_budget_holders": Accounts.budgetHolders,
-  "0014_request_notes": Journal.requestNotes,
-  "0015_listing": Journal.listing,
-  "0016_request_events": Journal.requestEvents,
-  "0017_webhooks": Webhooks.webhooks,
-  "0018_request_elements": Journal.requestElements,
-  "0019_request_metadata": Journal.requestMetadata,
-  "0020_schedules": Journal.schedules,
-  "0021_webhook_changes": Webhooks.webhookChanges,
-  "0022_watches": Webhooks.watches,
-  "0023_watch_changes": Webhooks.watchChanges,
-  "0024_landings": Journal.landings,
-  "0025_account_limits": Accounts.accountLimits,
-  "0026_submissions": Journal.submissions,
-  "0027_watch_parts": Webhooks.watchParts,
-  "0028_webhook_secrets": Webhooks.webhookSecrets,
-  "0029_shorter_indexes": Journal.shorterIndexes,
-  "0030_recovery": Journal.recovery,
-  "0031_clock_confirmations": Accounts.clockConfirmations,
-  "0032_unread_nonces": Journal.unreadNonces
+  "0032_schema": Effect.all(
+    [
+      Journal.journal,
+      Accounts.abi,
+      Accounts.accounts,
+      Accounts.budgets,
+      Accounts.audit,
+      Accounts.rateCounts,
+      Accounts.clockConfirmations,
+      Webhooks.webhooks,
+      Webhooks.watches
+    ],
+    { discard: true }
+  ),
+  "0033_op_rows": Journal.opRows
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

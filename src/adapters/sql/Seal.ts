@@ -1,57 +1,71 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, randomFillSync } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
-import * as Compact from "./Compact.js"
 
 /** Encrypts text at rest and binds it to its row. */
 export interface Seal {
   readonly close: (row: string, text: string) => string
-  readonly open: (row: string, sealed: Compact.Column) => Effect.Effect<string, JournalError>
+  readonly open: (row: string, sealed: string) => Effect.Effect<string, JournalError>
 }
 
 /** Opens a sealed URL; null: it was sealed under another key. */
 export const openUrl = (
   seal: Seal,
   row: string,
-  sealed: Compact.Column
+  sealed: string
 ): Effect.Effect<Redacted.Redacted<string> | null> =>
   seal.open(row, sealed).pipe(
     Effect.map(Redacted.make<string>),
     Effect.orElseSucceed(() => null)
   )
 
-/** Marks sealed plain text. Earlier versions sealed deflated text (v2), or text deflated with the dictionary (v3). */
-const plain = "v1:"
-const alone = "v2:"
-const shared = "v3:"
+/** What sealed text begins with. */
+const prefix = "v1:"
 const algorithm = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
 
-/** AES-256-GCM under a derived key. The row's name is authenticated, so that text cannot move to another row. */
+/** Random nonces, each once: the system is asked for many at a time. */
+const nonces = (): (() => Uint8Array) => {
+  const pool = new Uint8Array(1_024 * nonceBytes)
+  let used = pool.length
+  return () => {
+    if (used === pool.length) {
+      randomFillSync(pool)
+      used = 0
+    }
+    used += nonceBytes
+    return pool.slice(used - nonceBytes, used)
+  }
+}
+
+/** AES-256-GCM under a key of its own; the row's name is authenticated, so that no text moves to another row. */
 export const make = (secret: Redacted.Redacted<string>): Seal => {
-  const key = new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
+  // A key that is bytes would be read anew each time.
+  const key = createSecretKey(
+    new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
+  )
+  const nextNonce = nonces()
   return {
     close: (row, text) => {
-      const nonce = randomBytes(nonceBytes)
+      const nonce = nextNonce()
       const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(row))
       const body = cipher.update(text, "utf8")
-      return plain + Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()]).toString("base64")
+      return prefix + Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()]).toString("base64")
     },
     open: (row, sealed) =>
       Effect.try({
         try: () => {
-          const { bytes, prefix } = Compact.partsOf(sealed)
-          if (![plain, alone, shared].includes(prefix)) throw new Error("not sealed by this version")
+          if (!sealed.startsWith(prefix)) throw new Error("not sealed by this version")
+          const bytes = Buffer.from(sealed.slice(prefix.length), "base64")
           const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, nonceBytes), {
             authTagLength: tagBytes
           })
             .setAAD(Buffer.from(row))
             .setAuthTag(bytes.subarray(-tagBytes))
           const body = bytes.subarray(nonceBytes, -tagBytes)
-          const text = Buffer.concat([decipher.update(body), decipher.final()])
-          return prefix === plain ? text.toString("utf8") : Compact.inflated(text, prefix === shared)
+          return Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8")
         },
         catch: () =>
           new JournalError({

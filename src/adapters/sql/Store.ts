@@ -71,8 +71,8 @@ export const reading = (sql: SqlClient.SqlClient): Run => {
 }
 
 const query = (sql: SqlClient.SqlClient): Run =>
-  // Statements' spans contain their text.
-  isSqlite(sql) ? sql.read : Effect.withTracerEnabled(false)
+  // Spans of statements carry their text.
+  isSqlite(sql) ? sql.query : Effect.withTracerEnabled(false)
 
 /** PostgreSQL answers a commit only once it is durable. */
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>

@@ -56,8 +56,14 @@ export interface ChainFacts {
    * `recentMillis` ago.
    */
   readonly block: (chain: ChainClient, when: "now" | "recent") => Effect.Effect<Block | null, ChainRpcError>
-  /** What the next block asks for a gas unit. */
-  readonly fees: (chain: ChainClient) => Effect.Effect<NetworkFees, ChainRpcError>
+  /** What the next block asks for a gas unit; `recent`: or what was told less than `recentFeesMillis` ago. */
+  readonly fees: (chain: ChainClient, when?: "recent") => Effect.Effect<NetworkFees, ChainRpcError>
+  /** Of an EOA, wei; `recent`: or what was told less than `recentMillis` ago. */
+  readonly balance: (
+    chain: ChainClient,
+    address: Address,
+    when?: "recent"
+  ) => Effect.Effect<bigint, ChainRpcError>
   /**
    * The block and the fees that this node told last, however long ago; null: it told none. Good for what is asked along
    * with the present ones, and for nothing that leaves the process.
@@ -68,11 +74,11 @@ export interface ChainFacts {
   readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
   /**
    * A call with as much gas as the node grants. Nodes cut what is too much for them, or refuse the call: then it is
-   * less, for this node also from now on. A function is asked for the call when it leaves, as `ChainClient.call` does it.
+   * less, for this node also from now on.
    */
   readonly generousCall: (
     chain: ChainClient,
-    call: Omit<Call, "gas"> | (() => Omit<Call, "gas">),
+    call: Omit<Call, "gas">,
     overrides: ReadonlyMap<Address, StateOverride>
   ) => Effect.Effect<CallResult, ChainRpcError>
 }
@@ -92,6 +98,9 @@ const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit
 
 /** For so long the latest block is good for what does not go by it to the second. */
 export const recentMillis = 10_000
+
+/** For so long fees are good for a transaction whose ops were priced by them. */
+export const recentFeesMillis = 250
 
 /** For so long a contract that was seen counts as there, where it is anybody's. */
 export const codeMillis = 60_000
@@ -123,9 +132,16 @@ const mostWalletBytes = 16 * 1_024 * 1_024
 const walletBytes = ({ configuration: { config } }: Wallet): number =>
   384 + 96 * config.owners.length + 256 * config.passkeys.length
 
-const latest = (): Pick<ChainFacts, "block" | "fees" | "lastSeen"> => {
+/** Of EOAs of all nodes together. */
+const mostBalances = { bytes: 1_024 * 1_024, entry: 256 }
+
+const latest = (): Pick<ChainFacts, "balance" | "block" | "fees" | "lastSeen"> => {
   const blocks = new WeakMap<ChainClient, { readonly block: Block; readonly at: number }>()
-  const lastFees = new WeakMap<ChainClient, NetworkFees>()
+  const lastFees = new WeakMap<ChainClient, { readonly fees: NetworkFees; readonly at: number }>()
+  const balances = new NodeCache<{ readonly wei: bigint; readonly at: number }>(
+    mostBalances.bytes,
+    () => mostBalances.entry
+  )
   return {
     block: (chain, when) =>
       Effect.flatMap(MonotonicTime.millis, (now) => {
@@ -138,10 +154,25 @@ const latest = (): Pick<ChainFacts, "block" | "fees" | "lastSeen"> => {
           })
         )
       }),
-    fees: (chain) => Effect.tap(chain.fees, (fees) => Effect.sync(() => void lastFees.set(chain, fees))),
+    fees: (chain, when) =>
+      Effect.flatMap(MonotonicTime.millis, (at) => {
+        const known = lastFees.get(chain)
+        if (when === "recent" && known !== undefined && at < known.at + recentFeesMillis)
+          return Effect.succeed(known.fees)
+        return Effect.tap(chain.fees, (fees) => Effect.sync(() => void lastFees.set(chain, { fees, at })))
+      }),
+    balance: (chain, address, when) =>
+      Effect.flatMap(MonotonicTime.millis, (at) => {
+        const known = balances.get(chain, address)
+        if (when === "recent" && known !== undefined && at < known.at + recentMillis)
+          return Effect.succeed(known.wei)
+        return Effect.tap(chain.balance(address), (wei) =>
+          Effect.sync(() => balances.set(chain, address, { wei, at }))
+        )
+      }),
     lastSeen: (chain) => {
       const block = blocks.get(chain)?.block
-      const fees = lastFees.get(chain)
+      const fees = lastFees.get(chain)?.fees
       return block === undefined || fees === undefined ? null : { block, fees }
     }
   }
@@ -159,7 +190,7 @@ export const make = (): ChainFacts => {
       const step = refusals.get(chain) ?? 0
       const gas = callGas[step] ?? callGas[0]
       return Effect.catchIf(
-        chain.call(typeof call === "function" ? () => ({ ...call(), gas }) : { ...call, gas }, overrides),
+        chain.call({ ...call, gas }, overrides),
         ({ message, reason }) =>
           reason === "rejected" && step + 1 < callGas.length && tooMuchGas.test(message),
         () => {

@@ -7,11 +7,9 @@ import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
-import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid, Unavailable, unprocessable } from "../request/Failure.js"
+import { type Failure, invalid, unavailable, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
-import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
 export interface Connection {
@@ -60,12 +58,11 @@ const waitSeconds = 5
 
 /** The node cannot be asked now, and may be soon: the same request is worth another try. */
 const notNow = (path: string, { retryAfterMillis = 0 }: ChainRpcError, message: string): Failure =>
-  new Unavailable({
-    code: "node_unavailable",
-    message: catalogue.node_unavailable.text,
-    details: [{ path, message }],
-    retryAfterSeconds: Math.max(waitSeconds, Math.ceil(retryAfterMillis / 1_000))
-  })
+  unavailable(
+    "node_unavailable",
+    [{ path, message }],
+    Math.max(waitSeconds, Math.ceil(retryAfterMillis / 1_000))
+  )
 
 /** What a node says in place of an answer. */
 const excuseOf = (name: string, error: ChainRpcError): string =>
@@ -155,7 +152,6 @@ const supported = Effect.fnUntraced(function* (
   if (profile === null)
     return yield* invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
   caller.onChain?.(chainId)
-  yield* KillSwitch.guard({ kind: "chain", chainId }, path)
   return profile
 })
 
@@ -218,8 +214,7 @@ const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
 
 /**
  * Connects to the node of a request, reachable and of a chain that the operator supports: the caller's where `rpc` names
- * one, else the operator's own of `chainId`, or of the only chain of which the operator has one. A new write on a chain
- * that is paused is refused.
+ * one, else the operator's own of `chainId`, or of the only chain of which the operator has one.
  */
 export const open = Effect.fnUntraced(function* (
   caller: Caller,

@@ -62,8 +62,16 @@ const byCounts = Effect.fnUntraced(function* (
   ): Effect.Effect<void, ChainRpcError> =>
     Effect.gen(function* () {
       if (![...nonces].some((nonce) => nonce >= from.count && nonce < to.count)) return
-      if (to.block - from.block === 1n) {
-        for (const each of (yield* chain.transactionsIn(to.block)) ?? [])
+      // Each of them has one, perhaps: halving would come down to all of them.
+      if (to.block - from.block <= BigInts.min(to.count - from.count, atOnce)) {
+        const blocks = Array.from(
+          { length: Number(to.block - from.block) },
+          (_, back) => to.block - BigInt(back)
+        )
+        const read = yield* Effect.forEach(blocks, (block) => chain.transactionsIn(block), {
+          concurrency: "unbounded"
+        })
+        for (const each of read.flatMap((transactions) => transactions ?? []))
           if (each.from === eoa && nonces.has(each.nonce)) found.set(each.nonce, each)
         return
       }

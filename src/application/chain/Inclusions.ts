@@ -1,10 +1,10 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Words from "../../domain/primitives/Words.js"
-import type { OpOutcome } from "../ports/chain/Bundler.js"
 import {
   type Block,
   type BlockTag,
@@ -21,6 +21,13 @@ import * as LogRefusal from "./LogRefusal.js"
 const lookBackBlocks = 1_024n
 
 const noHash = `0x${"00".repeat(32)}`
+
+/** What the EntryPoint's logs say of one op. */
+export interface OpOutcome {
+  readonly success: boolean
+  readonly txHash: Hex.Bytes32
+  readonly revertData: Hex.Hex | null
+}
 
 /**
  * Whether the latest block says that the receipt's is sealed: nodes of some chains give a receipt as soon as the sequencer
@@ -171,6 +178,10 @@ const wantedWithin = Effect.fnUntraced(function* (
 export interface Found extends OpOutcome {
   readonly blockNumber: bigint
 }
+
+/** The newest block at settled depth below a head. */
+export const settledTo = (head: bigint, { settledDepth }: { readonly settledDepth: number }): bigint =>
+  BigInts.max(head - BigInt(settledDepth) + 1n, 0n)
 
 /** Blocks from this one to the head, both counted. */
 export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>

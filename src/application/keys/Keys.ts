@@ -7,7 +7,6 @@ import { type Detail, type Failure, invalid, unauthorized, unprocessable } from 
 import * as Reasons from "../request/Reasons.js"
 import * as StoreFailure from "../request/StoreFailure.js"
 import * as Wait from "../runtime/Wait.js"
-import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** What callers are told of a signer that did not sign: nothing of what its provider said. */
 export const unavailable = ({ reason }: SignerError): Reasons.Text =>
@@ -75,7 +74,7 @@ export const bounded = (signer: Signer): Signer => ({
     )
 })
 
-/** The key that a request names. A new write by one that is paused is refused. */
+/** The key that a request names. */
 export const resolve = (
   caller: Caller,
   ref: SignerRef,
@@ -89,6 +88,6 @@ export const resolve = (
     Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
       onFailure: refusal(path),
       onSuccess: bounded
-    }).pipe(Effect.tap(({ address }) => KillSwitch.guard({ kind: "signer", address }, path)))
+    })
   )
 }

@@ -30,7 +30,10 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const scope = yield* Effect.scope
   const waiting: Array<Job> = []
+  const maxBatch = Math.max(1, key.maxBatch || 1)
   let calls = 0
+  /** Of these, calls that have not taken their digests yet. */
+  let starting = 0
   let open = true
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -83,7 +86,7 @@ export const make = Effect.fnUntraced(function* (
     )
 
   const drain: Effect.Effect<void> = Effect.suspend(() => {
-    const jobs = waiting.splice(0, Math.max(1, key.maxBatch || 1))
+    const jobs = waiting.splice(0, maxBatch)
     // A provider may sign in this process, and many calls are under way.
     if (jobs.length > 0) return serve(jobs).pipe(Effect.andThen(EventLoop.breathe), Effect.andThen(drain))
     // At once: whoever asks from now on has to start a new call.
@@ -92,11 +95,17 @@ export const make = Effect.fnUntraced(function* (
   })
 
   const start = Effect.suspend(() => {
-    if (calls >= limits.inFlight) return Effect.void
+    if (calls >= limits.inFlight || starting * maxBatch >= waiting.length) return Effect.void
     calls += 1
+    starting += 1
     return Effect.yieldNow.pipe(
       Effect.andThen(EventLoop.breathe),
-      Effect.andThen(drain),
+      Effect.andThen(
+        Effect.suspend(() => {
+          starting -= 1
+          return drain
+        })
+      ),
       Effect.interruptible,
       Effect.forkIn(scope)
     )

@@ -4,54 +4,34 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as WakeUps from "../answers/WakeUps.js"
 import * as ChainFacts from "../chain/ChainFacts.js"
 import * as LaneSigners from "../keys/LaneSigners.js"
-import * as Losses from "../pay/Losses.js"
+import * as Payer from "../pay/Payer.js"
 import * as Payers from "../pay/Payers.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets } from "../ports/Budgets.js"
-import { Bundler } from "../ports/chain/Bundler.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import { ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { Journals } from "../ports/journal/Journals.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
-import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
-import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import { Networks } from "../ports/Networks.js"
+import type { Networks } from "../ports/Networks.js"
 import { Replicas } from "../ports/Replicas.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
-import * as InFlight from "./InFlight.js"
-import * as LaneSlot from "./LaneSlot.js"
-import * as AccessNodes from "./monitor/AccessNodes.js"
-import * as NonceManager from "./NonceManager.js"
-import * as RemoteBundler from "./remote/RemoteBundler.js"
-import * as RemoteOps from "./remote/RemoteOps.js"
-import * as LaneClaims from "./requests/LaneClaims.js"
-import * as OpenRequests from "./requests/OpenRequests.js"
-import * as Requests from "./requests/Requests.js"
-import * as ScheduledRequests from "./requests/ScheduledRequests.js"
-import * as Telling from "./requests/Telling.js"
-import * as WakeUps from "./requests/WakeUps.js"
-import * as SelfBundler from "./SelfBundler.js"
-import * as Settlement from "./Settlement.js"
-import * as StuckTransactions from "./StuckTransactions.js"
-import * as TransactionMonitor from "./TransactionMonitor.js"
+import * as Claims from "./Claims.js"
+import * as Lanes from "./worker/Lanes.js"
 
 /** What all writes of a process share. */
 export type Engine =
   | ChainFacts.ChainFacts
-  | NonceManager.NonceManager
-  | LaneSlot.LaneSlots
-  | TransactionMonitor.TransactionMonitor
-  | RemoteOps.RemoteOps
-  | Payers.Payers
+  | Payer.Payers
   | Sponsorships.Sponsorships
   | WakeUps.WakeUps
-  | Requests.Requests
-  | LaneClaims.LaneClaims
+  | Claims.Claims
+  | Lanes.Following
   | LaneSigners.SignerOf
   | Lifetime
   | Budgets
@@ -62,95 +42,45 @@ export type Engine =
  * the adapters.
  */
 export const layer: Layer.Layer<
-  Engine | Bundler,
+  Engine,
   never,
   Budgets | BundlerRpc | ChainRpc | Journals | Replicas | Networks | PaymasterRpc | Signers | SystemSigners
 > = Layer.effectContext(
   Effect.gen(function* () {
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
-    const networks = yield* Networks
     const replicas = yield* Replicas
-    const claims = LaneClaims.make(yield* LaneJournal, replicas)
+    const claims = Claims.make(yield* LaneJournal, replicas)
     const scope = yield* Scope.Scope
     const services = yield* PaymasterRpc
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
     const wakeUps = yield* WakeUps.make(yield* RequestJournal)
-    const { remoteOpJournal, requestJournal, transactionJournal } = Telling.journals(wakeUps, {
-      remoteOpJournal: yield* RemoteOpJournal,
-      requestJournal: yield* RequestJournal,
-      transactionJournal: yield* TransactionJournal
-    })
-    const lanes = NonceManager.make(transactionJournal)
-    const inFlight = InFlight.make()
-    const slots = LaneSlot.make(lanes, inFlight)
-    const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
-    const scheduledRequests = ScheduledRequests.make(
-      yield* ScheduledRequests.ScheduledRequestBounds,
-      yield* RequestJournal
-    )
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
+    const following = yield* Effect.provideService(
+      Lanes.follow({ reopened: nudge, wakeUps }),
+      LaneSigners.SignerOf,
+      signerOf
+    )
     yield* Effect.forkScoped(
       Stream.runForEach(replicas.heard, (signal) => {
-        if (signal._tag === "final") {
-          openRequests.close(signal.requestId)
-          return wakeUps.notify([signal.requestId])
-        }
+        if (signal._tag === "final") return wakeUps.notify([signal.requestId])
         return replicas.owns(signal.lane) ? nudge : Effect.void
       })
     )
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
-    const settlement = Settlement.make({
-      transactionJournal,
-      wakeUps,
-      losses: Losses.make(budgets),
-      reopened: nudge
-    })
-    const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
-    const attend = StuckTransactions.make({
-      accessNodes,
-      transactionJournal,
-      lanes,
-      settlement,
-      signerOf,
-      scope
-    })
-    const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend, accessNodes })
-    const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps, reopened: nudge })
-    const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
-    const payers = Payers.make({ budgets, services, system, sponsorships })
-    const requests = Requests.make({
-      requestJournal,
-      networks,
-      wakeUps,
-      claims,
-      openRequests,
-      scheduledRequests,
-      replicas,
-      scope
-    })
-    const own = SelfBundler.make({ inFlight, lanes, slots, monitor, scope })
-    const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
-    return Context.make(ChainFacts.ChainFacts, facts).pipe(
-      Context.add(NonceManager.NonceManager, lanes),
-      Context.add(LaneSlot.LaneSlots, slots),
-      Context.add(TransactionMonitor.TransactionMonitor, monitor),
-      Context.add(RemoteOps.RemoteOps, remoteOps),
-      Context.add(Payers.Payers, payers),
+    return Context.make(ChainFacts.ChainFacts, ChainFacts.make()).pipe(
+      Context.add(Payer.Payers, Payers.make({ budgets, services, system, sponsorships })),
       Context.add(Sponsorships.Sponsorships, sponsorships),
       Context.add(WakeUps.WakeUps, wakeUps),
-      Context.add(Requests.Requests, requests),
-      Context.add(LaneClaims.LaneClaims, claims),
+      Context.add(Claims.Claims, claims),
+      Context.add(Lanes.Following, following),
       Context.add(LaneSigners.SignerOf, signerOf),
-      Context.add(Lifetime, { nudges, scope, stopWaiting: requests.stopWaiting }),
+      Context.add(Lifetime, { nudges, scope, stopWaiting: Effect.void }),
       Context.add(BundlerRpc, bundlers),
-      Context.add(Budgets, budgets),
-      Context.add(Bundler, {
-        submit: (bundle) => (bundle.profile.remoteBundler === null ? own : remote).submit(bundle)
-      })
+      Context.add(Budgets, budgets)
     )
   })
 )

@@ -1,12 +1,14 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Prices from "../chain/Prices.js"
-import type { Troubles } from "../observe/Troubles.js"
+import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
@@ -15,7 +17,6 @@ import type * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import type * as NonceManager from "./NonceManager.js"
-import * as TakenBack from "./TakenBack.js"
 import type { TransactionMonitor } from "./TransactionMonitor.js"
 
 /** Nonces below a lane's waiting transactions that the chain has open: what is above them is not mined before they are used. */
@@ -29,7 +30,7 @@ export const quote = (
 ): Effect.Effect<FeePrices | null, ChainRpcError> =>
   Effect.map(chain.fees, (market) => Result.getOrNull(Prices.quote(profile, market, overshoot)))
 
-/** Nonces below the lane's waiting transactions that one look deals with. */
+/** Nonces that one look deals with. */
 const maxBelow = 64n
 
 export interface Dependencies {
@@ -37,8 +38,66 @@ export interface Dependencies {
   readonly lanes: NonceManager.NonceManager
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
   readonly accessNodes: AccessNodes
-  readonly troubles: Troubles
+  readonly troubles: Troubles.Troubles
 }
+
+/** Gives the node the bytes that were mined, and that a reorganisation took back; whether it took them. */
+const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord): Effect.Effect<boolean> => {
+  const bytes = versions.find(({ txHash }) => txHash === mined?.txHash) ?? versions.at(-1)
+  return bytes === undefined
+    ? Effect.succeed(true)
+    : Effect.matchEffect(chain.sendRawTransaction(bytes.raw), {
+        onFailure: ({ message }) =>
+          Effect.as(Effect.logDebug(`the node did not take a transaction: ${message}`), false),
+        onSuccess: () =>
+          // A node may lose them again and again.
+          Effect.flatMap(Troubles.Shared, ({ failed }) =>
+            failed({
+              what: "a reorganisation undid a settled transaction; the same bytes were offered again",
+              place: bytes.txHash,
+              isDelay: true
+            })
+          ).pipe(Effect.annotateLogs({ txHash: bytes.txHash, openNonce: nonce.toString() }), Effect.as(true))
+      })
+}
+
+/**
+ * Offers them to a node, in nonce order. The highest first: a node that mines with each transaction may leave one behind
+ * that comes while it mines the one before. The others once more: a node may take none above an open nonce.
+ */
+const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const refused: Array<TransactionRecord> = []
+    for (const record of undone.toReversed()) if (!(yield* give(chain, record))) refused.unshift(record)
+    if (undone.length > 1) for (const record of refused) yield* give(chain, record)
+  })
+
+/**
+ * Offers what the journal holds as settled of a lane, and the node has open, to that node. `access` is that of the node:
+ * a caller's own is given nothing of other accounts.
+ */
+export const offerOpen = (
+  { transactionsBetween }: Dependencies["transactionJournal"],
+  lane: Lane,
+  chain: ChainClient,
+  { accountId, trust }: Pick<LaneAccess, "accountId" | "trust">
+): Effect.Effect<void, ChainRpcError | JournalError> =>
+  Effect.gen(function* () {
+    const from = BigInts.max(
+      ...(yield* Effect.all(
+        [chain.transactionCount(lane.signer, "latest"), chain.transactionCount(lane.signer, "pending")],
+        { concurrency: "unbounded" }
+      ))
+    )
+    const isFor = ({ access }: TransactionRecord) =>
+      trust === "operator" || (access.trust === "caller" && access.accountId === accountId)
+    yield* offer(
+      chain,
+      (yield* transactionsBetween(lane, from, from + maxBelow)).filter(
+        (record) => record.state === "settled" && isFor(record)
+      )
+    )
+  })
 
 /** How the nonces below a waiting transaction are closed. */
 export const make = ({ accessNodes, transactionJournal, lanes, signerOf, troubles }: Dependencies) => {
@@ -64,15 +123,7 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
           )
           if (pending > nonce) return
           const { access, chainId } = record
-          const filler = yield* lanes.fill({
-            access,
-            chain,
-            chainId,
-            signer,
-            prices,
-            chainNonce: nonce,
-            balance
-          })
+          const filler = yield* lanes.fill(chainId, { access, signer, prices, chainNonce: nonce, balance })
           yield* monitor.watch({ chain, profile, record: filler })
           yield* Effect.logInfo("a nonce that nobody used was filled")
         })
@@ -84,14 +135,14 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
     Effect.gen(function* () {
       const { access, chainId } = used
       const chain = (yield* accessNodes.ofOperator(access, chainId)) ?? (yield* accessNodes.ofCaller(access))
-      if (chain !== null) yield* TakenBack.offer(chain, [used])
+      if (chain !== null) yield* offer(chain, [used])
     })
 
   /**
    * Closes the nonces below a waiting transaction that the chain has open. What the journal holds as settled was taken
    * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again.
    */
-  const close = (
+  return (
     entry: Entry.Entry,
     nodes: ReadonlySet<Entry.LaneNode>,
     open: { readonly from: bigint; readonly isStuck: boolean },
@@ -129,13 +180,11 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
         if (action._tag === "offerAgain") undone.push(used)
       }
       for (const node of nodes)
-        yield* TakenBack.offer(
+        yield* offer(
           node.chain,
           undone.filter(({ access }) => serves(node, access))
         )
       for (const used of undone)
         if (![...nodes].some((node) => serves(node, used.access))) yield* offerToItsOwn(used)
     })
-
-  return { close }
 }

@@ -9,7 +9,6 @@ import { JournalError } from "../ports/journal/JournalError.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
-import * as WakeUps from "./requests/WakeUps.js"
 
 type Ops = TransactionRecord["ops"]
 
@@ -99,28 +98,40 @@ export interface Settlement {
   ) => Effect.Effect<boolean, ChainRpcError | JournalError>
 }
 
-export interface Dependencies {
-  readonly transactionJournal: TransactionJournal["Service"]
-  readonly wakeUps: Pick<WakeUps.WakeUps, "notify" | "signal">
-  readonly losses: Losses.Losses
+/** Whom it concerns what has become of transactions, and of ops at bundlers of others. */
+export interface Listener {
+  /** Something has become of these requests of the lane, and others may go on. */
+  readonly affected: (lane: Lane, requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  /** `isForGood`: ops that the transaction carried and does not show are ready again. */
+  readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
   /** The final answer of some request was undone by a reorganisation. */
   readonly reopened: Effect.Effect<void>
+  /** The journal has further events. */
+  readonly told: Effect.Effect<void>
 }
 
-export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependencies): Settlement => {
-  const wake = (record: TransactionRecord) => (affected: ReadonlyArray<string>) =>
-    Effect.andThen(wakeUps.notify([...affected, WakeUps.transaction(record)]), wakeUps.signal(record))
+export interface Dependencies {
+  readonly transactionJournal: TransactionJournal["Service"]
+  readonly losses: Losses.Losses
+  readonly listener: Listener
+}
+
+export const make = ({ listener, losses, transactionJournal }: Dependencies): Settlement => {
+  const { affected, mined, reopened, told } = listener
 
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
   return {
     submitted: (lane, records) =>
-      transactionJournal.recordSubmitted(
-        lane,
-        records.flatMap(({ nonce, versions }) => {
-          const newest = versions.at(-1)
-          return newest === undefined ? [] : [{ nonce, txHash: newest.txHash }]
-        })
+      Effect.tap(
+        transactionJournal.recordSubmitted(
+          lane,
+          records.flatMap(({ nonce, versions }) => {
+            const newest = versions.at(-1)
+            return newest === undefined ? [] : [{ nonce, txHash: newest.txHash }]
+          })
+        ),
+        told
       ),
     mined: (chain, record, receipt, { confirmations, final }) =>
       Effect.gen(function* () {
@@ -137,21 +148,23 @@ export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependen
         })
         yield* booked(losses.mined(record, receipt, bearer))
         if (final) yield* booked(losses.finalised(record))
-        const affected = yield* transactionJournal.settle(
+        const requestIds = yield* transactionJournal.settle(
           { chainId, signer, nonce, txHash, success, blockNumber, blockHash, confirmations },
           outcomes,
           final
         )
-        yield* wake(record)(affected)
+        yield* affected(record, requestIds)
+        yield* mined({ ...record, mined: receipt }, final)
       }),
     finalised: (record, confirmations) =>
       booked(losses.finalised(record)).pipe(
         Effect.andThen(transactionJournal.finalise(record, record.nonce, confirmations)),
-        Effect.flatMap(wake(record))
+        Effect.flatMap((requestIds) => affected(record, requestIds)),
+        Effect.andThen(mined(record, true))
       ),
     vanished: (record) =>
-      Effect.flatMap(transactionJournal.unsettle(record, record.nonce), (affected) =>
-        Effect.andThen(wake(record)(affected), reopened)
+      Effect.flatMap(transactionJournal.unsettle(record, record.nonce), (requestIds) =>
+        Effect.andThen(affected(record, requestIds), reopened)
       ),
     stranded: (chain, record, { blockNumber, confirmations, settledTo }) =>
       Effect.gen(function* () {
@@ -163,7 +176,7 @@ export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependen
         // An outcome that a reorganisation may take back would be told for good: nobody watches this nonce afterwards.
         if (landed.some((op) => op.blockNumber > settledTo)) return false
         yield* booked(losses.stranded(record))
-        yield* wake(record)(yield* transactionJournal.recordExternalUse(record, record.nonce, landed))
+        yield* affected(record, yield* transactionJournal.recordExternalUse(record, record.nonce, landed))
         return true
       })
   }

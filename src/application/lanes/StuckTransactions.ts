@@ -14,13 +14,14 @@ import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
+import { nameOf } from "./InFlight.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
-import * as NonceManager from "./NonceManager.js"
 import * as OpenNonces from "./OpenNonces.js"
 import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
+import * as Record from "./worker/Record.js"
 
 /** Whether a mined transaction does what this one would do. */
 const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean =>
@@ -49,13 +50,12 @@ export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> 
 export const make = (dependencies: Dependencies): Attend => {
   const { lanes, scope, settlement, signerOf, transactionJournal } = dependencies
   const troubles = Troubles.make()
-  const openNonces = OpenNonces.make({ ...dependencies, troubles })
+  const closeBelow = OpenNonces.make({ ...dependencies, troubles })
   const busy = new Set<string>()
 
-  const laneName = ({ chainId, signer }: TransactionRecord): string => `${chainId}:${signer}`
   const troubleOf = (what: string, record: TransactionRecord, subject: string): Troubles.Trouble => ({
     what,
-    place: laneName(record),
+    place: nameOf(record),
     subject,
     isDelay: true
   })
@@ -82,7 +82,7 @@ export const make = (dependencies: Dependencies): Attend => {
     })
 
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
-    beside(`${laneName(record)}:${record.nonce}`, record, work)
+    beside(`${nameOf(record)}:${record.nonce}`, record, work)
 
   /** Gives the newest bytes to the node again; whether it took them. */
   const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
@@ -121,7 +121,7 @@ export const make = (dependencies: Dependencies): Attend => {
           const record = yield* lanes.current(waiting)
           if (record?.state !== "signed" || record.versions.length > waiting.versions.length) return
           const prices = Replacement.prices({
-            ...NonceManager.standing(record.versions),
+            ...Record.standing(record.versions),
             quote: now,
             caps: profile.caps
           })
@@ -252,9 +252,9 @@ export const make = (dependencies: Dependencies): Attend => {
       const from = BigInts.max(latest, pending)
       if (next.record.nonce > from)
         yield* beside(
-          `${laneName(next.record)} below`,
+          `${nameOf(next.record)} below`,
           next.record,
-          openNonces.close(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
+          closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
         )
       const others = new Set(
         open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))
@@ -295,7 +295,7 @@ export const make = (dependencies: Dependencies): Attend => {
       }
       const isDue = waiting.entries.some((entry) => Entry.isDue(entry, waiting.nodesOf(entry), now))
       if (!isDue) return
-      yield* beside(laneName(lowest.record), lowest.record, attendLane(waiting, monitor, now))
+      yield* beside(nameOf(lowest.record), lowest.record, attendLane(waiting, monitor, now))
     })
 }
 

@@ -1,5 +1,4 @@
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -8,14 +7,13 @@ import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import type { InFlight } from "./InFlight.js"
+import * as InFlights from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
 import * as Asking from "./monitor/Asking.js"
 import * as Entry from "./monitor/Entry.js"
 import type * as LaneNodes from "./monitor/LaneNodes.js"
 import * as Pace from "./monitor/Pace.js"
 import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
-import * as Submissions from "./monitor/Submissions.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
@@ -55,10 +53,6 @@ export interface TransactionMonitor {
   readonly receiptOf: (chain: ChainClient, txHash: Hex.Bytes32) => Effect.Effect<Receipt>
 }
 
-export const TransactionMonitor: Context.Key<TransactionMonitor, TransactionMonitor> = Context.Service(
-  "castellan/TransactionMonitor"
-)
-
 /** The operator's present node is looked up that often. */
 const operatorMillis = 1_000
 
@@ -69,7 +63,7 @@ const operatorMillis = 1_000
  */
 export const make = (options: {
   readonly settlement: Settlement
-  readonly inFlight: InFlight
+  readonly inFlight: InFlights.InFlight
   readonly attend: Attend
   readonly accessNodes: AccessNodes
 }): Effect.Effect<TransactionMonitor, never, Scope.Scope> =>
@@ -154,7 +148,7 @@ export const make = (options: {
       const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
       const trouble = {
         what: "a mined transaction could not be settled and is tried again",
-        place: WatchedLane.nameOf(record),
+        place: InFlights.nameOf(record),
         subject: record.nonce.toString()
       }
       return execute(lane, entry, step, witness?.node, began).pipe(
@@ -183,7 +177,7 @@ export const make = (options: {
         if (first === undefined) return
         const trouble = {
           what: "transactions wait, and no node serves them: the operator has none for the chain at present",
-          place: WatchedLane.nameOf(first.record),
+          place: InFlights.nameOf(first.record),
           isDelay: true
         }
         yield* unserved === undefined
@@ -191,9 +185,27 @@ export const make = (options: {
           : Effect.annotateLogs(troubles.failed(trouble), WatchedLane.describe(unserved.record))
       })
 
+    /**
+     * Tells of what nodes have taken and no receipt shows, all of a round at once. Of what was mined as soon, the settlement
+     * tells both. What cannot be told is told in the next round.
+     */
+    const tellTaken = (lane: WatchedLane.WatchedLane, turn: ReadonlyArray<Entry.Entry>) => {
+      const taken = turn.filter((entry) => lane.isCurrent(entry) && Entry.isUntold(entry))
+      const [first] = taken
+      if (first === undefined) return Effect.void
+      const records = taken.map(({ record }) => record)
+      return Effect.matchCauseEffect(settlement.submitted(first.record, records), {
+        onFailure: (cause) => Effect.logDebug("what nodes have taken is told later", cause),
+        onSuccess: () =>
+          Effect.sync(() => {
+            for (const entry of taken) entry.isTold = true
+          })
+      })
+    }
+
     const crash = ({ entries }: WatchedLane.WatchedLane) => {
       const [first] = entries.values()
-      const place = first === undefined ? "" : WatchedLane.nameOf(first.record)
+      const place = first === undefined ? "" : InFlights.nameOf(first.record)
       return { what: "a look at watched transactions crashed", place }
     }
 
@@ -209,8 +221,7 @@ export const make = (options: {
         yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, { began, now }), {
           concurrency: "unbounded"
         })
-        yield* Submissions.tell(
-          settlement,
+        yield* tellTaken(
           lane,
           turn.filter((entry) => !pace.isYoung(entry, now))
         )
@@ -289,7 +300,7 @@ export const make = (options: {
 
     const watch = (watched: Entry.Watched) =>
       Effect.gen(function* () {
-        const name = WatchedLane.nameOf(watched.record)
+        const name = InFlights.nameOf(watched.record)
         const lane = laneOf(name)
         const { nonce } = watched.record
         lane.arriving.push(nonce)
@@ -306,18 +317,18 @@ export const make = (options: {
       watch: (watched) => Effect.uninterruptible(watch(watched)),
       useNode: (lane, access, chain) =>
         Effect.sync(() => {
-          const known = lanes.get(WatchedLane.nameOf(lane))
+          const known = lanes.get(InFlights.nameOf(lane))
           if (known !== undefined) ofCaller(known.nodes, lane, access, chain)
         }),
-      forget: ({ record }) => Effect.sync(() => lanes.get(WatchedLane.nameOf(record))?.drop(record)),
+      forget: ({ record }) => Effect.sync(() => lanes.get(InFlights.nameOf(record))?.drop(record)),
       isWatched: (record) => {
-        const lane = lanes.get(WatchedLane.nameOf(record))
+        const lane = lanes.get(InFlights.nameOf(record))
         return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
       },
       underWay: inFlight.total,
       leave: (lane) =>
         Effect.sync(() => {
-          const left = lanes.get(WatchedLane.nameOf(lane))
+          const left = lanes.get(InFlights.nameOf(lane))
           if (left !== undefined) for (const { record } of [...left.entries.values()]) left.drop(record)
         }),
       receiptOf: search.find

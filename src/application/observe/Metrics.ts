@@ -77,7 +77,7 @@ export const eoaBalance = gauge("eoa_balance_wei", "Balance of an EOA that submi
 /** Labels: none. */
 export const workStranded = gauge(
   "work_stranded",
-  "Blocked requests, transactions and ops of the journal; the log names each cause."
+  "Lanes and ops that something has kept from going on for more than three seconds; the log tells each cause."
 )
 /** Labels: none. */
 export const clockDoubted = gauge(

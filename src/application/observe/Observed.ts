@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as References from "effect/References"
 import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { Act, AuditLog } from "../ports/AuditLog.js"
 import type { ChainClient, ChainRpc, ChainRpcError } from "../ports/chain/ChainRpc.js"
@@ -169,37 +170,37 @@ const transactions = (
   const accounts = new Lru<string, AccountId>(mostKnown)
   const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) =>
     accounts.set(nameOf(lane), accountId)
-  const noteAll = (records: ReadonlyArray<TransactionRecord>) =>
+  const noteAll = (records: ReadonlyArray<Pick<TransactionRecord, "access" | "nonce" | keyof Lane>>) =>
     Effect.sync(() => {
       for (const each of records) note(each, each.access.accountId)
+    })
+  /** The entry of bytes that the journal then refuses stays: they were signed, and went nowhere. */
+  const storing = <A>(
+    signed: Lane & { readonly nonce: bigint; readonly txHash: Bytes32 },
+    store: Effect.Effect<A, JournalError>,
+    isStored: (result: A) => boolean
+  ) =>
+    Effect.gen(function* () {
+      const { chainId, nonce, signer, txHash } = signed
+      const accountId = accounts.get(nameOf(signed)) ?? null
+      yield* Effect.mapError(
+        recorded(record, { kind: "transaction", accountId, signer, hash: txHash, chainId, nonce }),
+        ({ message }) => new JournalError({ message: `not stored: ${message}` })
+      )
+      const result = yield* store
+      if (isStored(result)) yield* Metrics.count(Metrics.transactionsSigned, { chain: chainId.toString() })
+      return result
     })
   return {
     ...methods,
     open: Effect.tap(methods.open, noteAll),
     openOf: (lane) => Effect.tap(methods.openOf(lane), noteAll),
-    allocate: (request) =>
-      Effect.tap(methods.allocate(request), (result) =>
-        Effect.sync(() => {
-          if (result._tag === "allocated") note({ ...request, nonce: result.nonce }, request.access.accountId)
-        })
+    record: (recording) =>
+      Effect.andThen(
+        noteAll([recording]),
+        storing(recording, methods.record(recording), ({ _tag }) => _tag === "recorded")
       ),
-    recordSigned: (signed) =>
-      Effect.gen(function* () {
-        const act = {
-          kind: "transaction",
-          accountId: accounts.get(nameOf(signed)) ?? null,
-          signer: signed.signer,
-          hash: signed.txHash,
-          chainId: signed.chainId,
-          nonce: signed.nonce
-        } as const
-        yield* Effect.mapError(
-          recorded(record, act),
-          ({ message }) => new JournalError({ message: `not stored: ${message}` })
-        )
-        yield* methods.recordSigned(signed)
-        yield* Metrics.count(Metrics.transactionsSigned, { chain: signed.chainId.toString() })
-      }),
+    replace: (replacement) => storing(replacement, methods.replace(replacement), (isStored) => isStored),
     settle: (mined, ops, final) =>
       Effect.tap(methods.settle(mined, ops, final), () =>
         Effect.andThen(

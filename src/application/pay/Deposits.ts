@@ -40,7 +40,7 @@ export const budget = ({ entryPoint, paymaster }: Deposit): string => `deposit:$
 export const entry = (
   deposit: Deposit,
   available: bigint,
-  op: Pick<Reservation, "accountId" | "chainId" | "id" | "wei" | "expiresAt" | "note">
+  op: Pick<Reservation, "accountId" | "chainId" | "id" | "wei" | "expiresAt">
 ): Reservation => ({ ...op, name: budget(deposit), limit: available, maxOpen: null, daily: false })
 
 /** What it means that the deposit does not hold that much beside what others keep of it. */

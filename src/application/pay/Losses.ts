@@ -119,20 +119,21 @@ export const make = (budgets: Budgets["Service"]): Losses => {
           { txHash: receipt.txHash, wei: wei.toString() }
         )
       yield* budgets.reserve([
-        {
-          accountId: bearer,
-          chainId,
-          name: budget,
-          id,
-          wei,
-          limit: null,
-          maxOpen: null,
-          daily: true,
-          expiresAt: (yield* Clock.currentTimeMillis) + heldMillis,
-          note: ""
-        }
+        [
+          {
+            accountId: bearer,
+            chainId,
+            name: budget,
+            id,
+            wei,
+            limit: null,
+            maxOpen: null,
+            daily: true,
+            expiresAt: (yield* Clock.currentTimeMillis) + heldMillis
+          }
+        ]
       ])
-      yield* budgets.bind(chainId, id)
+      yield* budgets.bind({ chainId, id, wei }, "")
       yield* budgets.land(chainId, id, wei)
     })
 

@@ -1,26 +1,50 @@
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import type { Connection } from "../chain/Connection.js"
 import type { SignerError } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
 import type { ElementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 
-/** Who should pay for an op does not. */
-export class PayerRefusal extends Data.TaggedError("PayerRefusal")<{ readonly failure: ElementFailure }> {}
+/** Who should pay for an op does not. `passes`: it may later. */
+export class PayerRefusal extends Data.TaggedError("PayerRefusal")<{
+  readonly failure: ElementFailure
+  readonly passes?: boolean
+}> {}
 
-/** An op of a request, complete but for its signature, by the index of the element that it carries. */
-export interface Part {
+/** An element for which money is held. The hash of an op that comes as it is; null: it may change until it is signed. */
+export interface Held {
+  readonly requestId: string
   readonly index: number
+  readonly given: Hex.Bytes32 | null
+}
+
+/** An element with its op, complete but for its signature. */
+export interface Part extends Held {
   readonly op: UserOperation
-  readonly userOpHash: Hex.Bytes32
 }
 
 /**
- * Who pays for the ops of one request, in the order in which it is asked: `draft` before an op is measured and `complete`
- * when its limits are final; then `handOut` for what leaves unsigned, or `reserve`, the wallet's own signature and `seal`
- * for what is sent. `end` when the request is through.
+ * Names what is held for an element: whichever version of it is signed, at most one lands. Whoever brings the same op again
+ * holds the same money for it.
+ */
+export const holdId = ({ given, index, requestId }: Held): string => given ?? `${requestId}/${index}`
+
+/** The request that holds it by such a name; null: the name is of something else. */
+export const requestOf = (id: string): string | null => /^(.+)\/[0-9]+$/.exec(id)?.[1] ?? null
+
+/** How long money is held for what is not signed, milliseconds: what a dead process holds back. */
+export const heldMillis = 600_000
+
+/**
+ * Who pays for ops, in the order in which it is asked: `draft` before an op is measured and `complete` when its limits are
+ * final; then `handOut` for what leaves unsigned, or `reserve` before its request is accepted, the wallet's own signature
+ * and `seal` for what is sent.
  */
 export interface Payer {
   /** Null: each wallet pays for itself. Else the prefunds come out of this one's deposit, and wallets pay values only. */
@@ -41,21 +65,50 @@ export interface Payer {
   readonly complete: (op: UserOperation) => Effect.Effect<UserOperation, PayerRefusal>
   /** Remembers a completed op that leaves unsigned, so that it is paid for when it comes back, the same to the last byte. */
   readonly handOut: (op: UserOperation, userOpHash: Hex.Bytes32) => Effect.Effect<void>
-  /** Keeps the money that the ops may cost; the failures of those for which there is none. */
-  readonly reserve: (ops: ReadonlyArray<Part>) => Effect.Effect<ReadonlyMap<number, ElementFailure>, Failure>
-  /** Gives back what was kept for ops of which nothing has left the process. What was sealed may be spent, and stays kept. */
-  readonly release: (ops: ReadonlyArray<Pick<Part, "op">>) => Effect.Effect<void>
-  /** Nothing of the request is on its way any more. */
-  readonly end: Effect.Effect<void>
   /**
-   * What comes behind the op's own signature. From here on its money is kept until the chain has decided about it. A `Failure`
+   * Why it does not pay for an op that comes as it is, whatever money there is, at this time (Unix seconds); null: nothing
+   * against it.
+   */
+  readonly objection: (part: Part, now: number) => Effect.Effect<ElementFailure | null>
+  /**
+   * Holds the money that the ops may cost, in one call: for each of them in turn, null, or why there is none. Of an op for
+   * which some is held already it is raised.
+   */
+  readonly reserve: (
+    parts: ReadonlyArray<Part>
+  ) => Effect.Effect<ReadonlyArray<ElementFailure | null>, Failure>
+  /** Gives back what is held for what comes to nothing, or has landed. What was sealed may be spent, and stays held. */
+  readonly release: (held: ReadonlyArray<Held>) => Effect.Effect<void>
+  /**
+   * What comes behind the op's own signature. From here on its money is held until the chain has decided about it. A `Failure`
    * is one of the node that is asked.
    */
   readonly seal: (
-    op: UserOperation,
+    part: Part,
     userOpHash: Hex.Bytes32
   ) => Effect.Effect<Hex.Hex, SignerError | PayerRefusal | Failure>
 }
+
+export interface Payers {
+  /**
+   * Who pays for the ops of an account: where no paymaster is named its wallets, and whom ops name that come as they are;
+   * else the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's
+   * own one the connection is that to the operator's node.
+   */
+  readonly of: (
+    accountId: AccountId,
+    connection: Connection,
+    terms: {
+      readonly entryPoint: Address
+      readonly version: Version
+      readonly paymaster: Address | undefined
+      /** The EOA that submits the transactions. */
+      readonly submitter: Address
+    }
+  ) => Effect.Effect<Payer>
+}
+
+export const Payers: Context.Key<Payers, Payers> = Context.Service("castellan/Payers")
 
 /** Each wallet pays for itself. */
 export const wallet: Payer = {
@@ -65,9 +118,9 @@ export const wallet: Payer = {
   priced: (op) => op,
   complete: Effect.succeed,
   handOut: () => Effect.void,
-  reserve: () => Effect.succeed(new Map()),
+  objection: () => Effect.succeed(null),
+  reserve: (parts) => Effect.succeed(parts.map(() => null)),
   release: () => Effect.void,
-  end: Effect.void,
   seal: () => Effect.succeed(Hex.empty)
 }
 

@@ -1,50 +1,17 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Version } from "../../domain/erc4337/EntryPoint.js"
-import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type { Connection } from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { SystemSigners } from "../ports/Signers.js"
-import type { Caller } from "../request/Caller.js"
 import * as EncodedPayer from "./EncodedPayer.js"
-import * as Funding from "./Funding.js"
-import { type Payer, wallet } from "./Payer.js"
+import type { Payers } from "./Payer.js"
+import type { Site } from "./Paymaster.js"
 import * as Paymaster from "./Paymaster.js"
 import * as Sponsor from "./Sponsor.js"
 import type { Sponsorships } from "./Sponsorships.js"
 import * as Submitter from "./Submitter.js"
-
-export interface Payers {
-  /**
-   * Who pays for the ops of a request: its wallets when it names no paymaster; else the operator's own one, one of the
-   * profile's services, or any other, which is given no data. For the operator's own one the connection is that to
-   * the operator's node.
-   */
-  readonly of: (
-    caller: Caller,
-    connection: Connection,
-    terms: {
-      readonly entryPoint: Address
-      readonly version: Version
-      readonly paymaster: Address | undefined
-      /** The EOA that submits the request's transactions. */
-      readonly submitter: Address
-    }
-  ) => Effect.Effect<Payer>
-  /** Who pays for ops that come as they are. */
-  readonly ofGiven: (
-    caller: Caller,
-    connection: Connection,
-    terms: { readonly entryPoint: Address; readonly version: Version; readonly submitter: Address },
-    ops: ReadonlyArray<UserOperation>
-  ) => Effect.Effect<Payer>
-}
-
-export const Payers: Context.Key<Payers, Payers> = Context.Service("castellan/Payers")
 
 export const make = (options: {
   readonly budgets: Budgets["Service"]
@@ -53,41 +20,43 @@ export const make = (options: {
   readonly sponsorships: Sponsorships
 }): Payers => {
   const { budgets, services, sponsorships, system } = options
-  const of: Payers["of"] = (caller, connection, { entryPoint, paymaster, submitter, version }) => {
-    if (paymaster === undefined) return Effect.succeed(wallet)
-    const { paymasterServices, sponsor } = connection.profile
-    const bundler = Submitter.boundTo(connection.profile, submitter)
-    const site = { caller, connection, entryPoint, version, paymaster, bundler }
-    if (paymaster === sponsor?.paymaster)
-      return connection.trust === "operator"
-        ? Sponsor.make(
-            {
-              budgets,
-              sponsorships,
-              signer: Effect.map(system.sponsor, Keys.bounded),
-              dailyBudget: sponsor.dailyBudget
-            },
-            site
-          )
-        : Effect.die(new Error("the sponsor signs only on data of the operator's node"))
-    const named = paymasterServices.find((service) => service.paymaster === paymaster)
-    return Effect.succeed(
-      named === undefined
-        ? Paymaster.plain(budgets, site)
-        : Paymaster.service(budgets, services.connect(Redacted.value(named.url)), site)
-    )
-  }
   return {
-    of,
-    ofGiven: (caller, connection, { entryPoint, submitter, version }, ops) =>
-      Effect.map(
-        Effect.forEach(new Set(ops.flatMap((op) => Funding.paymasterOf(version, op) ?? [])), (paymaster) =>
-          Effect.map(
-            of(caller, connection, { entryPoint, version, paymaster, submitter }),
-            (payer) => [paymaster, payer] as const
+    of: (accountId, connection, { entryPoint, paymaster, submitter, version }) =>
+      Effect.gen(function* () {
+        const { profile, trust } = connection
+        const { chainId, paymasterServices, sponsor } = profile
+        const bundler = Submitter.boundTo(profile, submitter)
+        const siteOf = (of: Address): Site => ({
+          accountId,
+          connection,
+          entryPoint,
+          version,
+          paymaster: of,
+          bundler
+        })
+        const sponsorOf = ({ dailyBudget, paymaster: own }: NonNullable<typeof sponsor>) =>
+          Sponsor.make(
+            { budgets, sponsorships, signer: Effect.map(system.sponsor, Keys.bounded), dailyBudget },
+            siteOf(own)
           )
-        ),
-        (payers) => EncodedPayer.make(version, new Map(payers))
-      )
+        if (paymaster === undefined) {
+          // The sponsor signs by what the operator's own node says alone.
+          const own = sponsor === null || trust !== "operator" ? null : yield* sponsorOf(sponsor)
+          return EncodedPayer.make(
+            version,
+            (named) => (own?.paymaster === named ? own : Paymaster.plain(budgets, siteOf(named))),
+            Paymaster.release(budgets, chainId)
+          )
+        }
+        if (sponsor !== null && paymaster === sponsor.paymaster)
+          return trust === "operator"
+            ? yield* sponsorOf(sponsor)
+            : yield* Effect.die(new Error("the sponsor signs by what the operator's own node says alone"))
+        const named = paymasterServices.find((service) => service.paymaster === paymaster)
+        const site = siteOf(paymaster)
+        return named === undefined
+          ? Paymaster.plain(budgets, site)
+          : Paymaster.service(budgets, services.connect(Redacted.value(named.url)), site)
+      })
   }
 }

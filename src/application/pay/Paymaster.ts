@@ -7,19 +7,20 @@ import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import type { Connection } from "../chain/Connection.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterAnswer, PaymasterClient, PaymasterRpcError } from "../ports/chain/PaymasterRpc.js"
-import type { Caller } from "../request/Caller.js"
+import type { AccountId } from "../ports/Tenants.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as Deposits from "./Deposits.js"
-import { type Payer, PayerRefusal, wallet } from "./Payer.js"
+import { heldMillis, holdId, type Payer, PayerRefusal, wallet } from "./Payer.js"
 
 /** For whom a paymaster is asked, and where. */
 export interface Site {
-  readonly caller: Caller
+  readonly accountId: AccountId
   readonly connection: Connection
   readonly entryPoint: Address
   readonly version: Version
@@ -28,29 +29,18 @@ export interface Site {
   readonly bundler: Address
 }
 
-/** Of the ops that claim one nonce at most one can land. */
-export const nameOf = ({ nonce, sender }: UserOperation): string => `${sender}:${nonce}`
+const nameOf = ({ nonce, sender }: UserOperation): string => `${sender}:${nonce}`
 
-/** How long money is kept for an op that is not sealed, milliseconds: what a dead process holds back. */
-export const keptMillis = 600_000
+/** Ops of which a payer remembers what was said when they were measured: far more than are signed at a time. */
+export const mostOps = 8_192
 
 /**
  * Any paymaster that wants no data. Its deposit may run out, or it may refuse: that the simulation tells. What this
  * account's own requests may take of the deposit together is kept here.
  */
 export const plain = (budgets: Budgets["Service"], site: Site): Payer => {
-  const { caller, connection, paymaster, version } = site
+  const { accountId, connection, paymaster, version } = site
   const { chainId } = connection.profile
-  const { accountId } = caller.principal
-  const kept = new Map<string, string>()
-  const release = (names: ReadonlyArray<string>) =>
-    Effect.suspend(() => {
-      const ids = names.flatMap((name) => kept.get(name) ?? [])
-      for (const name of names) kept.delete(name)
-      return ids.length === 0
-        ? Effect.void
-        : Effect.ignoreCause(budgets.release(chainId, ids), { log: "Debug" })
-    })
   return {
     ...wallet,
     paymaster,
@@ -67,33 +57,36 @@ export const plain = (budgets: Budgets["Service"], site: Site): Payer => {
             }
           : op
       ),
-    reserve: (ops) =>
+    reserve: (parts) =>
       Effect.gen(function* () {
         const available = yield* Deposits.read(connection, site)
-        const expiresAt = (yield* Clock.currentTimeMillis) + keptMillis
-        const failed = new Map<number, ElementFailure>()
-        for (const { index, op, userOpHash } of ops) {
-          // Others may send the same op through their own nodes: it is kept for each of them.
-          const id = `${caller.requestId}:${userOpHash}`
-          const wei = Gas.requiredPrefund(version, op)
-          const entry = Deposits.entry(site, available, {
+        const expiresAt = (yield* Clock.currentTimeMillis) + heldMillis
+        const entries = parts.map((part) =>
+          Deposits.entry(site, available, {
             accountId,
             chainId,
-            id,
-            wei,
-            expiresAt,
-            note: ""
+            id: holdId(part),
+            wei: Gas.requiredPrefund(version, part.op),
+            expiresAt
           })
-          const lack = yield* Effect.orDie(budgets.reserve([entry]))
-          if (lack === null) kept.set(nameOf(op), id)
-          else failed.set(index, Deposits.failure(site, wei, lack))
-        }
-        return failed
+        )
+        const lacks = yield* Effect.orDie(budgets.reserve(entries.map((entry) => [entry])))
+        return entries.map(({ wei }, place) => {
+          const lack = lacks[place] ?? null
+          return lack === null ? null : Deposits.failure(site, wei, lack)
+        })
       }),
-    release: (ops) => release(ops.map(({ op }) => nameOf(op))),
-    end: Effect.suspend(() => release([...kept.keys()]))
+    release: release(budgets, chainId)
   }
 }
+
+/** What is not bound is given back at the latest when it expires. */
+export const release =
+  (budgets: Budgets["Service"], chainId: bigint): Payer["release"] =>
+  (held) =>
+    held.length === 0
+      ? Effect.void
+      : Effect.ignoreCause(budgets.release(chainId, held.map(holdId)), { log: "Debug" })
 
 const refusalOf = (error: PaymasterRpcError): ElementFailure =>
   error.reason === "refused"
@@ -119,7 +112,7 @@ export const service = (
   const { connection, entryPoint, paymaster, version } = site
   const { chainId } = connection.profile
   /** What the service said of each op when it was measured, by wallet and nonce key. */
-  const stubs = new Map<string, PaymasterAnswer>()
+  const stubs = new Lru<string, PaymasterAnswer>(mostOps)
   const keyOf = ({ nonce, sender }: UserOperation) => `${sender}:${Nonce.keyOf(nonce)}`
 
   const ask = (method: "stub" | "data", op: UserOperation) =>
@@ -168,9 +161,10 @@ export const service = (
       Effect.gen(function* () {
         const measured = PaymasterData.read(version, op.paymasterAndData)
         const limits = measured?.limits ?? PaymasterData.noLimits
-        const final = stubs.get(keyOf(op))?.final === true
-        // Data that are final already are asked for once more: the op's nonce and limits were not, at that time.
-        const again = final ? yield* ask("stub", bare(op)) : null
+        const stub = stubs.get(keyOf(op))
+        // Data that are final already are asked for once more: the op's nonce and limits were not, at that time. So is what
+        // another process has asked for: a service whose first answer is final may have no other one.
+        const again = stub?.final === false ? null : yield* ask("stub", bare(op))
         const answer = again?.final === true ? again : yield* ask("data", op)
         const completed = withAnswer(op, answer, limits)
         const longest = measured === null ? 0 : Hex.size(measured.data)

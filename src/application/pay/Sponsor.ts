@@ -16,8 +16,8 @@ import { type Failure, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import * as ChainTime from "../runtime/ChainTime.js"
 import * as Deposits from "./Deposits.js"
-import { type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
-import { keptMillis, nameOf, type Site } from "./Paymaster.js"
+import { heldMillis, holdId, type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
+import { release, type Site } from "./Paymaster.js"
 import * as Sponsorships from "./Sponsorships.js"
 
 /** How long a sponsorship is good, seconds, by the chain's clock. */
@@ -37,8 +37,8 @@ const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
 
 /**
  * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, out of the
- * account's budget of the day, for ten minutes. The money is kept before the sponsor's key signs; its signature comes
- * last, behind the wallet's, and covers the op's hash, so that every byte is as it was when the op was built, and the
+ * account's budget of the day, for ten minutes. The money is held before the request is accepted, and bound before the
+ * sponsor's key signs; its signature comes last, behind the wallet's, and covers the op's hash, so that every byte is as it was when the op was built, and the
  * EOA that submits, so that nobody else is paid for submitting it. With a remote bundler it names no EOA.
  */
 export const make = (
@@ -52,16 +52,11 @@ export const make = (
 ): Effect.Effect<Payer> =>
   Effect.gen(function* () {
     const { budgets, dailyBudget, signer, sponsorships } = options
-    const { bundler, caller, connection, entryPoint, paymaster, version } = site
+    const { accountId, bundler, connection, entryPoint, paymaster, version } = site
     /** With a remote bundler: nobody knows from which EOA it submits. */
     const unbound = bundler === Address.zero
     const { chain, profile } = connection
     const { chainId } = profile
-    const { accountId } = caller.principal
-    /** What is kept for ops of this request that are not sealed. */
-    const kept = new Map<string, { readonly id: Hex.Bytes32; readonly wei: bigint }>()
-    /** Ops that were built for this request. */
-    const built = new Set<Hex.Bytes32>()
 
     const latest: Effect.Effect<Block, Failure> = yield* Effect.cachedWithTTL(
       Effect.flatMap(Effect.mapError(chain.block("latest"), refusal("operator")), (block) =>
@@ -74,15 +69,6 @@ export const make = (
       blockLife
     )
 
-    const release = (names: ReadonlyArray<string>) =>
-      Effect.suspend(() => {
-        const ids = names.flatMap((name) => kept.get(name)?.id ?? [])
-        for (const name of names) kept.delete(name)
-        return ids.length === 0
-          ? Effect.void
-          : Effect.ignoreCause(budgets.release(chainId, ids), { log: "Debug" })
-      })
-
     /** The terms under which it is sponsored; of other ops none that anybody could use. */
     const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
       Result.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
@@ -91,11 +77,17 @@ export const make = (
         unbound: false
       }))
 
-    const refuse = (failure: ElementFailure) => new PayerRefusal({ failure })
-    const altered = refuse(elementFailure("not_sponsored"))
+    /** What the service built it knows from its journal; what comes from elsewhere it has to have handed out. */
+    const isOwn = ({ given, op }: Part) =>
+      given === null
+        ? Effect.succeed(true)
+        : Effect.map(
+            Effect.orDie(budgets.handedOut(accountId, chainId, given)),
+            (known) => known && UserOperation.hash(version, entryPoint, chainId, op) === given
+          )
 
-    /** Why the sponsor does not sign this op; null: nothing against it. */
-    const objection = (op: UserOperation.UserOperation, now: number): ElementFailure | null => {
+    /** What is wrong with the terms of an op; null: nothing. */
+    const complaint = ({ op }: Part, now: number): ElementFailure | null => {
       const read = Sponsorship.read(version, op.paymasterAndData)
       if (Result.isFailure(read))
         return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.failure }))
@@ -113,21 +105,46 @@ export const make = (
       return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
     }
 
-    const entriesOf = (
-      { op, userOpHash }: Part,
-      deposit: bigint,
-      since: bigint,
-      expiresAt: number
-    ): readonly [Reservation, Reservation] => {
-      const { validUntil } = termsOf(op)
-      const wei = Gas.requiredPrefund(version, op)
-      const note = Sponsorships.note({ entryPoint, since, validUntil })
-      const common = { chainId, id: userOpHash, wei, expiresAt, note }
-      return [
-        { ...common, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, daily: true },
-        Deposits.entry(site, deposit, { ...common, accountId: null })
-      ]
+    /** Why the sponsor does not sign this op; null: nothing against it. */
+    const objection: Payer["objection"] = (part, now) => {
+      const why = complaint(part, now)
+      return why === null
+        ? Effect.map(isOwn(part), (own) => (own ? null : elementFailure("not_sponsored")))
+        : Effect.succeed(why)
     }
+
+    const holdOf = (part: Part) => ({
+      chainId,
+      id: holdId(part),
+      wei: Gas.requiredPrefund(version, part.op)
+    })
+
+    const reserve: Payer["reserve"] = (parts) =>
+      Effect.gen(function* () {
+        const [deposit, block] = yield* Effect.all([Deposits.read(connection, site), latest], {
+          concurrency: "unbounded"
+        })
+        const now = yield* ChainTime.present(block)
+        const expiresAt = (yield* Clock.currentTimeMillis) + heldMillis
+        const objections = yield* Effect.forEach(parts, (part) => objection(part, now))
+        const groups = parts.map((part, place): ReadonlyArray<Reservation> => {
+          if (objections[place] !== null) return []
+          const held = { ...holdOf(part), expiresAt }
+          return [
+            { ...held, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, daily: true },
+            Deposits.entry(site, deposit, { ...held, accountId: null })
+          ]
+        })
+        const lacks = yield* Effect.orDie(budgets.reserve(groups))
+        return groups.map(([entry], place) => {
+          const lack = lacks[place] ?? null
+          if (entry === undefined || lack === null) return objections[place] ?? null
+          if (lack.reason === "ended") return elementFailure("not_sponsored")
+          return lack.budget === Sponsorships.budget
+            ? exhausted(entry.wei, lack)
+            : Deposits.failure(site, entry.wei, lack)
+        })
+      })
 
     return {
       ...wallet,
@@ -147,56 +164,28 @@ export const make = (
               signature: Sponsorship.append(op.signature, Sponsorship.dummy)
             }))
           : Effect.succeed(op),
-      complete: (op) =>
-        Effect.sync(() => {
-          built.add(UserOperation.hash(version, entryPoint, chainId, op))
-          return op
-        }),
       handOut: (op, userOpHash) =>
         Effect.orDie(budgets.handOut(accountId, chainId, userOpHash, termsOf(op).validUntil)),
-      reserve: (ops) =>
+      objection,
+      reserve,
+      release: release(budgets, chainId),
+      seal: (part, userOpHash) =>
         Effect.gen(function* () {
-          const [deposit, block] = yield* Effect.all([Deposits.read(connection, site), latest], {
-            concurrency: "unbounded"
-          })
-          const now = yield* ChainTime.present(block)
-          const expiresAt = (yield* Clock.currentTimeMillis) + keptMillis
-          const failed = new Map<number, ElementFailure>()
-          for (const part of ops) {
-            const why = objection(part.op, now)
-            if (why !== null) {
-              failed.set(part.index, why)
-              continue
-            }
-            const entries = entriesOf(part, deposit, block.number, expiresAt)
-            const [{ wei }] = entries
-            const lack = yield* Effect.orDie(budgets.reserve(entries))
-            if (lack === null) kept.set(nameOf(part.op), { id: part.userOpHash, wei })
-            else if (lack.reason === "ended") failed.set(part.index, elementFailure("not_sponsored"))
-            else
-              failed.set(
-                part.index,
-                lack.budget === Sponsorships.budget ? exhausted(wei, lack) : Deposits.failure(site, wei, lack)
-              )
+          const block = yield* latest
+          const why = yield* objection(part, yield* ChainTime.present(block))
+          // It is prepared again, with another end.
+          const passes = part.given === null && why?.code === "sponsorship_over"
+          if (why !== null) return yield* new PayerRefusal({ failure: why, passes })
+          const { validUntil } = termsOf(part.op)
+          const hold = holdOf(part)
+          const note = Sponsorships.note({ userOpHash, entryPoint, since: block.number, validUntil })
+          const bind = Effect.orDie(budgets.bind(hold, note))
+          if (!(yield* bind)) {
+            // Too long ago, or by a version that held it later.
+            const [lack] = yield* reserve([part])
+            if (lack != null) return yield* new PayerRefusal({ failure: lack, passes: true })
+            yield* bind
           }
-          return failed
-        }),
-      release: (ops) => release(ops.map(({ op }) => nameOf(op))),
-      end: Effect.suspend(() => release([...kept.keys()])),
-      seal: (op, userOpHash) =>
-        Effect.gen(function* () {
-          const now = yield* Effect.flatMap(latest, ChainTime.present)
-          const why = objection(op, now)
-          if (why !== null) return yield* refuse(why)
-          const known =
-            built.has(userOpHash) || (yield* Effect.orDie(budgets.handedOut(accountId, chainId, userOpHash)))
-          if (!known || UserOperation.hash(version, entryPoint, chainId, op) !== userOpHash)
-            return yield* altered
-          const reserved = kept.get(nameOf(op))
-          if (reserved?.id !== userOpHash) return yield* altered
-          if (!(yield* Effect.orDie(budgets.bind(chainId, userOpHash))))
-            return yield* refuse(elementFailure("sponsorship_over"))
-          kept.delete(nameOf(op))
           yield* sponsorships.watch({ accountId, chain, profile })
           const key = yield* signer
           return yield* key.sign(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler))

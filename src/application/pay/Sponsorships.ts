@@ -2,12 +2,13 @@ import * as Arr from "effect/Array"
 import * as BigInts from "effect/BigInt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
-import { type Bytes32, unsafe32 } from "../../domain/primitives/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
@@ -21,6 +22,8 @@ export const budget = "sponsor"
 
 const Note = Schema.fromJsonString(
   Schema.Struct({
+    /** Left out by an earlier version, whose holds have it as their id. */
+    userOpHash: Schema.optional(Hex.schema32),
     entryPoint: Address.schema,
     /** Number of a block before which the op cannot have landed. */
     since: Schema.BigIntFromString,
@@ -32,7 +35,7 @@ type Note = typeof Note.Type
 const encodeNote = SchemaParser.encodeSync(Note)
 const decodeNote = Schema.decodeUnknownOption(Note)
 
-/** What is kept of a sponsored op beside its hash, to find out how it ends. */
+/** What is noted of a sponsored op, to find out how it ends. */
 export const note = (of: Note): string => encodeNote(of)
 
 /** An account's sponsored ops, and the operator's own node, which says what became of them. */
@@ -77,9 +80,21 @@ export const accountsOf = (
 const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watched) =>
   Effect.gen(function* () {
     const { chainId, settledDepth } = profile
+    // One hold, and at most one landing, for all versions of an op that were sealed.
     const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
-      const found = decodeNote(hold.note)
-      return found._tag === "Some" ? [{ hold, ...found.value }] : []
+      const versions = hold.notes.flatMap((text) => Option.toArray(decodeNote(text)))
+      const [first] = versions
+      return first === undefined
+        ? []
+        : [
+            {
+              hold,
+              entryPoint: first.entryPoint,
+              hashes: versions.map(({ userOpHash }) => userOpHash ?? Hex.unsafe32(hold.id)),
+              since: versions.reduce((least, { since }) => BigInts.min(least, since), first.since),
+              validUntil: Math.max(...versions.map(({ validUntil }) => validUntil))
+            }
+          ]
     })
     if (holds.length === 0) return 0
     const head = yield* chain.block("latest")
@@ -92,13 +107,13 @@ const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watche
       const landings = yield* Inclusions.within(
         chain,
         Address.unsafe(entryPoint),
-        group.map(({ hold }): Bytes32 => unsafe32(hold.id)),
+        group.flatMap(({ hashes }) => hashes),
         { from: since, to: head.number },
         // What was mined there is not taken for missing.
         { known: settledNumber }
       )
-      for (const { hold, validUntil } of group) {
-        const landing = landings.get(unsafe32(hold.id))
+      for (const { hashes, hold, validUntil } of group) {
+        const landing = hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
         const final = landing !== undefined && landing.blockNumber <= settledNumber
         const over = landing === undefined && settled !== null && settled.timestamp > validUntil
         if (final || over) {

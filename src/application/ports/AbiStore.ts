@@ -37,6 +37,10 @@ export class AbiStore extends Context.Service<
     readonly events: (account: AccountId) => Effect.Effect<ReadonlyArray<EventDefinition>, AbiStoreError>
     /** The same array as before while nothing was registered in between. */
     readonly errors: (account: AccountId) => Effect.Effect<ReadonlyArray<ErrorDefinition>, AbiStoreError>
+    /** Both of them, in one look. */
+    readonly definitions: (
+      account: AccountId
+    ) => Effect.Effect<Omit<UseAbi.UseAbi, "functions">, AbiStoreError>
     /** Registering the same canonical definition again changes nothing, also when there is no room for more. */
     readonly addEvent: (account: AccountId, event: EventDefinition) => Effect.Effect<void, AbiStoreError>
     readonly addError: (account: AccountId, error: ErrorDefinition) => Effect.Effect<void, AbiStoreError>

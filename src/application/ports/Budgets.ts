@@ -30,13 +30,11 @@ export interface Reservation extends Budget {
   readonly daily: boolean
   /** Unix milliseconds until which it is held when it is not bound by then. */
   readonly expiresAt: number
-  /** What its keeper needs to find out how it ends. */
-  readonly note: string
 }
 
 /**
- * Why nothing was reserved: `limit`, of which `available` wei are left; `maxOpen`; or `ended`: what is of that id was
- * settled before.
+ * Why nothing was reserved: `limit`, of which `available` wei are left; `maxOpen`; or `ended`: what is of that id has cost
+ * something, and is settled.
  */
 export interface Lack {
   readonly budget: string
@@ -52,7 +50,8 @@ export interface Hold extends Budget {
   /** What it has cost as far as the chain says for now; null: nothing known. */
   readonly landed: bigint | null
   readonly expiresAt: number
-  readonly note: string
+  /** See `bind`, oldest first. */
+  readonly notes: ReadonlyArray<string>
 }
 
 /** What stands against a budget, wei. */
@@ -67,29 +66,6 @@ export interface Figures {
 export const dayOf = (millis: number): number => Math.floor(millis / 86_400_000)
 
 /**
- * Whether a reservation fits beside the others. `others`: those of the budget that are open, of a daily budget those of its
- * day for the sum; `booked` likewise, 0 of a budget that is not daily.
- */
-export const lackOf = (
-  { limit, maxOpen, name, daily }: Pick<Reservation, "name" | "limit" | "maxOpen" | "daily">,
-  wei: bigint,
-  day: number,
-  others: ReadonlyArray<{ readonly day: number; readonly wei: bigint; readonly landed: bigint | null }>,
-  booked: bigint
-): Lack | null => {
-  if (limit !== null) {
-    const held = others
-      .filter((other) => (daily ? other.day === day : other.landed === null))
-      .reduce((sum, other) => sum + (other.landed ?? other.wei), booked)
-    if (held + wei > limit)
-      return { budget: name, reason: "limit", available: limit > held ? limit - held : 0n }
-  }
-  return maxOpen !== null && others.filter(({ landed }) => landed === null).length >= maxOpen
-    ? { budget: name, reason: "maxOpen", available: 0n }
-    : null
-}
-
-/**
  * Bounded money: what the operator pays or risks for accounts, and deposits that several requests draw on. Each method
  * is one transaction, and no two processes together hold more than a limit. A reservation counts for the UTC day in
  * which it was made, however it ends.
@@ -98,16 +74,21 @@ export class Budgets extends Context.Service<
   Budgets,
   {
     /**
-     * Holds all of it (null), or none. An open reservation of the same budget and id is raised to the higher sum and stays
-     * of its day.
+     * Holds all entries of a group (null), or none of them: group by group, in their order, in one call. An open reservation
+     * of the same budget and id is raised to the higher sum, lasts as long as the later one, and stays of its day.
      */
-    readonly reserve: (entries: ReadonlyArray<Reservation>) => Effect.Effect<Lack | null, BudgetsError>
-    /** From here on it is held until it is settled. False, and nothing is bound: nothing of that id is held. */
-    readonly bind: (chainId: bigint, id: string) => Effect.Effect<boolean, BudgetsError>
+    readonly reserve: (
+      groups: ReadonlyArray<ReadonlyArray<Reservation>>
+    ) => Effect.Effect<ReadonlyArray<Lack | null>, BudgetsError>
     /**
-     * Gives back what this instance holds and is not bound; what another one reserved too stays held for that one. Unknown
-     * ids are ignored.
+     * From here on it is held until it is settled. `note`: what its keeper needs to find out how it ends; those of earlier
+     * calls stay. False, and nothing is bound: nothing of that id is held, or less than that.
      */
+    readonly bind: (
+      hold: Pick<Reservation, "chainId" | "id" | "wei">,
+      note: string
+    ) => Effect.Effect<boolean, BudgetsError>
+    /** Gives back what is not bound. Unknown ids are ignored. */
     readonly release: (chainId: bigint, ids: ReadonlyArray<string>) => Effect.Effect<void, BudgetsError>
     /**
      * Notes what it has cost, as long as the chain may undo that; null: it was undone. Landed sums free the rest. Ignored

@@ -5,8 +5,8 @@ import type { Lane } from "./journal/Transactions.js"
 
 /** What a process tells the others, so that they need not wait for their next look at the journal. */
 export type Signal =
-  /** It accepted a request of a lane that is another one's. */
-  | { readonly _tag: "accepted"; readonly lane: Lane }
+  /** It accepted a request of a lane that is another one's. `hasUnopened`: elements of it are to be opened. */
+  | { readonly _tag: "accepted"; readonly lane: Lane; readonly hasUnopened?: boolean | undefined }
   /** The request has its final answer. */
   | { readonly _tag: "final"; readonly requestId: string }
 

@@ -34,6 +34,12 @@ const Stored = Schema.fromJsonString(
   ])
 )
 
+/** A final answer (JSON), and what its event tells of it. */
+export interface Final {
+  readonly outcome: string
+  readonly summary: EventData
+}
+
 /** Texts of a failure that was made here. */
 const kept = (details: ReadonlyArray<Detail>): ReadonlyArray<RefusalDetail> =>
   details.map((detail) => ({ ...detail, message: Reasons.known(detail.message) }))

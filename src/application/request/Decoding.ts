@@ -56,10 +56,7 @@ export const load = (
     const store = yield* AbiStore
     const operator = yield* OperatorAbi
     const { errors: ownErrors, events: ownEvents } = yield* own(useABI, path)
-    const { accountId } = caller.principal
-    const [events, errors] = yield* Effect.orDie(
-      Effect.all([store.events(accountId), store.errors(accountId)], { concurrency: "unbounded" })
-    )
+    const { errors, events } = yield* Effect.orDie(store.definitions(caller.principal.accountId))
     const revert = Revert.layered([
       Revert.index(ownErrors),
       errorIndex(errors),

@@ -17,6 +17,10 @@ export const elementFailure = (
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
+/** The failure of an element because of the one that it depends on. */
+export const dependencyFailed = (on: number): ElementFailure =>
+  elementFailure("dependency_failed", Reasons.text("dependency", { operation: on }))
+
 /** The revert data that an element's answer shows beside its error, where no definition decodes them. */
 export const revertDataOf = (failure: ElementFailure | undefined): { readonly data?: string } =>
   failure?.figures.data === undefined ? {} : { data: failure.figures.data }
@@ -65,4 +69,17 @@ export const refuseAll = (
   const [, { code, message }] = first
   const own = messages.size === 1 && !withReasons.has(code)
   return unprocessable(code, details, own ? { extra, message } : { extra })
+}
+
+/** The note of a request of which these elements were found done. */
+export const noteOf = (existing: Iterable<number>): string | null => {
+  const all = [...existing]
+  return all.length === 0 ? null : JSON.stringify({ existing: all })
+}
+
+/** What else is noted is its endpoint's own: JSON or hex. */
+export const existingOf = (note: string | null): Set<number> => {
+  const { existing = [] }: { readonly existing?: ReadonlyArray<number> } =
+    note === null || note.startsWith("0x") ? {} : JSON.parse(note)
+  return new Set(existing)
 }

@@ -73,3 +73,10 @@ export const unprocessable = (
     details,
     extra: options.extra ?? {}
   })
+
+/** `retryAfterSeconds`: when the same request is worth another try. */
+export const unavailable = (
+  code: CodeOf<"unavailable"> = "unavailable",
+  details: ReadonlyArray<Detail> = [],
+  retryAfterSeconds = 1
+): Unavailable => new Unavailable({ code, message: catalogue[code].text, details, retryAfterSeconds })

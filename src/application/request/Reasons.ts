@@ -150,7 +150,7 @@ export const reasons = {
   notReplaceable: signer("the transaction with nonce {nonce} cannot be replaced: ask the operator"),
   notSigned: signer("{problem}"),
 
-  restExpired: of("request_expired")("request expired: {problem}"),
+  delayed: of("outcome_unknown")("delayed: {message}"),
 
   creationCode: of("internal_application_error")("{problem}"),
   registryFull: of("registry_full")("{problem}"),

@@ -78,3 +78,26 @@ export const Created = result(
   "0 failed, 1 success, 2 account already created, 3 accounts partially created"
 ).annotate({ identifier: "CreateResult" })
 export type Created = typeof Created.Type
+
+/** A transaction that waited, with its new bytes. */
+export const Replaced = Schema.Struct({
+  nonce: Schema.Int,
+  oldTxHash: Schema.NullOr(Schema.String).annotate({
+    description: "Null for a transaction that the service did not send."
+  }),
+  newTxHash: Schema.NullOr(Schema.String).annotate({ description: "Null in a dry run." }),
+  maxFeePerGas: Schema.String.annotate({ description: "Wei, decimal." }),
+  maxPriorityFeePerGas: Schema.String.annotate({ description: "Wei, decimal." })
+}).annotate({ identifier: "Replaced" })
+export type Replaced = typeof Replaced.Type
+
+/** Transaction result of `/unstuck`. */
+export const Unstuck = Schema.Struct({
+  ...Executed.fields,
+  status: Schema.Int.annotate({ description: "0 failed, 1 success, 2 nothing was sent" }),
+  replaced: Schema.Array(Replaced),
+  unknown: Schema.Array(Schema.Int).annotate({
+    description: "Nonces of waiting transactions that the service did not send, and that were left alone."
+  })
+}).annotate({ identifier: "UnstuckResult" })
+export type Unstuck = typeof Unstuck.Type

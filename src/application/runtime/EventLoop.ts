@@ -12,7 +12,8 @@ export const sliceMillis = 5
 /** When the present turn of the event loop began to work for us; null: it has not. */
 let began: number | null = null
 
-const afterTurn = (task: () => void): void => {
+/** Runs the task when the event loop has turned. */
+export const afterTurn = (task: () => void): void => {
   // Browsers have no setImmediate; a timer is slower there, and as fair.
   if (typeof globalThis.setImmediate === "function") globalThis.setImmediate(task)
   else globalThis.setTimeout(task, 0)

@@ -1,5 +1,28 @@
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+
+/** Waits with one fiber, that of the timer, and without any for what has ended. */
+const joined = <A, E, E2, R2>(
+  awaited: Fiber.Fiber<A, E>,
+  millis: number,
+  late: () => Effect.Effect<A, E2, R2>
+): Effect.Effect<A, E | E2, R2> =>
+  Effect.withFiber(
+    (fiber) =>
+      awaited.pollUnsafe() ??
+      Effect.callback<A, E | E2, R2>((resume) => {
+        const timer = Effect.runForkWith(fiber.context)(Effect.sleep(millis))
+        timer.addObserver((exit) => {
+          if (Exit.isSuccess(exit)) resume(Effect.suspend(late))
+        })
+        awaited.addObserver((exit) => {
+          timer.interruptUnsafe()
+          resume(exit)
+        })
+        return Effect.sync(() => timer.interruptUnsafe())
+      })
+  )
 
 /**
  * Waits for the effect no longer than that, and neither for its end when it is late or not wanted any more: it is
@@ -12,7 +35,7 @@ export const atMost = <A, E, R, E2>(
 ): Effect.Effect<A, E | E2, R> =>
   Effect.acquireUseRelease(
     Effect.forkDetach(effect, { startImmediately: true }),
-    (fiber) => Effect.timeoutOrElse(Fiber.join(fiber), { duration: millis, orElse: late }),
+    (fiber) => joined(fiber, millis, late),
     (fiber) => Effect.sync(() => fiber.interruptUnsafe())
   )
 

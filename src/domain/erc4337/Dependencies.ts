@@ -119,5 +119,16 @@ export const gathered = (
   return [...pieces.values()].flat()
 }
 
-/** Whether any element has a dependency. */
+/** As `order`, with an element behind all that wait for fewer others: for those that are executed one after the other. */
+export const layered = (
+  dependencies: Dependencies,
+  elements: Iterable<number> = dependencies.keys()
+): ReadonlyArray<number> => {
+  const placed = order(dependencies, elements)
+  const depths = new Map<number | null, number>()
+  for (const index of placed) depths.set(index, (depths.get(dependencies[index] ?? null) ?? -1) + 1)
+  return placed.toSorted((one, other) => (depths.get(one) ?? 0) - (depths.get(other) ?? 0))
+}
+
+/** Whether anything depends on anything. */
 export const any = (dependencies: Dependencies): boolean => dependencies.some((on) => on !== null)

@@ -23,6 +23,9 @@ const outdatedCodes = ["0x41413130", "0x41413235"]
 /** ASCII AA24 in hex. */
 const signatureCode = "0x41413234"
 
+/** The text AA22 in hex. */
+const timeCode = "0x41413232"
+
 const reasonIn = (revertData: Hex.Hex): Hex.Hex =>
   opIndex(revertData) === null
     ? Hex.empty
@@ -39,3 +42,6 @@ export const isOutdated = (revertData: Hex.Hex): boolean => {
   const reason = reasonIn(revertData)
   return outdatedCodes.some((code) => reason.startsWith(code))
 }
+
+/** Whether the op's validity window does not hold at the block on which it was tried (AA22). */
+export const isOutOfTime = (revertData: Hex.Hex): boolean => reasonIn(revertData).startsWith(timeCode)

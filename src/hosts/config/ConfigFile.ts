@@ -1,7 +1,6 @@
 import * as Record from "effect/Record"
 import * as Schema from "effect/Schema"
-import * as OpenRequests from "../../application/lanes/requests/OpenRequests.js"
-import * as ScheduledRequests from "../../application/lanes/requests/ScheduledRequests.js"
+import { defaults } from "../../application/intake/OpenRequests.js"
 import { mostPerHour, mostPerMinute } from "../../application/ports/RateLimit.js"
 import { integer, Name, optional, Secret, says, Text } from "../fields/FileFields.js"
 import { edgeFields } from "./EdgeFile.js"
@@ -43,14 +42,14 @@ const limits = {
   arrayElements: [1, 65_536, 256],
   batchElements: [1, 10_000, 10_000],
   concurrentRequests: [1, 65_536, 512],
-  openRequests: [1, most, OpenRequests.defaults.requests],
-  openElements: [1, most, OpenRequests.defaults.elements],
-  openRequestsPerAccount: [1, most, OpenRequests.defaults.requestsPerAccount],
-  openElementsPerAccount: [1, most, OpenRequests.defaults.elementsPerAccount],
-  scheduledRequests: [1, most, ScheduledRequests.defaults.requests],
-  scheduledElements: [1, most, ScheduledRequests.defaults.elements],
-  scheduledRequestsPerAccount: [1, most, ScheduledRequests.defaults.requestsPerAccount],
-  scheduledElementsPerAccount: [1, most, ScheduledRequests.defaults.elementsPerAccount],
+  openRequests: [1, most, defaults.open.requests],
+  openElements: [1, most, defaults.open.elements],
+  openRequestsPerAccount: [1, most, defaults.open.requestsPerAccount],
+  openElementsPerAccount: [1, most, defaults.open.elementsPerAccount],
+  scheduledRequests: [1, most, defaults.scheduled.requests],
+  scheduledElements: [1, most, defaults.scheduled.elements],
+  scheduledRequestsPerAccount: [1, most, defaults.scheduled.requestsPerAccount],
+  scheduledElementsPerAccount: [1, most, defaults.scheduled.elementsPerAccount],
   anonymousPerMinute: [1, 1_000_000, 300],
   connections: [1, 1_000_000, 4_096],
   connectionsPerAddress: [1, 1_000_000, 1_024],

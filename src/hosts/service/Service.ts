@@ -3,8 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { Requests } from "../../application/lanes/requests/Requests.js"
-import { TransactionMonitor } from "../../application/lanes/TransactionMonitor.js"
+import { Following } from "../../application/lanes/worker/Lanes.js"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
 import { Budgets } from "../../application/ports/Budgets.js"
@@ -15,6 +14,7 @@ import { RequestHistory } from "../../application/ports/RequestHistory.js"
 import { TenantStore } from "../../application/ports/TenantStore.js"
 import { Webhooks } from "../../application/ports/Webhooks.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
+import { Submissions } from "../../application/usecases/operations/Submissions.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import type { Config } from "../config/Config.js"
 import * as Groups from "../http/handlers/Groups.js"
@@ -38,12 +38,12 @@ const isTraced: Effect.Effect<boolean> = Effect.map(Effect.tracer, (tracer) => t
 /** Logs the work that a stop leaves open. */
 const tellStop = (
   front: HttpService.HttpService,
-  ports: Context.Context<Requests | TransactionMonitor>
+  ports: Context.Context<Following | Submissions>
 ): Effect.Effect<void> =>
   Effect.annotateLogs(Effect.logInfo("stopping"), {
     requests: front.underWay(),
-    acceptedRequests: Context.get(ports, Requests).underWay().length,
-    transactions: Context.get(ports, TransactionMonitor).underWay()
+    acceptedRequests: Context.get(ports, Submissions).accepted(),
+    transactions: Context.get(ports, Following).monitor.underWay()
   })
 
 /** The service over its ports, with the transport that `serve` creates. */
@@ -89,7 +89,7 @@ const build = <A, E, R>(
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
       ready: yield* Readiness.make(Context.get(ports, OpJournal)),
-      room: Context.get(ports, Requests).room,
+      room: Context.get(ports, Submissions).room,
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport share a context, so that requests need not switch it.

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import type * as Scope from "effect/Scope"
-import { Requests } from "../../application/lanes/requests/Requests.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
 import type { Tenants } from "../../application/ports/Tenants.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
+import { Submissions } from "../../application/usecases/operations/Submissions.js"
 import * as Groups from "../http/handlers/Groups.js"
 import * as HttpService from "../http/service/HttpService.js"
 
@@ -29,7 +29,7 @@ export const httpApp = ({
 > =>
   Effect.gen(function* () {
     const { stopWaiting } = yield* Lifetime
-    const { room } = yield* Requests
+    const { room } = yield* Submissions
     const service = yield* HttpService.make(Groups.handlers, { ...options, room, lastCall: stopWaiting })
     yield* Effect.addFinalizer(() => service.stop(drain))
     return service.app

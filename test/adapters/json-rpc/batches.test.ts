@@ -13,7 +13,7 @@ import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js
 import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as Batches from "../../../src/adapters/json-rpc/transport/Batches.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
-import type { NamedBy, StateOverride } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Holding from "../../../src/application/ports/journal/Holding.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -180,46 +180,13 @@ describe("a moment", () => {
     })
   )
 
-  it.live("a batch includes calls that functions return at its end", () =>
-    Effect.gen(function* () {
-      const node = yield* http((response, body) =>
-        honest(response, body, ({ method, params }) => {
-          const [call] = params as ReadonlyArray<{ readonly data: string }>
-          return method === "eth_call" ? (call?.data ?? "") : "0x1"
-        })
-      )
-      const chain = yield* connect(node)
-      const data: Array<string> = []
-      const late = (overrides: ReadonlyMap<Address.Address, StateOverride>) =>
-        chain.call(() => ({ to: five, data: Hex.unsafe(`0x${data.join("")}`) }), overrides)
-      const more = Effect.sync(() => void data.push("ab"))
-      const [first, second] = yield* Effect.all(
-        [
-          late(new Map()),
-          late(new Map([[five, { balance: 1n }]])),
-          more,
-          chain.balance(five),
-          Effect.andThen(Effect.yieldNow, more)
-        ],
-        { concurrency: "unbounded" }
-      )
-      expect([first.data, second.data]).toEqual(["0xabab", "0xabab"])
-      expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([3])
-    })
-  )
-
   it.live("calls not yet sent when the scope ends fail", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => honest(response, body, () => "0x1"))
       const scope = yield* Scope.make()
       const rpc = yield* Scope.provide(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
       const chain = yield* rpc.connect(node.url, acme)
-      const waiting = yield* Effect.forkChild(
-        reasonOf(
-          chain.call(() => ({ to: five, data: Hex.empty })),
-          node
-        )
-      )
+      const waiting = yield* Effect.forkChild(reasonOf(chain.call({ to: five, data: Hex.empty }), node))
       yield* Effect.yieldNow
       yield* Scope.close(scope, Exit.void)
       expect(yield* Fiber.join(waiting)).toBe("unreachable")

@@ -149,10 +149,11 @@ describe("a node does not know a block yet", () => {
     "BlockOutOfRangeError: block height is 5 but requested was 256"
   ])("%s", (message) => expect(Refusal.isBehind(error(-32_000, message))).toBe(true))
 
-  it.each([error(3, "execution reverted: header not found"), error(-32_000, "nonce too low")])(
-    "not when it says: $message",
-    (other) => expect(Refusal.isBehind(other)).toBe(false)
-  )
+  it.each([
+    error(3, "execution reverted: header not found"),
+    error(-32_000, "nonce too low"),
+    error(-32_000, "BlockOutOfRangeError: block height is 39 but requested was 0")
+  ])("not when it says: $message", (other) => expect(Refusal.isBehind(other)).toBe(false))
 })
 
 describe("the text of a node", () => {

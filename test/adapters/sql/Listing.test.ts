@@ -7,6 +7,7 @@ import * as Listing from "../../../src/adapters/sql/listing/Listing.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
 import type { ListPlace, ListQuestion } from "../../../src/application/ports/journal/Requests.js"
+import { accept } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -26,7 +27,8 @@ const given = Effect.gen(function* () {
   for (let n = 0; n < 12; n++) {
     yield* Time.setTime(1_000 + n)
     const space = Make.space(n % 2 === 0 ? 1 : 2)
-    yield* journal.accept(
+    yield* accept(
+      journal,
       Make.acceptance(`r${n}`, [Make.op({ space, nonceKey: BigInt(n), userOpHash: null })], {
         metadata: n % 3 === 0 ? { order: "1" } : {}
       })

@@ -1,15 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
-import * as Seal from "../../../src/adapters/sql/Seal.js"
-import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import * as Journals from "../../support/journal/Journals.js"
-import { options } from "../../support/journal/Layers.js"
-import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 import * as Shape from "../../support/schema/Shape.js"
 
@@ -31,169 +24,6 @@ const shapes = Effect.gen(function* () {
   return found
 })
 
-/** Before the first release there was nobody whose statements a migration had to leave alone. */
-const released = 17
-
-/** The schema before requests had a lane. */
-const seventh = Object.fromEntries(
-  Object.entries(Migrations.migrations).filter(([name]) => numberOf(name) <= 7)
-)
-
-const signer = Make.lane.signer
-const chain = Make.chainId.toString()
-const nonceOf = (n: number) => String(n).padStart(20, "0")
-
-/** What that version wrote: a bundle with an op that is sent, a transaction of a request's own, and a request with neither. */
-const written = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const { close } = Seal.make(options.sealingKey)
-  yield* Migrator.make({})({ loader: Migrator.fromRecord(seventh), table: "castellan_migrations" })
-  for (const [at, id] of ["with an op", "with a transaction", "with neither"].entries())
-    yield* sql`insert into requests ${sql.insert({
-      request_id: id,
-      account_id: Make.alice,
-      endpoint: "execute",
-      chain_id: chain,
-      body: close(`request ${id}`, `{"n":${at}}`),
-      idempotency_key: `key ${at}`,
-      body_hash: Make.word(at),
-      failed: "[]",
-      state: "open",
-      accepted_at: 1_000 + at
-    })}`
-  yield* sql`insert into ops ${sql.insert({
-    request_id: "with an op",
-    op_index: 0,
-    authority: signer,
-    chain_id: chain,
-    entry_point: Make.entryPoint,
-    wallet: Make.space(1).wallet,
-    nonce_key: "0".repeat(58),
-    sequence: nonceOf(7),
-    user_op_hash: Make.word(1),
-    reserve: "5",
-    state: "sent",
-    tx_hash: Make.signed(0n).txHash,
-    accepted_at: 1_000
-  })}`
-  for (const n of [0, 1]) {
-    const lane = { chain_id: chain, signer, nonce: nonceOf(n) }
-    yield* sql`insert into transactions ${sql.insert({
-      ...lane,
-      state: "signed",
-      account_id: Make.alice,
-      key_client: "key 1",
-      rpc: close(`transaction ${chain} ${signer} ${n}`, "https://node.example/secret-path"),
-      trust: "caller",
-      direct: n === 0 ? null : "with a transaction",
-      max_cost: "3",
-      allocated_at: 1_000
-    })}`
-    const { maxFeePerGas, maxPriorityFeePerGas, raw, txHash } = Make.signed(BigInt(n))
-    yield* sql`insert into transaction_versions ${sql.insert({
-      ...lane,
-      tx_hash: txHash,
-      raw,
-      max_fee_per_gas: maxFeePerGas.toString(),
-      max_priority_fee_per_gas: maxPriorityFeePerGas.toString(),
-      signed_at: 1_001
-    })}`
-  }
-  yield* sql`
-    insert into transaction_ops (chain_id, signer, nonce, op_id, position)
-    select ${chain}, ${signer}, ${nonceOf(0)}, op_id, 0 from ops`
-})
-
-describe("a database of an earlier version", { timeout: 60_000 }, () => {
-  for (const { database, client } of [
-    { database: "SQLite", client: Layer.fresh(Sqlite.layer({ filename: ":memory:" })) },
-    { database: "PostgreSQL", client: databases.layer }
-  ])
-    it.effect(`on ${database} is brought up to date, and what it holds goes on`, () =>
-      Effect.gen(function* () {
-        yield* written
-        const journal = Journals.methodsOf(yield* SqlJournal.make(options))
-        expect(yield* Make.unfinished(journal)).toEqual(["with an op", "with a transaction", "with neither"])
-        expect(yield* journal.request("with an op")).toMatchObject({
-          lane: Make.lane,
-          body: '{"n":0}',
-          idempotency: { key: "key 0", bodyHash: Make.word(0) },
-          acceptedAt: 1_000,
-          ops: [{ userOpHash: Make.word(1), state: "sent", sequence: 7n, space: Make.space(1) }],
-          signed: [{ userOpHash: Make.word(1) }],
-          txHashes: [Make.signed(0n).txHash]
-        })
-        expect(yield* journal.request("with a transaction")).toMatchObject({
-          lane: Make.lane,
-          body: '{"n":1}',
-          txHashes: [Make.signed(1n).txHash]
-        })
-        expect(yield* journal.request("with neither")).toMatchObject({
-          lane: { chainId: Make.chainId, signer: Make.address(0) },
-          ops: []
-        })
-        expect(yield* journal.requestOf(Make.alice, "execute", "key 2")).toEqual({
-          requestId: "with neither",
-          bodyHash: Make.word(2)
-        })
-        expect(yield* journal.open).toMatchObject([
-          { nonce: 0n, access: Make.access(), ops: [{ requestId: "with an op" }], signedAt: 1_001 },
-          { nonce: 1n, direct: "with a transaction", ops: [] }
-        ])
-        expect(yield* journal.allocate(Make.allocation("with an op"))).toEqual({
-          _tag: "allocated",
-          nonce: 2n
-        })
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* journal.finish("with an op", "{}", {})).toBe("{}")
-        yield* journal.accept(Make.acceptance("with neither", []))
-        expect(yield* journal.request("with neither")).toMatchObject({ lane: Make.lane, body: '{"n":2}' })
-      }).pipe(Effect.provide(client))
-    )
-})
-
-/** Columns that the version before deflated; on PostgreSQL they are text, on SQLite bytes. */
-const deflated = {
-  outcome: "z2:o4oPAQ==",
-  note: "z1:q1bKSCzOSC1WsopWMqhITKIMKumMGjJqCBGGxNYCAA==",
-  event: "z3:AUlij9FHEAbBSC2ogCjpzk27CAuBXJsDRNOeWo5uwUGfQ9Gejqnf0BzWiSrKhY3PGKIbAgA="
-}
-
-describe.each([
-  ["SQLite", Layer.fresh(Sqlite.layer({ filename: ":memory:" })), true],
-  ["PostgreSQL", databases.layer, false]
-] as const)("an open database of the version before, on %s,", (_, client, isBinary) => {
-  it.effect("is taken over with what that deflated", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const journal = Journals.methodsOf(yield* SqlJournal.make(options))
-      const column = (text: string) =>
-        isBinary ? Buffer.concat([Buffer.from(text.slice(0, 3)), Buffer.from(text.slice(3), "base64")]) : text
-      yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-      yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-      yield* journal.recordSigned(Make.signed(0n))
-      yield* sql`update requests set note = ${column(deflated.note)}, outcome = ${column(deflated.outcome)}`
-      yield* sql`update request_events set data = ${column(deflated.event)} where kind = 'signed'`
-      yield* sql`update transaction_versions set raw = ${column(deflated.note)}`
-      const note = JSON.stringify({ hashes: Array.from({ length: 9 }, () => "0x".padEnd(66, "ab")) })
-      const outcome = { httpStatus: 200, status: 1, elements: [{ index: 0, success: true }] }
-      expect(yield* journal.request("r1")).toMatchObject({ note, outcome: JSON.stringify(outcome) })
-      expect(yield* journal.open).toMatchObject([{ versions: [{ raw: note }] }])
-      const data = {
-        txHash: "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f",
-        blockNumber: "117",
-        confirmations: 1,
-        elements: [0]
-      }
-      expect(yield* journal.events("r1", 1, 10)).toMatchObject([{ kind: "signed", data }])
-      // And goes on in this version's.
-      yield* journal.note("r1", note)
-      expect(yield* sql`select note from requests`).toEqual([{ note }])
-      expect(yield* journal.request("r1")).toMatchObject({ note })
-    }).pipe(Effect.provide(client))
-  )
-})
-
 describe("migrations", { timeout: 60_000 }, () => {
   it.effect(
     "leave what the version before works with: they add tables, and columns that an insert need not name",
@@ -202,7 +32,7 @@ describe("migrations", { timeout: 60_000 }, () => {
         const all = yield* shapes
         const found = all.flatMap(({ name, shape }, at) => {
           const before = all[at - 1]
-          return before === undefined || numberOf(name) <= released
+          return before === undefined
             ? []
             : Shape.obstacles(before.shape, shape).map((obstacle) => `${name}: ${obstacle}`)
         })

@@ -298,7 +298,7 @@ describe("the PostgreSQL client", () => {
       yield* Effect.all([start, start, start, start], { concurrency: "unbounded" })
       const sql = yield* open(options)
       const rows = yield* sql<{ readonly name: string }>`select name from castellan_migrations order by 1`
-      expect(rows.map(({ name }) => name)).toContain("journal")
+      expect(rows.map(({ name }) => name)).toContain("schema")
     })
   )
 

@@ -5,6 +5,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
+import { accept } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -48,7 +49,8 @@ describe("what another process writes while the journal forgets", () => {
     Effect.gen(function* () {
       const journal = yield* Journals.all
       const sql = yield* SqlClient.SqlClient
-      yield* journal.accept(
+      yield* accept(
+        journal,
         Make.acceptance("r1", [], { deployments: [Make.deployment({ deadline: 2_000 })] })
       )
       yield* Meanwhile.changed(sql, sql, {

@@ -21,6 +21,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { accept } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -217,17 +218,6 @@ describe("the SQLite client", () => {
   )
 })
 
-/** What databases have behind them: it is added to, and never changed. */
-const history = `
-  journal abi handovers accounts budgets audit rate_counts request_lanes lanes
-  retention declined_requests cancellations budget_holders request_notes listing
-  request_events webhooks request_elements request_metadata schedules webhook_changes
-  watches watch_changes landings account_limits submissions watch_parts webhook_secrets
-  shorter_indexes recovery clock_confirmations unread_nonces
-`
-  .trim()
-  .split(/\s+/)
-
 describe("the schema", () => {
   it.effect("is brought up to date once, and again without effect", () =>
     Effect.gen(function* () {
@@ -238,7 +228,10 @@ describe("the schema", () => {
       yield* Migrations.run
       expect(yield* tables).toEqual(before)
       const applied = yield* sql`select migration_id, name from castellan_migrations order by 1`
-      expect(applied).toEqual(history.map((name, at) => ({ migration_id: at + 1, name })))
+      expect(applied).toEqual([
+        { migration_id: 32, name: "schema" },
+        { migration_id: 33, name: "op_rows" }
+      ])
     }).pipe(Effect.provide(inMemory))
   )
 
@@ -272,14 +265,14 @@ describe("a journal whose store fails", () => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all
-      const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      const accepting = accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       yield* sql`pragma query_only = on`
-      const error = yield* Effect.flip(accept)
+      const error = yield* Effect.flip(accepting)
       expect(error._tag).toBe("JournalError")
       expect(error.message).toBe("the journal's store failed (SQLITE_READONLY)")
       yield* sql`pragma query_only = off`
       expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
-      expect(yield* accept).toEqual({ _tag: "accepted" })
+      expect(yield* accepting).toEqual({ _tag: "accepted" })
     }).pipe(Effect.provide(journalOn))
   )
 
@@ -287,11 +280,10 @@ describe("a journal whose store fails", () => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all
-      yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      yield* accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       yield* sql`update requests set lane_key = '{"damaged'`
-      const [work] = yield* journal.work
-      expect(work?.key).toBeNull()
-      expect(work?.requests.map(({ requestId }) => requestId)).toEqual(["r1"])
+      expect(yield* journal.busy).toMatchObject([{ lane: Make.lane, key: null }])
+      expect(yield* journal.ready(Make.lane, 9)).toMatchObject([{ requestId: "r1", key: null }])
     }).pipe(Effect.provide(journalOn))
   )
 
@@ -303,13 +295,13 @@ describe("a journal whose store fails", () => {
       yield* sql`create table child (id text references parent (id) deferrable initially deferred)`
       yield* sql`
         create trigger orphan after insert on ops begin insert into child (id) values (new.request_id); end`
-      const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-      const exit = yield* Effect.exit(accept)
+      const accepting = accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      const exit = yield* Effect.exit(accepting)
       const failure = Exit.isFailure(exit) ? Option.getOrNull(Cause.findErrorOption(exit.cause)) : null
       expect(failure?.message).toBe("the journal's store failed (SQLITE_CONSTRAINT_FOREIGNKEY)")
       expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
       yield* sql`drop trigger orphan`
-      expect(yield* accept).toEqual({ _tag: "accepted" })
+      expect(yield* accepting).toEqual({ _tag: "accepted" })
     }).pipe(Effect.provide(journalOn))
   )
 })

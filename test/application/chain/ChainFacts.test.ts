@@ -52,6 +52,29 @@ describe("the latest block", () => {
   })
 })
 
+test("fees and a balance are asked for each time, unless those told just now will do", function* () {
+  const facts = ChainFacts.make()
+  const { chain } = yield* Monitor.node("any")
+  let told = 0n
+  const next = Effect.sync(() => ++told)
+  const counting: ChainClient = {
+    ...chain,
+    balance: () => next,
+    fees: Effect.map(next, (tip) => ({ nextBaseFee: 1n, tip }))
+  }
+  const tip = (when?: "recent") => Effect.map(facts.fees(counting, when), (fees) => fees.tip)
+  expect([yield* tip("recent"), yield* tip("recent"), yield* tip()]).toEqual([1n, 1n, 2n])
+  yield* Time.adjust(ChainFacts.recentFeesMillis - 1)
+  expect(yield* tip("recent")).toBe(2n)
+  yield* Time.adjust(1)
+  expect(yield* tip("recent")).toBe(3n)
+  const [one, other] = [Address.unsafe(`0x${"01".repeat(20)}`), Address.unsafe(`0x${"02".repeat(20)}`)]
+  const wei = (address: Address.Address, when?: "recent") => facts.balance(counting, address, when)
+  expect([yield* wei(one), yield* wei(one, "recent"), yield* wei(other, "recent")]).toEqual([4n, 4n, 5n])
+  yield* Time.adjust(ChainFacts.recentMillis)
+  expect(yield* wei(one, "recent")).toBe(6n)
+})
+
 test("what was seen last is a node's own block and fees, however long ago", function* () {
   const facts = ChainFacts.make()
   const chain = yield* node()

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Stream } from "effect"
+import { WakeUps } from "../../../src/application/answers/WakeUps.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
-import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"

@@ -1,24 +1,14 @@
 import { describe, expect } from "@effect/vitest"
-import { Deferred, Effect, References } from "effect"
-import * as InFlight from "../../../src/application/lanes/InFlight.js"
+import { Effect, References } from "effect"
 import * as Asking from "../../../src/application/lanes/monitor/Asking.js"
-import type { NonceManager, Payload } from "../../../src/application/lanes/NonceManager.js"
 import * as RemoteOps from "../../../src/application/lanes/remote/RemoteOps.js"
-import * as SelfBundler from "../../../src/application/lanes/SelfBundler.js"
-import type { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
-import type { Bundle } from "../../../src/application/ports/chain/Bundler.js"
-import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Holding from "../../../src/application/ports/journal/Holding.js"
-import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
-import * as Percent from "../../../src/domain/erc4337/Percent.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
-import * as Ops from "../../support/lanes/Ops.js"
-import * as Parties from "../../support/Parties.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
@@ -56,11 +46,10 @@ describe("what goes on when the request is over that began it, and its lane was 
     const chain: ChainClient = { ...client, block: (tag) => Effect.andThen(note, client.block(tag)) }
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal: {} as never,
-      wakeUps: { signal: () => Effect.void, notify: () => Effect.void },
-      reopened: Effect.void
+      listener: { affected: () => Effect.void, reopened: Effect.void, told: Effect.void }
     })
     yield* under(1)(
-      remoteOps.watch({
+      remoteOps.resume({
         chain,
         profile,
         bundler: null,
@@ -92,57 +81,5 @@ describe("what goes on when the request is over that began it, and its lane was 
     yield* under(1)(sponsorships.watch({ accountId: Make.alice, chain: client, profile }))
     yield* Time.settle
     expect(epochs).toEqual([null])
-  })
-
-  test("signs each transaction under the claim of what it carries", function* () {
-    const { epochs: asked, note } = noting()
-    const { epochs: signed, note: sign } = noting()
-    const first = yield* Deferred.make<void>()
-    const chain: ChainClient = {
-      ...client,
-      simulate: () => Effect.fail(new ChainRpcError({ reason: "unsupported", origin: "any", message: "no" })),
-      call: () => Effect.succeed({ success: true, data: Hex.empty }),
-      transactionCount: () => Effect.succeed(0n),
-      balance: () => Effect.as(note, 10n ** 18n)
-    }
-    const bundler = SelfBundler.make({
-      inFlight: InFlight.make(),
-      lanes: {
-        sign: ({ access, ops }: Payload) =>
-          Effect.andThen(sign, signed.length === 0 ? Deferred.await(first) : Effect.void).pipe(
-            Effect.as(Monitor.recordOf(0, access, { ops }))
-          )
-      } as unknown as NonceManager,
-      slots: { arrive: () => 0, take: (_, effect) => effect(0n) as never, waiting: () => 0 },
-      monitor: { watch: () => Effect.void, useNode: () => Effect.void } as unknown as TransactionMonitor,
-      scope: yield* Effect.scope
-    })
-    const bundle = (index: number): Bundle => ({
-      requestId: `r${index}`,
-      chain,
-      profile,
-      access: Monitor.callers,
-      version: "v0.7",
-      entryPoint: EntryPoint.canonical["v0.7"],
-      ops: [{ index: 0, userOpHash: Make.word(index), op: Ops.plain }],
-      aggregate: null,
-      alone: false,
-      submitter: Parties.unasked,
-      prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false },
-      l1Fee: 0n,
-      gasBound: 1_000_000n,
-      gasOvershoot: Percent.zero
-    })
-    yield* Effect.forkChild(under(1)(bundler.submit(bundle(1))))
-    yield* Time.settle
-    const late = yield* Effect.forkChild(under(2)(bundler.submit(bundle(2))))
-    yield* Time.settle
-    yield* Deferred.succeed(first, undefined)
-    yield* Time.settle
-    expect(late.pollUnsafe()?._tag).toBe("Success")
-    expect([asked, signed]).toEqual([
-      [null, null],
-      [1, 2]
-    ])
   })
 })

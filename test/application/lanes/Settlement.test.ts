@@ -1,6 +1,5 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
 import * as Settlement from "../../../src/application/lanes/Settlement.js"
 import { BudgetsError } from "../../../src/application/ports/Budgets.js"
 import type { OpSettlement } from "../../../src/application/ports/journal/Requests.js"
@@ -27,7 +26,9 @@ const record = Monitor.recordOf(0, Monitor.service, {
     requestId: "r",
     index,
     userOpHash,
-    entryPoint: Landings.entryPoint
+    entryPoint: Landings.entryPoint,
+    wallet: Make.address(1),
+    key: 0n
   }))
 })
 
@@ -82,16 +83,17 @@ const world = ({ booksFail = false, sender, taker }: Knows = {}) =>
       booksFail ? Effect.fail(new BudgetsError({ message: "away" })) : Effect.asVoid(tell(what, undefined))
     const settlement = Settlement.make({
       ...journals,
-      wakeUps: {
-        signal: () => tell("lane woken", undefined),
-        notify: (names) => tell(`woken: ${[...names].join(", ")}`, undefined)
+      listener: {
+        affected: (_, requestIds) => tell(`affected: ${requestIds}`, undefined),
+        mined: (_, isForGood) => tell(isForGood ? "mined for good" : "mined", undefined),
+        reopened: Effect.asVoid(tell("reopened", undefined)),
+        told: Effect.asVoid(tell("events", undefined))
       },
       losses: {
         mined: (_, __, bearer) => booked(`loss of ${bearer}`),
         finalised: () => booked("loss for good"),
         stranded: () => booked("no loss")
-      },
-      reopened: Effect.asVoid(tell("reopened", undefined))
+      }
     })
     const sent = (hash: Bytes32) =>
       sender !== undefined && hash === Landings.txHashOf(elsewhere) ? ({ from: sender } as never) : null
@@ -104,14 +106,14 @@ const world = ({ booksFail = false, sender, taker }: Knows = {}) =>
     }
   })
 
-const woken = [`woken: r, ${WakeUps.transaction(record)}`, "lane woken"]
+const affected = "affected: r"
 const [ownPlace, otherPlace] = ["10 in block 6", "11 in block 5"]
 
 describe("a mined transaction", () => {
   test("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", function* () {
     const { chain, receipt, settlement, told } = yield* world()
     yield* settlement.mined(chain, record, receipt, shallow)
-    expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, ...woken])
+    expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, affected, "mined"])
   })
 
   test("whose op another one took has cost the account of that one, and nobody's where the key did", function* () {
@@ -143,11 +145,12 @@ describe("a mined transaction", () => {
       "loss of alice",
       "loss for good",
       `settled 0 for good: ${ownPlace} (2),${otherPlace} (2)`,
-      ...woken
+      affected,
+      "mined for good"
     ])
     told.length = 0
     yield* settlement.finalised(record, 2)
-    expect(told).toEqual(["loss for good", "finalised 0", ...woken])
+    expect(told).toEqual(["loss for good", "finalised 0", affected, "mined for good"])
   })
 
   test("is not recorded as long as its loss can not be booked: nobody would book it later", function* () {
@@ -160,7 +163,7 @@ describe("a mined transaction", () => {
   test("that has left the chain is signed again, and answers that told of it are taken back", function* () {
     const { settlement, told } = yield* world()
     yield* settlement.vanished(record)
-    expect(told).toEqual(["withdrawn 0", ...woken, "reopened"])
+    expect(told).toEqual(["withdrawn 0", affected, "reopened"])
   })
 })
 
@@ -169,7 +172,7 @@ test("a transaction that a node took is recorded by its newest version", functio
   const replaced = Monitor.recordOf(1, Monitor.service).versions
   const original = Monitor.recordOf(0, Monitor.service).versions
   yield* settlement.submitted(Make.lane, [{ nonce: 7n, versions: [...original, ...replaced] }])
-  expect(told).toEqual([`submitted 7: ${0x101}`])
+  expect(told).toEqual([`submitted 7: ${0x101}`, "events"])
 })
 
 describe("a transaction whose nonce another one has", () => {
@@ -178,7 +181,7 @@ describe("a transaction whose nonce another one has", () => {
   test("sets free only ops that are not on the chain: the journal is told of all of them at once", function* () {
     const { chain, settlement, told } = yield* world()
     expect(yield* settlement.stranded(chain, record, use)).toBe(true)
-    expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, ...woken])
+    expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, affected])
   })
 
   test("is not recorded before all that landed of it is at settled depth: nobody watches it then", function* () {

@@ -1,11 +1,15 @@
 import { expect } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Context, Effect, Exit } from "effect"
 import * as Keys from "../../../src/application/keys/Keys.js"
 import * as Observed from "../../../src/application/observe/Observed.js"
-import { AuditLogError } from "../../../src/application/ports/AuditLog.js"
+import { type Act, AuditLogError } from "../../../src/application/ports/AuditLog.js"
+import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as StoreFailure from "../../../src/application/request/StoreFailure.js"
+import * as InMemory from "../../support/journal/InMemory.js"
 import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
 
@@ -31,4 +35,31 @@ test("a signature of which the audit log takes no entry is not made, and its key
   const cause = Exit.isFailure(exit) ? exit.cause : Cause.empty
   expect(cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)).toEqual([away])
   expect(StoreFailure.isIn(cause)).toBe(true)
+})
+
+test("bytes that a worker records, or replaces, are in the audit log, and none is stored without its entry", function* () {
+  const ports = yield* InMemory.makeJournal
+  const acts: Array<Act> = []
+  let isAway = true
+  const observed = Observed.journal(ports, (act) =>
+    isAway
+      ? Effect.fail(new AuditLogError({ message: "the store is away" }))
+      : Effect.sync(() => void acts.push(act))
+  )
+  const journal = Context.get(observed, TransactionJournal)
+  yield* Context.get(ports, RequestJournal).accept([
+    Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })])
+  ])
+  const ops = yield* Context.get(ports, OpJournal).ready(Make.lane, 1)
+  const first = Make.recording(0n, ops)
+  expect((yield* Effect.flip(journal.record(first))).message).toContain("not stored")
+  expect(yield* journal.openOf(Make.lane)).toEqual([])
+  isAway = false
+  expect(yield* journal.record(first)).toEqual({ _tag: "recorded" })
+  const dearer = { ...first, txHash: Make.word(9), addedCost: 1n }
+  expect(yield* journal.replace(dearer)).toBe(true)
+  expect(acts.map(({ accountId, hash, kind }) => [kind, hash, accountId])).toEqual([
+    ["transaction", first.txHash, first.access.accountId],
+    ["transaction", dearer.txHash, first.access.accountId]
+  ])
 })

@@ -24,7 +24,9 @@ const record: TransactionRecord = {
     requestId: "r",
     index,
     userOpHash: Make.word(index),
-    entryPoint: Make.entryPoint
+    entryPoint: Make.entryPoint,
+    wallet: Make.address(1),
+    key: 0n
   })),
   direct: null,
   mined: null

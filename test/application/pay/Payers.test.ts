@@ -1,12 +1,10 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Redacted } from "effect"
-import { wallet } from "../../../src/application/pay/Payer.js"
 import * as Payers from "../../../src/application/pay/Payers.js"
 import { type PaymasterClient, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import type { NetworkProfile } from "../../../src/application/ports/NetworkProfile.js"
 import { SignerError } from "../../../src/application/ports/Signers.js"
 import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
-import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -14,7 +12,7 @@ import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
 import * as Site from "./Site.js"
 
-const { codes, cost, entryPoint, hashOf, op, part, version } = Site
+const { codes, cost, entryPoint, givenPart, hashOf, op, part, version } = Site
 const [sponsor, named, other] = [Make.address(0x5a), Make.address(0x5b), Make.address(0x5c)]
 const submitter = Make.address(0xe0)
 const url = "http://service/secret"
@@ -52,10 +50,8 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
     })
     const held = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id, name }) => [id, name]))
     const of = (paymaster: Address.Address | undefined, trust: "caller" | "operator" = "operator") =>
-      payers.of(site.caller, { ...connection, trust }, { entryPoint, version, paymaster, submitter })
-    const ofGiven = (...ops: ReadonlyArray<UserOperation>) =>
-      payers.ofGiven(site.caller, connection, { entryPoint, version, submitter }, ops)
-    return { asked, budgets, held, of, ofGiven, signed }
+      payers.of(site.accountId, { ...connection, trust }, { entryPoint, version, paymaster, submitter })
+    return { asked, budgets, held, of, signed }
   })
 
 const drafted = (paymaster: Address.Address) =>
@@ -63,17 +59,23 @@ const drafted = (paymaster: Address.Address) =>
 
 describe("who pays for the ops of a request", () => {
   test("is each wallet when it names no paymaster", function* () {
-    const { of } = yield* world()
-    expect(yield* of(undefined)).toBe(wallet)
+    const { held, of } = yield* world()
+    const payer = yield* of(undefined)
+    expect(payer.paymaster).toBeNull()
+    expect(yield* payer.draft(op)).toBe(op)
+    expect(codes(yield* payer.reserve([part(op)]))).toEqual([])
+    expect(yield* held).toEqual([])
   })
 
   test("is the operator's own paymaster, within its budget, for the EOA that submits", function* () {
     const { of, signed } = yield* world()
     const payer = yield* of(sponsor)
     const first = yield* Effect.flatMap(payer.draft(op), payer.complete)
-    const ops = [first, { ...first, nonce: 2n }, { ...first, nonce: 3n }].map(part)
+    const ops = [first, { ...first, nonce: 2n }, { ...first, nonce: 3n }].map((each, index) =>
+      part(each, index)
+    )
     expect(codes(yield* payer.reserve(ops))).toEqual([[2, "sponsorship_exhausted"]])
-    yield* payer.seal(first, hashOf(first))
+    yield* payer.seal(part(first), hashOf(first))
     expect(signed).toEqual([
       Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(first), submitter)
     ])
@@ -84,7 +86,7 @@ describe("who pays for the ops of a request", () => {
     const payer = yield* of(sponsor)
     const completed = yield* Effect.flatMap(payer.draft(op), payer.complete)
     yield* payer.reserve([part(completed)])
-    yield* payer.seal(completed, hashOf(completed))
+    yield* payer.seal(part(completed), hashOf(completed))
     expect(signed).toEqual([
       Sponsorship.digest({ chainId: Make.chainId, paymaster: sponsor }, hashOf(completed), Address.zero)
     ])
@@ -122,9 +124,9 @@ describe("ops that come as they are", () => {
   const own = { ...op, sender: Make.address(0xb3) }
 
   test("are measured as they are, with the place of the signature of the paymaster that seals", function* () {
-    const { ofGiven } = yield* world()
+    const { of } = yield* world()
     const sponsored = { ...(yield* drafted(sponsor)), signature: Hex.unsafe("0x11") }
-    const payer = yield* ofGiven(sponsored, plain, own)
+    const payer = yield* of(undefined)
     expect(payer.paymaster).toBeNull()
     expect(yield* payer.draft(sponsored)).toEqual({
       ...sponsored,
@@ -134,8 +136,10 @@ describe("ops that come as they are", () => {
   })
 
   test("are paid by whom each of them names, and fail by their own place", function* () {
-    const { held, ofGiven } = yield* world(2n * cost)
+    const { budgets, held, of } = yield* world(2n * cost)
     const sponsored = yield* drafted(sponsor)
+    for (const nonce of [sponsored.nonce, 2n, 3n])
+      yield* budgets.handOut(Make.alice, Make.chainId, hashOf({ ...sponsored, nonce }), Site.now + 600)
     const ops = [
       own,
       plain,
@@ -145,8 +149,8 @@ describe("ops that come as they are", () => {
       { ...sponsored, nonce: 2n },
       { ...sponsored, nonce: 3n }
     ]
-    const payer = yield* ofGiven(...ops)
-    const failed = yield* payer.reserve(ops.map(part))
+    const payer = yield* of(undefined)
+    const failed = yield* payer.reserve(ops.map((each, index) => givenPart(each, index)))
     expect(codes(failed).sort()).toEqual([
       [4, "insufficient_funds"],
       [6, "sponsorship_exhausted"]
@@ -160,22 +164,22 @@ describe("ops that come as they are", () => {
       "sponsor",
       deposit(sponsor)
     ])
-    yield* payer.release([{ op: own }, { op: plain }, { op: sponsored }])
+    yield* payer.release([own, plain, sponsored].map((each) => givenPart(each)))
     expect((yield* held).map(([, name]) => name)).toEqual([deposit(other), "sponsor", deposit(sponsor)])
-    yield* payer.end
+    yield* payer.release(ops.map((each) => givenPart(each)))
     expect(yield* held).toEqual([])
   })
 
   test("are sealed by the paymaster that they name, and by nobody where it seals nothing", function* () {
-    const { budgets, ofGiven, signed } = yield* world()
+    const { budgets, of, signed } = yield* world()
     const sponsored = yield* drafted(sponsor)
     yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)
-    const payer = yield* ofGiven(sponsored, plain, own)
-    yield* payer.reserve([part(sponsored), part(plain, 1), part(own, 2)])
-    expect(yield* payer.seal(own, hashOf(own))).toBe("0x")
-    expect(yield* payer.seal(plain, hashOf(plain))).toBe("0x")
+    const payer = yield* of(undefined)
+    yield* payer.reserve([sponsored, plain, own].map((each, index) => givenPart(each, index)))
+    expect(yield* payer.seal(givenPart(own), hashOf(own))).toBe("0x")
+    expect(yield* payer.seal(givenPart(plain), hashOf(plain))).toBe("0x")
     expect(signed).toEqual([])
-    expect(Hex.size(yield* payer.seal(sponsored, hashOf(sponsored)))).toBe(65)
+    expect(Hex.size(yield* payer.seal(givenPart(sponsored), hashOf(sponsored)))).toBe(65)
     expect(signed).toHaveLength(1)
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Deposits from "../../../src/application/pay/Deposits.js"
+import { heldMillis } from "../../../src/application/pay/Payer.js"
 import * as Paymaster from "../../../src/application/pay/Paymaster.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -42,8 +43,8 @@ describe("a paymaster that wants no data", () => {
     const { held, payer } = yield* world(3n * cost - 1n)
     const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index + 4))
     const failed = yield* payer.reserve(ops)
-    expect(codes(failed)).toEqual([[6, "insufficient_funds"]])
-    expect(failed.get(6)?.figures).toEqual({
+    expect(codes(failed)).toEqual([[2, "insufficient_funds"]])
+    expect(failed[2]?.figures).toEqual({
       paymaster,
       required: `${cost}`,
       available: `${cost - 1n}`,
@@ -56,7 +57,7 @@ describe("a paymaster that wants no data", () => {
     const { budgets, payer } = yield* world(2n * cost)
     yield* payer.reserve([part(op)])
     for (const { id } of yield* budgets.open(Make.chainId)) yield* budgets.settle(Make.chainId, id, cost)
-    const later = [2n, 3n].map((nonce, index) => part({ ...op, nonce }, index))
+    const later = [2n, 3n].map((nonce, index) => part({ ...op, nonce }, index + 1))
     expect(codes(yield* payer.reserve(later))).toEqual([])
   })
 
@@ -76,7 +77,7 @@ describe("a paymaster that wants no data", () => {
       { ...word, data: Hex.concat(word.data, Hex.unsafe("0x00")) }
     ]) {
       answer.call = call
-      expect(yield* Effect.flip(payer.reserve([part({ ...op, nonce: 2n })]))).toMatchObject({
+      expect(yield* Effect.flip(payer.reserve([part({ ...op, nonce: 2n }, 1)]))).toMatchObject({
         code: "node_refused"
       })
     }
@@ -86,38 +87,49 @@ describe("a paymaster that wants no data", () => {
   test("keeps its money for each request that carries the op, and for no other account's", function* () {
     const { budgets, payer } = yield* world(2n * cost - 1n)
     yield* payer.reserve([part(op)])
-    const again = yield* Site.make(2n * cost - 1n, { requestId: "another" })
-    expect(codes(yield* Paymaster.plain(budgets, again.site).reserve([part(op)]))).toEqual([
-      [0, "insufficient_funds"]
-    ])
+    expect(codes(yield* payer.reserve([part(op, 0, "another")]))).toEqual([[0, "insufficient_funds"]])
     const foreign = yield* Site.make(2n * cost - 1n, { accountId: Make.bob })
     expect(
       codes(yield* Paymaster.plain(budgets, foreign.site).reserve([part({ ...op, nonce: 2n })]))
     ).toEqual([])
   })
 
-  test("gives back what it kept for ops that do not go, once, and at the end all of the request", function* () {
+  test("gives back what it holds for ops that do not go, and for what has come to its end", function* () {
     const { givenBack, held, payer } = yield* world(10n * cost)
-    const ops = [1n, 2n, 3n].map((nonce) => part({ ...op, nonce }))
+    const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index))
     yield* payer.reserve(ops)
     yield* payer.release(ops.slice(1, 2))
     expect(yield* held).toEqual([cost, cost])
     yield* payer.reserve(ops.slice(1, 2))
     expect(yield* held).toEqual([cost, cost, cost])
-    yield* payer.end
+    yield* payer.release(ops)
     expect(yield* held).toEqual([])
-    yield* payer.end
     expect(givenBack).toEqual([1, 3])
+  })
+
+  test("holds more for an op that has become dearer, and not less for one that costs less", function* () {
+    const { held, payer } = yield* world(2n * cost)
+    for (const [maxFeePerGas, most] of [
+      [100n, cost],
+      [150n, (cost * 3n) / 2n],
+      [100n, (cost * 3n) / 2n]
+    ] as const) {
+      expect(codes(yield* payer.reserve([part({ ...op, maxFeePerGas })]))).toEqual([])
+      expect(yield* held).toEqual([most])
+    }
+    expect(codes(yield* payer.reserve([part({ ...op, maxFeePerGas: 201n })]))).toEqual([
+      [0, "insufficient_funds"]
+    ])
   })
 
   test("keeps it for ten minutes: a process that died holds nothing for longer", function* () {
     const { held, payer } = yield* world(cost)
     yield* Time.adjust(1_000)
     yield* payer.reserve([part(op)])
-    yield* Time.adjust(Paymaster.keptMillis - 1)
+    yield* Time.adjust(heldMillis - 1)
     expect(yield* held).toEqual([cost])
     yield* Time.adjust(2)
-    expect(codes(yield* payer.reserve([part({ ...op, nonce: 2n })]))).toEqual([])
+    expect(codes(yield* payer.reserve([part({ ...op, nonce: 2n }, 1)]))).toEqual([])
   })
 
   it("has one name of its budget for each EntryPoint and paymaster", () => {
@@ -128,10 +140,4 @@ describe("a paymaster that wants no data", () => {
     ].map(Deposits.budget)
     expect(new Set(names).size).toBe(3)
   })
-})
-
-it("an op has its name from its wallet and its whole nonce", () => {
-  const names = [op, { ...op, nonce: 2n }, { ...op, sender: Make.address(0xa2) }].map(Paymaster.nameOf)
-  expect(new Set(names).size).toBe(3)
-  expect(Paymaster.nameOf({ ...op, callData: Hex.unsafe("0x01") })).toBe(names[0])
 })

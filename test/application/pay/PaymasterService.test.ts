@@ -118,13 +118,18 @@ describe("a paymaster with a service", () => {
     expect(changed.asked.map(([method]) => method)).toEqual(["stub", "stub", "data"])
   })
 
-  test("knows its stubs by wallet and nonce key: the sequence may change until the op is complete", function* () {
-    const { asked, payer } = yield* world({ stub: [answerOf({ final: true })] })
-    const drafted = yield* payer.draft(op)
-    yield* payer.complete({ ...drafted, nonce: op.nonce + 7n })
-    yield* payer.complete({ ...drafted, nonce: op.nonce + 2n ** 64n })
-    yield* payer.complete({ ...drafted, sender: Make.address(0xa2) })
-    expect(asked.map(([method]) => method)).toEqual(["stub", "stub", "data", "data"])
+  test("knows its stubs by wallet and nonce key, and asks for those of ops that another process has measured", function* () {
+    for (const [final, expected] of [
+      [true, ["stub", "stub", "stub", "stub"]],
+      [false, ["stub", "data", "stub", "data", "stub", "data"]]
+    ] as const) {
+      const { asked, payer } = yield* world({ stub: [answerOf({ final })] })
+      const drafted = yield* payer.draft(op)
+      yield* payer.complete({ ...drafted, nonce: op.nonce + 7n })
+      yield* payer.complete({ ...drafted, nonce: op.nonce + 2n ** 64n })
+      yield* payer.complete({ ...drafted, sender: Make.address(0xa2) })
+      expect(asked.map(([method]) => method)).toEqual(expected)
+    }
   })
 
   test("is not believed about another paymaster, nor with more data than an op may have", function* () {

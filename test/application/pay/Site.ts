@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type { Part } from "../../../src/application/pay/Payer.js"
 import type { Site } from "../../../src/application/pay/Paymaster.js"
-import { type Call, type CallResult, callOf } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Call, CallResult } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
@@ -10,7 +11,6 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Uint from "../../../src/domain/primitives/Uint.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
-import * as Parties from "../../support/Parties.js"
 
 export const version = "v0.7"
 export const entryPoint = EntryPoint.canonical[version]
@@ -32,25 +32,24 @@ export const make = (
   deposit: bigint,
   over: Partial<Pick<Site, "bundler">> & {
     readonly accountId?: typeof Make.alice
-    readonly requestId?: string
   } = {}
 ) =>
   Effect.gen(function* () {
     const { chain } = yield* Monitor.node("operator")
-    const { accountId = Make.alice, bundler = Make.lane.signer, requestId = "r" } = over
+    const { accountId = Make.alice, bundler = Make.lane.signer } = over
     const calls: Array<Call> = []
     const answer: { call: CallResult } = {
       call: { success: true, data: Hex.unsafe(`0x${Uint.toWord(deposit)}`) }
     }
     const site: Site = {
-      caller: Parties.caller(requestId, accountId),
+      accountId,
       connection: {
         chain: {
           ...chain,
           block: () => Effect.succeed(block),
           call: (call) =>
             Effect.sync(() => {
-              calls.push(callOf(call))
+              calls.push(call)
               return answer.call
             })
         },
@@ -97,15 +96,23 @@ export const cost = 100n * 1_000_000n
 export const hashOf = (of: UserOperation.UserOperation) =>
   UserOperation.hash(version, entryPoint, Make.chainId, of)
 
-export const part = (of: UserOperation.UserOperation, index = 0) => ({
+/** Of an op that the service has built. */
+export const part = (of: UserOperation.UserOperation, index = 0, requestId = "r"): Part => ({
+  requestId,
   index,
-  op: of,
-  userOpHash: hashOf(of)
+  given: null,
+  op: of
+})
+
+/** Of one that comes as it is. */
+export const givenPart = (of: UserOperation.UserOperation, index = 0): Part => ({
+  ...part(of, index),
+  given: hashOf(of)
 })
 
 export const dataOf = (data: Hex.Hex, limits = PaymasterData.noLimits): Hex.Hex =>
   PaymasterData.make(version, { paymaster, limits, data })
 
-/** The code of each failure, by the index of its element. */
-export const codes = (failed: ReadonlyMap<number, { readonly code: string }>) =>
-  [...failed].map(([index, { code }]) => [index, code])
+/** The code of each failure, by its place. */
+export const codes = (failed: ReadonlyArray<{ readonly code: string } | null>) =>
+  failed.flatMap((failure, place) => (failure === null ? [] : [[place, failure.code]]))

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { keptMillis } from "../../../src/application/pay/Paymaster.js"
+import { heldMillis, type Part } from "../../../src/application/pay/Payer.js"
 import * as Sponsor from "../../../src/application/pay/Sponsor.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -49,10 +49,10 @@ const world = (
     )
     /** Why it is not paid for; null: it is. */
     const objection = (op: UserOperation) =>
-      Effect.map(payer.reserve([part(op)]), (failed) => failed.get(0)?.code ?? null)
-    /** Why its completed and reserved op gets no signature; null: it gets one. */
-    const refusal = (op: UserOperation, userOpHash = hashOf(op)) =>
-      Effect.map(Effect.result(payer.seal(op, userOpHash)), (sealed) =>
+      Effect.map(payer.reserve([part(op, Number(op.nonce))]), ([failure]) => failure?.code ?? null)
+    /** Why an op gets no signature; null: it gets one. */
+    const refusal = (of: Part, userOpHash = hashOf(of.op)) =>
+      Effect.map(Effect.result(payer.seal(of, userOpHash)), (sealed) =>
         Result.match(sealed, {
           onFailure: (error) => {
             if (error._tag === "PayerRefusal") return error.failure.code
@@ -147,96 +147,86 @@ describe("the sponsor pays for an op", () => {
   })
 
   test("and keeps with its money from which block on the op may land, and until when", function* () {
-    const { budgets, objection } = yield* world()
-    yield* objection(good)
-    const note = Sponsorships.note({ entryPoint, since: 7n, validUntil: now + Sponsor.lifeSeconds })
-    expect((yield* budgets.open(Make.chainId)).map((hold) => hold.note)).toEqual([note, note])
+    const { budgets, payer } = yield* world()
+    yield* payer.reserve([part(good)])
+    yield* payer.seal(part(good), hashOf(good))
+    const validUntil = now + Sponsor.lifeSeconds
+    const note = Sponsorships.note({ userOpHash: hashOf(good), entryPoint, since: 7n, validUntil })
+    expect((yield* budgets.open(Make.chainId)).map((hold) => hold.notes)).toEqual([[note], [note]])
   })
 
-  test("whose sponsorship has not ended", function* () {
-    const { budgets, objection } = yield* world()
-    yield* objection(good)
-    yield* budgets.settle(Make.chainId, hashOf(good), 1n)
-    expect(yield* objection(good)).toBe("not_sponsored")
+  test("that has not landed: what it cost is booked once", function* () {
+    const { budgets, payer } = yield* world()
+    const codes = Effect.map(payer.reserve([part(good)]), Site.codes)
+    expect(yield* codes).toEqual([])
+    yield* budgets.settle(Make.chainId, "r/0", 0n)
+    expect(yield* codes).toEqual([])
+    yield* budgets.settle(Make.chainId, "r/0", 1n)
+    expect(yield* codes).toEqual([[0, "not_sponsored"]])
   })
 })
 
 describe("the sponsor signs an op", () => {
   const reserved = Effect.gen(function* () {
     const it = yield* world()
-    yield* it.payer.complete(good)
     yield* it.payer.reserve([part(good)])
     return it
   })
 
-  test("that was completed for the request and is reserved, for the EOA that submits, and follows it", function* () {
-    const { bundler, payer, signed, watched } = yield* reserved
+  test("whose money is held, for the EOA that submits, and follows it", function* () {
+    const { budgets, bundler, payer, signed, watched } = yield* reserved
     expect(watched).toEqual([])
-    expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
+    expect(yield* payer.seal(part(good), hashOf(good))).toBe(seal)
     expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
     expect(signed).toEqual([Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)])
+    yield* payer.release([part(good)])
+    expect((yield* budgets.open(Make.chainId)).map(({ bound }) => bound)).toEqual([true, true])
   })
 
-  test("once: what is kept for it is spent", function* () {
-    const { refusal, signed } = yield* reserved
-    expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
-    expect(signed).toHaveLength(1)
+  test("again at a higher price, out of one hold, with all of its versions noted", function* () {
+    const { budgets, payer, refusal } = yield* world()
+    const cheap = part({ ...good, maxFeePerGas: 50n })
+    yield* payer.reserve([cheap])
+    expect([yield* refusal(cheap), yield* refusal(part(good))]).toEqual([null, null])
+    const holds = yield* budgets.open(Make.chainId)
+    expect(holds.map(({ notes, wei }) => [notes.length, wei])).toEqual([
+      [2, Site.cost],
+      [2, Site.cost]
+    ])
   })
 
-  test("that is the last of those that claim its nonce", function* () {
-    const { payer, refusal, signed } = yield* reserved
-    const later = { ...good, callGasLimit: good.callGasLimit - 1n }
-    yield* payer.complete(later)
-    yield* payer.reserve([part(later)])
-    expect([yield* refusal(good), yield* refusal(later)]).toEqual(["not_sponsored", null])
-    expect(signed).toHaveLength(1)
-  })
-
-  test("not when any byte of it has changed since, under whatever hash it comes", function* () {
-    const { refusal, signed } = yield* reserved
-    const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
-    expect(yield* refusal(changed)).toBe("not_sponsored")
-    expect(yield* refusal(changed, hashOf(good))).toBe("not_sponsored")
-    expect(signed).toEqual([])
-  })
-
-  test("not when it was never built here, though its terms are right and it is reserved", function* () {
-    const { payer, refusal, signed } = yield* world()
-    yield* payer.reserve([part(good)])
-    expect(yield* refusal(good)).toBe("not_sponsored")
-    expect(signed).toEqual([])
-  })
-
-  test("that was handed out, when it comes back the same", function* () {
+  test("that comes from elsewhere when it was handed out, and comes back the same", function* () {
     yield* Time.setTime(now * 1_000)
-    const { payer, refusal } = yield* world()
+    const { payer, refusal, signed } = yield* world()
     yield* payer.handOut(good, hashOf(good))
-    yield* payer.reserve([part(good)])
-    expect(yield* refusal(good)).toBeNull()
+    const given = Site.givenPart(good)
+    expect(Site.codes(yield* payer.reserve([given]))).toEqual([])
+    expect(yield* refusal(given)).toBeNull()
+    const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
+    for (const other of [Site.givenPart(changed), { ...given, op: changed }]) {
+      expect(Site.codes(yield* payer.reserve([other]))).toEqual([[0, "not_sponsored"]])
+      expect(yield* refusal(other, hashOf(good))).toBe("not_sponsored")
+    }
+    expect(signed).toHaveLength(1)
   })
 
-  test("not without money that is kept for it", function* () {
-    const never = yield* world()
-    yield* never.payer.complete(good)
-    expect(yield* never.refusal(good)).toBe("not_sponsored")
+  test("whose money was given back, or has expired, if it can be held again", function* () {
     const released = yield* reserved
-    yield* released.payer.release([{ op: good }])
-    expect(yield* released.refusal(good)).toBe("not_sponsored")
-    const ended = yield* reserved
-    yield* ended.payer.end
-    expect(yield* ended.refusal(good)).toBe("not_sponsored")
-    expect(yield* ended.budgets.open(Make.chainId)).toEqual([])
-    const late = yield* reserved
-    yield* Time.adjust(keptMillis + 1)
-    expect(yield* late.refusal(good)).toBe("sponsorship_over")
-    expect([...never.signed, ...released.signed, ...ended.signed, ...late.signed]).toEqual([])
+    yield* released.payer.release([part(good)])
+    expect(yield* released.refusal(part(good))).toBeNull()
+    expect((yield* released.budgets.open(Make.chainId)).map(({ bound }) => bound)).toEqual([true, true])
+    const late = yield* world({ dailyBudget: Site.cost })
+    yield* late.payer.reserve([part(good)])
+    yield* Time.adjust(heldMillis + 1)
+    yield* late.payer.reserve([part(good, 1)])
+    expect(yield* late.refusal(part(good))).toBe("sponsorship_exhausted")
+    expect(late.signed).toEqual([])
   })
 
   test("not above the operator's bounds, whatever was reserved", function* () {
     const { payer, refusal, signed } = yield* world()
-    const dear = { ...good, maxFeePerGas: 101n }
-    yield* payer.complete(dear)
-    yield* payer.reserve([part(dear)])
+    const dear = part({ ...good, maxFeePerGas: 101n })
+    yield* payer.reserve([dear])
     expect(yield* refusal(dear)).toBe("fees_above_cap")
     expect(signed).toEqual([])
   })

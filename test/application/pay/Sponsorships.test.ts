@@ -4,6 +4,7 @@ import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as InMemory from "../../support/journal/InMemory.js"
 import { alice, bob } from "../../support/journal/Make.js"
@@ -38,23 +39,27 @@ const setting = Effect.gen(function* () {
     Effect.gen(function* () {
       const id = Keccak.hashText(op)
       yield* budgets.reserve([
-        {
-          accountId: rest.account ?? alice,
-          chainId,
-          name: Sponsorships.budget,
-          id,
-          wei: 100n,
-          limit: null,
-          maxOpen: null,
-          daily: true,
-          expiresAt: 600 * second,
-          note: Sponsorships.note({ entryPoint, since: 0n, validUntil: rest.validUntil ?? 600 })
-        }
+        [
+          {
+            accountId: rest.account ?? alice,
+            chainId,
+            name: Sponsorships.budget,
+            id,
+            wei: 100n,
+            limit: null,
+            maxOpen: null,
+            daily: true,
+            expiresAt: 600 * second
+          }
+        ]
       ])
       return id
     })
+  const noteOf = ({ validUntil = 600, ...rest }: { validUntil?: number; userOpHash?: Bytes32 } = {}) =>
+    Sponsorships.note({ ...rest, entryPoint, since: 0n, validUntil })
+  const bind = (id: string, note: string) => budgets.bind({ chainId, id, wei: 100n }, note)
   const hold = (...of: Parameters<typeof reserve>) =>
-    Effect.tap(reserve(...of), (id) => budgets.bind(chainId, id))
+    Effect.tap(reserve(...of), (userOpHash) => bind(userOpHash, noteOf({ ...of[1], userOpHash })))
   const figures = (account = alice) =>
     budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
   /** What is held and booked after the next look. */
@@ -63,7 +68,7 @@ const setting = Effect.gen(function* () {
       expect(told).toEqual({ held, booked })
     )
   const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
-  return { budgets, chain, make, hold, noted, reserve, looked, watched }
+  return { bind, budgets, chain, make, hold, noted, noteOf, reserve, looked, watched }
 })
 
 describe("sponsored ops", () => {
@@ -114,6 +119,32 @@ describe("sponsored ops", () => {
     }
   })
 
+  test("cost what the version of them costs that lands, once, and are held until the last one is over", function* () {
+    for (const landing of ["first", "second", null]) {
+      const { bind, chain, hold, looked, make, noteOf, watched } = yield* setting
+      const first = yield* hold("first")
+      const second = Keccak.hashText("second")
+      yield* bind(first, noteOf({ userOpHash: second, validUntil: 900 }))
+      yield* make().watch(watched())
+      chain.mine(80)
+      yield* looked(100n, 0n)
+      if (landing !== null) chain.land(Keccak.hashText(landing), 30n)
+      chain.mine(20)
+      yield* looked(0n, landing === null ? 0n : 30n)
+    }
+  })
+
+  test("of an earlier version are known by the names of their holds", function* () {
+    const { bind, chain, looked, make, noteOf, reserve, watched } = yield* setting
+    const op = yield* reserve("op")
+    yield* bind(op, noteOf())
+    yield* make().watch(watched())
+    chain.mine(5)
+    chain.land(op, 30n)
+    chain.mine(5)
+    yield* looked(0n, 30n)
+  })
+
   test("stay held while the node lags with its logs, has no block, or is silent: what landed there is not missing", function* () {
     for (const trouble of ["logs", "empty", "silent"]) {
       const { chain, hold, looked, make, watched } = yield* setting
@@ -135,7 +166,7 @@ describe("sponsored ops", () => {
   })
 
   test("that the sponsor has not signed yet are not ended by the clock of the chain", function* () {
-    const { budgets, chain, hold, make, reserve, watched } = yield* setting
+    const { bind, budgets, chain, hold, make, noteOf, reserve, watched } = yield* setting
     yield* hold("sealed", { validUntil: 10_000 })
     const id = yield* reserve("reserved", { validUntil: 600 })
     yield* reserve("reserved by another account", { account: bob })
@@ -143,7 +174,7 @@ describe("sponsored ops", () => {
     yield* make().watch(watched())
     chain.mine(100)
     yield* Time.adjust(look)
-    expect(yield* budgets.bind(chainId, id)).toBe(true)
+    expect(yield* bind(id, noteOf({ userOpHash: id }))).toBe(true)
   })
 
   test("that are sealed while the chain is asked about others are followed when these have ended", function* () {

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs"
 import { Effect, Result, Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import type { Kind } from "../../../src/application/lanes/requests/Requests.js"
 import * as Answer from "../../../src/application/request/Answer.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -17,6 +16,12 @@ const stored = JSON.parse(
   Record<string, { readonly bodies: ReadonlyArray<unknown>; readonly answers?: ReadonlyArray<unknown> }>
 > & {
   readonly refusals: ReadonlyArray<unknown>
+}
+
+interface Kind<A, I, B, J> {
+  readonly endpoint: string
+  readonly Request: Schema.Codec<A, I>
+  readonly Response: Schema.Codec<B, J>
 }
 
 const holds = <A, I, B, J>({ endpoint, Request, Response }: Kind<A, I, B, J>) => {

@@ -1,14 +1,11 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Metric, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
-import * as LaneClaims from "../../../src/application/lanes/requests/LaneClaims.js"
-import * as ScheduledRequests from "../../../src/application/lanes/requests/ScheduledRequests.js"
-import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
-import * as Metrics from "../../../src/application/observe/Metrics.js"
+import * as OpenRequests from "../../../src/application/intake/OpenRequests.js"
+import * as Claims from "../../../src/application/lanes/Claims.js"
 import { limits, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as MonotonicTime from "../../../src/application/runtime/MonotonicTime.js"
-import * as Obstacles from "../../../src/application/sweep/Obstacles.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -28,23 +25,13 @@ test("what has passed does not depend on how the machine's clock is set", functi
 })
 
 describe("a clock that is set back by an hour", () => {
-  test("does not hold up what could not be taken up", function* () {
-    const { past } = Obstacles.make()
-    const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
-    yield* past("work", Effect.fail(Obstacles.of("it cannot be read")))
-    yield* Time.adjust("1 minute")
-    expect(yield* stranded).toBe(1)
-    yield* back(past("work", Effect.void))
-    expect(yield* stranded).toBe(0)
-  })
-
   test("does not keep what waited for its window from leaving room", function* () {
     const one = { accountId: Make.alice, requests: 1, elements: 1 }
     let counted = [one]
     const waiting = Effect.sync(() => counted)
     const bounds = { requests: 1, elements: 1, requestsPerAccount: 1, elementsPerAccount: 1 }
-    const scheduled = ScheduledRequests.make(bounds, { waiting })
-    const refused = Effect.isFailure(scheduled.enter(one))
+    const schedule = OpenRequests.scheduling(bounds, { waiting })
+    const refused = Effect.isFailure(schedule(one))
     expect(yield* refused).toBe(true)
     counted = []
     yield* Time.adjust("1 second")
@@ -65,8 +52,12 @@ describe("a clock that is set back by an hour", () => {
 
   test("leaves no lane claimed for longer without a question to the journal", function* () {
     let asked = 0
-    const claims = LaneClaims.make(
-      { work: Effect.succeed([]), claim: () => Effect.sync(() => ++asked) },
+    const claims = Claims.make(
+      {
+        busy: Effect.succeed([]),
+        takeOver: () => Effect.void,
+        claim: () => Effect.sync(() => ++asked)
+      },
       {
         process: "this",
         owns: () => true,
@@ -102,15 +93,5 @@ describe("a clock that is set back by an hour", () => {
     isAway = false
     yield* Time.adjust("5 seconds")
     expect(yield* back(isRefused)).toBe(false)
-  })
-
-  test("lets nobody wait for his lane beyond his time", function* () {
-    const wakeUps = yield* WakeUps.make({
-      finalAmong: () => Effect.succeed([]),
-      newestEvents: () => Effect.succeed(new Map())
-    })
-    const deadline = (yield* MonotonicTime.millis) + 1_000
-    yield* Time.adjust("1 second")
-    expect(yield* back(wakeUps.wait(Make.lane, deadline))).toBe(false)
   })
 })

@@ -112,13 +112,4 @@ export const caughtUp = (chain: ForkingChain) =>
     )
   )
 
-/** Until one watch has read the chain to its end. */
-export const readBy = (chain: ForkingChain, watchId: string) =>
-  until(
-    Effect.map(
-      Effect.flatMap(Watches, (watches) => watches.get(watchId)),
-      (watch) => watch?.nextBlock === chain.head.number + 1n
-    )
-  )
-
 export type Ports = Watches | Webhooks

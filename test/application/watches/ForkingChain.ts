@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import { id } from "ethers/hash"
-import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
 import {
   type BlockTag,
   type ChainClient,
@@ -11,6 +10,7 @@ import {
 } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as ChainMemory from "../../support/memory/ChainRpc.js"
 
 export const origin = "http://127.0.0.1:8545"
 

@@ -91,7 +91,7 @@ describe("dependencies", () => {
 describe("the order", () => {
   it("the order has every element once, behind what it depends on", () => {
     forAll([forest], (on) => {
-      for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
+      for (const order of [Dependencies.order(on), Dependencies.gathered(on), Dependencies.layered(on)]) {
         expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
         for (const [index, before] of on.entries())
           if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
@@ -115,7 +115,18 @@ describe("the order", () => {
     expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
   })
 
-  it("the order of some elements counts only dependencies among them", () => {
+  it("by layers has first what waits for fewer others", () => {
+    const depthOf = (on: Dependencies.Dependencies, index: number): number => {
+      const before = on[index] ?? null
+      return before === null ? 0 : depthOf(on, before) + 1
+    }
+    forAll([forest], (on) => {
+      const depths = Dependencies.layered(on).map((index) => depthOf(on, index))
+      expect(depths).toEqual(depths.toSorted((one, other) => one - other))
+    })
+  })
+
+  it("of some of them counts only what they depend on among each other", () => {
     forAll([forest, fc.infiniteStream(fc.boolean())], (on, stream) => {
       const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
       const order = Dependencies.order(on, some)

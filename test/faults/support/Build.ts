@@ -8,6 +8,8 @@ import * as Bundle from "../../support/process/Bundle.js"
 export interface Build {
   /** The service, which ends where its environment says. */
   readonly main: string
+  /** What a process runs in its first life. Default: `main`. */
+  readonly earlier?: string
   /** The service as one of several replicas. */
   readonly replica: string
   /** For the files of those who start it. */

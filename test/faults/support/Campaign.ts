@@ -19,6 +19,8 @@ export interface Options {
   readonly print: (line: string) => void
   /** The service's logs and what the clients met, of failing seeds. */
   readonly verbose: boolean
+  /** The commit that each process runs until its first end. Default: this version. */
+  readonly upgradeFrom?: string | undefined
 }
 
 /** What all seeds together came to. */
@@ -83,8 +85,11 @@ export const summaryLines = ({ broken, reports }: Summary): ReadonlyArray<string
 }
 
 /** Runs seeds and prints a line for each. */
-export const run = async ({ print, seeds, seedsPerWorld, verbose, worlds }: Options): Promise<Summary> => {
-  const build = await Build.make()
+export const run = async (options: Options): Promise<Summary> => {
+  const { print, seeds, seedsPerWorld, upgradeFrom, verbose, worlds } = options
+  const earlier = upgradeFrom === undefined ? undefined : await Build.ofCommit(upgradeFrom)
+  const newest = await Build.make()
+  const build = earlier === undefined ? newest : { ...newest, earlier: earlier.main }
   const names = await steps
   const reports: Array<Seed.Report> = []
   const broken: Array<string> = []
@@ -118,6 +123,7 @@ export const run = async ({ print, seeds, seedsPerWorld, verbose, worlds }: Opti
     await Promise.all(Array.from({ length: Math.min(worlds, seeds.length) }, worker))
   } finally {
     build.remove()
+    earlier?.remove()
   }
   return { reports, broken }
 }

@@ -66,6 +66,10 @@ export interface Options<Node> {
   readonly tenants?: number
   /** Requests under way at most. Default 512. */
   readonly concurrentRequests?: number
+  /** The signer as the configuration names it, in the place of its private key. */
+  readonly held?: (privateKey: string) => World.Held
+  /** Default: the chain's. */
+  readonly requestExpiryMillis?: number
 }
 
 const ether = 10n ** 18n
@@ -84,6 +88,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   options: Options<Node>
 ): Promise<Rig<Node>> => {
   rigs += 1
+  const own = rigs
   const folder = mkdtempSync(join(build.folder, "rig-"))
   const signer = new Wallet(hashOf(`rig ${rigs}`), world.provider)
   const tenants = await Promise.all(
@@ -92,6 +97,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   await world.send("anvil_setBalance", signer.address, `0x${(1_000n * ether).toString(16)}`)
   const node = await options.node(world.chain.url)
   const config = join(folder, "castellan.json")
+  const held = options.held?.(signer.privateKey)
   writeFileSync(
     config,
     World.configFile(world, {
@@ -101,7 +107,8 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
       bumpAfterMillis: options.bumpAfterMillis ?? 2_000,
       receiptTimeoutMillis: options.receiptTimeoutMillis ?? 20_000,
       tenants,
-      signers: [{ tenants, privateKey: signer.privateKey }],
+      signers: [{ tenants, privateKey: signer.privateKey, ...(held !== undefined && { held }) }],
+      ...(options.requestExpiryMillis !== undefined && { requestExpiryMillis: options.requestExpiryMillis }),
       concurrentRequests: options.concurrentRequests ?? 512
     })
   )
@@ -129,7 +136,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
     return trail.answer
   }
 
-  const accounts = options.salts.map((salt) => ({ salt: `rig ${rigs} ${salt}`, walletCustody: 1 }))
+  const accounts = options.salts.map((salt) => ({ salt: `rig ${own} ${salt}`, walletCustody: 1 }))
   const predictions = (
     await insist("/predict", null, {
       accounts,
@@ -142,10 +149,9 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   ).body as unknown as ReadonlyArray<{ readonly wallet: string }>
   for (const { wallet } of predictions)
     await world.send("anvil_setBalance", wallet, `0x${(10n * ether).toString(16)}`)
-  const created = await insist("/create", `wallets-${rigs}`, { accounts, settings })
+  const created = await insist("/create", `wallets-${own}`, { accounts, settings })
   if (created.body.status !== 1) throw new Error(`the wallets were not created: ${JSON.stringify(created)}`)
 
-  const own = rigs
   return {
     node,
     supervisor,

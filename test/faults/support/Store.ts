@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Compact from "../../../src/adapters/sql/Compact.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Server from "../../support/postgres/Server.js"
@@ -68,7 +67,7 @@ export const make = async (folder: string, server: Server.Server | null): Promis
       ? Postgres.layer({ url: Redacted.make(address.url) })
       : Sqlite.layer({ filename: address.path })
   let isAway = false
-  let lastBack = 0
+  let lastBack = Number.NEGATIVE_INFINITY
   return {
     address,
     away: async (how) => {
@@ -89,7 +88,7 @@ export const make = async (folder: string, server: Server.Server | null): Promis
             readonly request_id: string
             readonly sequence: number
             readonly kind: string
-            readonly data: Compact.Column | null
+            readonly data: string | null
           }>`
             select requests.request_id, sequence, kind, data
             from request_events join requests on requests.request_no = request_events.request_no
@@ -101,7 +100,7 @@ export const make = async (folder: string, server: Server.Server | null): Promis
               requestId: request_id,
               sequence,
               kind,
-              data: data === null ? "{}" : JSON.stringify(JSON.parse(Compact.read(data)))
+              data: data === null ? "{}" : JSON.stringify(JSON.parse(data))
             })),
             ended: final.map(({ request_id }) => request_id)
           }

@@ -16,6 +16,9 @@ export interface Supervisor {
   readonly onSend: (moment: "before" | "after") => void
   /** Ends this life, as an operator does who has changed the configuration. */
   readonly bounce: () => void
+  /** Stops this life's process, which does nothing until it goes on. */
+  readonly freeze: () => void
+  readonly thaw: () => void
   readonly restarts: () => number
   /** Where it was killed so far. */
   readonly deaths: () => ReadonlyArray<string>
@@ -61,10 +64,10 @@ const unanswered =
 
 /** What the service says of a database that does not answer. */
 const ofStore =
-  /the (journal's |accounts' )?store|cannot be let in|could not be settled|storage is unhealthy|SqlError|database/
+  /(the|the journal's|the accounts'|authentication) store|cannot be let in|could not be settled|storage is unhealthy|SqlError|database/
 
-/** What an error in the log says, without what differs each time. */
-const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
+/** What an error in the log says, without what differs each time; `excused`: the database was away. */
+export const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
   /"level":"(ERROR|FATAL)"/.test(line) && !(excused && ofStore.test(line))
     ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
     : []
@@ -105,7 +108,8 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
     const planned = phase === "disarmed" ? undefined : kill()
     const spot = { ...planned, armed: phase === "armed" }
     const env = planned?.at === "journal" ? { [Killing.variable]: JSON.stringify(spot) } : {}
-    const program = run([build.main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
+    const main = life === 0 ? (build.earlier ?? build.main) : build.main
+    const program = run([main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
     current = program
     programs.push(program)
     url = program.says('"message":"listening"').then(() => {
@@ -177,6 +181,8 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
       bounced = true
       end()
     },
+    freeze: () => void current.child.kill("SIGSTOP"),
+    thaw: () => void current.child.kill("SIGCONT"),
     restarts: () => programs.length - 1,
     deaths: () => deaths,
     complaints: () => [
@@ -208,6 +214,8 @@ export const fleet = (members: readonly [Supervisor, ...Array<Supervisor>], rand
     disarm: each((member) => member.disarm()),
     onSend: (moment) => members.forEach((member) => void member.onSend(moment)),
     bounce: each((member) => member.bounce()),
+    freeze: each((member) => member.freeze()),
+    thaw: each((member) => member.thaw()),
     restarts: () => members.reduce((sum, member) => sum + member.restarts(), 0),
     deaths: () => members.flatMap((member) => member.deaths()),
     complaints: () => members.flatMap((member) => member.complaints()),

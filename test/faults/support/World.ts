@@ -70,6 +70,12 @@ export const tenant = async (id: string): Promise<Tenant> => {
   return { id, hash, key: Redacted.value(key) }
 }
 
+/** A signer's key at a provider, and the provider, as the configuration names them. */
+export interface Held {
+  readonly provider: Readonly<Record<string, unknown>> & { readonly name: string }
+  readonly key: string
+}
+
 export interface Profile {
   readonly nodeUrl: string
   readonly confirmations: number
@@ -79,7 +85,13 @@ export interface Profile {
   readonly receiptTimeoutMillis: number
   readonly tenants: ReadonlyArray<Tenant>
   /** Named by `signerRef` of their place in the list; one of several tenants is shared. */
-  readonly signers: ReadonlyArray<{ readonly tenants: ReadonlyArray<Tenant>; readonly privateKey: string }>
+  readonly signers: ReadonlyArray<{
+    readonly tenants: ReadonlyArray<Tenant>
+    readonly privateKey: string
+    readonly held?: Held
+  }>
+  /** Default: the chain's. */
+  readonly requestExpiryMillis?: number
   /** Requests under way at most. */
   readonly concurrentRequests?: number
   /** Other `limits` of the configuration. */
@@ -103,10 +115,11 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
     database: profile.database ?? { path: "castellan.sqlite" },
     keyPepper: pepper,
     accounts: profile.tenants.map(({ hash, id }) => ({ id, name: id, tier: "enterprise", keys: [{ hash }] })),
-    signers: profile.signers.map(({ privateKey, tenants }, place) => ({
+    providers: profile.signers.flatMap(({ held }) => held?.provider ?? []),
+    signers: profile.signers.map(({ held, privateKey, tenants }, place) => ({
       accounts: tenants.map(({ id }) => id),
       ...signerRef(place),
-      privateKey,
+      ...(held === undefined ? { privateKey } : { provider: held.provider.name, key: held.key }),
       shared: tenants.length > 1
     })),
     ...(profile.redis !== undefined && { rateLimit: { redis: profile.redis } }),
@@ -128,6 +141,9 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
         bumpAfterMillis: profile.bumpAfterMillis,
         receiptTimeoutMillis: profile.receiptTimeoutMillis,
         ...(profile.remoteBundler !== undefined && { bundler: { url: profile.remoteBundler } }),
+        ...(profile.requestExpiryMillis !== undefined && {
+          requestExpiryMillis: profile.requestExpiryMillis
+        }),
         pollIntervalMillis: 50
       }
     ]

@@ -46,6 +46,7 @@ describe("a process of castellan", () => {
   it("the young generation is limited unless an option sets its size", () => {
     expect(Launch.bounded(["--enable-source-maps"], undefined)).toEqual([
       "--max-semi-space-size=8",
+      "--heap-growing-percent=50",
       "--enable-source-maps"
     ])
     expect(Launch.bounded(["--max-semi-space-size=32"], undefined)).toBeNull()
@@ -71,6 +72,10 @@ describe("a process of castellan", () => {
     expect(stderr).toBe("")
     const [first, second, told = ""] = stdout.split("\n")
     expect(second).toBe(first)
-    expect(JSON.parse(told)).toEqual([["--max-semi-space-size=8", "--no-deprecation"], ["a", "b c"], "yes"])
+    expect(JSON.parse(told)).toEqual([
+      ["--max-semi-space-size=8", "--heap-growing-percent=50", "--no-deprecation"],
+      ["a", "b c"],
+      "yes"
+    ])
   })
 })

@@ -1,12 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
+import type { Acceptance } from "../../../src/application/ports/journal/Records.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { accept, giveUp, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const accepted = { _tag: "accepted" }
+const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
 const E = Make.ether
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
@@ -15,18 +17,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`acceptance in ${name}`, () => {
     fact(
-      "an acceptance that contradicts itself or its request fails and leaves nothing behind",
+      "an acceptance that contradicts itself fails and leaves nothing behind",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 9n, userOpHash: Make.word(9) })]))
         const op = Make.op({ index: 1, userOpHash: Make.word(1) })
         const base = Make.acceptance("r1", [op])
         const wrong: ReadonlyArray<Acceptance> = [
-          { ...base, accountId: Make.bob },
-          { ...base, endpoint: "create" },
           { ...base, failed: [Make.failed(1)] },
           { ...base, ops: [op, Make.op({ index: 1, nonceKey: 1n })] },
-          { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n, requestId: "r2" })] },
           { ...base, ops: [op, Make.op({ index: 2, space: Make.space(1, { chainId: 1n }) })] },
           {
             ...base,
@@ -35,7 +34,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { ...base, funds: [] },
           { ...base, funds: [{ space: Make.space(1, { entryPoint: Make.otherEntryPoint }), available: 9n }] },
           { ...base, deployments: [Make.deployment({ chainId: 1n })] },
-          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(9) })] },
           { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(1) })] },
           { ...base, ops: [{ ...op, reserve: -1n }] },
           { ...base, ops: [{ ...op, reserve: 2n ** 256n }] },
@@ -43,10 +41,10 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { ...base, ops: [{ ...op, sequence: 2n ** 64n }] }
         ]
         for (const acceptance of wrong) {
-          expect((yield* Effect.flip(journal.accept(acceptance)))._tag).toBe("JournalError")
+          expect((yield* Effect.flip(accept(journal, acceptance)))._tag).toBe("JournalError")
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
         }
-        expect(yield* journal.accept(base)).toEqual(accepted)
+        expect(yield* accept(journal, base)).toEqual(accepted)
       })
     )
 
@@ -58,7 +56,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const sequence = 2n ** 64n - 1n
         const returned = Hex.unsafe("0xab01")
         const op = Make.op({ index: 7, nonceKey, sequence, userOpHash: Make.word(1), returned })
-        expect(yield* journal.accept(Make.acceptance("r1", [op]))).toEqual(accepted)
+        expect(yield* accept(journal, Make.acceptance("r1", [op]))).toEqual(accepted)
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toEqual({
           accountId: Make.alice,
           requestId: "r1",
@@ -77,33 +75,17 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op is replaced under its nonce only once it was signed, and not while it is on its way",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-        const early = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(3) })])
-        expect((yield* Effect.flip(journal.accept(early))).message).toContain("an op of the same index")
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        const again = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(2) })])
-        const { message } = yield* Effect.flip(journal.accept(again))
-        expect(message).toContain("an op of the same index")
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({ state: "sent" })
-      })
-    )
-
-    fact(
       "the same key and sequence on another chain, EntryPoint or wallet is another nonce",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
+        yield* accept(journal, Make.acceptance("r1", [Make.op()]))
         const others = [
           Make.space(2),
           Make.space(1, { chainId: 1n }),
           Make.space(1, { entryPoint: Make.otherEntryPoint })
         ]
         for (const [n, space] of others.entries())
-          expect(yield* journal.accept(Make.acceptance(`o${n}`, [Make.op({ space })]))).toEqual(accepted)
+          expect(yield* accept(journal, Make.acceptance(`o${n}`, [Make.op({ space })]))).toEqual(accepted)
       })
     )
 
@@ -113,32 +95,30 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const first = Make.op({ nonceKey: 1n, reserve: 6n, userOpHash: Make.word(1) })
         const never = Make.op({ index: 1, nonceKey: 2n })
-        yield* journal.accept(Make.acceptance("r1", [first, never]))
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* accept(journal, Make.acceptance("r1", [first, never]))
+        yield* record(journal, "r1", [0])
         yield* journal.settle(Make.mined(0n), [], true)
-        yield* journal.abandonUnsigned("r1", [0, 1])
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         const states = () =>
           Effect.map(journal.request("r1"), (record) => record?.ops.map(({ state }) => state))
         expect(yield* states()).toEqual(["accepted", "abandoned"])
         const keys = { from: 1n, to: 2n }
         expect(yield* Make.lease(journal, Make.leaseRequest("r2", { keys }))).toEqual([2n])
         expect(yield* Make.lease(journal, Make.leaseRequest("r1", { keys }))).toBeNull()
-        expect((yield* journal.accept(Make.acceptance("r2", [first])))._tag).toBe("nonceTaken")
-        const other = { ...first, sequence: 1n }
-        expect((yield* Effect.flip(journal.accept(Make.acceptance("r1", [other]))))._tag).toBe("JournalError")
-        const second = { ...first, userOpHash: Make.word(2) }
-        const funds = Make.fundsOf([second], 6n)
-        expect(yield* journal.accept(Make.acceptance("r1", [second], { funds }))).toEqual(accepted)
-        // Its bytes were never signed, those of the version before were.
-        yield* journal.abandonUnsigned("r1", [0])
+        expect((yield* accept(journal, Make.acceptance("r2", [first])))?._tag).toBe("nonceTaken")
+        expect(yield* journal.renew(Make.lane, [{ ...first, sequence: 1n }])).toEqual([null])
+        const [id] = yield* journal.renew(Make.lane, [{ ...first, userOpHash: Make.word(2) }])
+        expect(id).not.toBeNull()
+        // The version before may land under its nonce.
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* states()).toEqual(["accepted", "abandoned"])
-        const record = yield* journal.request("r1")
-        expect(record?.signed.map(({ state, userOpHash }) => [state, userOpHash])).toEqual([
-          ["abandoned", Make.word(1)]
+        const told = yield* journal.request("r1")
+        expect(told?.signed.map(({ state, userOpHash }) => [state, userOpHash])).toEqual([
+          ["abandoned", Make.word(1)],
+          ["accepted", Make.word(2)]
         ])
-        yield* journal.abandon("r1", [0])
-        expect((yield* journal.accept(Make.acceptance("r2", [first])))._tag).toBe("accepted")
+        yield* giveUp(journal, "r1", [0])
+        expect((yield* accept(journal, Make.acceptance("r2", [first])))?._tag).toBe("accepted")
       })
     )
 
@@ -148,7 +128,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const funds = [{ space: Make.space(1), available: 100n * E }]
         const spend = (requestId: string, key: bigint, reserve: bigint) =>
-          journal.accept(Make.acceptance(requestId, [Make.op({ nonceKey: key, reserve })], { funds }))
+          accept(journal, Make.acceptance(requestId, [Make.op({ nonceKey: key, reserve })], { funds }))
         expect(yield* spend("r1", 0n, 60n * E)).toEqual(accepted)
         expect(yield* spend("r2", 1n, 40n * E + 1n)).toEqual({
           _tag: "reserved",
@@ -165,14 +145,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "money is shared by all EntryPoints of a wallet, and by no other wallet or chain",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(
+        yield* accept(
+          journal,
           Make.acceptance("r1", [
             Make.op({ reserve: 10n, space: Make.space(1, { entryPoint: Make.otherEntryPoint }) })
           ])
         )
         const at = (requestId: string, space = Make.space(1)) => {
           const ops = [Make.op({ reserve: 1n, space })]
-          return journal.accept(Make.acceptance(requestId, ops, { funds: Make.fundsOf(ops, 10n) }))
+          return accept(journal, Make.acceptance(requestId, ops, { funds: Make.fundsOf(ops, 10n) }))
         }
         expect(yield* at("r2")).toEqual({ _tag: "reserved", index: 0, reserved: 10n })
         expect(yield* at("r3", Make.space(2))).toEqual(accepted)
@@ -187,15 +168,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const ops = Array.from({ length: 256 }, (_, index) =>
           Make.op({ index, space: Make.space(index), userOpHash: Make.word(index), reserve: 10n ** 30n })
         )
-        yield* journal.accept(Make.acceptance("r0", [Make.op({ space: Make.space(255) })]))
-        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({
+        yield* accept(journal, Make.acceptance("r0", [Make.op({ space: Make.space(255) })]))
+        expect(yield* accept(journal, Make.acceptance("r1", ops))).toEqual({
           _tag: "nonceTaken",
           index: 255,
           isSettled: false
         })
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toBeNull()
-        yield* journal.abandon("r0", [0])
-        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual(accepted)
+        yield* giveUp(journal, "r0", [0])
+        expect(yield* accept(journal, Make.acceptance("r1", ops))).toEqual(accepted)
         for (const { userOpHash } of ops)
           if (userOpHash !== null)
             expect(yield* journal.findOp(Make.alice, Make.chainId, userOpHash)).not.toBeNull()
@@ -207,11 +188,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const results = yield* Effect.all(
-          Array.from({ length: 50 }, (_, n) => journal.accept(Make.acceptance(`r${n}`, [Make.op()]))),
+          Array.from({ length: 50 }, (_, n) => accept(journal, Make.acceptance(`r${n}`, [Make.op()]))),
           { concurrency: "unbounded" }
         )
-        expect(results.filter((result) => result._tag === "accepted").length).toBe(1)
-        expect(results.filter((result) => result._tag === "nonceTaken").length).toBe(49)
+        expect(results.filter((result) => result?._tag === "accepted").length).toBe(1)
+        expect(results.filter((result) => result?._tag === "nonceTaken").length).toBe(49)
       })
     )
 
@@ -222,14 +203,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const funds = [{ space: Make.space(1), available: 10n * E }]
         const results = yield* Effect.all(
           Array.from({ length: 50 }, (_, n) =>
-            journal.accept(
+            accept(
+              journal,
               Make.acceptance(`r${n}`, [Make.op({ nonceKey: BigInt(n), reserve: E })], { funds })
             )
           ),
           { concurrency: "unbounded" }
         )
-        expect(results.filter((result) => result._tag === "accepted").length).toBe(10)
-        expect(results.filter((result) => result._tag === "reserved").length).toBe(40)
+        expect(results.filter((result) => result?._tag === "accepted").length).toBe(10)
+        expect(results.filter((result) => result?._tag === "reserved").length).toBe(40)
       })
     )
 
@@ -255,7 +237,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           expect(yield* Make.lease(journal, Make.leaseRequest(text, { ttlMillis: 1_000 }))).toEqual([
             BigInt(n)
           ])
-          expect(yield* journal.accept(Make.acceptance(text, [op], { accountId, endpoint: text }))).toEqual(
+          expect(yield* accept(journal, Make.acceptance(text, [op], { accountId, endpoint: text }))).toEqual(
             accepted
           )
           yield* journal.release(text)
@@ -264,7 +246,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           const found = yield* journal.findOp(Make.accountId(text), Make.chainId, Make.word(n))
           expect(found).toMatchObject({ requestId: text, accountId: text, state: "accepted" })
           expect(yield* journal.findOp(Make.accountId(`${text} `), Make.chainId, Make.word(n))).toBeNull()
-          yield* journal.abandon(text, [0])
+          yield* giveUp(journal, text, [0])
         }
       })
     )
@@ -273,19 +255,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a settled op keeps its nonce for ever, an abandoned one gives it up",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* record(journal, "r1", [0])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* journal.accept(Make.acceptance("r2", [Make.op()]))).toEqual({
+        expect(yield* accept(journal, Make.acceptance("r2", [Make.op()]))).toEqual({
           _tag: "nonceTaken",
           index: 0,
           isSettled: true
         })
         const next = Make.op({ sequence: 1n })
-        yield* journal.accept(Make.acceptance("r3", [next]))
-        yield* journal.abandon("r3", [0])
-        expect(yield* journal.accept(Make.acceptance("r4", [next]))).toEqual(accepted)
+        yield* accept(journal, Make.acceptance("r3", [next]))
+        yield* giveUp(journal, "r3", [0])
+        expect(yield* accept(journal, Make.acceptance("r4", [next]))).toEqual(accepted)
       })
     )
 
@@ -293,17 +274,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "money comes free with the settlement and with the abandonment of its op",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))
-        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, reserve: 5n })]))
+        yield* accept(journal, Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))
+        yield* accept(journal, Make.acceptance("r2", [Make.op({ nonceKey: 1n, reserve: 5n })]))
         const spend = (reserve: bigint) => {
           const ops = [Make.op({ nonceKey: 2n, reserve })]
-          return journal.accept(Make.acceptance("r3", ops, { funds: Make.fundsOf(ops, 12n) }))
+          return accept(journal, Make.acceptance("r3", ops, { funds: Make.fundsOf(ops, 12n) }))
         }
         expect(yield* spend(2n)).toEqual({ _tag: "reserved", index: 0, reserved: 11n })
-        yield* journal.abandon("r2", [0])
+        yield* giveUp(journal, "r2", [0])
         expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* record(journal, "r1", [0])
         expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })], true)
         expect(yield* spend(12n)).toEqual(accepted)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { accept, answer } from "../../support/journal/Facts.js"
 import type * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -9,8 +10,6 @@ import * as Postgres from "../../support/postgres/Postgres.js"
 type Service = Journals.Methods
 
 const databases = Postgres.perFile()
-
-const by = (process: string) => ({ process, independent: [] })
 
 const atOnce = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.forEach(calls, (call) => Effect.exit(call), { concurrency: "unbounded" })
@@ -22,48 +21,43 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
     it.effect(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
 
   describe(`many calls at once in ${name}`, () => {
-    fact(
-      "each answer is stored for its own request, and what is wrong with one is told of it alone",
-      (one, other) =>
-        Effect.gen(function* () {
-          const plain = numbers(20).map((n) => `r${n}`)
-          for (const requestId of plain) yield* one.accept(Make.acceptance(requestId, []))
-          yield* one.accept(Make.acceptance("busy", [Make.op()]))
-          const away = { chainId: Make.chainId, signer: Make.address(0x52) }
-          yield* other.claim(away, by("other"))
-          yield* other.accept(Make.acceptance("away", [], { lane: away }))
-          const ids = [...plain.slice(0, 10), "busy", "away", "nobody", ...plain.slice(10), "r3"]
-          const exits = yield* atOnce(
-            ids.map((id) => one.finish(id, `"answer of ${id}"`, { httpStatus: 200 }))
+    fact("each answer is stored for its own request, and what is wrong with one is told of it alone", (one) =>
+      Effect.gen(function* () {
+        const plain = numbers(20).map((n) => `r${n}`)
+        for (const requestId of plain) yield* accept(one, Make.acceptance(requestId, []))
+        yield* accept(one, Make.acceptance("busy", [Make.op()]))
+        const ids = [...plain.slice(0, 10), "busy", "nobody", ...plain.slice(10), "r3"]
+        const exits = yield* atOnce(
+          ids.map((id) => answer(one, id, `"answer of ${id}"`, { httpStatus: 200 }))
+        )
+        for (const [place, id] of ids.entries())
+          expect(exits[place]).toEqual(
+            Exit.succeed(id === "busy" || id === "nobody" ? null : `"answer of ${id}"`)
           )
-          for (const [place, id] of ids.entries()) {
-            const exit = exits[place]
-            if (id === "busy") expect(exit).toEqual(Exit.succeed(null))
-            else if (id === "away" || id === "nobody") expect(exit?._tag).toBe("Failure")
-            else expect(exit).toEqual(Exit.succeed(`"answer of ${id}"`))
-          }
-          for (const id of plain) {
-            expect((yield* one.request(id))?.outcome).toBe(`"answer of ${id}"`)
-            // Its acceptance, and its end.
-            expect((yield* one.newestEvents([id])).get(id)).toBe(2)
-          }
-          expect((yield* one.request("busy"))?.outcome).toBeNull()
-          expect((yield* one.request("away"))?.outcome).toBeNull()
-          expect(yield* other.finish("away", '"by its owner"', {})).toBe('"by its owner"')
-        })
+        for (const id of plain) {
+          expect((yield* one.request(id))?.outcome).toBe(`"answer of ${id}"`)
+          // Its acceptance, and its end.
+          expect((yield* one.newestEvents([id])).get(id)).toBe(2)
+        }
+        expect((yield* one.request("busy"))?.outcome).toBeNull()
+      })
     )
 
-    fact("of two answers of one request one stays, and both are told it", (one) =>
+    fact("of two answers of one request one stays, and both are told it", (one, other) =>
       Effect.gen(function* () {
-        yield* one.accept(Make.acceptance("r1", []))
-        yield* one.accept(Make.acceptance("r2", []))
-        const exits = yield* atOnce(
-          numbers(12).map((n) => one.finish(n % 2 === 0 ? "r1" : "r2", `"answer ${n}"`, {}))
-        )
+        yield* accept(one, Make.acceptance("r1", []))
+        yield* accept(one, Make.acceptance("r2", []))
+        const answers = numbers(12).map((n) => ({
+          requestId: n % 2 === 0 ? "r1" : "r2",
+          outcome: `"answer ${n}"`,
+          summary: {},
+          sequence: 1
+        }))
+        const exits = yield* atOnce(answers.map((each, n) => (n % 3 === 0 ? other : one).answer([each])))
         for (const [rest, id] of ["r1", "r2"].entries()) {
           const kept = (yield* one.request(id))?.outcome
           expect(numbers(6).map((n) => `"answer ${2 * n + rest}"`)).toContain(kept)
-          expect(exits.filter((_, n) => n % 2 === rest)).toEqual(numbers(6).map(() => Exit.succeed(kept)))
+          expect(exits.filter((_, n) => n % 2 === rest)).toEqual(numbers(6).map(() => Exit.succeed([kept])))
         }
       })
     )

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { accept } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -16,15 +17,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const configHash = Make.word(0xc2)
-        yield* journal.accept(Make.acceptance("r1", [], { deployments: [Make.deployment()] }))
+        yield* accept(journal, Make.acceptance("r1", [], { deployments: [Make.deployment()] }))
         const deployments = [
           Make.deployment({ configHash, create2Salt: Make.word(2) }),
           Make.deployment({ configHash, factory: Make.address(0xfad) })
         ]
-        expect(yield* journal.accept(Make.acceptance("r2", [], { deployments }))).toEqual(accepted)
+        expect(yield* accept(journal, Make.acceptance("r2", [], { deployments }))).toEqual(accepted)
         const elsewhere = [Make.deployment({ configHash, chainId: 1n })]
         expect(
-          yield* journal.accept(
+          yield* accept(
+            journal,
             Make.acceptance("r3", [], { lane: { ...Make.lane, chainId: 1n }, deployments: elsewhere })
           )
         ).toEqual(accepted)

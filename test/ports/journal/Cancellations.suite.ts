@@ -1,7 +1,8 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { accept, acceptOp, factOf, record, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -13,17 +14,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`cancellations in ${name}`, () => {
     fact(
-      "what is cancelled cannot be signed, also when its nonce was handed out before",
+      "what is cancelled can not be signed, nor prepared again",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        const ops = yield* journal.ready(Make.lane, 9)
         expect(yield* journal.cancel("r1", cancellation)).toBe("final")
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* refused(journal.allocate(Make.allocation("r1", { ops: [1] })))
-        yield* refused(journal.identify("r1", [{ index: 1, userOpHash: Make.word(1) }]))
-        yield* refused(journal.submitRemotely(Make.handing("r1", [1])))
-        yield* refused(acceptOp("r1", 2))
+        expect(yield* journal.record(Make.recording(0n, ops))).toMatchObject({ _tag: "givenUp" })
+        const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(1) })
+        expect(yield* journal.renew(Make.lane, [again])).toEqual([null])
+        const given = ops.map(({ opId }) => ({ opId, userOpHash: Make.word(1), signed: Hex.unsafe("0x51") }))
+        expect(yield* journal.handOver(Make.lane, { node: Make.node(), since: 1n, ops: given })).toEqual([])
+        expect(yield* acceptOp("r1", 2)).toEqual({ _tag: "over" })
         expect((yield* journal.request("r1"))?.txHashes).toEqual([])
       })
     )
@@ -32,44 +34,24 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a request's own transaction that was not signed yet is refused once it is cancelled",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
-        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* refused(journal.allocate(Make.allocation("r1", { direct: "r1" })))
+        yield* accept(journal, Make.acceptance("d1", [Make.direct("d1")]))
+        const ops = yield* journal.ready(Make.lane, 9)
+        expect(yield* journal.cancel("d1", cancellation)).toBe("final")
+        expect(yield* journal.record(Make.recording(0n, ops))).toMatchObject({ _tag: "givenUp" })
       })
     )
 
     fact(
-      "of a request with a signed element the others are given up, and none is begun anew",
+      "of a request with a signed element the others are given up, and none is opened",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
         yield* acceptOp("r1", 2)
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["sent", "abandoned"])
-        expect(yield* acceptOp("r1", 3)).toEqual({
-          _tag: "cancelled",
-          index: 3,
-          code: "request_cancelled"
-        })
+        expect(yield* acceptOp("r1", 3)).toEqual({ _tag: "over" })
         expect(yield* stateOf(3)).toBeUndefined()
         expect((yield* journal.request("r1"))?.outcome).toBeNull()
-      })
-    )
-
-    fact(
-      "a request that signs under the names of others is given up only before it has noted what",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const unnoted = { ...expiry, onlyUnnoted: true }
-        yield* acceptOp("r1", 1)
-        yield* journal.note("r1", "{}")
-        expect(yield* journal.cancel("r1", unnoted)).toBe("kept")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* acceptOp("r2", 2)
-        expect(yield* journal.cancel("r2", unnoted)).toBe("final")
-        yield* refused(journal.note("r2", "{}"))
       })
     )
 
@@ -85,7 +67,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(1)).toBe("accepted")
         const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
-        expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
+        expect(yield* journal.renew(Make.lane, [again])).not.toEqual([null])
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(0xa6)).toBe("accepted")
         expect((yield* journal.request("r1"))?.outcome).toBeNull()
@@ -96,13 +78,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a request's own transaction that was signed is kept, also when its nonce was lost",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* journal.cancel("r1", expiry)).toBe("kept")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
+        yield* accept(journal, Make.acceptance("d1", [Make.direct("d1")]))
+        yield* record(journal, "d1", [0])
+        expect(yield* journal.cancel("d1", expiry)).toBe("kept")
+        expect(yield* journal.request("d1")).toMatchObject({ outcome: null, cancelled: null })
         yield* journal.recordExternalUse(Make.lane, 0n, [])
-        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
-        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: "request_cancelled" })
+        expect(yield* journal.cancel("d1", cancellation)).toBe("kept")
+        expect(yield* journal.request("d1")).toMatchObject({ outcome: null, cancelled: "request_cancelled" })
       })
     )
 
@@ -122,7 +104,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           expect(yield* stateOf(1)).toBe("accepted")
           expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
           expect(yield* stateOf(1)).toBe("accepted")
-          expect(yield* acceptOp("r1", 1)).toEqual({ _tag: "accepted" })
+          expect(yield* record(journal, "r1", [1])).toEqual({ _tag: "recorded" })
         })
       )
   })

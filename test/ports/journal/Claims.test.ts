@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Holding from "../../../src/application/ports/journal/Holding.js"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
-import { refused } from "../../support/journal/Facts.js"
+import { accept, answer, openIn, record, refused } from "../../support/journal/Facts.js"
 import type * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -14,37 +14,44 @@ type Service = Journals.Methods
 const databases = Postgres.perFile()
 
 const by = (process: string, independent: ReadonlyArray<string> = []) => ({ process, independent })
-const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
+const recorded = { _tag: "recorded" }
 
 /** Accepts op 0 of a request, with a hash. */
 const accepted = (journal: Service, requestId = "r1", n = 1) =>
-  journal.accept(Make.acceptance(requestId, [Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })]))
+  accept(journal, Make.acceptance(requestId, [Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })]))
+
+const access = Make.access()
+const adopted = { txHash: Make.word(0xf0), maxFeePerGas: 7n, maxPriorityFeePerGas: 3n }
 
 /** Every call that changes something of the lane, of a request whose op 0 is in its transaction 0. */
 const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalError>> => [
-  one.allocate(Make.allocation("r1")),
-  // It is carried already, or not known: that another process works on the lane is what counts.
-  one.allocate(Make.allocation("r1", { ops: [0] })),
-  one.allocate(Make.allocation("unknown", { ops: [0] })),
-  one.allocate(Make.allocation("unknown", { direct: "unknown" })),
-  one.unallocate(Make.lane, 1n),
-  one.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })),
+  one.openElements(Make.lane, Make.opening("r1", [Make.op({ index: 1, nonceKey: 9n })])),
+  one.renew(Make.lane, [Make.op({ nonceKey: 1n, userOpHash: Make.word(2) })]),
+  one.renumber(Make.lane, [Make.op({ nonceKey: 1n, sequence: 5n, userOpHash: Make.word(2) })]),
+  one.fail(Make.lane, [{ requestId: "r1", failed: [Make.failed(0)] }]),
+  one.publish(Make.lane, [1]),
+  // Its ops are carried already, or not known: that another process works on the lane is what counts.
+  one.record(Make.recording(1n, [])),
+  one.record(Make.recording(1n, [{ opId: 1, userOpHash: Make.word(1) }])),
+  one.replace(Make.signed(0n, { txHash: Make.word(0x2000) })),
+  one.recordSubmitted(Make.lane, [{ nonce: 0n, txHash: Make.signed(0n).txHash }]),
   one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true),
   one.finalise(Make.lane, 0n, Make.settledDepth),
   one.unsettle(Make.lane, 0n),
   one.recordExternalUse(Make.lane, 0n, []),
-  one.abandon("r1", [0]),
-  one.abandonUnsigned("r1", [0]),
-  one.identify("r1", [{ index: 0, userOpHash: Make.word(1) }]),
-  one.refuse("r1", [Make.failed(0)]),
-  one.finish("r1", "{}", {}),
+  one.adopt({ ...Make.lane, nonce: 1n, requestId: "r1", access, transaction: adopted }),
   one.note("r1", "{}"),
-  one.submitRemotely(Make.handing("r1", [0])),
-  one.revokeRemote("r1", [0]),
+  one.handOver(Make.lane, { node: Make.node(), since: 1n, ops: [] }),
+  one.takeBack(Make.lane, [{ requestId: "r1", index: 0 }], true),
+  one.recordTaken(Make.lane.signer, Make.chainId, [Make.word(1)]),
   one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)], Make.node()),
   one.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
   one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(1))]),
-  one.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))
+  one.keepUnread(Make.lane),
+  one.explain(Make.lane, 1n),
+  one.identifyAnew(Make.lane, "r1", [{ index: 0, userOpHash: Make.word(2) }]),
+  one.hold(Make.lane, "r1", "why"),
+  one.takeOver(Make.lane)
 ]
 
 for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
@@ -55,8 +62,8 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
     fact("a lane that nobody has claimed belongs to the first that changes it", (one, other) =>
       Effect.gen(function* () {
         yield* accepted(other)
-        expect(yield* one.allocate(Make.allocation("r1", { ops: [0] }))).toEqual(allocated(0n))
-        yield* refused(other.allocate(Make.allocation("r1", { ops: [0] })))
+        expect(yield* record(one, "r1", [0])).toEqual(recorded)
+        yield* refused(record(other, "r1", []))
       })
     )
 
@@ -64,14 +71,13 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       Effect.gen(function* () {
         expect(yield* one.claim(Make.lane, by("one"))).not.toBe(null)
         yield* accepted(one)
-        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* one.recordSigned(Make.signed(0n))
+        yield* record(one, "r1", [0])
         const before = yield* one.open
         expect(yield* other.claim(Make.lane, by("other"))).not.toBe(null)
         for (const late of changes(one)) expect((yield* Effect.flip(late)).isFenced).toBe(true)
         expect(yield* other.open).toEqual(before)
         yield* other.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* other.finish("r1", "{}", {})).toBe("{}")
+        expect(yield* answer(other, "r1")).toBe("{}")
       })
     )
 
@@ -87,8 +93,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
           const first = yield* hold(one, "one")
           const begun = Effect.provideService(Holding.begun, { holding: first })
           yield* begun(accepted(one))
-          yield* begun(one.allocate(Make.allocation("r1", { ops: [0] })))
-          yield* begun(one.recordSigned(Make.signed(0n)))
+          yield* begun(record(one, "r1", [0]))
           yield* hold(other, "other")
           const now = yield* hold(one, "one")
           const before = yield* one.open
@@ -102,43 +107,18 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
         })
     )
 
-    fact("any instance accepts a new request of a lane, whoever has claimed it", (one, other) =>
-      Effect.gen(function* () {
-        yield* one.claim(Make.lane, by("one"))
-        expect(yield* accepted(other)).toEqual({ _tag: "accepted" })
-        expect(yield* Make.unfinished(one)).toEqual(["r1"])
-      })
-    )
-
     fact(
-      "bytes for a nonce of an earlier claim are refused, also after the lane has come back",
+      "any instance accepts a new request of a lane, answers and cancels, whoever has claimed it",
       (one, other) =>
         Effect.gen(function* () {
           yield* one.claim(Make.lane, by("one"))
-          yield* accepted(one)
-          yield* one.allocate(Make.allocation("r1", { ops: [0] }))
-          yield* other.claim(Make.lane, by("other"))
-          yield* one.claim(Make.lane, by("one"))
-          yield* refused(one.recordSigned(Make.signed(0n)))
-          expect(yield* one.allocate(Make.allocation("r1", { ops: [0] }))).toEqual(allocated(0n))
-          yield* one.recordSigned(Make.signed(0n))
+          expect(yield* accepted(other)).toEqual({ _tag: "accepted" })
+          expect(yield* openIn(one)).toEqual(["r1"])
+          const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
+          expect(yield* other.cancel("r1", cancellation)).toBe("final")
+          yield* accept(other, Make.acceptance("r2", []))
+          expect(yield* answer(other, "r2")).toBe("{}")
         })
-    )
-
-    fact("first bytes of a nonce that another owner has signed meanwhile are refused", (one, other) =>
-      Effect.gen(function* () {
-        yield* one.claim(Make.lane, by("one"))
-        yield* accepted(one)
-        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* other.claim(Make.lane, by("other"))
-        yield* other.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* other.recordSigned(Make.signed(0n))
-        yield* one.claim(Make.lane, by("one"))
-        yield* refused(
-          one.recordSigned({ ...Make.signed(0n, { txHash: Make.word(0x2000) }), replaces: false })
-        )
-        yield* one.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) }))
-      })
     )
 
     fact("a lane of an independent process that is alive is not taken from it", (one, other) =>
@@ -146,7 +126,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
         yield* one.claim(Make.lane, by("one"))
         expect(yield* other.claim(Make.lane, by("other", ["one"]))).toBe(null)
         yield* accepted(one)
-        expect(yield* one.allocate(Make.allocation("r1", { ops: [0] }))).toEqual(allocated(0n))
+        expect(yield* record(one, "r1", [0])).toEqual(recorded)
         expect(yield* other.claim(Make.lane, by("other", ["a third"]))).not.toBe(null)
       })
     )
@@ -162,48 +142,39 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
     fact("a lane that its instance claims for a process at last is not taken from that", (one, other) =>
       Effect.gen(function* () {
         yield* accepted(one)
-        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* record(one, "r1", [])
         yield* one.claim(Make.lane, by("one"))
         expect(yield* other.claim(Make.lane, by("other", ["one"]))).toBe(null)
-        yield* one.recordSigned(Make.signed(0n))
+        expect(yield* record(one, "r1", [0])).toEqual(recorded)
       })
     )
 
-    fact("claimed twice by one instance, its nonces that are handed out stay good", (one) =>
+    fact("claimed twice by one instance, what it has in mind stays good", (one) =>
       Effect.gen(function* () {
-        yield* one.claim(Make.lane, by("one"))
+        const first = yield* one.claim(Make.lane, by("one"))
         yield* accepted(one)
-        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
-        expect(yield* one.claim(Make.lane, by("one"))).not.toBe(null)
-        yield* one.recordSigned(Make.signed(0n))
+        expect(yield* one.claim(Make.lane, by("one"))).toBe(first)
+        const holding = { ...Make.lane, epoch: first ?? 0 }
+        expect(yield* Effect.provideService(record(one, "r1", [0]), Holding.begun, { holding })).toEqual(
+          recorded
+        )
       })
     )
 
-    fact("work is told by lane, with the account and the key of the lane", (one, other) =>
+    fact("lanes with work are told with the account and the key", (one, other) =>
       Effect.gen(function* () {
+        const lane = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
+        expect(yield* one.busy).toEqual([])
         yield* accepted(other)
-        yield* other.accept(Make.acceptance("r2", [], { elements: 3 }))
-        const open = (requestId: string) => ({
-          requestId,
-          accountId: Make.alice,
-          elements: requestId === "r2" ? 3 : 1,
-          endpoint: Make.acceptance(requestId, []).endpoint,
-          acceptedAt: expect.any(Number),
-          notBefore: null
-        })
-        const work = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
-        expect(yield* one.work).toEqual([
-          {
-            ...work,
-            requests: ["r1", "r2"].map(open),
-            hasTransactions: false
-          }
-        ])
-        yield* other.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* other.recordSigned(Make.signed(0n))
-        yield* other.finish("r2", "{}", {})
-        expect(yield* one.work).toEqual([{ ...work, requests: [open("r1")], hasTransactions: true }])
-        expect(yield* one.finalAmong(["r1", "r2", "unknown"])).toEqual(["r2"])
+        yield* accept(other, Make.acceptance("r2", []))
+        expect(yield* one.busy).toEqual([lane])
+        yield* record(other, "r1", [0])
+        yield* other.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        for (const requestId of ["r1", "r2"]) expect(yield* answer(other, requestId)).toBe("{}")
+        expect(yield* one.busy).toEqual([lane])
+        expect(new Set(yield* one.finalAmong(["r1", "r2", "unknown"]))).toEqual(new Set(["r1", "r2"]))
+        yield* other.finalise(Make.lane, 0n, Make.settledDepth)
+        expect(yield* one.busy).toEqual([])
       })
     )
   })

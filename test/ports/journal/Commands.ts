@@ -1,11 +1,12 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as fc from "fast-check"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Facts from "../../support/journal/Facts.js"
 import type * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Time from "../../support/Time.js"
-import type { Model } from "./Model.js"
+import type { Element, Model } from "./Model.js"
 
 type Service = Journals.Methods
 
@@ -24,7 +25,7 @@ export type Command = (model: Model) => Call
 const pick = <A>(list: ReadonlyArray<A>, rank: number): A | undefined =>
   list.length === 0 ? undefined : list[rank % list.length]
 
-export const requestIds = ["r1", "r2", "r3", "o'r4", "r5"]
+export const requestIds = ["r1", "r2", "r3", "o'r4", "r5", "r6", "r7", "r8", "r9"]
 const requestId = fc.constantFrom(...requestIds)
 const index = fc.nat({ max: 7 })
 const rank = fc.nat({ max: 20 })
@@ -67,18 +68,28 @@ const release = requestId.map(
     })
 )
 
-const op = fc.record({
-  index,
-  space,
-  nonceKey: fc.bigInt(0n, 3n),
-  sequence: fc.bigInt(0n, 2n),
-  userOpHash: fc.option(hash),
-  reserve: wei,
-  returned: fc.constantFrom(null, Hex.unsafe("0xab"))
+const op = fc
+  .record({
+    index,
+    space,
+    nonceKey: fc.bigInt(0n, 3n),
+    sequence: fc.bigInt(0n, 2n),
+    userOpHash: fc.option(hash),
+    reserve: wei,
+    returned: fc.constantFrom(null, Hex.unsafe("0xab"))
+  })
+  .map(Make.op)
+
+const ops = fc.uniqueArray(op, {
+  maxLength: 3,
+  comparator: (one, other) => one.userOpHash !== null && one.userOpHash === other.userOpHash
 })
 
 const failed = fc
-  .array(fc.record({ index, code: fc.constantFrom("A", "B") }), { maxLength: 2 })
+  .uniqueArray(fc.record({ index, code: fc.constantFrom("A", "B") }), {
+    maxLength: 2,
+    selector: (it) => it.index
+  })
   .map((list) => list.map(({ code, index }) => Make.failed(index, { code })))
 
 const idempotency = fc.option(
@@ -96,153 +107,184 @@ const deployment = fc.record({
 const accept = fc
   .record({
     requestId,
-    ops: fc.array(op, { maxLength: 3 }),
+    ops,
+    isDirect: fc.nat(5).map((n) => n === 0),
     available: funds,
     failed,
+    unopened: fc.nat(2),
     idempotency,
     deployments: fc.oneof(
       { weight: 2, arbitrary: fc.constant([]) },
       fc.array(deployment.map(Make.deployment), { maxLength: 2 })
     )
   })
-  .map(({ available, deployments, failed, idempotency, ops, requestId }): Command => {
-    const request = Make.acceptance(requestId, ops, {
-      deployments,
-      failed,
-      idempotency,
-      lane: Make.lane,
-      funds: Make.fundsOf(ops, available)
-    })
+  .map(({ available, isDirect, ops, requestId, ...over }): Command => {
+    const own = isDirect ? [Make.direct(requestId)] : ops
+    const request = Make.acceptance(requestId, own, { ...over, funds: Make.fundsOf(own, available) })
     return (model) => ({
       name: "accept",
       request,
-      journal: (journal) => journal.accept(request),
+      journal: (journal) => Facts.accept(journal, request),
       expected: (now) => model.accept(request, now)
     })
   })
 
-/** An op takes the place of one of the same element, mostly under its nonce. */
-const replace = fc.record({ rank, op, available: funds, often }).map(
-  ({ available, often, op, rank }): Command =>
+const open = fc.record({ requestId, rank, often, ops, available: funds, failed }).map(
+  ({ available, failed, often, ops, rank, requestId }): Command =>
     (model) => {
-      const known = pick(
-        model.elements().filter((it) => it.state === "accepted"),
-        rank
-      )
-      const { reserve, userOpHash } = op
-      const own = known === undefined ? op : { ...known.intent, reserve, userOpHash }
-      const ops = [often ? own : { ...own, sequence: op.sequence }]
-      const request = Make.acceptance(known?.request ?? "r0", ops, {
-        lane: Make.lane,
-        funds: Make.fundsOf(ops, available)
-      })
+      const known = often ? pick(model.openRequests(), rank) : undefined
+      const request = Make.opening(known ?? requestId, ops, { failed, funds: Make.fundsOf(ops, available) })
       return {
-        name: "accept",
+        name: "openElements",
         request,
-        journal: (journal) => journal.accept(request),
-        expected: (now) => model.accept(request, now)
+        journal: (journal) => journal.openElements(Make.lane, request),
+        expected: () => model.openElements(request)
       }
     }
 )
 
-const abandon = fc.record({ requestId, index, rank, often, keepSigned: fc.boolean() }).map(
-  ({ index, keepSigned, often, rank, requestId }): Command =>
-    (model) => {
-      const known = pick(model.elements(), rank)
-      const request = often && known !== undefined ? known.request : requestId
-      const list = often && known !== undefined ? [known.index] : [index, index + 1]
-      return {
-        name: keepSigned ? "abandonUnsigned" : "abandon",
-        request: { request, list },
-        journal: (journal) =>
-          keepSigned ? journal.abandonUnsigned(request, list) : journal.abandon(request, list),
-        expected: () => model.abandon(request, list, keepSigned)
-      }
-    }
-)
+/** The id of the element's row where it is ready; another one that there is not. */
+const idOf = (journal: Service, elements: ReadonlyArray<Element>) =>
+  Effect.map(journal.ready(Make.lane, 1_000), (ready) =>
+    elements.map(
+      ({ index, requestId }, at) =>
+        ready.find((it) => it.requestId === requestId && it.index === index)?.opId ?? -1 - at
+    )
+  )
 
-const identify = fc.record({ requestId, index, rank, often, userOpHash: hash }).map(
-  ({ index, often, rank, requestId, userOpHash }): Command =>
+/** An op is prepared again, mostly one that is ready; under its nonce, or perhaps under another one. */
+const again = fc
+  .record({ rank, often, op, name: fc.constantFrom("renew" as const, "renumber" as const) })
+  .map(
+    ({ name, often, op, rank }): Command =>
+      (model) => {
+        const all = model.elements().filter(({ intent }) => intent.kind !== "direct")
+        const known = pick(
+          all.filter((it) => !often || it.state === "accepted"),
+          rank
+        )
+        const { reserve, userOpHash } = op
+        const nonce = { nonceKey: op.nonceKey, sequence: op.sequence }
+        const prepared = {
+          ...(known === undefined ? op : known.intent),
+          ...(name === "renumber" || !often ? nonce : {}),
+          requestId: known?.request ?? "r1",
+          reserve,
+          userOpHash
+        }
+        return name === "renew"
+          ? {
+              name,
+              request: prepared,
+              journal: (journal) => Effect.map(journal.renew(Make.lane, [prepared]), ([id]) => id !== null),
+              expected: () => model.renew(prepared)
+            }
+          : {
+              name,
+              request: prepared,
+              journal: (journal) =>
+                Effect.map(journal.renumber(Make.lane, [prepared]), ({ _tag }) => ({ _tag })),
+              expected: () => ({ _tag: model.renumber(prepared) })
+            }
+      }
+  )
+
+const fail = fc.record({ requestId, failed, index, rank, often, isDone: fc.boolean() }).map(
+  ({ failed, index, isDone, often, rank, requestId }): Command =>
     (model) => {
-      const nameless = model.elements().filter((it) => it.hash === null)
-      const known = often ? pick(nameless, rank) : undefined
+      const known = often ? pick(model.elements(), rank) : undefined
       const request = known?.request ?? requestId
       const at = known?.index ?? index
+      const failures = isDone ? failed : [...failed.filter((it) => it.index !== at), Make.failed(at)]
+      const done = isDone && failed.every((it) => it.index !== at) ? [at] : []
       return {
-        name: "identify",
-        request: { request, at, userOpHash },
-        journal: (journal) => journal.identify(request, [{ index: at, userOpHash }]),
-        expected: () => model.identify(request, at, userOpHash)
+        name: "fail",
+        request: { request, failures, done },
+        journal: (journal) => journal.fail(Make.lane, [{ requestId: request, failed: failures, done }]),
+        expected: () => model.fail(request, failures, done)
       }
     }
 )
 
-const allocate = fc
+const publish = fc.record({ rank, often }).map(
+  ({ often, rank }): Command =>
+    (model) => {
+      const known = pick(
+        model.elements().filter((it) => !often || it.state === "accepted"),
+        rank
+      )
+      const element = { requestId: known?.request ?? "r1", index: known?.index ?? 0 }
+      return {
+        name: "publish",
+        request: element,
+        journal: (journal) =>
+          Effect.flatMap(idOf(journal, [element]), (ids) => journal.publish(Make.lane, ids)),
+        expected: () => model.publish(element)
+      }
+    }
+)
+
+const record = fc
   .record({
-    requestId,
     lane,
     chainNonce: fc.oneof({ weight: 4, arbitrary: fc.constant(0n) }, small),
     maxCost: wei,
     balance: funds,
-    kind: fc.constantFrom("ops", "ops", "direct", "filler"),
     rank,
     count: fc.nat(3),
-    fit: often
+    fit: often,
+    isNext: often,
+    stray: hash
   })
   .map(
-    ({ count, fit, kind, lane, rank, requestId, ...rest }): Command =>
+    ({ count, fit, isNext, lane, rank, stray, ...rest }): Command =>
       (model) => {
         const all = model.elements().filter((it) => !fit || (it.state === "accepted" && it.hash !== null))
-        const from = kind === "ops" ? all.slice(rank % (all.length + 1)) : []
-        const ops = from.filter((it) => !fit || it.entryPoint === from[0]?.entryPoint).slice(0, count)
-        const allocation = {
-          ...Make.allocation("", { ...lane, ...rest, direct: kind === "direct" ? requestId : null }),
-          ops: ops.map((it) => ({ requestId: it.request, index: it.index }))
-        }
+        const from = lane.signer === Make.lane.signer ? all.slice(rank % (all.length + 1)) : []
+        const some = from
+          .filter((it) => !fit || it.entryPoint === from[0]?.entryPoint)
+          .slice(0, from[0]?.entryPoint === "direct" ? Math.min(count, 1) : count)
+        const next = model.nextNonce(lane.signer, rest.chainNonce)
+        const recording = Make.recording(isNext ? next : BigInt(rank), [], { ...lane, ...rest })
+        const elements = some.map((it) => ({ requestId: it.request, index: it.index }))
         return {
-          name: "allocate",
-          request: allocation,
-          journal: (journal) => journal.allocate(allocation),
-          expected: () => model.allocate(allocation)
+          name: "record",
+          request: { recording, elements, stray },
+          journal: (journal) =>
+            Effect.gen(function* () {
+              const ids = yield* idOf(journal, elements)
+              const given = some.map(({ entryPoint, hash }, at) => ({
+                opId: ids[at] ?? 0,
+                userOpHash: entryPoint === "direct" ? null : (hash ?? stray)
+              }))
+              const result = yield* journal.record({ ...recording, ops: given })
+              if (result._tag !== "givenUp") return result
+              return { _tag: result._tag, count: result.opIds.length }
+            }),
+          expected: () => model.record(recording, elements, stray)
         }
       }
   )
 
-const unallocate = fc.record({ lane, rank }).map(
-  ({ lane, rank }): Command =>
+const replace = fc.record({ lane, rank, version: fc.constantFrom(0n, 0x100n), often, addedCost: wei }).map(
+  ({ addedCost, lane, often, rank, version }): Command =>
     (model) => {
-      const nonce = pick(model.handedOut(lane.signer), rank)?.nonce ?? BigInt(rank)
+      const out = model.used(lane.signer).filter((it) => !often || it.state === "signed")
+      const nonce = pick(out, rank)?.nonce ?? BigInt(rank)
+      const replacement = Make.signed(nonce, {
+        ...lane,
+        addedCost,
+        maxFeePerGas: Make.signed(nonce).maxFeePerGas + version,
+        txHash: Make.word(0x1000n + version + nonce)
+      })
       return {
-        name: "unallocate",
-        request: { lane, nonce },
-        journal: (journal) => journal.unallocate(lane, nonce),
-        expected: () => model.unallocate(lane.signer, nonce)
+        name: "replace",
+        request: replacement,
+        journal: (journal) => journal.replace(replacement),
+        expected: () => model.replace(replacement)
       }
     }
 )
-
-const recordSigned = fc
-  .record({ lane, rank, version: fc.constantFrom(0n, 0x100n), late: often, addedCost: wei })
-  .map(
-    ({ addedCost, lane, late, rank, version }): Command =>
-      (model) => {
-        const out = model.handedOut(lane.signer)
-        const nonce = (late ? out.at(-1) : pick(out, rank))?.nonce ?? BigInt(rank)
-        const transaction = Make.signed(nonce, {
-          ...lane,
-          addedCost,
-          maxFeePerGas: Make.signed(nonce).maxFeePerGas + version,
-          replaces: out.some((it) => it.nonce === nonce && it.state === "signed"),
-          txHash: Make.word(0x1000n + version + nonce)
-        })
-        return {
-          name: "recordSigned",
-          request: transaction,
-          journal: (journal) => journal.recordSigned(transaction),
-          expected: () => model.recordSigned(transaction)
-        }
-      }
-  )
 
 const settle = fc
   .record({
@@ -259,7 +301,7 @@ const settle = fc
     ({ block, final, lane, often, rank, some, stray, success }): Command =>
       (model) => {
         const out = pick(
-          model.handedOut(lane.signer).filter((it) => !often || it.versions.length > 0),
+          model.used(lane.signer).filter((it) => !often || it.versions.length > 0),
           rank
         )
         const nonce = out?.nonce ?? BigInt(rank)
@@ -282,7 +324,7 @@ const settle = fc
 const taken = fc.record({ lane, rank, often, stray: hash, remote: fc.boolean() }).map(
   ({ lane, often, rank, remote, stray }): Command =>
     (model) => {
-      const out = model.handedOut(lane.signer).filter((it) => !often || it.state === "signed")
+      const out = model.used(lane.signer).filter((it) => !often || it.state === "signed")
       const picked = pick(out, rank)
       const transactions = [
         { nonce: picked?.nonce ?? BigInt(rank), txHash: picked?.versions.at(-1) ?? Make.word(0x9999) }
@@ -317,7 +359,7 @@ const event = fc
     ({ fit, lane, name, rank, some }): Command =>
       (model) => {
         const wanted = name === "recordExternalUse" ? "signed" : "mined"
-        const out = model.handedOut(lane.signer).filter((it) => !fit || it.state === wanted)
+        const out = model.used(lane.signer).filter((it) => !fit || it.state === wanted)
         const picked = pick(out, rank)
         const nonce = picked?.nonce ?? BigInt(rank)
         const landed = (picked?.hashes.slice(0, some) ?? []).map((hash) => Make.landed(hash, 0x888n))
@@ -339,37 +381,43 @@ const event = fc
       }
   )
 
-const inOtherHands = fc
-  .record({
-    requestId,
-    index,
-    rank,
-    often,
-    name: fc.constantFrom("submitRemotely" as const, "revokeRemote" as const)
-  })
-  .map(
-    ({ index, name, often, rank, requestId }): Command =>
-      (model) => {
-        const wanted = name === "submitRemotely" ? "accepted" : "sent"
-        const known = often
-          ? pick(
-              model.elements().filter((it) => it.state === wanted),
-              rank
-            )
-          : undefined
-        const request = known?.request ?? requestId
-        const list = known === undefined ? [index, index + 1] : [known.index]
-        return {
-          name,
-          request: { request, list },
-          journal: (journal) =>
-            name === "submitRemotely"
-              ? journal.submitRemotely(Make.handing(request, list))
-              : journal.revokeRemote(request, list),
-          expected: () => model[name](request, list)
-        }
+const handOver = fc.record({ rank, often, stray: hash }).map(
+  ({ often, rank, stray }): Command =>
+    (model) => {
+      const all = model.elements().filter(({ intent }) => intent.kind !== "direct")
+      const known = pick(
+        all.filter((it) => !often || it.state === "accepted"),
+        rank
+      )
+      const element = { requestId: known?.request ?? "r1", index: known?.index ?? 0 }
+      return {
+        name: "handOver",
+        request: { element, stray },
+        journal: (journal) =>
+          Effect.gen(function* () {
+            const [opId = 0] = known === undefined ? [] : yield* idOf(journal, [element])
+            const ops = [{ opId, userOpHash: known?.hash ?? stray, signed: Hex.unsafe("0x51") }]
+            return (yield* journal.handOver(Make.lane, { node: Make.node(), since: 7n, ops })).length > 0
+          }),
+        expected: () => known !== undefined && model.handOver(element, stray)
       }
-  )
+    }
+)
+
+const takeBack = fc.record({ requestId, index, rank, often, isDead: fc.boolean() }).map(
+  ({ index, isDead, often, rank, requestId }): Command =>
+    (model) => {
+      const sent = model.elements().filter((it) => it.state === "sent")
+      const known = often ? pick(sent, rank) : undefined
+      const element = { requestId: known?.request ?? requestId, index: known?.index ?? index }
+      return {
+        name: "takeBack",
+        request: { element, isDead },
+        journal: (journal) => journal.takeBack(Make.lane, [element], isDead),
+        expected: () => model.takeBack(element, isDead)
+      }
+    }
+)
 
 const recordInclusions = fc
   .record({ lane, hashes: fc.array(hash, { maxLength: 2 }), success: fc.boolean(), final: fc.boolean() })
@@ -412,16 +460,6 @@ const landing = fc
       }
   )
 
-const refuse = fc.record({ requestId, failed }).map(
-  ({ failed, requestId }): Command =>
-    (model) => ({
-      name: "refuse",
-      request: { requestId, failed },
-      journal: (journal) => journal.refuse(requestId, failed),
-      expected: () => model.refuse(requestId, failed)
-    })
-)
-
 const decline = requestId.map(
   (request): Command =>
     (model) => ({
@@ -432,14 +470,20 @@ const decline = requestId.map(
     })
 )
 
-const finish = fc.record({ requestId, outcome: fc.constantFrom("{}", "[]") }).map(
-  ({ outcome, requestId }): Command =>
-    (model) => ({
-      name: "finish",
-      request: { requestId, outcome },
-      journal: (journal) => journal.finish(requestId, outcome, { httpStatus: 200 }),
-      expected: () => model.finish(requestId, outcome)
-    })
+const answer = fc.record({ requestId, rank, often, outcome: fc.constantFrom("{}", "[]") }).map(
+  ({ often, outcome, rank, requestId }): Command =>
+    (model) => {
+      const id = (often ? pick(model.ended(requestIds), rank) : undefined) ?? requestId
+      // Now and then something was told of it since it was read.
+      const sequence = model.events(id).length - (often ? 0 : 1)
+      const final = { requestId: id, outcome, summary: { httpStatus: 200 }, sequence }
+      return {
+        name: "answer",
+        request: final,
+        journal: (journal) => Effect.map(journal.answer([final]), ([kept]) => kept),
+        expected: () => model.answer(final)
+      }
+    }
 )
 
 const cancel = fc
@@ -483,22 +527,22 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
   fc.oneof(
     { weight: 2, arbitrary: lease },
     { weight: 1, arbitrary: release },
-    { weight: 6, arbitrary: accept },
-    { weight: 2, arbitrary: abandon },
+    { weight: 12, arbitrary: accept },
+    { weight: 6, arbitrary: open },
+    { weight: 6, arbitrary: again },
+    { weight: 2, arbitrary: fail },
+    { weight: 1, arbitrary: publish },
+    { weight: 8, arbitrary: record },
     { weight: 2, arbitrary: replace },
-    { weight: 2, arbitrary: identify },
-    { weight: 6, arbitrary: allocate },
-    { weight: 1, arbitrary: unallocate },
-    { weight: 6, arbitrary: recordSigned },
-    { weight: 3, arbitrary: settle },
+    { weight: 5, arbitrary: settle },
     { weight: 2, arbitrary: taken },
-    { weight: 3, arbitrary: event },
-    { weight: 2, arbitrary: inOtherHands },
+    { weight: 5, arbitrary: event },
+    { weight: 2, arbitrary: handOver },
+    { weight: 1, arbitrary: takeBack },
     { weight: 1, arbitrary: recordInclusions },
     { weight: 1, arbitrary: landing },
-    { weight: 1, arbitrary: refuse },
     { weight: 1, arbitrary: decline },
-    { weight: 1, arbitrary: finish },
+    { weight: 2, arbitrary: answer },
     { weight: 1, arbitrary: cancel },
     { weight: 1, arbitrary: forget },
     { weight: 1, arbitrary: wait }

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import { available, rounds } from "../../support/journal/Contest.js"
+import { accept, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { at, sqliteAt, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -90,11 +91,10 @@ const verify = (told: ReadonlyArray<string>, signer: Address) =>
     expect(signed).toEqual(signed.map((_, n) => n))
     const lane = { ...Make.lane, signer }
     yield* journal.claim(lane, { process: "the next life", independent: [] })
-    yield* journal.accept(Make.acceptance(`after ${signer}`, [], { lane }))
-    const next = yield* journal.allocate(Make.allocation(`after ${signer}`, { signer }))
+    const { nonce } = yield* journal.nextNonce(lane, 0n)
     // One more may have been signed after the last line that was read.
-    expect(next._tag === "allocated" ? Number(next.nonce) - signed.length : -1).toBeOneOf([0, 1])
-    return next._tag === "allocated" ? next.nonce : -1n
+    expect(Number(nonce) - signed.length).toBeOneOf([0, 1])
+    return nonce
   })
 
 /** Where the writers of a test work: a file, or a database of a server. */
@@ -120,41 +120,39 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
           const journal = yield* Journals.all
           yield* Make.lease(journal, Make.leaseRequest("r1", { count: 3, ttlMillis: 3_600_000 }))
           const ops = [0, 1].map((index) =>
-            Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index), reserve: 10n ** 40n })
+            Make.op({ index, nonceKey: BigInt(3 + index), userOpHash: Make.word(index), reserve: 10n ** 40n })
           )
-          yield* journal.accept(Make.acceptance("r1", ops, { deployments: [Make.deployment()] }))
-          yield* journal.allocate(Make.allocation("r1", { ops: [0], chainNonce: 9n, maxCost: 10n ** 30n }))
-          yield* journal.recordSigned(Make.signed(9n))
-          yield* journal.allocate(Make.allocation("r1", { chainNonce: 9n }))
-          yield* journal.refuse("r1", [Make.failed(7)])
+          yield* accept(journal, Make.acceptance("r1", ops, { deployments: [Make.deployment()] }))
+          yield* record(journal, "r1", [0], { chainNonce: 9n, maxCost: 10n ** 30n })
+          yield* journal.fail(Make.lane, [{ requestId: "r1", failed: [Make.failed(7)] }])
         })
       )
       yield* reopened(
         Effect.gen(function* () {
           const journal = yield* Journals.all
           yield* journal.claim(Make.lane, { process: "the next life", independent: [] })
-          expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([3n])
+          expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([5n])
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toMatchObject({
             state: "sent",
             txHash: Make.signed(9n).txHash
           })
           const poor = [Make.op({ index: 5, nonceKey: 5n })]
           expect(
-            yield* journal.accept(Make.acceptance("r2", poor, { funds: Make.fundsOf(poor, 1n) }))
+            yield* accept(journal, Make.acceptance("r2", poor, { funds: Make.fundsOf(poor, 1n) }))
           ).toEqual({ _tag: "reserved", index: 5, reserved: 2n * 10n ** 40n })
           const other = [Make.deployment({ configHash: Make.word(0xc2) })]
-          expect(yield* journal.accept(Make.acceptance("r2", [], { deployments: other }))).toMatchObject({
+          expect(yield* accept(journal, Make.acceptance("r2", [], { deployments: other }))).toMatchObject({
             _tag: "otherConfiguration"
           })
-          const balance = 10n ** 30n
-          expect(yield* journal.allocate(Make.allocation("r1", { balance, chainNonce: 9n }))).toEqual({
+          const [ready] = yield* journal.ready(Make.lane, 9)
+          expect(ready).toMatchObject({ index: 1, prepared: { userOpHash: Make.word(1) } })
+          expect((yield* journal.request("r1"))?.failed).toEqual([Make.failed(7)])
+          const few = { balance: 10n ** 30n, chainNonce: 9n }
+          expect(yield* record(journal, "r1", [1], few)).toEqual({
             _tag: "insufficientFunds",
             reserved: 10n ** 30n
           })
-          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 9n }))).toEqual({
-            _tag: "allocated",
-            nonce: 10n
-          })
+          expect(yield* journal.nextNonce(Make.lane, 9n)).toMatchObject({ nonce: 10n })
           yield* journal.settle(Make.mined(9n), [Make.landed(Make.word(0), 9n)], true)
         })
       )
@@ -165,7 +163,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
             state: "settled",
             success: true
           })
-          expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
+          expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([3n])
         })
       )
     })

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { acceptOp, factOf, signOps } from "../../support/journal/Facts.js"
+import { acceptOp, answer, factOf, handOver, readyOf, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -33,16 +33,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { requestId: "r1", index: 2 },
           { requestId: "r1", index: 1 }
         ]
-        yield* journal.allocate({ ...Make.allocation("", {}), ops: shared })
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.record(Make.recording(0n, yield* readyOf(journal, Make.lane, shared)))
         const taken = [{ nonce: 0n, txHash: Make.signed(0n).txHash }]
         yield* journal.recordSubmitted(Make.lane, taken)
         yield* journal.recordSubmitted(Make.lane, taken)
         const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        yield* journal.replace(Make.signed(0n, { txHash: second }))
         const landed = [1, 2, 3].map((n) => ({ ...Make.landed(Make.word(n), 0n), txHash: second }))
         yield* journal.settle(Make.mined(0n, { txHash: second }), landed, false)
-        yield* journal.finish("r1", "{}", { httpStatus: 200 })
+        yield* answer(journal, "r1", "{}", { httpStatus: 200 })
         yield* journal.finalise(Make.lane, 0n, Make.settledDepth)
         const txHash = Make.signed(0n).txHash
         const story = (elements: ReadonlyArray<number>) => [
@@ -72,7 +71,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const ns = Array.from({ length: 12 }, (_, n) => n + 1)
         for (const n of ns) yield* acceptOp("r1", n)
-        yield* Effect.forEach(ns, (n) => journal.submitRemotely(Make.handing("r1", [n])), {
+        yield* Effect.forEach(ns, (n) => handOver(journal, "r1", [n]), {
           concurrency: "unbounded"
         })
         const told = yield* toldOf("r1")
@@ -90,7 +89,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* journal.finish("r1", "{}", {})
+        yield* answer(journal, "r1")
         const page = yield* journal.events("r1", 1, 2)
         expect(page.map(({ sequence }) => sequence)).toEqual([2, 3])
         expect(yield* journal.events("r1", 6, 2)).toEqual([])

@@ -2,9 +2,21 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import {
+  acceptOp,
+  answer,
+  factOf,
+  giveUp,
+  handOver,
+  openIn,
+  refused,
+  signOps,
+  stateOf
+} from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+
+const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
@@ -21,35 +33,97 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
   describe(`ops at remote bundlers in ${name}`, () => {
-    fact(
-      "an element that was accepted anew since is handed over under its present hash alone",
+    /** Accepts ops without a transaction, and gives their rows. */
+    const ready = (...hashes: ReadonlyArray<bigint | null>) =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const version = (sequence: bigint) => Make.op({ sequence, userOpHash: Make.word(sequence) })
-        const handing = (sequence: bigint) => ({
-          ...Make.handing("r1", []),
-          ops: [{ index: 0, signed: Hex.unsafe("0x51"), userOpHash: Make.word(sequence) }]
-        })
-        yield* journal.accept(Make.acceptance("r1", [version(1n)]))
-        yield* journal.abandon("r1", [0])
-        yield* journal.accept(Make.acceptance("r1", [version(2n)]))
-        yield* refused(journal.submitRemotely(handing(1n)))
-        expect(yield* stateOf(2)).toBe("accepted")
-        yield* journal.submitRemotely(handing(2n))
-        expect(yield* stateOf(2)).toBe("sent")
+        const ops = hashes.map((hash, index) =>
+          Make.op({
+            index,
+            nonceKey: BigInt(index),
+            userOpHash: hash === null ? null : Make.word(hash)
+          })
+        )
+        yield* journal.accept([Make.acceptance("r2", ops)])
+        return (yield* journal.ready(Make.lane, 9)).map(({ opId }) => opId)
+      })
+    const handover = (...ops: ReadonlyArray<readonly [number | undefined, bigint]>) => ({
+      node: Make.node(),
+      since: 7n,
+      ops: ops.map(([opId = 0, hash]) => ({
+        opId,
+        userOpHash: Make.word(hash),
+        signed: Hex.unsafe(`0x${hash.toString(16).padStart(4, "0")}`)
+      }))
+    })
+
+    fact(
+      "ready ops are handed over once, exposed, with the hashes that were signed; others are not",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const [one, two, three] = yield* ready(1n, null, 3n)
+        const handed = handover([one, 1n], [two, 2n], [three, 9n], [99, 4n])
+        expect(yield* journal.handOver(Make.lane, handed)).toEqual([one, two])
+        expect(yield* journal.handOver(Make.lane, handed)).toEqual([one, two])
+        expect((yield* journal.remoteSubmissions).map((it) => [it.index, it.userOpHash, it.signed])).toEqual([
+          [0, Make.word(1), "0x0001"],
+          [1, Make.word(2), "0x0002"]
+        ])
+        expect((yield* journal.ready(Make.lane, 9)).map(({ opId }) => opId)).toEqual([three])
+        expect((yield* journal.events("r2", 0, 9)).map(({ kind }) => kind)).toEqual(["accepted", "signed"])
+        expect(yield* journal.cancel("r2", { ...cancellation, onlyUnsigned: true })).toBe("kept")
+        const other = { ...Make.lane, signer: Make.address(0x99) }
+        expect(yield* journal.handOver(other, handover([three, 3n]))).toEqual([])
+        yield* refused(journal.handOver(Make.lane, { ...handover([three, 3n]), since: 2n ** 64n }))
       })
     )
 
     fact(
-      "an op that was handed over since the allocation is in no bytes that are stored",
+      "what can land no more is ready and not exposed when it is taken back, or over where its element has failed",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const [one, two, three] = yield* ready(1n, 2n, 3n)
+        yield* journal.handOver(Make.lane, handover([one, 1n], [two, 2n], [three, 3n]))
+        yield* journal.fail(Make.lane, [{ requestId: "r2", failed: [Make.failed(1)] }])
+        const elements = [0, 1, 9].map((index) => ({ requestId: "r2", index }))
+        yield* journal.takeBack(Make.lane, elements, true)
+        expect(yield* journal.ready(Make.lane, 9)).toMatchObject([
+          { opId: one, exposed: false, prepared: null, userOpHash: Make.word(1) }
+        ])
+        expect(yield* stateOf(2)).toBe("abandoned")
+        expect((yield* journal.remoteSubmissions).map(({ index }) => index)).toEqual([2])
+        expect(yield* journal.handOver(Make.lane, handover([one, 1n]))).toEqual([one])
+      })
+    )
+
+    fact(
+      "what may land yet stays exposed when it is taken back, and its bytes are a version of the next ones",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const [one] = yield* ready(1n)
+        yield* journal.handOver(Make.lane, handover([one, 1n]))
+        yield* journal.takeBack(Make.lane, [{ requestId: "r2", index: 0 }], false)
+        expect(yield* journal.ready(Make.lane, 9)).toMatchObject([
+          { opId: one, exposed: true, prepared: null }
+        ])
+        const [again] = yield* journal.renew(Make.lane, [
+          { ...Make.op({ index: 0, nonceKey: 0n, userOpHash: Make.word(5) }), requestId: "r2" }
+        ])
+        expect(yield* journal.versions([again ?? 0])).toEqual([{ opId: again, userOpHash: Make.word(1) }])
+        expect(yield* journal.handOver(Make.lane, handover([again ?? 0, 5n]))).toEqual([again])
+      })
+    )
+
+    fact(
+      "an op that was handed over is in no bytes that are stored",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.submitRemotely(Make.handing("r1", [1]))
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* journal.revokeRemote("r1", [1])
-        yield* journal.recordSigned(Make.signed(0n))
+        const ops = yield* journal.ready(Make.lane, 9)
+        expect(yield* handOver(journal, "r1", [1])).toBe(1)
+        expect(yield* journal.record(Make.recording(0n, ops))).toMatchObject({ _tag: "givenUp" })
+        yield* journal.takeBack(Make.lane, [{ requestId: "r1", index: 1 }], false)
+        expect(yield* journal.record(Make.recording(0n, ops))).toEqual({ _tag: "recorded" })
         expect(yield* opOf(1)).toMatchObject({ txHash: Make.signed(0n).txHash })
       })
     )
@@ -62,8 +136,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* acceptOp("r2", 2)
         yield* acceptOp("r3", 3)
         yield* acceptOp("r4", 4)
-        yield* journal.submitRemotely(Make.handing("r3", [3]))
-        yield* journal.abandon("r4", [4])
+        yield* handOver(journal, "r3", [3])
+        yield* giveUp(journal, "r4", [4])
         const elsewhere = Make.word(0xe15e)
         const revertData = Hex.unsafe("0xdead")
         const outcomes = [1, 2, 3, 4, 99].map((n) =>
@@ -87,7 +161,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* tell).toEqual(["r1", "r2", "r3"])
         expect(yield* land(1, 1)).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ success: false, txHash: elsewhere })
-        yield* refused(journal.abandon("r2", [2]))
+        yield* giveUp(journal, "r2", [2])
+        expect(yield* stateOf(2)).toBe("settled")
       })
     )
 
@@ -109,29 +184,25 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
         for (const n of [2, 3]) yield* acceptOp("r2", n)
-        yield* journal.submitRemotely(Make.handing("r2", [3, 2]))
-        yield* journal.submitRemotely({ ...Make.handing("r2", [2]), since: 9n })
-        const told = (n: number) => {
-          const { node, ops, since } = Make.handing("r2", [n])
-          return {
-            requestId: "r2",
-            index: n,
-            accountId: Make.alice,
-            space: Make.op({ index: n }).space,
-            userOpHash: Make.word(n),
-            node,
-            since,
-            signed: ops[0]?.signed,
-            isRefused: false,
-            includedIn: null,
-            landedAs: Make.word(n)
-          }
-        }
+        yield* handOver(journal, "r2", [3, 2])
+        const told = (n: number) => ({
+          requestId: "r2",
+          index: n,
+          accountId: Make.alice,
+          space: Make.op().space,
+          userOpHash: Make.word(n),
+          node: Make.node(),
+          since: 7n,
+          signed: `0x510${n}`,
+          isRefused: false,
+          includedIn: null,
+          landedAs: Make.word(n)
+        })
         expect(yield* journal.remoteSubmissions).toEqual([told(2), told(3)])
-        yield* journal.revokeRemote("r2", [2])
+        yield* journal.takeBack(Make.lane, [{ requestId: "r2", index: 2 }], false)
         expect(yield* journal.remoteSubmissions).toEqual([told(3)])
-        yield* refused(journal.submitRemotely({ ...Make.handing("r2", [2]), since: 2n ** 64n }))
-        yield* journal.submitRemotely({ ...Make.handing("r2", [2]), since: 2n ** 64n - 1n })
+        yield* refused(handOver(journal, "r2", [2], { since: 2n ** 64n }))
+        yield* handOver(journal, "r2", [2], { since: 2n ** 64n - 1n })
         expect((yield* journal.remoteSubmissions).map(({ since }) => since)).toEqual([2n ** 64n - 1n, 7n])
       })
     )
@@ -141,9 +212,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
-        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        yield* handOver(journal, "r1", [1])
         yield* land(1)
-        yield* journal.finish("r1", "{}", {})
+        yield* answer(journal, "r1")
         const includedIn = (yield* journal.remoteSubmissions).map((it) => it.includedIn)
         expect(includedIn).toEqual([Make.landed(Make.word(1), 0n).txHash])
         const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
@@ -151,7 +222,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.revertInclusions(Make.lane.signer, 1n, [Make.word(1)])).toEqual([])
         expect(yield* vanish).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null, success: null })
-        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
+        expect(yield* openIn(journal)).toEqual(["r1"])
         expect(yield* vanish).toEqual(["r1"])
         expect((yield* journal.remoteSubmissions).map((it) => it.includedIn)).toEqual([null])
       })
@@ -162,7 +233,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
-        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        yield* handOver(journal, "r1", [1])
         const found = [Make.landed(Make.word(1), 0n, { landedAs: Make.word(0xa5) })]
         yield* journal.recordInclusions(Make.lane.signer, Make.chainId, found, Make.node())
         const watched = Effect.map(journal.remoteSubmissions, (all) => all.map((it) => it.landedAs))
@@ -185,8 +256,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ["r1", 2],
           ["r2", 3]
         ] as const)
-          yield* journal.submitRemotely(Make.handing(requestId, [n]))
-        yield* journal.refuse("r1", [Make.failed(2), Make.failed(3)])
+          yield* handOver(journal, requestId, [n])
+        yield* journal.fail(Make.lane, [{ requestId: "r1", failed: [Make.failed(2), Make.failed(3)] }])
         expect((yield* journal.remoteSubmissions).map(({ index, isRefused }) => [index, isRefused])).toEqual([
           [1, false],
           [2, true],
@@ -223,12 +294,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             landedAs
           }))
         )
-        yield* journal.finish("r1", "{}", {})
-        expect((yield* journal.work).map(({ lane }) => lane)).toEqual([Make.lane])
+        yield* answer(journal, "r1")
+        expect((yield* journal.busy).map(({ lane }) => lane)).toEqual([Make.lane])
         const deep = [1, 2].map((n) => Make.deep(Make.word(n)))
         yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, deep)
         expect(yield* journal.remoteSubmissions).toEqual([])
-        expect(yield* journal.work).toEqual([])
+        expect(yield* journal.busy).toEqual([])
       })
     )
 
@@ -238,23 +309,23 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         for (const n of [1, 2]) yield* acceptOp("r1", n)
         yield* land(1)
-        yield* journal.abandon("r1", [2])
-        yield* journal.finish("r1", "{}", {})
+        yield* giveUp(journal, "r1", [2])
+        yield* answer(journal, "r1")
         const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
         expect(yield* vanish).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ state: "accepted", txHash: null, success: null })
-        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
+        expect(yield* openIn(journal)).toEqual(["r1"])
         expect(yield* journal.remoteSubmissions).toEqual([])
         expect(yield* vanish).toEqual([])
-        yield* journal.abandonUnsigned("r1", [1])
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(1)).toBe("accepted")
         const signed = (yield* journal.request("r1"))?.signed
         expect(signed?.map(({ userOpHash }) => userOpHash)).toEqual([Make.word(1)])
         const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
-        expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
+        expect(yield* journal.renew(Make.lane, [again])).not.toEqual([null])
         expect(yield* stateOf(1)).toBe("abandoned")
         // The one before may land under that nonce yet: another nonce would have the element done twice.
-        yield* journal.abandonUnsigned("r1", [1])
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(0xa6)).toBe("accepted")
         yield* land(0xa6)
         expect((yield* journal.remoteSubmissions).map(({ userOpHash }) => userOpHash)).toEqual([

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { LeaseRequest } from "../../../src/application/ports/journal/Requests.js"
+import { accept, giveUp } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Time from "../../support/Time.js"
@@ -51,6 +52,19 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* Time.adjust("999 millis")
         expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
         yield* Time.adjust("1 millis")
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
+      })
+    )
+
+    fact(
+      "a key that was handed out is that of the op that its caller gives, and free with it",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* Make.lease(journal, Make.leaseRequest("handed out"))
+        const given = Make.op({ kind: "given", userOpHash: Make.word(1) })
+        yield* accept(journal, Make.acceptance("r1", [given]))
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
+        yield* giveUp(journal, "r1", [0])
         expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
       })
     )

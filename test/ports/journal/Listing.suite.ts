@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as fc from "fast-check"
 import type { ListQuestion } from "../../../src/application/ports/journal/Requests.js"
-import { factOf } from "../../support/journal/Facts.js"
+import { accept, answer, factOf, giveUp } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Time from "../../support/Time.js"
@@ -61,7 +61,7 @@ const isAsked = (
   (wallet === undefined || it.wallets.some((n) => Make.space(n).wallet === wallet)) &&
   (member === undefined || it.metadata[member.key] === member.value)
 
-const accept = (all: ReadonlyArray<Given>) =>
+const acceptAll = (all: ReadonlyArray<Given>) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     for (const [n, { account, at, isFinal, metadata, requestId, wallets }] of all.entries()) {
@@ -70,13 +70,14 @@ const accept = (all: ReadonlyArray<Given>) =>
       const ops = wallets.map((wallet, index) =>
         Make.op({ index, space: Make.space(wallet), nonceKey: BigInt(at * 100 + n), userOpHash: null })
       )
-      yield* journal.accept(Make.acceptance(requestId, ops, { accountId, metadata }))
+      yield* accept(journal, Make.acceptance(requestId, ops, { accountId, metadata }))
       if (!isFinal) continue
-      yield* journal.abandon(
+      yield* giveUp(
+        journal,
         requestId,
         ops.map(({ index }) => index)
       )
-      yield* journal.finish(requestId, "{}", {})
+      yield* answer(journal, requestId)
     }
   })
 
@@ -106,7 +107,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         for (const [run, some] of samples.entries()) {
           const all = some.map((it) => ({ ...it, requestId: `${run} ${it.requestId}`, at: it.at + run * 10 }))
           const begin = 1_000 + run * 10
-          yield* accept(all)
+          yield* acceptAll(all)
           for (const asked of questions) {
             const since = asked.since === undefined ? begin : asked.since + run * 10
             const until = asked.until === undefined ? begin + 10 : asked.until + run * 10
@@ -119,17 +120,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "has a request by the wallets of all its acceptances, and by the metadata of the first",
+      "has a request by the wallets of all that is opened of it, and by its metadata",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const op = (n: number) => Make.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
-        yield* journal.accept(Make.acceptance("r2", [op(1)], { metadata: { order: "1" } }))
-        yield* journal.accept(Make.acceptance("r2", [op(2)], { metadata: { order: "2" } }))
+        const first = { elements: 2, unopened: 1, metadata: { order: "1" } }
+        yield* journal.accept([Make.acceptance("r2", [op(1)], first)])
+        expect(yield* pages({ wallet: Make.space(2).wallet })).toEqual([])
+        yield* journal.openElements(Make.lane, Make.opening("r2", [op(2)]))
         const wallets = [1, 2].map((n) => ({ wallet: Make.space(n).wallet }))
         for (const by of wallets) expect(yield* pages(by)).toEqual(["r2"])
         const members = ["1", "2"].map((value) => ({ member: order(value) }))
         expect(yield* Effect.forEach(members, pages)).toEqual([["r2"], []])
-        expect((yield* journal.request("r2"))?.metadata).toEqual({ order: "1" })
       })
     )
 
@@ -138,11 +140,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const by = { member: order("1") }
-        yield* journal.accept(
+        yield* accept(
+          journal,
           Make.acceptance("r2", [Make.op()], { metadata: { order: "1" }, accountId: Make.alice })
         )
-        yield* journal.abandon("r2", [0])
-        yield* journal.finish("r2", "{}", {})
+        yield* giveUp(journal, "r2", [0])
+        yield* answer(journal, "r2")
         expect(yield* pages(by)).toEqual(["r2"])
         yield* journal.forget(Number.MAX_SAFE_INTEGER)
         expect(yield* pages(by)).toEqual([])

@@ -1,22 +1,27 @@
-import type { Depth } from "../../../src/application/ports/journal/Depth.js"
 import type { EventData, EventKind } from "../../../src/application/ports/journal/Events.js"
-import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
   Acceptance,
   AcceptanceResult,
+  Final,
+  Opening,
+  PreparedOp,
+  Recording,
+  Replacement
+} from "../../../src/application/ports/journal/Records.js"
+import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
+import type {
   Cancellation,
   CancellationCode,
   FailedElement,
+  Idempotency,
   LeaseRequest,
-  OpIntent,
   OpRecord,
-  OpSettlement
+  OpSettlement,
+  Space
 } from "../../../src/application/ports/journal/Requests.js"
 import type {
-  AllocationRequest,
-  AllocationResult,
+  Depth,
   Lane,
-  SignedTransaction,
   TransactionRecord,
   TransactionSettlement
 } from "../../../src/application/ports/journal/Transactions.js"
@@ -33,23 +38,32 @@ const depthOf = ({ blockNumber, confirmations }: Depth) => ({
 
 interface Op {
   readonly request: string
-  readonly intent: OpIntent
+  intent: PreparedOp
   hash: Bytes32 | null
   state: OpRecord["state"]
   tx: Bytes32 | null
   success: boolean | null
   /** Who has it where no transaction of ours does: a bundler, or nobody, when it was only found on the chain. */
   handed: "bundler" | "found" | null
-  /** It was found on the chain, and is there no more. */
-  known: boolean
+  /** Bytes of it may be known to others. */
+  exposed: boolean
   /** Of what a bundler has: it took it, or it was on the chain. */
   told: boolean
 }
 
+type Refusal = Exclude<AcceptanceResult, { readonly _tag: "accepted" }>
+
+export type Element = Pick<PreparedOp, "index" | "requestId">
+
+const pricesOf = ({ maxFeePerGas, maxPriorityFeePerGas }: Recording | Replacement) => ({
+  maxFeePerGas: maxFeePerGas.toString(),
+  maxPriorityFeePerGas: maxPriorityFeePerGas.toString()
+})
+
 interface Nonce {
   readonly signer: string
   readonly nonce: bigint
-  state: "free" | "allocated" | TransactionRecord["state"]
+  state: TransactionRecord["state"]
   cost: bigint
   ops: ReadonlyArray<Op>
   direct: string | null
@@ -63,7 +77,8 @@ interface Nonce {
 interface Request {
   readonly id: string
   readonly acceptedAt: number
-  key: string | null
+  idempotency: Idempotency | null
+  unopened: number
   outcome: string | null
   cancelled: CancellationCode | null
   forgotten: boolean
@@ -83,20 +98,22 @@ export class Model {
   private leases: Array<{ holder: string; place: string; key: bigint; until: number }> = []
   private authorised: Array<{ salt: Bytes32; config: Bytes32; deadline: number }> = []
 
-  private place = (space: LeaseRequest | OpIntent["space"]) => `${space.entryPoint} ${space.wallet}`
+  private place = (space: LeaseRequest | Space) => `${space.entryPoint} ${space.wallet}`
   private live = () => this.ops.filter((op) => op.state === "accepted" || op.state === "sent")
   private kept = () => this.ops.filter((op) => op.state !== "abandoned")
   private of = (request: string, index: number) =>
     this.kept().find((op) => op.request === request && op.intent.index === index)
   private isOpen = (it: Nonce) => it.state === "signed" || it.state === "mined"
   private carried = (op: Op) => this.nonces.some((it) => this.isOpen(it) && it.ops.includes(op))
-  private final = (id: string) => this.requests.some((it) => it.id === id && it.outcome !== null)
-  private known = (id: string) => this.requests.some((it) => it.id === id)
 
-  private nonceOf = (op: OpIntent) => `${this.place(op.space)} ${op.nonceKey} ${op.sequence}`
-  private signed = (op: Op) =>
-    op.known ||
-    this.nonces.some((it) => it.state !== "free" && it.state !== "allocated" && it.ops.includes(op))
+  /** The journal chooses the key of a direct transaction's: no other request has it. */
+  private nonceOf = (op: PreparedOp) =>
+    `${this.place(op.space)} ${op.kind === "direct" ? op.requestId : op.nonceKey} ${op.sequence}`
+  private signed = (op: Op) => op.exposed || this.nonces.some((it) => it.ops.includes(op))
+  /** Who has the nonce, or the hash, of an op. */
+  private ownerOf = (op: PreparedOp) =>
+    this.kept().find((it) => this.nonceOf(it.intent) === this.nonceOf(op)) ??
+    this.kept().find((it) => it.hash !== null && it.hash === op.userOpHash)
   private holds = (op: Op) =>
     this.ops.some(
       (it) =>
@@ -172,44 +189,22 @@ export class Model {
     this.leases = this.leases.filter((it) => it.holder !== holder)
   }
 
-  accept(acceptance: Acceptance, now: number): Failing<AcceptanceResult> {
-    const { deployments, failed, funds, idempotency, ops, requestId } = acceptance
-    if (this.final(requestId)) return "fails"
-    if (failed.some((it) => ops.some((op) => op.index === it.index))) return "fails"
-    const alive = ops.flatMap((op) => this.of(requestId, op.index) ?? [])
-    const replaces = (old: Op) =>
-      old.state === "accepted" &&
-      this.holds(old) &&
-      ops.some((op) => op.index === old.intent.index && this.nonceOf(op) === this.nonceOf(old.intent))
-    if (!alive.every(replaces)) return "fails"
-    const kept = this.kept().filter((op) => !alive.includes(op))
-    if (new Set(ops.map((op) => op.index)).size < ops.length) return "fails"
-    const owner = this.requests.find((it) => it.key !== null && it.key === idempotency?.key)
-    if (!this.known(requestId) && owner !== undefined) return { _tag: "known", requestId: owner.id }
-    const code = this.requests.find((it) => it.id === requestId)?.cancelled ?? null
-    const begun = ops.find((op) => alive.every((old) => old.intent.index !== op.index))
-    if (code !== null && begun !== undefined) return { _tag: "cancelled", index: begun.index, code }
-    const nonce = this.nonceOf
-    const taken = kept.map((op) => nonce(op.intent))
-    const hashes: Array<Bytes32 | null> = kept.map((op) => op.hash)
-    const unowned = ops.filter((op) => {
-      if (taken.includes(nonce(op))) return true
-      taken.push(nonce(op))
-      return false
-    })
-    for (const { userOpHash } of ops.filter((op) => !unowned.includes(op))) {
-      if (userOpHash !== null && hashes.includes(userOpHash)) return "fails"
-      hashes.push(userOpHash)
+  /** What keeps elements from being ops; null: nothing, and they are, with what they authorise. */
+  private open({ deployments, funds, ops, requestId }: Omit<Opening, "failed" | "schedule">): Refusal | null {
+    const own = new Set<string>()
+    for (const op of ops) {
+      const owner = this.ownerOf(op)
+      if (owner !== undefined || own.has(this.nonceOf(op)))
+        return { _tag: "nonceTaken", index: op.index, isSettled: owner?.state === "settled" }
+      own.add(this.nonceOf(op))
     }
-    const [refused] = unowned
-    if (refused !== undefined) {
-      const owner = kept.find((op) => nonce(op.intent) === nonce(refused))
-      return { _tag: "nonceTaken", index: refused.index, isSettled: owner?.state === "settled" }
-    }
-    for (const [at, { index, space }] of ops.entries()) {
-      const held = kept.filter((op) => this.live().includes(op) && op.intent.space.wallet === space.wallet)
+    for (const [at, { index, kind, space }] of ops.entries()) {
+      if (kind === "direct") continue
+      const held = this.live().filter(
+        (op) => op.intent.space.wallet === space.wallet && op.intent.kind !== "direct"
+      )
       const others = sum(held.filter((op) => op.request !== requestId).map((op) => op.intent.reserve))
-      const own = sum(held.filter((op) => op.request === requestId).map((op) => op.intent.reserve))
+      const before = sum(held.filter((op) => op.request === requestId).map((op) => op.intent.reserve))
       const fresh = sum(
         ops
           .slice(0, at + 1)
@@ -217,7 +212,7 @@ export class Model {
           .map((op) => op.reserve)
       )
       const available = funds.find((it) => this.place(it.space) === this.place(space))?.available ?? -1n
-      if (others > 0n && others + own + fresh > available)
+      if (others > 0n && others + before + fresh > available)
         return { _tag: "reserved", index, reserved: others }
     }
     const before = this.authorised
@@ -233,67 +228,118 @@ export class Model {
         { salt: it.create2Salt, config: it.configHash, deadline: Math.max(kept, it.deadline) }
       ]
     }
-    const isNew = !this.known(requestId)
-    if (isNew)
-      this.requests.push({
-        id: requestId,
-        acceptedAt: now,
-        key: idempotency?.key ?? null,
-        outcome: null,
-        cancelled: null,
-        forgotten: false,
-        declined: false,
-        failed: [],
-        events: []
-      })
-    if (isNew) this.tell(requestId, "accepted")
-    const request = this.requests.find((it) => it.id === requestId)
-    if (request !== undefined)
-      request.failed = request.failed.filter((it) => ops.every((op) => op.index !== it.index))
-    this.refuse(requestId, failed)
-    for (const op of alive) op.state = "abandoned"
-    for (const intent of ops) {
-      this.ops.push({
-        request: requestId,
-        intent,
-        hash: intent.userOpHash,
-        state: "accepted",
-        tx: null,
-        success: null,
-        handed: null,
-        known: false,
-        told: false
-      })
-      this.leases = this.leases.filter(
-        (it) => it.place !== this.place(intent.space) || it.key !== intent.nonceKey
-      )
-    }
+    for (const intent of ops) this.write(requestId, intent, false)
+    return null
+  }
+
+  private write(request: string, intent: PreparedOp, exposed: boolean): void {
+    this.ops.push({
+      request,
+      intent,
+      hash: intent.userOpHash,
+      state: "accepted",
+      tx: null,
+      success: null,
+      handed: null,
+      exposed,
+      told: false
+    })
+  }
+
+  private contradicts = ({ failed, ops }: Pick<Opening, "failed" | "ops">): boolean =>
+    failed.some((it) => ops.some((op) => op.index === it.index)) ||
+    new Set(ops.map((op) => op.index)).size < ops.length
+
+  accept(acceptance: Acceptance, now: number): Failing<AcceptanceResult> {
+    const { failed, idempotency, requestId, unopened } = acceptance
+    if (this.contradicts(acceptance)) return "fails"
+    const known = this.requests.find((it) => it.id === requestId)
+    if (known !== undefined) return { _tag: known.forgotten ? "over" : "accepted" }
+    const owner = this.requests.find(
+      (it) => it.idempotency !== null && it.idempotency.key === idempotency?.key
+    )
+    if (owner?.idempotency != null)
+      return { _tag: "known", requestId: owner.id, bodyHash: owner.idempotency.bodyHash }
+    const refusal = this.open(acceptance)
+    if (refusal !== null) return refusal
+    this.requests.push({
+      id: requestId,
+      acceptedAt: now,
+      idempotency,
+      unopened,
+      outcome: null,
+      cancelled: null,
+      forgotten: false,
+      declined: false,
+      failed,
+      events: []
+    })
+    this.tell(requestId, "accepted")
     return { _tag: "accepted" }
+  }
+
+  openElements(opening: Opening): Failing<AcceptanceResult> {
+    const { failed, ops, requestId } = opening
+    const request = this.requests.find((it) => it.id === requestId)
+    if (this.contradicts(opening) || request === undefined) return "fails"
+    if (request.outcome !== null || request.cancelled !== null) return { _tag: "over" }
+    if (ops.some((op) => this.of(requestId, op.index) !== undefined)) return "fails"
+    const refusal = this.open(opening)
+    if (refusal !== null) return refusal
+    const news = failed.filter((it) => request.failed.every((old) => old.index !== it.index))
+    request.unopened = Math.max(0, request.unopened - ops.length - news.length)
+    this.merge(request, failed)
+    return { _tag: "accepted" }
+  }
+
+  private merge(request: Request, failed: ReadonlyArray<FailedElement>): void {
+    for (const it of failed) request.failed = [...request.failed.filter((old) => old.index !== it.index), it]
   }
 
   decline(requestId: string, now: number): Lane | null {
     const request = this.requests.find((it) => it.id === requestId)
     if (request !== undefined) return request.forgotten ? null : Make.lane
-    const rest = { key: null, outcome: "none", forgotten: true, declined: true, cancelled: null }
-    this.requests.push({ id: requestId, acceptedAt: now, failed: [], events: [], ...rest })
+    const rest = { idempotency: null, unopened: 0, outcome: "none", forgotten: true, declined: true }
+    this.requests.push({ id: requestId, acceptedAt: now, failed: [], events: [], cancelled: null, ...rest })
     return null
   }
 
-  refuse(requestId: string, failed: ReadonlyArray<FailedElement>): Failing<void> {
+  fail(requestId: string, failed: ReadonlyArray<FailedElement>, done: ReadonlyArray<number>): void {
     const request = this.requests.find((it) => it.id === requestId)
-    if (request === undefined) return "fails"
-    for (const it of failed) request.failed = [...request.failed.filter((old) => old.index !== it.index), it]
+    if (request === undefined || request.outcome !== null) return
+    const indexes = [...failed.map(({ index }) => index), ...done]
+    const rows = indexes.map((index) => this.of(requestId, index))
+    const news = failed.filter((_, at) => rows[at]?.state !== "settled")
+    const opened = [...news.map(({ index }) => index), ...done].filter(
+      (index) => this.of(requestId, index) === undefined && request.failed.every((old) => old.index !== index)
+    )
+    for (const op of rows) if (op?.state === "accepted") op.state = "abandoned"
+    request.unopened = Math.max(0, request.unopened - new Set(opened).size)
+    this.merge(request, news)
   }
 
-  finish(requestId: string, outcome: string): Failing<string | null> {
+  answer({ outcome, requestId, sequence }: Final): string | null {
     const request = this.requests.find((it) => it.id === requestId)
-    if (request === undefined) return "fails"
+    if (request === undefined) return null
     if (request.outcome !== null) return request.forgotten ? outcome : request.outcome
-    const unmined = this.nonces.some((it) => it.direct === requestId && it.state === "signed")
-    if (unmined || this.live().some((op) => op.request === requestId)) return null
+    if (!this.hasEnded(request) || sequence !== request.events.length) return null
     request.outcome = outcome
     this.tell(requestId, "final", { httpStatus: 200 })
     return outcome
+  }
+
+  openRequests(): ReadonlyArray<string> {
+    return this.requests.flatMap((it) => (it.outcome === null ? it.id : []))
+  }
+
+  private hasEnded = ({ cancelled, id, unopened }: Request): boolean =>
+    this.live().every((op) => op.request !== id) && (cancelled !== null || unopened === 0)
+
+  /** Those that are open and at their end. */
+  ended(ids: ReadonlyArray<string>): ReadonlyArray<string> {
+    return this.requests.flatMap((it) =>
+      ids.includes(it.id) && it.outcome === null && this.hasEnded(it) ? it.id : []
+    )
   }
 
   cancel(requestId: string, { code, onlyUnsigned, outcome }: Cancellation): "final" | "kept" | null {
@@ -305,7 +351,7 @@ export class Model {
     const hasLeft =
       alive.some((op) => op.state !== "accepted") ||
       ops.some(this.signed) ||
-      this.nonces.some((it) => it.direct === requestId && it.state !== "free" && it.state !== "allocated")
+      this.nonces.some((it) => it.direct === requestId)
     if (hasLeft && onlyUnsigned) return "kept"
     for (const op of alive)
       if (op.state === "accepted" && !this.holds(op)) {
@@ -330,7 +376,7 @@ export class Model {
       it.forgotten = true
       this.leases = this.leases.filter(({ holder }) => holder !== it.id)
       it.events = []
-      it.key = null
+      it.idempotency = null
       this.ops = this.ops.filter((op) => !ops.includes(op))
       for (const tx of own) {
         tx.ops = tx.ops.filter((op) => !ops.includes(op))
@@ -341,33 +387,68 @@ export class Model {
     }
   }
 
-  abandon(requestId: string, indexes: ReadonlyArray<number>, keepSigned: boolean): Failing<void> {
-    const ops = indexes.flatMap((index) => this.of(requestId, index) ?? [])
-    if (ops.some((op) => op.state !== "accepted")) return "fails"
-    const over = ops.filter((op) => !keepSigned || !this.holds(op))
-    for (const op of over) op.state = "abandoned"
-  }
-
-  identify(requestId: string, index: number, hash: Bytes32): Failing<void> {
+  private readyOf = ({ index, requestId }: Element): Op | undefined => {
     const op = this.of(requestId, index)
-    if (op === undefined) return "fails"
-    if (op.hash === hash) return
-    if (op.hash !== null || op.state !== "accepted" || this.kept().some((it) => it.hash === hash))
-      return "fails"
-    op.hash = hash
+    return op?.state === "accepted" ? op : undefined
   }
 
-  submitRemotely(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
-    const ops = indexes.map((index) => this.of(requestId, index))
-    if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
-    const fresh = ops.filter((op) => op !== undefined).filter((op) => op.state === "accepted")
-    for (const op of fresh) Object.assign(op, { state: "sent", handed: "bundler", told: false })
-    if (fresh.length > 0) this.tellOf("signed", {}, [requestId], fresh)
+  /** Whether another op has the hash. */
+  private clashes = (hash: Bytes32 | null, op: Op): boolean =>
+    hash !== null && this.kept().some((it) => it !== op && it.hash === hash)
+
+  /** What the element's row is once it is prepared anew: another one where the old one stays. */
+  private overwrite(op: Op, intent: PreparedOp, exposed: boolean | null): void {
+    if (exposed === null) Object.assign(op, { intent, hash: intent.userOpHash })
+    else {
+      op.state = "abandoned"
+      this.write(op.request, intent, exposed)
+    }
   }
 
-  revokeRemote(requestId: string, indexes: ReadonlyArray<number>): void {
-    for (const op of indexes.map((index) => this.of(requestId, index)))
-      if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: null })
+  /** Whether it is renewed. */
+  renew(prepared: PreparedOp): Failing<boolean> {
+    const op = this.readyOf(prepared)
+    if (op === undefined || op.intent.kind === "direct") return false
+    if (this.nonceOf(op.intent) !== this.nonceOf(prepared)) return false
+    if (this.clashes(prepared.userOpHash, op)) return "fails"
+    this.overwrite(op, prepared, op.exposed && op.hash !== prepared.userOpHash ? true : null)
+    return true
+  }
+
+  renumber(prepared: PreparedOp): "renumbered" | "notReady" | "nonceTaken" {
+    const op = this.readyOf(prepared)
+    if (op === undefined || this.place(op.intent.space) !== this.place(prepared.space)) return "notReady"
+    op.state = "abandoned"
+    const owner = this.ownerOf(prepared)
+    op.state = "accepted"
+    if (owner !== undefined) return "nonceTaken"
+    this.overwrite(op, prepared, op.exposed ? false : null)
+    return "renumbered"
+  }
+
+  publish(element: Element): void {
+    const op = this.readyOf(element)
+    if (op !== undefined) op.exposed = true
+  }
+
+  /** Whether it is at the bundler. */
+  handOver(element: Element, stray: Bytes32): Failing<boolean> {
+    const op = this.readyOf(element)
+    if (op === undefined || op.intent.kind === "direct") return false
+    const hash = op.hash ?? stray
+    if (this.clashes(hash, op)) return "fails"
+    Object.assign(op, { state: "sent", handed: "bundler", told: false, exposed: true, hash, tx: null })
+    this.tellOf("signed", {}, [op.request], [op])
+    return true
+  }
+
+  takeBack(element: Element, isDead: boolean): void {
+    const op = this.of(element.requestId, element.index)
+    if (op?.state !== "sent" || this.carried(op)) return
+    const failed = this.requests.find((it) => it.id === op.request)?.failed ?? []
+    const isOver = isDead && failed.some((it) => it.index === op.intent.index)
+    const state = isOver ? "abandoned" : "accepted"
+    Object.assign(op, { state, handed: null, tx: null, exposed: !isDead })
   }
 
   /** Gives those that it has settled. */
@@ -418,7 +499,7 @@ export class Model {
     for (const op of landed) {
       const isFound = op.handed === "found"
       Object.assign(op, { state: isFound ? "accepted" : "sent", tx: null, success: null })
-      if (isFound) Object.assign(op, { handed: null, known: true })
+      if (isFound) Object.assign(op, { handed: null, exposed: true })
     }
     const concerned = [...new Set(ops.map((op) => op.request))].sort()
     for (const it of this.requests) if (concerned.includes(it.id)) it.outcome = null
@@ -446,12 +527,6 @@ export class Model {
   private concerned = ({ direct, ops }: Nonce): ReadonlyArray<string> =>
     [...new Set([...ops.map((op) => op.request), ...(direct === null ? [] : [direct])])].sort()
 
-  /** Whether the request may have a transaction of its own signed. */
-  private mayOwn = (id: string) =>
-    this.known(id) &&
-    !this.final(id) &&
-    !this.nonces.some((it) => it.direct === id && (this.isOpen(it) || it.state === "settled"))
-
   private route = ({ direct, ops }: Pick<Nonce, "direct" | "ops">) =>
     ops[0]?.intent.space.entryPoint ?? (direct === null ? null : "direct")
 
@@ -462,75 +537,66 @@ export class Model {
     return this.route(it) !== null && new Set(routes).size > 1
   }
 
-  allocate(request: AllocationRequest): Failing<AllocationResult> {
-    const { direct, signer } = request
-    const ops = request.ops.flatMap((ref) => this.of(ref.requestId, ref.index) ?? [])
-    if (new Set(ops).size < request.ops.length) return "fails"
-    if (ops.some((op) => op.state !== "accepted" || op.intent.space.authority !== signer)) return "fails"
-    if (direct !== null && (ops.length > 0 || !this.mayOwn(direct))) return "fails"
-    if (new Set(ops.map((op) => op.intent.space.entryPoint)).size > 1) return "fails"
-    const lane = this.lane(signer)
-    if (this.blocked(signer, { direct, ops }, request.drainedTo)) return { _tag: "otherRoute" }
-    const reserved = sum(lane.filter((it) => it.state === "signed").map((it) => it.cost))
-    if (reserved + request.maxCost > request.balance) return { _tag: "insufficientFunds", reserved }
-    let nonce = request.chainNonce
-    while (lane.some((it) => it.nonce === nonce && it.state !== "free" && it.state !== "allocated")) nonce++
-    this.nonces = [
-      ...this.nonces.filter(
-        (it) => it.signer !== signer || it.nonce > nonce || (it.state !== "free" && it.state !== "allocated")
-      ),
-      {
-        signer,
-        nonce,
-        state: "allocated",
-        cost: request.maxCost,
-        ops,
-        direct,
-        versions: [],
-        mined: null,
-        signedAs: 0,
-        told: false
-      }
-    ]
-    return { _tag: "allocated", nonce }
+  nextNonce(signer: string, chainNonce: bigint): bigint {
+    let nonce = chainNonce
+    while (this.nonce(signer, nonce) !== undefined) nonce++
+    return nonce
   }
 
   private nonce = (signer: string, nonce: bigint) => this.lane(signer).find((it) => it.nonce === nonce)
 
-  unallocate(signer: string, nonce: bigint): Failing<void> {
-    const row = this.nonce(signer, nonce)
-    if (row?.state !== "allocated" && row?.state !== "free") return "fails"
-    Object.assign(row, { state: "free", ops: [], direct: null })
+  /** What is recorded of ready ops; the others are given up: so many. */
+  record(
+    recording: Recording,
+    elements: ReadonlyArray<Element>,
+    stray: Bytes32
+  ): Failing<{ readonly _tag: string; readonly reserved?: bigint; readonly count?: number }> {
+    const { balance, chainNonce, drainedTo, maxCost, nonce, signer, txHash } = recording
+    const there = this.nonce(signer, nonce)
+    if (there !== undefined) return { _tag: there.versions.includes(txHash) ? "recorded" : "nonceUsed" }
+    if (this.nextNonce(signer, chainNonce) !== nonce) return { _tag: "nonceUsed" }
+    const ops = elements.flatMap((element) => this.readyOf(element) ?? [])
+    const places = new Set(ops.map((op) => op.intent.space.entryPoint))
+    if (places.size > 1 || (ops.length > 1 && places.has("direct"))) return "fails"
+    const direct = places.has("direct") ? (ops[0]?.request ?? null) : null
+    if (this.blocked(signer, { direct, ops }, drainedTo)) return { _tag: "otherRoute" }
+    const signed = this.lane(signer).filter((it) => it.state === "signed")
+    const reserved = sum(signed.map((it) => it.cost))
+    if (reserved + maxCost > balance) return { _tag: "insufficientFunds", reserved }
+    if (ops.length < elements.length) return { _tag: "givenUp", count: elements.length - ops.length }
+    const nameless = ops.filter((op) => op.hash === null && op.intent.kind !== "direct")
+    if (nameless.length > 1 || nameless.some((op) => this.clashes(stray, op))) return "fails"
+    for (const op of nameless) op.hash = stray
+    const row: Nonce = {
+      signer,
+      nonce,
+      state: "signed",
+      cost: maxCost,
+      ops,
+      direct,
+      versions: [txHash],
+      mined: null,
+      signedAs: ++this.signatures,
+      told: false
+    }
+    this.nonces.push(row)
+    for (const op of ops) Object.assign(op, { state: "sent", tx: txHash, exposed: true })
+    this.tellOf("signed", { txHash, ...pricesOf(recording) }, this.concerned(row), ops)
+    return { _tag: "recorded" }
   }
 
-  recordSigned(signed: SignedTransaction): Failing<void> {
-    const row = this.nonce(signed.signer, signed.nonce)
-    if (row?.state !== "allocated" && row?.state !== "signed") return "fails"
-    if (row.state === "allocated") {
-      if (row.ops.some((op) => op.hash === null || op.state === "abandoned" || op.state === "sent"))
-        return "fails"
-      if (row.direct !== null && !this.mayOwn(row.direct)) return "fails"
-      if (this.blocked(signed.signer, row, signed.drainedTo)) return "fails"
-      row.signedAs = ++this.signatures
-    }
+  replace(replacement: Replacement): boolean {
+    const { addedCost, nonce, signer, txHash } = replacement
+    const row = this.nonce(signer, nonce)
+    if (row?.state !== "signed") return false
+    if (row.versions.includes(txHash)) return true
     const replaces = row.versions.at(-1)
-    row.state = "signed"
-    if (row.versions.includes(signed.txHash)) return
-    const { maxFeePerGas, maxPriorityFeePerGas, txHash } = signed
-    const prices = {
-      maxFeePerGas: maxFeePerGas.toString(),
-      maxPriorityFeePerGas: maxPriorityFeePerGas.toString()
-    }
-    this.tellOf(
-      replaces === undefined ? "signed" : "replaced",
-      { txHash, ...(replaces !== undefined && { replaces }), ...prices },
-      this.concerned(row),
-      row.ops
-    )
-    row.versions = [...row.versions, signed.txHash]
-    row.cost += signed.addedCost
-    for (const op of row.ops.filter((it) => it.state !== "settled"))
-      Object.assign(op, { state: "sent", tx: signed.txHash })
+    this.tellOf("replaced", { txHash, replaces, ...pricesOf(replacement) }, this.concerned(row), row.ops)
+    row.versions = [...row.versions, txHash]
+    row.cost += addedCost
+    for (const op of row.ops.filter((it) => it.state === "accepted" || it.state === "sent"))
+      Object.assign(op, { state: "sent", tx: txHash })
+    return true
   }
 
   recordSubmitted(
@@ -576,6 +642,9 @@ export class Model {
     if (isIncluded) this.tellMined("included", row, mined.confirmations)
     const before = this.elsewhere(row)
     const others = this.settleOps(row.ops, ops).filter((op) => op.tx !== mined.txHash)
+    for (const op of row.ops)
+      if (op.intent.kind === "direct" && op.state === "sent")
+        Object.assign(op, { state: "settled", tx: mined.txHash, success: mined.success })
     this.tellLanded("included", others, ops)
     if (final) {
       this.tellMined("settled", row, mined.confirmations)
@@ -643,7 +712,7 @@ export class Model {
         .filter((tx) => this.isOpen(tx) || tx.state === "settled")
         .sort((a, b) => a.signedAs - b.signedAs)
       return {
-        key: request.key,
+        key: request.idempotency?.key ?? null,
         outcome: request.outcome,
         cancelled: request.cancelled,
         failed: [...request.failed].sort((a, b) => a.index - b.index),
@@ -658,11 +727,14 @@ export class Model {
       .filter(this.isOpen)
       .sort((a, b) => (a.signer < b.signer || (a.signer === b.signer && a.nonce < b.nonce) ? -1 : 1))
       .map(({ direct, mined, nonce, ops, signer, state, versions }) => {
-        const hashes = ops.map((op) => op.hash)
+        const hashes = ops.flatMap((op) => op.hash ?? [])
         return { signer, nonce, state, versions, direct, hashes, mined: mined?.txHash ?? null }
       })
-    const unfinished = this.requests.filter((it) => it.outcome === null).map((it) => it.id)
-    return { requests, open, unfinished }
+    const unfinished = this.openRequests()
+    const ready = this.kept()
+      .filter((op) => op.state === "accepted")
+      .map((op) => ({ request: op.request, index: op.intent.index, hash: op.hash, exposed: op.exposed }))
+    return { requests, open, unfinished, ready, ended: this.ended(ids).toSorted() }
   }
 
   /** Ops that are not abandoned: what calls that shall succeed may name. */
@@ -677,8 +749,8 @@ export class Model {
     }))
   }
 
-  /** Nonces of the lane that were handed out, with the hashes of what was signed. */
-  handedOut(signer: string): ReadonlyArray<{
+  /** Nonces of the lane that something was signed for, with the hashes of that. */
+  used(signer: string): ReadonlyArray<{
     readonly nonce: bigint
     readonly state: string
     readonly versions: ReadonlyArray<Bytes32>

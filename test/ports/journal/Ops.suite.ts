@@ -1,12 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { accept, giveUp, record, refused } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
-
-const refused = (effect: Effect.Effect<unknown, JournalError>) =>
-  Effect.map(Effect.flip(effect), (error) => expect(error._tag).toBe("JournalError"))
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = (text: string, body: Effect.Effect<void, unknown, Journals.Ports>) =>
@@ -19,7 +16,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "an op is found by its account only, on its chain only",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
         expect(yield* find(1)).toMatchObject({ requestId: "r1" })
         expect(yield* find(1, Make.bob)).toBeNull()
         expect(yield* find(2)).toBeNull()
@@ -32,7 +29,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const indexes = Array.from({ length: 600 }, (_, index) => index)
-        yield* journal.accept(
+        yield* accept(
+          journal,
           Make.acceptance(
             "r1",
             indexes.map((index) =>
@@ -50,61 +48,51 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "hashes are noted for accepted ops only, and all or none of a call",
+      "the hash of an op that had none is the one that was signed",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-        yield* journal.accept(Make.acceptance("r1", ops))
-        yield* journal.abandon("r1", [1])
-        for (const wrong of [1, 2])
-          yield* refused(
-            journal.identify("r1", [
-              { index: 0, userOpHash: Make.word(10) },
-              { index: wrong, userOpHash: Make.word(11) }
-            ])
-          )
-        yield* refused(journal.identify("r2", [{ index: 0, userOpHash: Make.word(10) }]))
-        expect(yield* find(10)).toBeNull()
-        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
-        yield* refused(journal.identify("r1", [{ index: 0, userOpHash: Make.word(12) }]))
+        yield* accept(journal, Make.acceptance("r1", [Make.op()]))
+        const [op] = yield* journal.ready(Make.lane, 1)
+        if (op === undefined) return expect.fail("it is ready")
+        yield* refused(journal.record(Make.recording(0n, [op])))
+        const signed = { opId: op.opId, userOpHash: Make.word(10) }
+        expect(yield* journal.record(Make.recording(0n, [signed]))).toEqual({ _tag: "recorded" })
+        expect(yield* find(10)).toMatchObject({ index: 0, state: "sent" })
       })
     )
 
     fact(
-      "the latest op is the one that was accepted last, in whatever order the hashes were noted",
+      "the latest op of a hash is the one that was accepted last",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-        yield* journal.accept(Make.acceptance("r1", ops))
-        for (const index of [1, 0]) {
-          yield* journal.identify("r1", [{ index, userOpHash: Make.word(10) }])
-          yield* journal.abandon("r1", [index])
+        for (const index of [0, 1]) {
+          const op = Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(10) })
+          yield* accept(journal, Make.acceptance(`r${index}`, [op]))
+          yield* giveUp(journal, `r${index}`, [index])
         }
-        expect(yield* find(10)).toMatchObject({ index: 1, state: "abandoned" })
+        expect(yield* find(10)).toMatchObject({ requestId: "r1", index: 1, state: "abandoned" })
       })
     )
 
     fact(
-      "an op in a signed transaction cannot be given up, nor anything together with it",
+      "an op in a signed transaction cannot be given up, what is ready beside it can",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const ops = [0, 1].map((index) =>
+        const ops = [0, 1, 2].map((index) =>
           Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
         )
-        yield* journal.accept(Make.acceptance("r1", ops))
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* refused(journal.abandon("r1", [1, 0]))
-        expect(yield* find(1)).toMatchObject({ state: "accepted" })
+        yield* accept(journal, Make.acceptance("r1", ops))
+        yield* record(journal, "r1", [0])
+        yield* giveUp(journal, "r1", [1, 0])
+        expect(yield* find(1)).toMatchObject({ state: "abandoned" })
         expect(yield* find(0)).toMatchObject({ state: "sent" })
         yield* journal.settle(Make.mined(0n), [], false)
-        yield* refused(journal.abandon("r1", [1, 0]))
+        yield* giveUp(journal, "r1", [0])
+        expect(yield* find(0)).toMatchObject({ state: "sent" })
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
-        yield* refused(journal.abandon("r1", [1, 0]))
-        expect(yield* find(1)).toMatchObject({ state: "accepted" })
+        yield* giveUp(journal, "r1", [0])
+        expect(yield* find(0)).toMatchObject({ state: "settled" })
+        expect(yield* find(2)).toMatchObject({ state: "accepted" })
       })
     )
   })

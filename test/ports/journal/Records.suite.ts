@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import { accept, acceptOp, factOf, readyOf, record, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Time from "../../support/Time.js"
@@ -26,7 +26,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { requestId: "r2", index: 2 },
           { requestId: "r1", index: 1 }
         ]
-        yield* journal.allocate({ ...Make.allocation("r1"), access, ops, chainNonce: 2n ** 63n })
         const nonce = 2n ** 63n
         const versions = [1, 2].map((n) => ({
           txHash: Make.word(0x2000 + n),
@@ -34,47 +33,41 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           maxFeePerGas: 2n ** 200n + BigInt(n),
           maxPriorityFeePerGas: BigInt(n)
         }))
-        for (const version of versions) {
-          yield* Time.adjust("1 seconds")
-          yield* journal.recordSigned({
-            ...Make.lane,
-            nonce,
-            addedCost: 0n,
-            drainedTo: 0n,
-            replaces: version !== versions[0],
-            ...version
-          })
-        }
+        const [first, second] = versions
+        if (first === undefined || second === undefined) return expect.fail("there are two")
+        yield* Time.adjust("1 seconds")
+        const carried = yield* readyOf(journal, Make.lane, ops)
+        yield* journal.record(Make.recording(nonce, carried, { ...first, access, chainNonce: nonce }))
+        yield* Time.adjust("1 seconds")
+        yield* journal.replace({ ...Make.lane, nonce, addedCost: 0n, ...second })
         yield* Time.adjust("1 seconds")
         // Known bytes again are no new version.
-        for (const version of versions.slice(0, 1))
-          yield* journal.recordSigned({
-            ...Make.lane,
-            nonce,
-            addedCost: 0n,
-            drainedTo: 0n,
-            replaces: true,
-            ...version
-          })
-        const record = {
+        yield* journal.replace({ ...Make.lane, nonce, addedCost: 0n, ...first })
+        const told = {
           ...Make.lane,
           nonce,
           access,
           state: "signed",
           versions,
           signedAt: 2_000,
-          ops: ops.map((op) => ({ ...op, userOpHash: Make.word(op.index), entryPoint: Make.entryPoint })),
+          ops: ops.map((op) => ({
+            ...op,
+            userOpHash: Make.word(op.index),
+            entryPoint: Make.entryPoint,
+            wallet: Make.space(1).wallet,
+            key: BigInt(op.index)
+          })),
           direct: null,
           mined: null
         }
-        expect(yield* journal.open).toEqual([record])
-        expect(yield* journal.openOf(Make.lane)).toEqual([record])
-        expect(yield* journal.findTransaction(Make.alice, Make.chainId, Make.word(0x2001))).toEqual(record)
+        expect(yield* journal.open).toEqual([told])
+        expect(yield* journal.openOf(Make.lane)).toEqual([told])
+        expect(yield* journal.findTransaction(Make.alice, Make.chainId, Make.word(0x2001))).toEqual(told)
         const { success, ...block } = { success: false, blockNumber: 2n ** 60n, blockHash: Make.word(0xb) }
         const txHash = Make.word(0x2001)
         yield* journal.settle({ ...Make.lane, nonce, txHash, success, ...block, confirmations: 1 }, [], false)
         const mined = { txHash, success, ...block }
-        expect(yield* journal.open).toEqual([{ ...record, state: "mined", mined }])
+        expect(yield* journal.open).toEqual([{ ...told, state: "mined", mined }])
       })
     )
 
@@ -89,10 +82,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           { clientId: "key", assetId: "A", versionId: "" }
         ] as const
         for (const [n, key] of keys.entries()) {
-          yield* journal.accept(Make.acceptance(`d${n}`, []))
+          yield* accept(journal, Make.acceptance(`d${n}`, [Make.direct(`d${n}`)]))
           const access = Make.access({ key, trust: n === 0 ? "operator" : "caller" })
-          yield* journal.allocate(Make.allocation("", { access, direct: n === 1 ? null : `d${n}` }))
-          yield* journal.recordSigned(Make.signed(BigInt(n)))
+          yield* record(journal, `d${n}`, n === 1 ? [] : [0], { access })
         }
         const records = yield* journal.openOf(Make.lane)
         expect(records.map((record) => record.access.key)).toEqual(keys)
@@ -107,37 +99,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a nonce that is taken over has the access of its new work",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
-        const access = Make.access({
-          accountId: Make.bob,
-          key: "serviceEoa",
-          rpc: Redacted.make("https://other.example"),
-          trust: "operator"
-        })
-        yield* journal.allocate(Make.allocation("r1", { access }))
-        yield* journal.recordSigned(Make.signed(0n))
-        const [record] = yield* journal.open
-        expect(record).toMatchObject({ access, direct: null })
-        expect(Redacted.value(record?.access.rpc ?? Redacted.make(""))).toBe("https://other.example")
-      })
-    )
-
-    fact(
       "those of a lane between two nonces are told in nonce order, whatever has become of them",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const lane = { chainId: 137n, signer: Make.address(0x52) }
         for (const chainNonce of [10n, 9n, 100n, 11n, 12n]) {
-          yield* journal.allocate(Make.allocation("", { ...lane, chainNonce }))
-          yield* journal.recordSigned(Make.signed(chainNonce, lane))
+          yield* record(journal, "", [], { ...lane, chainNonce })
         }
         yield* journal.settle(Make.mined(9n, lane), [], true)
         yield* journal.settle(Make.mined(10n, lane), [], false)
         yield* journal.recordExternalUse(lane, 11n, [])
-        yield* journal.allocate(Make.allocation("", { ...lane, chainNonce: 13n }))
         const between = (from: bigint, below: bigint, over = {}) =>
           Effect.map(journal.transactionsBetween({ ...lane, ...over }, from, below), (records) =>
             records.map(({ nonce, state }) => [nonce, state])
@@ -162,7 +133,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
         const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        yield* journal.replace(Make.signed(0n, { txHash: second }))
         const find = (txHash = second, accountId = Make.alice, chainId = Make.chainId) =>
           journal.findTransaction(accountId, chainId, txHash)
         expect(yield* find()).toMatchObject({ nonce: 0n, state: "signed" })
@@ -184,12 +155,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "are found by any of their hashes, whichever account's they are",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.allocate(
-          Make.allocation("r1", { access: Make.access({ accountId: Make.bob }), chainNonce: 3n })
-        )
-        yield* journal.recordSigned(Make.signed(3n))
+        yield* record(journal, "r1", [], { access: Make.access({ accountId: Make.bob }), chainNonce: 3n })
         const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(3n, { txHash: second }))
+        yield* journal.replace(Make.signed(3n, { txHash: second }))
         const found = yield* journal.transactionOf(Make.lane, second)
         expect(found).toMatchObject({ nonce: 3n, state: "signed", access: { accountId: Make.bob } })
         expect(yield* journal.transactionOf(Make.lane, Make.signed(3n).txHash)).toEqual(found)
@@ -198,28 +166,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.transactionOf(Make.lane, Make.word(0x9999))).toBeNull()
         expect(yield* journal.transactionOf({ ...Make.lane, chainId: 1n }, second)).toBeNull()
         expect(yield* journal.transactionOf({ ...Make.lane, signer: Make.address(0x52) }, second)).toBeNull()
-      })
-    )
-  })
-
-  describe(`a request's own transaction in ${name}`, () => {
-    const direct = (requestId: string, over: Parameters<typeof Make.allocation>[1] = {}) =>
-      Effect.flatMap(Journals.all, (journal) =>
-        journal.allocate(Make.allocation(requestId, { direct: requestId, ...over }))
-      )
-
-    fact(
-      "is of a request that is accepted on this chain and not final, and carries no ops",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* refused(direct("r9"))
-        yield* refused(direct("r1", { chainId: 1n }))
-        yield* refused(direct("r1", { ops: [1] }))
-        expect(yield* journal.finish("r1", "{}", {})).toBeNull()
-        yield* journal.abandon("r1", [1])
-        expect(yield* journal.finish("r1", "{}", {})).toBe("{}")
-        yield* refused(direct("r1"))
       })
     )
   })

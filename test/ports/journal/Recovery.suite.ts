@@ -1,14 +1,15 @@
 import { describe, expect } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import { accept, acceptOp, factOf, record, refused, signOps } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const drop = { code: "request_dropped", outcome: "dropped", onlyUnsigned: false } as const
 const cancellation = { code: "request_cancelled", outcome: "cancelled", onlyUnsigned: false } as const
 
-const transaction = (nonce: bigint, requestId = "r1") => ({
+const transaction = (nonce: bigint, requestId = "d1") => ({
   ...Make.lane,
   nonce,
   requestId,
@@ -30,10 +31,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.knownTo(Make.lane)).toBe(9n)
         yield* journal.explain(Make.lane, 4n)
         expect(yield* journal.knownTo(Make.lane)).toBe(9n)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1], chainNonce: 20n }))
-        expect(yield* journal.knownTo(Make.lane)).toBe(9n)
-        yield* journal.identify("r1", [{ index: 1, userOpHash: Make.word(1) }])
-        yield* journal.recordSigned(Make.signed(20n))
+        yield* record(journal, "r1", [1], { chainNonce: 20n })
         expect(yield* journal.knownTo(Make.lane)).toBe(21n)
         expect(yield* journal.knownTo({ ...Make.lane, chainId: 1n })).toBeNull()
       })
@@ -43,14 +41,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "nonces that are to be read stay unknown, whatever is signed above them, until they were explained",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const signAt = (requestId: string, hash: number, chainNonce: bigint) =>
-          Effect.gen(function* () {
-            yield* acceptOp(requestId, hash)
-            yield* journal.identify(requestId, [{ index: hash, userOpHash: Make.word(BigInt(hash)) }])
-            const found = yield* journal.allocate(Make.allocation(requestId, { ops: [hash], chainNonce }))
-            expect(found).toEqual({ _tag: "allocated", nonce: chainNonce })
-            yield* journal.recordSigned(Make.signed(chainNonce))
-          })
+        const signAt = (requestId: string, hash: number, nonce: bigint) => signOps(requestId, [hash], nonce)
         yield* signAt("r1", 1, 4n)
         expect(yield* journal.knownTo(Make.lane)).toBe(5n)
         // It was open when something that the journal does not know of used 5 and 6.
@@ -76,9 +67,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r2", 2)
-        yield* journal.identify("r2", [{ index: 2, userOpHash: Make.word(2n) }])
-        yield* journal.allocate(Make.allocation("r2", { ops: [2], chainNonce: 3n }))
-        yield* journal.recordSigned(Make.signed(3n))
+        yield* record(journal, "r2", [2], { chainNonce: 3n })
         expect(yield* journal.knownTo(Make.lane)).toBeNull()
         yield* journal.explain(Make.lane, 4n)
         expect(yield* journal.knownTo(Make.lane)).toBe(4n)
@@ -86,21 +75,20 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a held request is no work of its lane, is not cancelled by its caller and does not expire, until it is released",
+      "a held request has nothing ready, is not cancelled by its caller and does not expire, until it is released",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r2", 2)
-        const workOf = Effect.map(journal.work, (lanes) =>
-          lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))
-        )
+        const workOf = Effect.map(journal.ready(Make.lane, 9), (ops) => ops.map(({ requestId }) => requestId))
+        const acceptedAt = yield* Clock.currentTimeMillis
         expect(yield* journal.openIn(Make.lane)).toEqual([
-          { requestId: "r1", isReleased: false },
-          { requestId: "r2", isReleased: false }
+          { requestId: "r1", acceptedAt },
+          { requestId: "r2", acceptedAt }
         ])
         expect(yield* journal.hold(Make.lane, "r1", "why")).toBe(true)
         expect(yield* workOf).toEqual(["r2"])
-        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", isReleased: false }])
+        expect(yield* journal.openIn(Make.lane)).toEqual([{ requestId: "r2", acceptedAt }])
         expect(yield* journal.request("r1")).toMatchObject({ held: "why", outcome: null })
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(
@@ -109,7 +97,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.request("r1")).toMatchObject({ cancelled: null, outcome: null })
         expect(yield* journal.unhold("r1")).toBe(true)
         expect(yield* workOf).toEqual(["r1", "r2"])
-        expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", isReleased: true })
+        expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", acceptedAt })
         expect(yield* journal.request("r1")).toMatchObject({ held: null })
         // The operator's word stays.
         expect(yield* journal.hold(Make.lane, "r1", "again")).toBe(false)
@@ -153,13 +141,10 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.known(Make.chainId, Make.entryPoint, hashes)).toEqual(
           new Set([Make.word(2), Make.word(77)])
         )
-        yield* journal.abandonUnsigned("r1", [1])
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect((yield* journal.ofRequest("r1")).ops).toMatchObject([
           { state: "accepted", userOpHash: Make.word(77) }
         ])
-        yield* journal.expose(Make.lane, "r2", [2])
-        yield* journal.abandonUnsigned("r2", [2])
-        expect((yield* journal.ofRequest("r2")).ops).toMatchObject([{ state: "accepted" }])
       })
     )
 
@@ -167,26 +152,25 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a transaction that was found is the request's own, followed and settled as if it had been signed here",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", []))
-        yield* journal.accept(Make.acceptance("r2", []))
+        for (const requestId of ["d1", "d2"])
+          yield* accept(journal, Make.acceptance(requestId, [Make.direct(requestId)]))
         yield* journal.adopt(transaction(5n))
         yield* journal.adopt(transaction(5n))
         const { txHash } = transaction(5n).transaction
         expect(yield* journal.openOf(Make.lane)).toMatchObject([
-          { nonce: 5n, state: "signed", direct: "r1", versions: [{ txHash, raw: "0x" }] }
+          { nonce: 5n, state: "signed", direct: "d1", versions: [{ txHash, raw: "0x" }] }
         ])
-        yield* refused(journal.adopt(transaction(5n, "r2")))
+        yield* refused(journal.adopt(transaction(5n, "d2")))
         yield* refused(journal.adopt(transaction(6n)))
         yield* journal.settle(Make.mined(5n, { txHash }), [], true)
-        expect((yield* journal.request("r1"))?.txHashes).toEqual([txHash])
-        expect((yield* journal.events("r1", 0, 10)).map(({ kind }) => kind)).toEqual([
+        expect((yield* journal.request("d1"))?.txHashes).toEqual([txHash])
+        expect((yield* journal.events("d1", 0, 10)).map(({ kind }) => kind)).toEqual([
           "accepted",
           "signed",
           "submitted",
           "included",
           "settled"
         ])
-        expect(yield* stateOf(1)).toBeUndefined()
       })
     )
   })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { accept, handOver, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { postgresOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -34,9 +35,8 @@ const bundled = (n: number): Pair => {
     requestId,
     land: call((journal) =>
       Effect.gen(function* () {
-        yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
-        yield* journal.allocate(Make.allocation(requestId, { ...lane, ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n, lane))
+        yield* accept(journal, Make.acceptance(requestId, [opOf(n)]))
+        yield* record(journal, requestId, [0], lane)
         yield* journal.settle(Make.mined(0n, lane), [Make.landed(Make.word(n), 0n)], false)
       })
     ),
@@ -58,9 +58,8 @@ const direct = (n: number): Pair => {
     requestId,
     land: call((journal) =>
       Effect.gen(function* () {
-        yield* journal.accept(Make.acceptance(requestId, [], { lane }))
-        yield* journal.allocate(Make.allocation(requestId, { ...lane, direct: requestId }))
-        yield* journal.recordSigned(Make.signed(0n, lane))
+        yield* accept(journal, Make.acceptance(requestId, [Make.direct(requestId, lane)]))
+        yield* record(journal, requestId, [0], lane)
         yield* journal.settle(Make.mined(0n, lane), [], false)
       })
     ),
@@ -71,17 +70,22 @@ const direct = (n: number): Pair => {
 /** An op that landed by a remote bundler, and vanishes. */
 const remote = (n: number): Pair => {
   const requestId = `remote ${n}`
-  const { signer } = laneOf(n)
+  const lane = laneOf(n)
   return {
     requestId,
     land: call((journal) =>
       Effect.gen(function* () {
-        yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
-        yield* journal.submitRemotely(Make.handing(requestId, [0]))
-        yield* journal.recordInclusions(signer, Make.chainId, [Make.landed(Make.word(n), 0n)], Make.node())
+        yield* accept(journal, Make.acceptance(requestId, [opOf(n)]))
+        yield* handOver(journal, requestId, [0], { lane })
+        yield* journal.recordInclusions(
+          lane.signer,
+          Make.chainId,
+          [Make.landed(Make.word(n), 0n)],
+          Make.node()
+        )
       })
     ),
-    takeBack: call((journal) => journal.revertInclusions(signer, Make.chainId, [Make.word(n)]))
+    takeBack: call((journal) => journal.revertInclusions(lane.signer, Make.chainId, [Make.word(n)]))
   }
 }
 
@@ -114,14 +118,18 @@ describe("requests that are finished while what ended them is taken back", { tim
         const journal = yield* Journals.all
         const made = Array.from({ length: pairs }, (_, n) => kind(n))
         yield* Effect.forEach(made, ({ land }) => land, { concurrency: 8, discard: true })
+        const newest = yield* journal.newestEvents(made.map(({ requestId }) => requestId))
+        const answer = (requestId: string) =>
+          journal.answer([{ requestId, outcome: "{}", summary: {}, sequence: newest.get(requestId) ?? 0 }])
         yield* Effect.forEach(
           made,
           ({ requestId, takeBack }) =>
-            Effect.all([journal.finish(requestId, "{}", {}), takeBack], { concurrency: "unbounded" }),
+            Effect.all([answer(requestId), takeBack], { concurrency: "unbounded" }),
           { concurrency: 5, discard: true }
         )
         expect(yield* contradictions(made)).toEqual([])
-        expect((yield* Make.unfinished(journal)).length).toBe(pairs)
+        const open = yield* journal.list(Make.alice, { state: "pending", limit: pairs })
+        expect(open.requests).toHaveLength(pairs)
       }).pipe(Effect.provide(postgresOn(databases)))
     )
 })

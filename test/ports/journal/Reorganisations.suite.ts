@@ -1,7 +1,17 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import {
+  accept,
+  answer,
+  factOf,
+  giveUp,
+  openIn,
+  record,
+  refused,
+  signOps,
+  stateOf
+} from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -23,10 +33,10 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         const newest = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: newest }))
+        yield* journal.replace(Make.signed(0n, { txHash: newest }))
         const both = [Make.landed(Make.word(1), 0n, { success: false }), Make.landed(Make.word(2), 0n)]
         yield* journal.settle(Make.mined(0n), both, false)
-        expect(yield* journal.finish("r1", "done", {})).toBe("done")
+        expect(yield* answer(journal, "r1", "done", {})).toBe("done")
         expect(yield* journal.unsettle(Make.lane, 0n)).toEqual(["r1"])
         for (const n of [1, 2])
           expect(yield* opOf(n)).toMatchObject({
@@ -36,12 +46,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             revertData: null
           })
         expect(yield* outcomeOf("r1")).toBeNull()
-        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
+        expect(yield* openIn(journal)).toEqual(["r1"])
         expect(yield* open).toMatchObject([{ nonce: 0n, state: "signed", mined: null }])
-        yield* journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x3000) }))
-        expect(yield* journal.finish("r1", "too early", {})).toBeNull()
+        yield* journal.replace(Make.signed(0n, { txHash: Make.word(0x3000) }))
+        expect(yield* answer(journal, "r1", "too early", {})).toBeNull()
         yield* journal.settle(Make.mined(0n), both, false)
-        expect(yield* journal.finish("r1", "done otherwise", {})).toBe("done otherwise")
+        expect(yield* answer(journal, "r1", "done otherwise", {})).toBe("done otherwise")
         expect(yield* outcomeOf("r1")).toBe("done otherwise")
       })
     )
@@ -53,7 +63,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const ops = [1, 2]
         yield* signOps("r1", ops)
         const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        yield* journal.replace(Make.signed(0n, { txHash: second }))
         const outcomes = ops.map((n) => Make.landed(Make.word(n), 0n))
         const moves = [
           Make.mined(0n),
@@ -62,7 +72,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ]
         for (const mined of moves) {
           yield* journal.settle(mined, outcomes, false)
-          yield* journal.finish("r1", "done", {})
+          yield* answer(journal, "r1", "done", {})
           const { blockHash, blockNumber, success, txHash } = mined
           expect(yield* open).toMatchObject([{ mined: { blockHash, blockNumber, success, txHash } }])
         }
@@ -88,7 +98,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* finalise).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ state: "settled", txHash: Make.mined(0n).txHash })
         expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
-        yield* journal.abandon("r1", [2])
+        yield* giveUp(journal, "r1", [2])
         expect(yield* finalise).toEqual(["r1"])
         expect(yield* stateOf(2)).toBe("abandoned")
       })
@@ -106,25 +116,20 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.node()
         )
         expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
-        yield* journal.accept(Make.acceptance("d1", []))
-        yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
-        yield* journal.recordSigned(Make.signed(1n))
+        yield* accept(journal, Make.acceptance("d1", [Make.direct("d1")]))
+        yield* record(journal, "d1", [0])
         expect(yield* journal.recordExternalUse(Make.lane, 1n, [])).toEqual(["d1"])
         expect(yield* stateOf(1)).toBe("settled")
         expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
         expect(yield* open).toEqual([])
-        yield* journal.allocate(Make.allocation("r1", { ops: [2] }))
-        yield* journal.recordSigned(Make.signed(2n))
+        yield* record(journal, "r1", [2])
         yield* journal.settle(Make.mined(2n), [], false)
-        expect(yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))).toEqual({
-          _tag: "allocated",
-          nonce: 3n
-        })
-        yield* journal.recordSigned(Make.signed(3n))
+        expect(yield* record(journal, "d1", [0])).toEqual({ _tag: "recorded" })
+        expect((yield* open).map(({ nonce }) => nonce)).toEqual([2n, 3n])
         // Told again, nothing of the new work is touched.
         expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
         expect(yield* stateOf(2)).toBe("sent")
-        yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })))
+        expect(yield* journal.replace(Make.signed(0n, { txHash: Make.word(0x2000) }))).toBe(false)
         yield* refused(journal.settle(Make.mined(0n), [], true))
       })
     )

@@ -1,8 +1,17 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
-import { factOf, refused, signOps } from "../../support/journal/Facts.js"
+import type { Acceptance } from "../../../src/application/ports/journal/Records.js"
+import {
+  accept,
+  answer,
+  factOf,
+  handOver,
+  openIn,
+  record,
+  refused,
+  signOps
+} from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Time from "../../support/Time.js"
@@ -12,8 +21,8 @@ const idempotency = (key: string, n = 1) => ({ key, bodyHash: Make.word(n) })
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
-  const accept = (requestId: string, over: Partial<Acceptance>) =>
-    Effect.flatMap(Journals.all, (journal) => journal.accept(Make.acceptance(requestId, [], over)))
+  const acceptEmpty = (requestId: string, over: Partial<Acceptance> = {}) =>
+    Effect.flatMap(Journals.all, (journal) => accept(journal, Make.acceptance(requestId, [], over)))
 
   describe(`requests in ${name}`, () => {
     fact(
@@ -32,22 +41,22 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           failed: [Make.failed(5, { figures }), Make.failed(3)],
           metadata: { order: "№ 4711 🏰", by: "a:b" }
         })
-        expect(yield* journal.accept(acceptance)).toEqual(accepted)
+        expect(yield* accept(journal, acceptance)).toEqual(accepted)
         const request = yield* journal.request("r2")
         expect(request).toEqual({
           requestId: "r2",
           accountId: Make.alice,
-          endpoint: "execute",
+          endpoint: "/execute",
           lane: Make.lane,
           body,
           idempotency: idempotency("key"),
-          elements: 1,
+          elements: 2,
           acceptedAt: 1_900_000_000_123,
           metadata: { order: "№ 4711 🏰", by: "a:b" },
           ops: [0, 2].map((index) => expect.objectContaining({ index, state: "accepted" })),
           held: null,
           signed: [],
-          failed: [Make.failed(3), Make.failed(5, { figures })],
+          failed: [Make.failed(5, { figures }), Make.failed(3)],
           txHashes: [],
           cancelled: null,
           note: null,
@@ -60,33 +69,18 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the body and the idempotency key are those of the first acceptance",
+      "what is accepted again under its id stays as it was accepted first",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* accept("r2", { body: "first", idempotency: idempotency("a") })
-        yield* accept("r3", { idempotency: idempotency("b") })
-        expect(yield* accept("r2", { body: "second", idempotency: idempotency("b") })).toEqual(accepted)
-        expect(yield* accept("r2", { body: "third" })).toEqual(accepted)
+        yield* acceptEmpty("r2", { body: "first", idempotency: idempotency("a") })
+        yield* acceptEmpty("r3", { idempotency: idempotency("b") })
+        expect(yield* acceptEmpty("r2", { body: "second", idempotency: idempotency("b") })).toEqual(accepted)
+        expect(yield* acceptEmpty("r2", { body: "third" })).toEqual(accepted)
         expect(yield* journal.request("r2")).toMatchObject({
           body: "first",
           idempotency: idempotency("a")
         })
-        expect((yield* journal.requestOf(Make.alice, "execute", "b"))?.requestId).toBe("r3")
-      })
-    )
-
-    fact(
-      "the submitting EOA is that of the latest acceptance, with or without ops",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const signerOf = (requestId: string) =>
-          Effect.map(journal.request(requestId), (request) => request?.lane.signer)
-        yield* accept("d1", {})
-        expect(yield* signerOf("d1")).toBe(Make.lane.signer)
-        const other = Make.address(0x52)
-        const op = Make.op({ space: Make.space(1, { authority: other }) })
-        yield* journal.accept(Make.acceptance("d1", [op]))
-        expect(yield* signerOf("d1")).toBe(other)
+        expect((yield* journal.requestOf(Make.alice, "/execute", "b"))?.requestId).toBe("r3")
       })
     )
 
@@ -95,25 +89,29 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const own = { idempotency: idempotency("key", 7) }
-        expect(yield* accept("r2", own)).toEqual(accepted)
+        expect(yield* acceptEmpty("r2", own)).toEqual(accepted)
         const ops = [Make.op({ userOpHash: Make.word(1) })]
         const again = Make.acceptance("r3", ops, { idempotency: idempotency("key", 8) })
-        expect(yield* journal.accept(again)).toEqual({ _tag: "known", requestId: "r2" })
+        expect(yield* accept(journal, again)).toEqual({
+          _tag: "known",
+          requestId: "r2",
+          bodyHash: Make.word(7)
+        })
         expect(yield* journal.request("r3")).toBeNull()
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
-        expect(yield* accept("r4", { ...own, endpoint: "create" })).toEqual(accepted)
-        expect(yield* accept("r5", { ...own, accountId: Make.bob })).toEqual(accepted)
-        expect(yield* accept("r6", { ...own, lane: { ...Make.lane, chainId: 1n } })).toEqual({
+        expect(yield* acceptEmpty("r4", { ...own, endpoint: "/create" })).toEqual(accepted)
+        expect(yield* acceptEmpty("r5", { ...own, accountId: Make.bob })).toEqual(accepted)
+        expect(yield* acceptEmpty("r6", { ...own, lane: { ...Make.lane, chainId: 1n } })).toMatchObject({
           _tag: "known",
           requestId: "r2"
         })
         const of = (endpoint: string, key: string, account = Make.alice) =>
           journal.requestOf(account, endpoint, key)
-        expect(yield* of("execute", "key")).toEqual({ requestId: "r2", bodyHash: Make.word(7) })
-        expect(yield* of("create", "key")).toMatchObject({ requestId: "r4" })
-        expect(yield* of("execute", "key", Make.bob)).toMatchObject({ requestId: "r5" })
-        expect(yield* of("execute", "Key")).toBeNull()
-        expect(yield* of("transact", "key")).toBeNull()
+        expect(yield* of("/execute", "key")).toEqual({ requestId: "r2", bodyHash: Make.word(7) })
+        expect(yield* of("/create", "key")).toMatchObject({ requestId: "r4" })
+        expect(yield* of("/execute", "key", Make.bob)).toMatchObject({ requestId: "r5" })
+        expect(yield* of("/execute", "Key")).toBeNull()
+        expect(yield* of("/transact", "key")).toBeNull()
       })
     )
 
@@ -122,13 +120,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const results = yield* Effect.all(
-          Array.from({ length: 30 }, (_, n) => accept(`c${n}`, { idempotency: idempotency("key", n) })),
+          Array.from({ length: 30 }, (_, n) => acceptEmpty(`c${n}`, { idempotency: idempotency("key", n) })),
           { concurrency: "unbounded" }
         )
-        const winner = results.findIndex((result) => result._tag === "accepted")
-        const known = { _tag: "known", requestId: `c${winner}` }
+        const winner = results.findIndex((result) => result?._tag === "accepted")
+        const known = { _tag: "known", requestId: `c${winner}`, bodyHash: Make.word(winner) }
         expect(results).toEqual(results.map((_, n) => (n === winner ? accepted : known)))
-        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toEqual({
+        expect(yield* journal.requestOf(Make.alice, "/execute", "key")).toEqual({
           requestId: `c${winner}`,
           bodyHash: Make.word(winner)
         })
@@ -141,12 +139,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const note = Effect.map(journal.request("r2"), (request) => request?.note)
         const long = `0x${"ab".repeat(2_000)}`
-        yield* accept("r2", { note: long })
-        yield* accept("r2", { note: "0x01" })
+        yield* acceptEmpty("r2", { note: long })
+        yield* acceptEmpty("r2", { note: "0x01" })
         expect(yield* note).toBe(long)
         yield* journal.note("r2", "[1]")
         expect(yield* note).toBe("[1]")
-        yield* journal.finish("r2", "{}", {})
+        yield* answer(journal, "r2")
         yield* refused(journal.note("r2", "[2]"))
         yield* refused(journal.note("r9", "[2]"))
         expect(yield* note).toBe("[1]")
@@ -162,7 +160,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ids,
           (requestId, n) => {
             const both = [
-              Effect.result(accept(requestId, { idempotency: idempotency(requestId) })),
+              acceptEmpty(requestId, { idempotency: idempotency(requestId) }),
               journal.decline(requestId)
             ] as const
             return Effect.map(
@@ -170,7 +168,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
                 ? Effect.all(both, { concurrency: 2 })
                 : Effect.map(Effect.all([both[1], both[0]], { concurrency: 2 }), ([a, b]) => [b, a] as const),
               ([acceptance, declined]) => {
-                expect(acceptance._tag).toBe(declined === null ? "Failure" : "Success")
+                expect(acceptance).toEqual(declined === null ? { _tag: "over" } : accepted)
                 return declined !== null
               }
             )
@@ -186,7 +184,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
   describe(`what ${name} forgets`, () => {
     const finished = (requestId: string, over: Partial<Acceptance> = {}) =>
       Effect.flatMap(Journals.all, (journal) =>
-        Effect.andThen(accept(requestId, over), journal.finish(requestId, "{}", {}))
+        Effect.andThen(acceptEmpty(requestId, over), answer(journal, requestId))
       )
 
     fact(
@@ -196,9 +194,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* Time.setTime(1_000)
         yield* signOps("r1", [1])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* journal.finish("r1", "{}", {})
+        yield* answer(journal, "r1")
         yield* finished("r2", { idempotency: idempotency("key") })
-        yield* accept("open", {})
+        yield* acceptEmpty("open", {})
         yield* Time.setTime(1_001)
         yield* finished("young")
         yield* journal.forget(1_000)
@@ -208,15 +206,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.request("r2")).toBeNull()
         expect(yield* journal.request("open")).not.toBeNull()
         expect(yield* journal.request("young")).not.toBeNull()
-        expect(yield* Make.unfinished(journal)).toEqual(["open"])
-        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
+        expect(yield* openIn(journal)).toEqual(["open"])
+        expect(yield* journal.requestOf(Make.alice, "/execute", "key")).toBeNull()
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
         const { txHash } = Make.signed(0n)
         expect(yield* journal.findTransaction(Make.alice, Make.chainId, txHash)).toBeNull()
-        expect(yield* accept("r4", { idempotency: idempotency("key") })).toEqual(accepted)
-        yield* refused(accept("r2", {}))
-        yield* journal.finish("r2", "{}", {})
-        yield* journal.refuse("r2", [Make.failed(0)])
+        expect(yield* acceptEmpty("r4", { idempotency: idempotency("key") })).toEqual(accepted)
+        expect(yield* acceptEmpty("r2")).toEqual({ _tag: "over" })
+        yield* answer(journal, "r2")
+        yield* journal.fail(Make.lane, [{ requestId: "r2", failed: [Make.failed(0)] }])
         expect(yield* journal.request("r2")).toBeNull()
       })
     )
@@ -226,16 +224,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("ops", [1])
-        yield* accept("direct", {})
-        const own = { signer: Make.address(0x52) }
-        yield* journal.allocate(Make.allocation("direct", { ...own, direct: "direct", chainNonce: 1n }))
-        yield* journal.recordSigned(Make.signed(1n, own))
-        yield* journal.accept(
+        const own = { ...Make.lane, signer: Make.address(0x52) }
+        yield* accept(journal, Make.acceptance("direct", [Make.direct("direct", own)]))
+        yield* record(journal, "direct", [0], { ...own, chainNonce: 1n })
+        yield* accept(
+          journal,
           Make.acceptance("handed", [Make.op({ index: 9, nonceKey: 9n, userOpHash: Make.word(9) })])
         )
-        yield* journal.submitRemotely(Make.handing("handed", [9]))
+        yield* handOver(journal, "handed", [9])
         const all = ["ops", "direct", "handed"]
-        const finish = Effect.forEach(all, (requestId) => journal.finish(requestId, "{}", {}))
+        const finish = Effect.forEach(all, (requestId) => answer(journal, requestId))
         expect(yield* finish).toEqual([null, null, null])
         const left = Effect.gen(function* () {
           yield* journal.forget(1)
@@ -249,7 +247,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* left).toEqual(all)
         yield* journal.finalise(Make.lane, 0n, Make.settledDepth)
         expect(yield* left).toEqual(["direct", "handed"])
-        yield* journal.finalise({ ...Make.lane, ...own }, 1n, Make.settledDepth)
+        yield* journal.finalise(own, 1n, Make.settledDepth)
         expect(yield* left).toEqual(["handed"])
         yield* journal.recordInclusions(
           Make.lane.signer,
@@ -271,13 +269,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* signOps("r1", [1])
         const replaced = Make.signed(0n).txHash
         const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        yield* journal.replace(Make.signed(0n, { txHash: second }))
         yield* journal.settle(
           Make.mined(0n, { txHash: second }),
           [Make.landed(Make.word(1), 0n, { txHash: second })],
           true
         )
-        yield* journal.finish("r1", "{}", {})
+        yield* answer(journal, "r1")
         yield* journal.forget(1)
         expect(yield* journal.findTransaction(Make.alice, Make.chainId, replaced)).toMatchObject({
           state: "settled",
@@ -302,13 +300,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.deployment({ deadline: 1_000 }),
           Make.deployment({ create2Salt: Make.word(2), deadline: 1_001 })
         ]
-        yield* journal.accept(Make.acceptance("wallets", [], { deployments }))
+        yield* accept(journal, Make.acceptance("wallets", [], { deployments }))
         yield* journal.forget(1_001_000)
         expect(yield* Effect.forEach(ids, journal.request)).toEqual(ids.map(() => null))
         const anew = deployments.map((it) => ({ ...it, configHash: Make.word(0xc2), chainTime: 900 }))
         expect(
           yield* Effect.forEach(anew, (it, n) =>
-            journal.accept(Make.acceptance(`anew ${n}`, [], { deployments: [it] }))
+            accept(journal, Make.acceptance(`anew ${n}`, [], { deployments: [it] }))
           )
         ).toMatchObject([{ _tag: "accepted" }, { _tag: "otherConfiguration" }])
       })

@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import { accept, factOf, record, refused, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -46,10 +46,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const stranger = { ...Make.lane, signer: Make.address(0x99) }
         const strange = Make.space(1, { authority: stranger.signer })
         const keys = { from: 0n, to: 0n }
-        const intent = { index: 0, userOpHash: Make.word(7), reserve: 5n }
-        yield* journal.accept(Make.acceptance("r8", [Make.op({ ...intent, space: strange })]))
-        yield* journal.allocate(Make.allocation("r8", { ...stranger, ops: [0] }))
-        yield* journal.recordSigned(Make.signed(0n, stranger))
+        const intent = { userOpHash: Make.word(7), reserve: 5n }
+        yield* accept(journal, Make.acceptance("r8", [Make.op({ ...intent, space: strange })]))
+        yield* record(journal, "r8", [0], stranger)
         expect(yield* Make.lease(journal, { ...Make.leaseRequest("r9"), ...strange, keys, count: 1 })).toBe(
           null
         )
@@ -58,7 +57,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ).toEqual([0n])
         const own = Make.op(intent)
         expect(
-          yield* journal.accept(Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
+          yield* accept(journal, Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
         ).toEqual({ _tag: "accepted" })
         yield* journal.settle(Make.mined(0n, stranger), [Make.landed(Make.word(7), 0n)], true)
         yield* journal.recordInclusions(
@@ -82,8 +81,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.settle(Make.mined(0n), outcomes, false)).toEqual(["r1"])
         expect(yield* stateOf(2)).toBe("accepted")
         yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x2000) }), [], true))
-        yield* journal.allocate(Make.allocation("r1", { ops: [2] }))
-        yield* journal.recordSigned(Make.signed(1n))
+        yield* record(journal, "r1", [2])
         expect(yield* opOf(2)).toMatchObject({ state: "sent", txHash: Make.signed(1n).txHash })
       })
     )

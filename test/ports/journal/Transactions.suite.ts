@@ -1,12 +1,12 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
-import { acceptOp, factOf, refused, stateOf } from "../../support/journal/Facts.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { acceptOp, factOf, giveUp, readyOf, record, refused, stateOf } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
-const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
+const recorded = { _tag: "recorded" }
 
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
@@ -16,31 +16,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "nonces count by number, not by text",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        for (const nonce of [9n, 10n, 99n, 100n, 2n ** 53n, 2n ** 64n - 1n]) {
-          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: nonce }))).toEqual(
-            allocated(nonce)
-          )
-          yield* journal.recordSigned(Make.signed(nonce))
-        }
-        yield* refused(journal.allocate(Make.allocation("r1", { chainNonce: 2n ** 64n - 1n })))
-        for (const [chainNonce, nonce] of [
-          [9n, 11n],
-          [99n, 101n],
-          [0n, 0n]
+        for (const nonce of [9n, 10n, 99n, 100n, 2n ** 53n, 2n ** 64n - 1n])
+          expect(yield* journal.record(Make.recording(nonce, [], { chainNonce: nonce }))).toEqual(recorded)
+        yield* refused(journal.nextNonce(Make.lane, 2n ** 64n - 1n))
+        for (const [chainNonce, nonce, isGap] of [
+          [9n, 11n, true],
+          [10n, 11n, false],
+          [99n, 101n, true],
+          [0n, 0n, false]
         ] as const)
-          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce }))).toEqual(allocated(nonce))
-      })
-    )
-
-    fact(
-      "an unsigned nonce that the chain has used up is forgotten when the next one is handed out",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
-        yield* refused(journal.recordSigned(Make.signed(5n)))
-        yield* refused(journal.unallocate(Make.lane, 5n))
-        yield* journal.recordSigned(Make.signed(7n))
+          expect(yield* journal.nextNonce(Make.lane, chainNonce)).toEqual({ nonce, isGap })
       })
     )
 
@@ -48,60 +33,54 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "lanes of other signers and chains count for themselves",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r2", [], { lane: { ...Make.lane, chainId: 1n } }))
-        yield* journal.allocate(Make.allocation("r1", { chainNonce: 4n }))
-        yield* journal.recordSigned(Make.signed(4n))
-        const signer = Make.address(0x52)
-        expect(yield* journal.allocate(Make.allocation("r1", { signer }))).toEqual(allocated(0n))
-        expect(yield* journal.allocate(Make.allocation("r2", { chainId: 1n }))).toEqual(allocated(0n))
+        yield* journal.record(Make.recording(4n, [], { chainNonce: 4n }))
+        const others = [
+          { ...Make.lane, signer: Make.address(0x52) },
+          { ...Make.lane, chainId: 1n }
+        ]
+        for (const lane of others) expect(yield* journal.nextNonce(lane, 4n)).toMatchObject({ nonce: 4n })
+        expect(yield* journal.nextNonce(Make.lane, 4n)).toMatchObject({ nonce: 5n })
       })
     )
 
     fact(
-      "concurrent callers, each signing before the next allocates, get gap-free nonces",
+      "of concurrent transactions for one nonce one is recorded, and the others find the next one: no gap",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const lock = yield* Semaphore.make(1)
-        const one = Effect.gen(function* () {
-          const result = yield* journal.allocate(Make.allocation("r1"))
-          if (result._tag !== "allocated") return yield* Effect.die(new Error(result._tag))
-          yield* Effect.yieldNow
-          yield* journal.recordSigned(Make.signed(result.nonce))
-          return result.nonce
-        })
-        const nonces = yield* Effect.all(
-          Array.from({ length: 50 }, () => lock.withPermits(1)(one)),
-          { concurrency: "unbounded" }
-        )
-        expect([...nonces].sort((a, b) => Number(a - b))).toEqual(
-          Array.from({ length: 50 }, (_, n) => BigInt(n))
-        )
+        const sign = (n: number): Effect.Effect<bigint, JournalError> =>
+          Effect.gen(function* () {
+            const { nonce } = yield* journal.nextNonce(Make.lane, 0n)
+            const bytes = Make.recording(nonce, [], { txHash: Make.word(0x9000 + n) })
+            const { _tag } = yield* journal.record(bytes)
+            return _tag === "recorded" ? nonce : yield* sign(n)
+          })
+        const numbers = Array.from({ length: 20 }, (_, n) => n)
+        const nonces = yield* Effect.forEach(numbers, sign, { concurrency: "unbounded" })
+        expect([...nonces].sort((a, b) => Number(a - b))).toEqual(numbers.map(BigInt))
       })
     )
   })
 
   describe(`money of the lane in ${name}`, () => {
     const cost = 3n * Make.ether * 10n ** 6n
+    const spend = (maxCost: bigint) =>
+      Effect.flatMap(Journals.all, (journal) => record(journal, "", [], { maxCost, balance: 2n * cost }))
 
     fact(
       "signed transactions hold their cost until they are mined, and again when they vanish, to the wei",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const balance = 2n * cost
-        const allocate = (maxCost: bigint) => journal.allocate(Make.allocation("r1", { maxCost, balance }))
-        expect(yield* allocate(cost)).toEqual(allocated(0n))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* allocate(cost + 1n)).toEqual({ _tag: "insufficientFunds", reserved: cost })
-        expect(yield* allocate(cost)).toEqual(allocated(1n))
-        yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* allocate(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
+        expect(yield* spend(cost)).toEqual(recorded)
+        expect(yield* spend(cost + 1n)).toEqual({ _tag: "insufficientFunds", reserved: cost })
+        expect(yield* spend(cost)).toEqual(recorded)
+        expect(yield* spend(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
         yield* journal.settle(Make.mined(0n), [], false)
-        expect(yield* allocate(cost)).toEqual(allocated(2n))
+        expect(yield* spend(cost + 1n)).toEqual({ _tag: "insufficientFunds", reserved: cost })
         yield* journal.unsettle(Make.lane, 0n)
-        expect(yield* allocate(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
+        expect(yield* spend(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
         yield* journal.settle(Make.mined(0n), [], true)
         yield* journal.recordExternalUse(Make.lane, 1n, [])
-        expect(yield* allocate(2n * cost)).toEqual(allocated(2n))
+        expect(yield* spend(2n * cost)).toEqual(recorded)
       })
     )
 
@@ -109,18 +88,16 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a replacement holds what it may cost more, once",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        const allocate = (maxCost: bigint) =>
-          journal.allocate(Make.allocation("r1", { maxCost, balance: 2n * cost }))
-        yield* allocate(cost)
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* spend(cost)
         const replacement = Make.signed(0n, { txHash: Make.word(0x2000), addedCost: 7n })
-        yield* journal.recordSigned(replacement)
-        yield* journal.recordSigned(replacement)
-        expect(yield* allocate(cost)).toEqual({ _tag: "insufficientFunds", reserved: cost + 7n })
-        expect(yield* allocate(cost - 7n)).toEqual(allocated(1n))
+        expect(yield* journal.replace(replacement)).toBe(true)
+        expect(yield* journal.replace(replacement)).toBe(true)
+        expect(yield* spend(cost)).toEqual({ _tag: "insufficientFunds", reserved: cost + 7n })
+        expect(yield* spend(cost - 7n)).toEqual(recorded)
         yield* journal.settle(Make.mined(0n), [], true)
-        expect(yield* allocate(2n * cost)).toEqual(allocated(1n))
-        yield* refused(journal.recordSigned(Make.signed(1n, { addedCost: -1n })))
+        yield* journal.settle(Make.mined(1n), [], true)
+        expect(yield* spend(2n * cost)).toEqual(recorded)
+        yield* refused(journal.replace(Make.signed(2n, { txHash: Make.word(0x2001), addedCost: -1n })))
       })
     )
 
@@ -128,119 +105,76 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "figures of more than 256 bits, or below zero, fail",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        for (const over of [{ maxCost: -1n }, { balance: 2n ** 256n }, { chainNonce: -1n }])
-          yield* refused(journal.allocate(Make.allocation("r1", over)))
+        for (const over of [{ maxCost: -1n }, { balance: 2n ** 256n }, { maxFeePerGas: -1n }])
+          yield* refused(journal.record(Make.recording(0n, [], over)))
+        yield* refused(journal.nextNonce(Make.lane, -1n))
       })
     )
   })
 
   describe(`signed transactions in ${name}`, () => {
     fact(
-      "a transaction takes ops of several requests, each of them accepted, once, of its chain and authority",
+      "a transaction takes ops of several requests, each of them ready, once, of its chain and authority",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
         yield* acceptOp("r2", 3)
-        yield* journal.abandon("r1", [2])
-        const ref = (index: number, requestId = "r1") => ({ requestId, index })
-        const allocate = (...ops: ReadonlyArray<ReturnType<typeof ref>>) =>
-          journal.allocate({ ...Make.allocation("r1"), ops })
-        for (const wrong of [ref(2), ref(3), ref(4), ref(-1), ref(1, "r2"), ref(1, "r9"), ref(1)])
-          yield* refused(allocate(ref(1), wrong))
+        const [one, two, three] = yield* journal.ready(Make.lane, 9)
+        if (one === undefined || two === undefined || three === undefined)
+          return expect.fail("three are ready")
+        yield* giveUp(journal, "r1", [2])
+        const sign = (ops: ReadonlyArray<typeof one>, over = {}) =>
+          journal.record(Make.recording(0n, ops, over))
+        yield* refused(sign([one, one]))
         for (const lane of [{ signer: Make.address(0x52) }, { chainId: 1n }])
-          yield* refused(journal.allocate(Make.allocation("r1", { ...lane, ops: [1] })))
-        expect(yield* allocate(ref(3, "r2"), ref(1))).toEqual(allocated(0n))
-        yield* journal.recordSigned(Make.signed(0n))
+          yield* refused(sign([one], lane))
+        const unknown = { ...one, opId: 1_000_000 }
+        expect(yield* sign([one, two, unknown])).toEqual({
+          _tag: "givenUp",
+          opIds: [two.opId, unknown.opId]
+        })
+        expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["accepted", "abandoned"])
+        expect(yield* sign([three, one])).toEqual(recorded)
         expect([yield* stateOf(1), yield* stateOf(3)]).toEqual(["sent", "sent"])
-        yield* refused(allocate(ref(1)))
         expect(yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)).toEqual([
           "r1",
           "r2"
         ])
-        yield* refused(allocate(ref(1)))
-        yield* refused(allocate(ref(3, "r2")))
+        expect(yield* journal.record(Make.recording(1n, [one, three]))).toEqual({
+          _tag: "givenUp",
+          opIds: [one.opId, three.opId]
+        })
       })
     )
 
     fact(
-      "one op is never in two open transactions, also when both were handed out before",
+      "one op is never in two open transactions",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
-        for (const chainNonce of [0n, 5n])
-          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce, ops: [1] }))).toEqual(
-            allocated(chainNonce)
-          )
-        yield* journal.recordSigned(Make.signed(5n))
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          txHash: Make.signed(5n).txHash
-        })
+        const ops = yield* readyOf(journal, Make.lane, [{ requestId: "r1", index: 1 }])
+        const results = yield* Effect.forEach(
+          [0n, 5n],
+          (chainNonce) => journal.record(Make.recording(chainNonce, ops, { chainNonce })),
+          { concurrency: "unbounded" }
+        )
+        expect(results.map(({ _tag }) => _tag).toSorted()).toEqual(["givenUp", "recorded"])
+        expect(yield* journal.openOf(Make.lane)).toMatchObject([{ ops: [{ index: 1 }] }])
       })
     )
 
     fact(
-      "an op without a hash is in no signed transaction: nobody could find its outcome",
+      "an element that was prepared again since is carried under its present hash alone",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
-        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* stateOf(1)).toBe("sent")
-      })
-    )
-
-    fact(
-      "an element that was accepted anew since is carried under its present hash alone",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        const version = (sequence: bigint) => Make.op({ sequence, userOpHash: Make.word(sequence) })
-        const carrying = (sequence: bigint) => ({
-          ...Make.allocation("r1"),
-          ops: [{ requestId: "r1", index: 0, userOpHash: Make.word(sequence) }]
-        })
-        yield* journal.accept(Make.acceptance("r1", [version(1n)]))
-        yield* journal.abandon("r1", [0])
-        yield* journal.accept(Make.acceptance("r1", [version(2n)]))
-        yield* refused(journal.allocate(carrying(1n)))
-        expect(yield* journal.allocate(carrying(2n))).toEqual(allocated(0n))
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* acceptOp("r1", 1)
+        const ops = yield* journal.ready(Make.lane, 9)
+        const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(2) })
+        yield* journal.renew(Make.lane, [again])
+        expect(yield* journal.record(Make.recording(0n, ops))).toMatchObject({ _tag: "givenUp" })
+        expect(yield* record(journal, "r1", [1])).toEqual(recorded)
         expect(yield* stateOf(2)).toBe("sent")
-      })
-    )
-
-    fact(
-      "bytes that carry an op which was given up are not stored",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        yield* journal.abandon("r1", [2])
-        yield* refused(journal.recordSigned(Make.signed(0n)))
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* stateOf(1)).toBe("sent")
-        expect(yield* stateOf(2)).toBe("abandoned")
-      })
-    )
-
-    fact(
-      "a nonce that was handed back forgets the ops of its former work",
-      Effect.gen(function* () {
-        const journal = yield* Journals.all
-        yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.unallocate(Make.lane, 0n)
-        yield* journal.allocate(Make.allocation("r1"))
-        yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* stateOf(1)).toBe("accepted")
-        yield* journal.abandon("r1", [1])
-        expect(yield* stateOf(1)).toBe("abandoned")
       })
     )
 
@@ -249,11 +183,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* record(journal, "r1", [1])
         const second = Make.word(0x2000)
-        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        yield* journal.replace(Make.signed(0n, { txHash: second }))
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
           txHash: second
         })
@@ -264,7 +196,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           txHash: Make.mined(0n).txHash
         })
         yield* refused(journal.settle(Make.mined(0n, { txHash: second }), [], true))
-        yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x4000) })))
+        expect(yield* journal.replace(Make.signed(0n, { txHash: Make.word(0x4000) }))).toBe(false)
       })
     )
   })

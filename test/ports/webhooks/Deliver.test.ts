@@ -16,11 +16,11 @@ import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as SqlPostgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
-import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
+import * as WakeUps from "../../../src/application/answers/WakeUps.js"
 import { Replicas } from "../../../src/application/ports/Replicas.js"
 import { Webhooks, WebhooksError } from "../../../src/application/ports/Webhooks.js"
 import * as Deliver from "../../../src/application/webhooks/Deliver.js"
-import { acceptOp, signOps } from "../../support/journal/Facts.js"
+import * as Facts from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
@@ -128,9 +128,9 @@ const life = (requestId: string, n: number) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     const nonce = BigInt(n)
-    yield* signOps(requestId, [n], nonce)
+    yield* Facts.signOps(requestId, [n], nonce)
     yield* journal.settle(Make.mined(nonce), [Make.landed(Make.word(n), nonce)], true)
-    yield* journal.finish(requestId, "{}", { httpStatus: 200 })
+    yield* Facts.answer(journal, requestId, "{}", { httpStatus: 200 })
   })
 
 /** The library looks at the clock of the machine: the message is of the test's. */
@@ -186,7 +186,7 @@ for (const [name, layer] of [
           ])
         expect(new Set(hits.map(({ headers }) => headers["webhook-id"])).size).toBe(12)
         expect(hits.find(({ type }) => type === "request.final")?.data).toMatchObject({
-          endpoint: "execute",
+          endpoint: "/execute",
           chainId: 31_337,
           httpStatus: 200
         })
@@ -247,7 +247,7 @@ for (const [name, layer] of [
         })
         const store = yield* Webhooks
         yield* add(url)
-        for (let n = 0; n < 3; n++) yield* acceptOp(`r${n}`, n)
+        for (let n = 0; n < 3; n++) yield* Facts.acceptOp(`r${n}`, n)
         yield* begin()
         yield* next
         const tick = Effect.suspend(() => {
@@ -269,7 +269,7 @@ for (const [name, layer] of [
         const go = (until: number) =>
           Effect.gen(function* () {
             while (seconds < until) {
-              if (seconds % 4 === 2) yield* acceptOp(`at ${seconds}`, 1_000 + seconds)
+              if (seconds % 4 === 2) yield* Facts.acceptOp(`at ${seconds}`, 1_000 + seconds)
               yield* tick
               yield* settled
             }
@@ -280,10 +280,10 @@ for (const [name, layer] of [
         expect(pauses.slice(0, 6)).toEqual(close)
         answer = ok
         yield* go(140)
-        yield* acceptOp("after them", 2_000)
+        yield* Facts.acceptOp("after them", 2_000)
         yield* toldOf("after them", 1)
         answer = status(500)
-        yield* acceptOp("another one", 2_001)
+        yield* Facts.acceptOp("another one", 2_001)
         yield* toldOf("another one", 1)
         answer = ok
         const tried = seconds
@@ -307,11 +307,11 @@ for (const [name, layer] of [
           )
           const store = yield* Webhooks
           const { webhookId } = yield* add(url)
-          yield* acceptOp("r1", 1)
+          yield* Facts.acceptOp("r1", 1)
           yield* begin()
           yield* next
           yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
-          yield* acceptOp("r2", 2)
+          yield* Facts.acceptOp("r2", 2)
           yield* pass(115)
           expect(hits.map(({ data }) => data.requestId)).toEqual(["r1"])
           isBusy = false
@@ -329,7 +329,7 @@ for (const [name, layer] of [
         )
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
+        for (let n = 0; n < 16; n++) yield* Facts.acceptOp(`r${n}`, n)
         yield* begin()
         yield* next
         yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
@@ -352,7 +352,7 @@ for (const [name, layer] of [
       Effect.gen(function* () {
         const { hits, next, url } = yield* receiver(ok)
         const { webhookId } = yield* add(url)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         const store = yield* Webhooks
         const away = new WebhooksError({ reason: "unavailable", message: "the store is away" })
         const dying = { ...store, delivered: () => Effect.fail(away), release: () => Effect.fail(away) }
@@ -393,7 +393,7 @@ for (const [name, layer] of [
         })
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* Effect.scoped(
           Effect.gen(function* () {
             yield* Effect.provide(begin(), impatient)
@@ -417,7 +417,7 @@ for (const [name, layer] of [
         // Nobody listens there any more.
         const closed = yield* Effect.scoped(receiver(ok))
         ids.push((yield* add(closed.url)).webhookId)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* Effect.scoped(
           Effect.andThen(begin(), until(Effect.map(store.due("this one"), (due) => due.length === 0)))
         )
@@ -442,7 +442,7 @@ for (const [name, layer] of [
         const { hits, url } = yield* receiver((hit, response) => answer(hit, response))
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* store.failed({ webhookId, requestId: "r1", sequence: 1 }, "it answered 500", 0)
         yield* Time.adjust("3 days")
         yield* begin()
@@ -466,7 +466,7 @@ for (const [name, layer] of [
       Effect.gen(function* () {
         const store = yield* Webhooks
         const { webhookId } = yield* add("http://127.0.0.1:1/hook")
-        yield* signOps("r1", [1])
+        yield* Facts.signOps("r1", [1])
         const due = Effect.map(store.next(webhookId, 1), (it) =>
           it?.deliveries.map(({ event }) => event.sequence)
         )
@@ -483,7 +483,7 @@ for (const [name, layer] of [
       Effect.gen(function* () {
         const { next, url } = yield* receiver(status(410))
         const { webhookId } = yield* add(url)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* begin()
         yield* next
         yield* until(Effect.map(webhookOf(webhookId), (it) => it?.state === "failing"))
@@ -520,7 +520,7 @@ for (const [name, layer] of [
         const third = yield* store.rotate(webhookId, hour, "operator")
         const sent = (n: number) =>
           Effect.gen(function* () {
-            yield* acceptOp(`r${n}`, n)
+            yield* Facts.acceptOp(`r${n}`, n)
             yield* Effect.scoped(Effect.andThen(begin(`process ${n}`), owed(webhookId, 0)))
             return [first, second, third].map((by) => verified(hits[n], by))
           })
@@ -551,7 +551,7 @@ for (const [name, layer] of [
         const { webhookId } = yield* add(url)
         const now = yield* Clock.currentTimeMillis
         expect(yield* store.claim(webhookId, "the dead one", now + 30_000)).toBe(true)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* begin("the other one")
         yield* pass(20)
         expect(hits).toEqual([])
@@ -569,7 +569,7 @@ for (const [name, layer] of [
         const { webhookId } = yield* add(url)
         const now = yield* Clock.currentTimeMillis
         expect(yield* store.claim(webhookId, "the dead one", now + 3_600_000)).toBe(true)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* begin("the other one")
         yield* pass(5)
         yield* owed(webhookId, 0)
@@ -587,7 +587,7 @@ for (const [name, layer] of [
         }
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
+        for (let n = 0; n < 16; n++) yield* Facts.acceptOp(`r${n}`, n)
         const delivered: typeof store.delivered = (ref) =>
           Effect.andThen(Effect.sleep("14 seconds"), store.delivered(ref))
         yield* Effect.provideService(begin("the slow one"), Webhooks, { ...store, delivered })
@@ -617,7 +617,7 @@ for (const [name, layer] of [
         const { hits, url } = yield* receiver((_, response) => void held.push(response))
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
+        for (let n = 0; n < 16; n++) yield* Facts.acceptOp(`r${n}`, n)
         let claims = 0
         const claim: typeof store.claim = (...asked) =>
           Effect.suspend(() => (++claims === 1 ? store.claim(...asked) : Effect.succeed(false)))
@@ -643,7 +643,7 @@ for (const [name, layer] of [
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         let failures = 0
         const delivered: typeof store.delivered = (ref) =>
           Effect.suspend(() =>
@@ -667,11 +667,11 @@ for (const [name, layer] of [
         const { url } = yield* receiver(ok)
         const { webhookId } = yield* add(url)
         const wakeUps = yield* begin()
-        yield* acceptOp("r0", 0)
+        yield* Facts.acceptOp("r0", 0)
         yield* pass(5)
         yield* owed(webhookId, 0)
         // Of the second between two looks less than a half passes: a millisecond for each turn of the event loop.
-        yield* acceptOp("r1", 1)
+        yield* Facts.acceptOp("r1", 1)
         yield* wakeUps.tell
         for (let turns = 0; turns < 400 && (yield* webhookOf(webhookId))?.waiting !== 0; turns++)
           yield* Effect.andThen(
@@ -697,7 +697,7 @@ for (const [name, layer] of [
         const journal = yield* Journals.all
         yield* journal.forget(Number.MAX_SAFE_INTEGER)
         expect((yield* webhookOf(webhookId))?.waiting).toBe(0)
-        yield* acceptOp("r10", 10)
+        yield* Facts.acceptOp("r10", 10)
         expect([
           yield* store.remove(webhookId, "operator"),
           yield* store.remove(webhookId, "operator")

@@ -53,7 +53,8 @@ const pause = (millis: number): Promise<void> => new Promise((resolve) => setTim
 
 /** Between two faults: what the last one left is seen to be over. */
 const calmMillis = 2_000
-const readyMillis = 30_000
+/** As long as a start takes at most, and a take-over, on a machine that is busy. */
+const readyMillis = 90_000
 /** As long as a collection of garbage, or a machine that is moved to another host. */
 const heldUpMillis = 2_000
 /** Longer than others take to see that somebody is gone. */

@@ -61,9 +61,9 @@ const settled = async (load: Load.Load, deadline: number): Promise<void> => {
   load.end()
 }
 
-/** What the lanes have open when nobody asks for anything any more. */
+/** What the lanes have open when nobody asks for anything any more, and nothing of it moves. */
 const gapsOf = async (fleet: Fleet.Fleet): Promise<ReadonlyArray<string>> => {
-  const end = performance.now() + 20_000
+  let last = { open: "", at: performance.now() }
   for (;;) {
     const open = [...(await fleet.open())]
     for (const { address } of fleet.signers) {
@@ -73,7 +73,9 @@ const gapsOf = async (fleet: Fleet.Fleet): Promise<ReadonlyArray<string>> => {
       ])
       if (latest !== pending) open.push(`${address}: latest ${latest}, pending ${pending}`)
     }
-    if (open.length === 0 || performance.now() > end) return open
+    const now = open.join()
+    if (now !== last.open) last = { open: now, at: performance.now() }
+    if (open.length === 0 || performance.now() - last.at > standstillMillis) return open
     await pause(500)
   }
 }
@@ -122,7 +124,7 @@ const prove = async (
     name: `${name}-last`,
     overMillis: 0
   })
-  await settled(last, performance.now() + standstillMillis)
+  await settled(last, Number.POSITIVE_INFINITY)
   const all = [...ops, ...(await last.ops)]
   const gaps = await gapsOf(fleet)
   const found = await Verdict.hits(fleet)

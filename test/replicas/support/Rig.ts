@@ -41,7 +41,7 @@ const startService = async (config: Config.Config, seams: Wiring.Seams): Promise
 export const slowSigner: Wiring.Seams = {
   journal: Journals.mapped((journal) => ({
     ...journal,
-    recordSigned: (signed) => Effect.delay(journal.recordSigned(signed), "150 millis")
+    record: (recording) => Effect.delay(journal.record(recording), "150 millis")
   }))
 }
 
@@ -205,12 +205,12 @@ export const make = async (
     open: async () => {
       const runtime = ManagedRuntime.make(Layer.orDie(Wiring.stored(config)))
       try {
-        const [transactions, work] = await runtime.runPromise(
-          Effect.flatMap(Journals.all, (journal) => Effect.all([journal.openOf(lane), journal.work]))
+        const [transactions, requests] = await runtime.runPromise(
+          Effect.flatMap(Journals.all, (journal) => Effect.all([journal.openOf(lane), journal.openIn(lane)]))
         )
         return [
           ...transactions.map(({ nonce }) => `transaction ${nonce}`),
-          ...work.flatMap(({ requests }) => requests.map(({ requestId }) => `request ${requestId}`))
+          ...requests.map(({ requestId }) => `request ${requestId}`)
         ]
       } finally {
         await runtime.dispose()

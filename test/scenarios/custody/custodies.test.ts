@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
 import { concat, id, Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import type { Executed } from "../../../src/application/request/TransactionResult.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { AbiCoder, type Contract, concat, Interface, id } from "ethers"
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { type ChainRpc, callOf } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -21,7 +21,7 @@ const padding = (nodes: ChainRpc["Service"]): ChainRpc["Service"] => ({
       ...client,
       call: (call, ...rest) =>
         Effect.map(client.call(call, ...rest), (result) => {
-          const isIt = padded !== null && (callOf(call).data ?? "0x").startsWith(id(padded).slice(0, 10))
+          const isIt = padded !== null && (call.data ?? "0x").startsWith(id(padded).slice(0, 10))
           if (!isIt || !result.success) return result
           const [answer] = AbiCoder.defaultAbiCoder().decode(["bytes"], result.data)
           const more = concat([answer, `0x${"ab".repeat(1_000)}`])

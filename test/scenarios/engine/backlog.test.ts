@@ -1,14 +1,9 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
-import * as Connection from "../../../src/application/chain/Connection.js"
-import * as Wallets from "../../../src/application/intake/Wallets.js"
 import { SignerError } from "../../../src/application/ports/Signers.js"
-import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
 import { honest, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
-import { Address, useStack } from "../../support/stack/Stack.js"
+import { useStack } from "../../support/stack/Stack.js"
 
 const wallets = Array.from({ length: 50 }, (_, n) => `wallet ${n}`)
 /** Calls that the node answers in a second; it counts those of a batch, each. */
@@ -68,37 +63,4 @@ describe("a restart with many open requests, at a node that answers few calls a 
       await node.stop()
     }
   }, 240_000)
-
-  it("reads many wallets in one call, and of each what a call of its own says", async () => {
-    const exchanges: Array<ReadonlyArray<string>> = []
-    const life = stack.begin({ onExchange: (methods) => exchanges.push(methods) })
-    const { counter, reverter, settings, signer, suite } = stack
-    const others = [signer.address, `0x${"5e".repeat(20)}`, suite.factory, settings.entryPoint]
-    const called = [...others, String(counter.target), String(reverter.target)].map(Address.unsafe)
-    const own = wallets.slice(0, 20).map(stack.predict)
-    const places = [...own, ...called]
-    // All that reads of wallets ask of the request.
-    const asked: Pick<CurrentRequest["Service"], "accepted"> = { accepted: () => true }
-    const accepted = Context.make(CurrentRequest, asked as CurrentRequest["Service"])
-    const { alone, together } = await life.runPromise(
-      Effect.gen(function* () {
-        const { chain, profile } = yield* Connection.open(stack.caller(), settings)
-        const { initCode } = yield* Effect.fromResult(Wallets.formula(profile, {}))
-        const read = (place: Address.Address) => Wallets.read(ChainFacts.make(), chain, initCode, [place])
-        const all = (some: typeof places) => Effect.forEach(some, read, { concurrency: "unbounded" })
-        const one = yield* all(places)
-        exchanges.length = 0
-        const sought = all([...places, ...places])
-        return { alone: one, together: yield* Effect.provide(sought, accepted) }
-      })
-    )
-    await life.dispose()
-    expect(together).toEqual([...alone, ...alone])
-    expect(alone.map((found) => [...found.values()][0]?._tag)).toEqual([
-      ...own.map(() => "deployed"),
-      ...["absent", "absent", "foreign", "foreign", "foreign", "foreign"]
-    ])
-    // Those alone that do not answer as wallets do, asked once for both.
-    expect(exchanges.flat().filter((method) => method === "eth_getCode")).toHaveLength(4)
-  })
 })

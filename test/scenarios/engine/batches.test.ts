@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
 import type * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Known from "../../support/stack/Known.js"
 import { errorsOf, type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const wallets = ["a", "b", "c", "d"]
@@ -94,6 +95,7 @@ describe("a request of more operations than a slice has", () => {
     const [to, database] = [receiver(), stack.database()]
     const idempotency = { key: "payday", bodyHash: Hex.unsafe32(`0x${"77".repeat(32)}`) }
     const caller = await stack.living({ database }, async (life) => {
+      await Known.past(stack, life)
       const caller = await accepted(life, payments(700, to), { idempotency })
       const again = await accepted(life, payments(700, to), { idempotency })
       expect(again.requestId).toBe(caller.requestId)

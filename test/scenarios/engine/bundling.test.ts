@@ -2,9 +2,8 @@ import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { expect, it } from "vitest"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
-import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import type * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
-import { unfinished } from "../../support/journal/Make.js"
 import { Address, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const salts = ["one", "two", "three", "four"]
@@ -15,9 +14,9 @@ const saltOf = (n: number): string => salts[n % salts.length] ?? ""
 const waitingOps = (runtime: Runtime) =>
   runtime.runPromise(
     Effect.gen(function* () {
-      const requestJournal = yield* RequestJournal
-      const requests = yield* Effect.forEach(yield* unfinished(yield* LaneJournal), requestJournal.request)
-      return requests.flatMap((request) => request?.ops.filter(({ state }) => state === "accepted") ?? [])
+      const { busy } = yield* LaneJournal
+      const { ready } = yield* OpJournal
+      return (yield* Effect.forEach(yield* busy, ({ lane }) => ready(lane, 100))).flat()
     })
   )
 
@@ -73,9 +72,9 @@ it("the bound on transactions in flight holds for bundles and the key's own tran
     profile: { maxInFlight, receiptTimeoutMillis: 60_000 },
     wrapJournal: (journal) => ({
       ...journal,
-      recordSigned: (signed) =>
-        Effect.tap(journal.recordSigned(signed), () =>
-          Effect.map(journal.openOf(signed), (open) => {
+      record: (recording) =>
+        Effect.tap(journal.record(recording), () =>
+          Effect.map(journal.openOf(recording), (open) => {
             most = Math.max(most, open.filter(({ state }) => state === "signed").length)
           })
         )

@@ -1,6 +1,6 @@
 import { id, Wallet } from "ethers"
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { type Address, errorsOf, useStack } from "../../support/stack/Stack.js"

@@ -66,7 +66,7 @@ const kinds: Readonly<Record<string, () => Promise<Shaky>>> = {
 }
 
 /** Where the first of the operations is when the database goes: those behind it are at earlier steps. */
-const steps = ["accept", "allocate", "recordSigned", "settle", "finish"] as const
+const steps = ["accept", "ready", "record", "settle", "answer"] as const
 type Step = (typeof steps)[number]
 
 /** A journal at whose first call of the step, once armed, something happens: before it, so that it meets it. */
@@ -155,7 +155,7 @@ const outage = async (shaky: Shaky, step: Step, title: string) => {
     await expect.poll(rig.pooled, { timeout: 20_000 }).toBeGreaterThan(0)
     trap.arm()
     const under = insist("underway", 12)
-    if (step === "settle" || step === "finish") await world.send("evm_mine")
+    if (step === "settle" || step === "answer") await world.send("evm_mine")
     await Promise.race([
       isGone,
       Promise.all(under).then(() => Promise.reject(new Error(`no call of ${step}`)))

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf, Interface } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { sponsored } from "../../support/stack/Sponsored.js"
 import { Address, errorsOf, keyOf, type Runtime, useStack } from "../../support/stack/Stack.js"

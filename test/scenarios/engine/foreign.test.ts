@@ -1,11 +1,12 @@
 import { copyFileSync, existsSync } from "node:fs"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import * as Start from "../../../src/application/operate/Start.js"
+import * as UnstickLane from "../../../src/application/usecases/operator/UnstickLane.js"
 import * as Power from "../../support/stack/Power.js"
-import { type Runtime, useStack, watchHeights } from "../../support/stack/Stack.js"
+import { Address, type Runtime, useStack, watchHeights } from "../../support/stack/Stack.js"
 
-const stack = useStack({ profile: { bumpAfterMillis: 300 } }, (stack) => stack.create("one", "two"))
+const stack = useStack({ profile: { bumpAfterMillis: 300 } }, (stack) => stack.create("one", "two", "three"))
 
 /** A life whose waiting transactions are not priced anew. */
 const patient = { profile: { bumpAfterMillis: 600_000, maxInFlight: 16 } }
@@ -41,17 +42,26 @@ describe("somebody else's transaction", () => {
       await works(runtime, "behind the second")
     }))
 
-  it("that waits and is dropped leaves a gap, which is filled by a transfer of nothing", async () => {
+  it("that waits holds work up, and is filled at the operator's word when the pool has dropped it", async () => {
     const before = await stack.nonce()
+    const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
+    const unstick = () => stack.runtime.runPromise(UnstickLane.run(lane, false))
     await stack.automine(false)
     const dropped = await stack.foreign(before)
     await stack.pooled(1)
     const id = hashOf("behind a gap")
-    const answer = stack.ask(stack.execute([stack.hit("one", id)]))
-    await stack.pooled(2)
+    const answer = stack.ask(stack.execute([stack.hit("three", id)]))
+    const left = [{ nonce: BigInt(before), reason: expect.stringContaining("waits under it") }]
+    await expect.poll(unstick, { timeout: 10_000 }).toEqual({ replaced: [], left })
     await stack.provider.send("anvil_dropTransaction", [dropped])
-    const filler = (await stack.pooled(2)).find(({ nonce }) => Number(nonce) === before)
+    expect(await unstick()).toMatchObject({
+      replaced: [{ nonce: BigInt(before), oldTxHash: null }],
+      left: []
+    })
+    const [filler] = await stack.pooled(1)
     expect(filler).toMatchObject({ input: "0x", to: stack.signer.address.toLowerCase(), value: "0x0" })
+    await stack.mine()
+    await stack.pooled(1)
     await stack.mine()
     expect((await answer).status).toBe(1)
     expect([await stack.counts(id), await stack.nonce()]).toEqual([[1], before + 2])
@@ -75,7 +85,7 @@ it("a backup from before a waiting transaction was priced anew finds what has la
     if (existsSync(`${database}${suffix}`)) copyFileSync(`${database}${suffix}`, `${backup}${suffix}`)
   const { noted, onExchange } = watchHeights()
   const second = stack.begin({ database, onExchange })
-  await second.runPromise(Sweep.start)
+  await second.runPromise(Start.start)
   // One block that does not take it, and no more: the next one might take what takes its place.
   await noted()
   await stack.baseFee(BigInt(known?.maxFeePerGas ?? 0) + 1n)

@@ -19,7 +19,7 @@ const landed = async (name: string) => {
   const [database, backup] = [stack.database(), stack.database()]
   const before: Power.Around = (step, effect) =>
     Effect.suspend(() => {
-      if (step === "recordSigned")
+      if (step === "record")
         for (const suffix of ["", "-wal"])
           if (existsSync(`${database}${suffix}`)) copyFileSync(`${database}${suffix}`, `${backup}${suffix}`)
       return effect

@@ -3,8 +3,8 @@ import { expect, it } from "vitest"
 import { type Around, wrap } from "../../support/stack/Power.js"
 import { useStack } from "../../support/stack/Stack.js"
 
-/** What the sweep and waiters ask from time to time, whether there is a request or not. */
-const periodic = new Set(["work", "claim", "finalAmong", "remoteSubmissions", "forget"])
+/** What the sweep, waiters and idle workers ask from time to time, whether there is a request or not. */
+const periodic = new Set(["work", "claim", "finalAmong", "remoteSubmissions", "forget", "ready"])
 
 const calls: Array<string> = []
 const told: Around = (name, effect) =>
@@ -18,7 +18,7 @@ const stack = useStack({ wrapJournal: (journal) => wrap(journal, told) }, async 
   await stack.mint(String(wallet), 10n)
 })
 
-it("an execution by itself calls the journal seven times, each time for something that has to be durable or known, and waits for it before signatures leave", async () => {
+it("an execution by itself calls the journal nine times, each time for something that has to be durable or known", async () => {
   const dead = "0x000000000000000000000000000000000000dEaD"
   const execute = () => stack.ask(stack.execute([stack.transfer("alone", dead)]))
   // What is read once for a wallet is known from then on.
@@ -29,13 +29,14 @@ it("an execution by itself calls the journal seven times, each time for somethin
   // Where the node had not mined it at the first look, that it was taken is told by itself.
   expect(calls.filter((name) => name === "recordSubmitted").length).toBeLessThanOrEqual(1)
   expect(calls.filter((name) => name !== "recordSubmitted")).toEqual([
-    "lease",
+    "look",
     "accept",
-    "durable",
-    "allocate",
-    "recordSigned",
+    "nextNonce",
+    "record",
     "settle",
-    "ofRequest",
-    "finish"
+    "ended",
+    "newestEvents",
+    "requests",
+    "answer"
   ])
 })

@@ -110,7 +110,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
   })
 
   it("is what the submitting EOA must hold beside the gas: without it nothing is sent", () =>
-    stack.living({ profile: { ...profile, receiptTimeoutMillis: 1_000 } }, async (life) => {
+    stack.living({ profile }, async (life) => {
       await set("setPrice", 0n)
       const { txHash } = await life.runPromise(execute("one"))
       const sent = await stack.provider.getTransaction(txHash)
@@ -122,7 +122,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
         await stack.fund(stack.signer.address, enough)
         await set("setPrice", 400n * gwei)
         const failure = await life.runPromise(Effect.flip(execute("one")))
-        expect(failure).toMatchObject({ code: "outcome_unknown", extra: { txHash: "" } })
+        expect(failure).toMatchObject({ code: "insufficient_funds" })
       } finally {
         await stack.fund(stack.signer.address, before)
       }

@@ -128,14 +128,15 @@ describe("a node that lies, refuses or hangs up", () => {
 
   it("that goes away between two transactions of a request delays the second", async () => {
     // One was refused, the others of its transaction were not.
-    await receiving(8n, async () => {
-      let simulations = 0
+    await receiving(9n, async () => {
+      let [hasSent, isAway] = [false, false]
       node.behave(async (question, ask) => {
-        if (question.method === "eth_simulateV1") {
-          simulations += 1
-          if (simulations === 2) return failedOp(0, "AA21 didn't pay prefund")
-        }
-        return simulations >= 2 && question.method === "eth_feeHistory" ? null : ask()
+        if (isAway) return null
+        isAway = hasSent && question.method === "eth_simulateV1"
+        if (isAway) return failedOp(0, "AA21 didn't pay prefund")
+        const answer = await ask()
+        hasSent ||= question.method === "eth_sendRawTransaction"
+        return answer
       })
       const before = await stack.balanceOf(dead)
       const unknown = await stack.refused(execute(...Array.from({ length: 9 }, () => "1")))

@@ -8,8 +8,8 @@ import { useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, (stack) => stack.create("outage"))
 
-/** Every method of the journal that one `/execute` calls. */
-const steps = ["lease", "accept", "claim", "allocate", "recordSigned", "settle", "ofRequest", "finish"]
+/** Methods of the journal that every `/execute` calls, in this order. */
+const steps = ["look", "accept", "ready", "nextNonce", "record", "settle", "ended", "answer"]
 const spots = steps.flatMap((step) =>
   (["before", "after"] as const).flatMap((moment) =>
     [1, 12].map((failures) => [failures, moment, step] as const)

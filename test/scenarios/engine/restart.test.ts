@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { beforeAll, describe, expect, it } from "vitest"
+import * as Start from "../../../src/application/operate/Start.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
@@ -161,16 +161,14 @@ const secondLife = (task: Task, requestId: string, life: LifeOptions, before: nu
     return answer
   })
 
-const essential: ReadonlyArray<readonly [string, Power.Spot]> = [
+const spots: ReadonlyArray<readonly [string, Power.Spot]> = [
   ["is accepted", { step: "accept", moment: "after" }],
-  ["has its transaction stored and not sent", { step: "recordSigned", moment: "after" }],
+  ["is about to have its transaction stored", { step: "record", moment: "before" }],
+  ["has its transaction stored and not sent", { step: "record", moment: "after" }],
   ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
-  ["is answered", { step: "finish", moment: "after" }]
-]
-const further: ReadonlyArray<readonly [string, Power.Spot]> = [
-  ["has its nonce", { step: "allocate", moment: "after" }],
   ["is settled", { step: "settle", moment: "after" }],
-  ["is settled and about to be answered", { step: "finish", moment: "before" }]
+  ["is settled and about to be answered", { step: "answer", moment: "before" }],
+  ["is answered", { step: "answer", moment: "after" }]
 ]
 
 describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
@@ -182,7 +180,6 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
     uninterrupted = await contentOf(JSON.parse(JSON.stringify(answer)))
   })
 
-  const spots = endpoint.startsWith("/execute in") ? [...essential, ...further] : essential
   it.each(spots)("goes on to its answer, done once, when the power fails once it %s", async (_, spot) => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} ${spot.step} ${spot.moment}`)
@@ -217,36 +214,46 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
 })
 
 it.each([
-  ["has its new bytes stored and not sent", { step: "recordSigned", moment: "after", nth: 2 }],
-  ["has its transaction mined and not settled", { step: "settle", moment: "before" }]
+  ["has noted what it replaces", { step: "note", moment: "after" }],
+  ["is about to have its new bytes stored", { step: "replace", moment: "before" }],
+  ["has its new bytes stored and not sent", { step: "replace", moment: "after" }],
+  ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
+  ["is about to be at its end", { step: "fail", moment: "before" }],
+  ["is at its end", { step: "fail", moment: "after" }]
 ] as const)("/unstuck tells of what it replaced when the power fails once it %s", async (_, spot) => {
   const { rpc, signer } = stack.settings
   const [caller, waiting] = [stack.caller(), stack.caller()]
   const database = stack.database()
   const power = Power.make(spot)
   const first = stack.begin({ database, ...power.life })
-  const newest = async () => (await stack.requestOf(first, waiting.requestId))?.txHashes[0]
+  const newest = async (life: Parameters<typeof stack.requestOf>[0] = first) =>
+    (await stack.requestOf(life, waiting.requestId))?.txHashes[0]
+  const isMined = spot.step === "settle" || spot.step === "fail"
   await stack.automine(false)
-  first.runFork(stack.execute([stack.hit("one", hashOf(`stuck ${spot.step}`))], {}, waiting))
+  const id = hashOf(`stuck ${spot.step} ${spot.moment}`)
+  first.runFork(stack.execute([stack.hit("one", id)], {}, waiting))
   await stack.pooled(1)
   const old = await newest()
   first.runFork(Unstuck.run(caller, { settings: { rpc, signer } }))
-  if (spot.step === "settle") {
-    await expect.poll(newest, { timeout: 10_000 }).not.toBe(old)
+  if (isMined) {
+    await expect.poll(() => newest(), { timeout: 10_000 }).not.toBe(old)
     await stack.mine()
   }
   await power.failed
   await first.dispose()
-  await stack.automine(true)
   await stack.living({ database }, async (runtime) => {
+    await expect.poll(() => newest(runtime), { timeout: 10_000 }).not.toBe(old)
+    await stack.automine(true)
+    await stack.mine()
     const { answer } = await stack.answerOf(runtime, caller.requestId)
     expect(answer).toMatchObject({ status: 1, unknown: [], replaced: [{ oldTxHash: old }] })
     // Bytes that were stored and not sent may come too late for those before them.
     const { newTxHash } = answer.replaced[0]
     expect(newTxHash).not.toBe(old)
-    expect(spot.step === "settle" ? [newTxHash] : [old, newTxHash]).toContain(answer.txHash)
+    expect(isMined ? [newTxHash] : [old, newTxHash]).toContain(answer.txHash)
     expect(answer.logs.length).toBeGreaterThan(0)
     expect((await stack.provider.getTransactionReceipt(answer.txHash))?.status).toBe(1)
+    expect(await stack.counts(id)).toEqual([1])
   })
 })
 
@@ -257,16 +264,16 @@ it("a power cut during the recovery is no more than another one", async () => {
   const database = stack.database()
   const cuts: ReadonlyArray<Power.Spot> = [
     { step: "accept", moment: "after" },
-    { step: "abandonUnsigned", moment: "after" },
-    { step: "recordSigned", moment: "before" },
-    { step: "recordSigned", moment: "after" },
+    { step: "ready", moment: "after" },
+    { step: "record", moment: "before" },
+    { step: "record", moment: "after" },
     { step: "settle", moment: "before" },
-    { step: "finish", moment: "before" }
+    { step: "answer", moment: "before" }
   ]
   for (const [life, spot] of cuts.entries()) {
     const power = Power.make(spot)
     const runtime = stack.begin({ database, ...power.life })
-    const work: Effect.Effect<unknown, unknown, Ports> = life === 0 ? task.run(caller) : Sweep.start
+    const work: Effect.Effect<unknown, unknown, Ports> = life === 0 ? task.run(caller) : Start.start
     runtime.runFork(work)
     await power.failed
     await runtime.dispose()

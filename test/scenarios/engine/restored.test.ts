@@ -4,13 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
 import { afterEach, describe, expect, it } from "vitest"
-import * as Cancellations from "../../../src/application/lanes/requests/Cancellations.js"
+import * as Cancellations from "../../../src/application/answers/Cancellations.js"
+import * as Start from "../../../src/application/operate/Start.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -54,7 +54,7 @@ afterEach(() => Promise.all(lives.splice(0).map((life) => life.dispose())))
 const live = async (database: string, options: LifeOptions = {}) => {
   const life = stack.begin({ ...options, database })
   lives.push(life)
-  await life.runPromise(Sweep.start)
+  await life.runPromise(Start.start)
   return life
 }
 
@@ -76,8 +76,9 @@ const stoppedAt = async (
     const life = stack.begin({ database, profile, ...power.life })
     const caller = stack.caller()
     requestIds.push(caller.requestId)
-    // What is refused never comes to the spot.
+    // What is refused never comes to the spot; a window may begin after its caller has waited.
     const ended = life.runPromise(Effect.flip(work(caller))).then(({ code, details }) => {
+      if (code === "outcome_unknown") return power.failed
       throw new Error(`the work was refused: ${code} ${JSON.stringify(details)}`)
     })
     await Promise.race([power.failed, ended])
@@ -90,10 +91,12 @@ const stoppedAt = async (
 }
 /** Accepts this work and signs nothing of it. */
 const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
-  stoppedAt({ step: "allocate", moment: "before" }, database, all)
+  stoppedAt({ step: "record", moment: "before" }, database, all)
 const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
 /** Signs its transaction too, which no node gets. */
-const signed = (work: Work) => stoppedAt({ step: "recordSigned", moment: "after" }, stack.database(), [work])
+const signedIn = (database: string, work: Work) =>
+  stoppedAt({ step: "record", moment: "after" }, database, [work])
+const signed = (work: Work) => signedIn(stack.database(), work)
 
 const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
   const answers = []
@@ -275,7 +278,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     let signed = 0
     const count: Power.Around = (step, effect) =>
       Effect.suspend(() => {
-        if (step === "allocate") signed += 1
+        if (step === "record") signed += 1
         return effect
       })
     let looks = 0
@@ -303,7 +306,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
       // Of the signer's own nonces the backup knows all: they tell nothing of what a bundler has sent.
       const first = await accepted(directly(hashOf("before the bundler")))
       await executed(first.database, first.requestIds)
-      const unsent: Power.Spot = { step: "submitRemotely", moment: "before" }
+      const unsent: Power.Spot = { step: "handOver", moment: "before" }
       const work = [hit("one", id), hit("two", other)]
       const { backup, database, requestIds } = await stoppedAt(unsent, first.database, work, profile)
       await stack.mine()
@@ -365,24 +368,36 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     const [op, direct] = [hashOf("after others"), hashOf("direct after others")]
     const { backup, requestIds } = await accepted(hit("one", op), directly(direct))
     await foreign()
+    await stack.mine()
     await foreign()
     expect(await answersOf(await live(backup), requestIds)).toMatchObject([{ status: 1 }, { status: 1 }])
     await once(op, direct)
   })
 })
 
-/** Somebody uses the next nonce of the key of the wallet "two". */
+/** The wallet of several owners counts the id: by the first owner's transaction, or by the second's. */
+const ofOwners =
+  (id: string, isSecond = false): Work =>
+  (caller) => {
+    const { salt: _, ...rest } = stack.hit("", id)
+    const [first, second] = [stack.settings.signer, Journey.second]
+    const settings = isSecond ? { signer: second, cosigners: [first] } : { cosigners: [second] }
+    return stack.execute([{ ...rest, wallet: multisig, walletCustody: 0 as const }], settings, caller)
+  }
+
+/** The second owner uses the next nonce of that wallet. */
 const usedNonce = async (id: string) => {
   const life = stack.begin()
-  await life.runPromise(hit("two", hashOf(`${id} before`))(stack.caller()))
+  await life.runPromise(ofOwners(hashOf(`${id} before`), true)(stack.caller()))
   await life.dispose()
 }
 
 /** The same call of the wallet was made under a nonce that the database does not connect with the request. */
 const doneUnderAnotherNonce = async (id: string) => {
-  const { backup, database, requestIds } = await accepted(hit("two", id))
+  const { backup, database, requestIds } = await acceptedIn(await known(id, {}), ofOwners(id))
   // The key's next nonce is used before the request goes on.
   await usedNonce(id)
+  await stack.mine()
   await executed(database, requestIds)
   await once(id)
   return { backup, requestId: requestIds[0] ?? "" }
@@ -394,7 +409,14 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     const { backup, requestId } = await doneUnderAnotherNonce(id)
     const life = await live(backup)
     expect(await heldOf(life, requestId)).toContain("the same call")
+    const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
+    const { knownTo } = await life.runPromise(RecoveryJournal)
+    // The next life reads the nonces again where this one ends before it has written down what they were.
+    await expect.poll(() => life.runPromise(knownTo(lane))).toBe(BigInt(await stack.nonce()))
     await life.dispose()
+    // What the database has lost may land for ten minutes.
+    const later = "update lanes set proven_at = proven_at - 600000"
+    expect(await Finished.finished("sqlite3", [backup, later], tmpdir())).toMatchObject({ status: 0 })
     const next = await live(backup)
     const recovery = await next.runPromise(RecoveryJournal)
     expect(await stack.requestOf(next, requestId)).toMatchObject({ outcome: null })
@@ -403,9 +425,41 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     expect(await stack.counts(id)).toEqual([2])
   })
 
+  it.each([
+    [
+      "as its window had begun",
+      1,
+      async (id: string) => {
+        // Not yet when a busy machine accepts it.
+        const validAfter = (await stack.now()) + 8
+        return [stack.hit("two", id, { validAfter })]
+      }
+    ],
+    [
+      "as a later slice of a large request",
+      2,
+      async (id: string) =>
+        Array.from({ length: 257 }, (_, at) => stack.hit("two", at === 256 ? id : hashOf(`${id} ${at}`)))
+    ]
+  ])("is held where it got its nonce since, %s", async (name, nth, operations) => {
+    const id = hashOf(name)
+    const work = await operations(id)
+    const { backup, database, requestIds } = await stoppedAt(
+      { step: "openElements", moment: "before", nth },
+      await known(id, {}),
+      [(caller) => stack.execute(work, {}, { ...caller, isAsynchronous: true })]
+    )
+    await stack.later(10)
+    await executed(database, requestIds)
+    await once(id)
+    const life = await live(backup)
+    expect(await heldOf(life, requestIds[0] ?? "")).toContain("the same call")
+    await once(id)
+  })
+
   it("is held once what waited in the pool is mined", async () => {
     const id = hashOf("held from the pool")
-    const { backup, database, requestIds } = await accepted(hit("two", id))
+    const { backup, database, requestIds } = await acceptedIn(await known(id, {}), ofOwners(id))
     const [requestId = ""] = requestIds
     await usedNonce(id)
     await stack.automine(false)
@@ -428,7 +482,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
 
   it("is held though it was on its way, when another nonce of its wallet has done the same", async () => {
     const id = hashOf("held after it was signed")
-    const { backup, database, requestIds } = await signed(hit("two", id))
+    const { backup, database, requestIds } = await signedIn(await known(id, {}), ofOwners(id))
     await foreign()
     await usedNonce(id)
     await executed(database, requestIds)
@@ -457,7 +511,8 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
 
   it("is held when the node does not show what there is", async () => {
     const [op, direct] = [hashOf("hidden op"), hashOf("hidden direct")]
-    const { backup, database, requestIds } = await accepted(hit("one", op), directly(direct))
+    const before = await known("hidden", {})
+    const { backup, database, requestIds } = await acceptedIn(before, hit("one", op), directly(direct))
     const [first = "", second = ""] = requestIds
     await stack.mine()
     await executed(database, requestIds)
@@ -472,7 +527,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
           }))
       })
     })
-    expect(await heldOf(life, first)).toContain("does not show")
+    expect(await heldOf(life, first)).toContain("cannot be read")
     expect(await heldOf(life, second)).toContain("cannot be read")
     await once(op, direct)
   })

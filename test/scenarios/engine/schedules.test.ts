@@ -1,10 +1,11 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
+import * as Known from "../../support/stack/Known.js"
 import { type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, async (stack) => {
@@ -75,6 +76,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
     const [id, database] = [hashOf("restart"), stack.database()]
     const validAfter = (await stack.now()) + 7
     const caller = await stack.living({ database }, async (life) => {
+      await Known.past(stack, life)
       const caller = await accepted(life, stack.hit("one", id, { validAfter }))
       await scheduled(life, caller, validAfter)
       return caller
@@ -101,9 +103,10 @@ describe("an operation whose window has not begun, of a caller that does not wai
   it("comes to nothing when its window is over before it could go out", async () => {
     const [time, database] = [await stack.now(), stack.database()]
     const window = { validAfter: time + 3, validUnitl: time + 5 }
-    const caller = await stack.living({ database }, (life) =>
-      accepted(life, stack.hit("one", hashOf("over"), window))
-    )
+    const caller = await stack.living({ database }, async (life) => {
+      await Known.past(stack, life)
+      return accepted(life, stack.hit("one", hashOf("over"), window))
+    })
     await expect.poll(stack.now, { timeout: 15_000 }).toBeGreaterThan(time + 5)
     await stack.living({ database }, async (life) => {
       expect(await stateOf(life, caller, "30")).toMatchObject({

@@ -1,7 +1,6 @@
 import * as Result from "effect/Result"
 import { expect, it } from "vitest"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
-import { startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { startStack, useStack } from "../../support/stack/Stack.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
@@ -41,17 +40,4 @@ it("a chain with blocks of a second, settled two blocks deep, carries ten reques
   } finally {
     await stack.stop()
   }
-})
-
-it("the caller's node at /create is asked for its chain id, and for nothing else", async () => {
-  const node = await startFaultyNode(stack.anvil.url)
-  const asked = new Set<string>()
-  node.behave((question, ask) => {
-    asked.add(question.method)
-    return ask()
-  })
-  await stack.fund(stack.predict("own"), 10n ** 18n)
-  expect((await stack.ask(stack.createWallets(["own"], { rpc: node.url }))).status).toBe(1)
-  expect([...asked]).toEqual(["eth_chainId"])
-  await node.stop()
 })

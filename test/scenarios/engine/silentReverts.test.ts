@@ -1,6 +1,6 @@
 import { hexlify, id, randomBytes } from "ethers"
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as ReadContracts from "../../../src/application/usecases/chain/ReadContracts.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 

@@ -1,6 +1,6 @@
 import { Interface } from "ethers"
 import { describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as Journey from "../../support/custody/Journey.js"

@@ -246,6 +246,7 @@ describe("a request whose outcome is unknown", () => {
           notBefore: null,
           txHashes: [txHash],
           progress: { total: 1, waiting: 0, sent: 1, succeeded: 0, failed: 0 },
+          delay: null,
           httpStatus: null,
           answer: null
         }

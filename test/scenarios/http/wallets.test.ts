@@ -205,8 +205,11 @@ describe("creation", () => {
     expect(details.map(({ path }) => path)).toEqual(["accounts[0]", "accounts[1]"])
     for (const [n, wallet] of wallets.entries()) expect(JSON.stringify(details[n])).toContain(wallet)
     expect(await transactionsSent()).toEqual(before)
-    for (const [n, wallet] of wallets.entries())
-      await service.fund(wallet, BigInt(String(details[n]?.missing)))
+    for (const [n, wallet] of wallets.entries()) {
+      const missing = BigInt(String(details[n]?.missing))
+      // A later deployment has another deadline: the zero bytes of its signature, which are cheaper, may be fewer.
+      await service.fund(wallet, missing + missing / 1_000n)
+    }
     expect((await create(poor.map((salt) => account(salt)))).status).toBe(1)
   })
   it("of a wallet that exists with another owner is refused as a whole, and sends nothing", async () => {

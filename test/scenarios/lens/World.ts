@@ -155,9 +155,12 @@ export class World {
     return Hex.unsafe(abi.encodeFunctionData("validateUserOp", [toTuple(version, op), userOpHash, 0]))
   }
 
-  handleOps(version: Version, ops: ReadonlyArray<Op>, beneficiary: string): string {
+  handleOps(version: Version, ops: ReadonlyArray<Op>): string {
     const abi = npmInterface(version, "EntryPoint")
-    return abi.encodeFunctionData("handleOps", [ops.map((op) => toTuple(version, op)), beneficiary])
+    return abi.encodeFunctionData("handleOps", [
+      ops.map((op) => toTuple(version, op)),
+      this.submitter.address
+    ])
   }
 
   /** Runs a bundle on the real EntryPoint without mining it. */
@@ -171,7 +174,7 @@ export class World {
                 from: this.submitter.address,
                 to: this.entryPoint(version),
                 gas: toBeHex(gas),
-                data: this.handleOps(version, ops, this.submitter.address)
+                data: this.handleOps(version, ops)
               }
             ]
           }
@@ -191,11 +194,11 @@ export class World {
   async submit(
     version: Version,
     ops: ReadonlyArray<Op>,
-    options: { readonly beneficiary?: string; readonly gasLimit?: bigint } = {}
+    options: { readonly gasLimit?: bigint } = {}
   ): Promise<Outcome> {
     const sent = await this.submitter.sendTransaction({
       to: this.entryPoint(version),
-      data: this.handleOps(version, ops, options.beneficiary ?? this.submitter.address),
+      data: this.handleOps(version, ops),
       gasLimit: options.gasLimit ?? 20_000_000n
     })
     const receipt = await mined(sent)

@@ -192,7 +192,7 @@ describe.each(EntryPoint.versions)("next to a hostile wallet on %s", (version) =
     })
 
   it("a bundle inside a bundle is refused", async () => {
-    const data = world.handleOps(version, [], world.submitter.address)
+    const data = world.handleOps(version, [])
     const act = { kind: 4, target: world.entryPoint(version), data }
     expect([...called(await beside(act, act))]).toEqual([false, "0x3ee5aeb5"])
   })

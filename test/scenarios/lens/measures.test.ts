@@ -22,7 +22,7 @@ interface Frame {
 /** Frame gas of a mined bundle with one op: the factory's, validateUserOp's and the call's. */
 const traced = async (version: EntryPoint.Version, op: Op) => {
   const entryPoint = world.entryPoint(version)
-  const data = world.handleOps(version, [op], world.submitter.address)
+  const data = world.handleOps(version, [op])
   const sent = await world.submitter.sendTransaction({ to: entryPoint, data, gasLimit: 5_000_000n })
   await sent.wait()
   const tracing = [sent.hash, { tracer: "callTracer" }]

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import { AbiCoder, Contract, hexlify, id as idOf, randomBytes } from "ethers"
 import { expect, it } from "vitest"
-import { LaneSlots } from "../../../src/application/lanes/LaneSlot.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
+import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
@@ -59,22 +59,25 @@ const nothingLost = async (...accounts: ReadonlyArray<AccountId>) => {
 const running = { funcSignature: "run(uint256)", funcParams: ["900000"] }
 const nest = () => stack.pay("outer", String(nester.target), 0n, running)
 
-const waiting = (eoa: string): Promise<number> =>
+const waits = (eoa: string): Promise<boolean> =>
   stack.ask(
-    Effect.map(LaneSlots, (slots) =>
-      slots.waiting({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(eoa) })
+    Effect.flatMap(OpJournal, (journal) =>
+      Effect.map(
+        Effect.orDie(journal.ready({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(eoa) }, 1)),
+        (ops) => ops.length > 0
+      )
     )
   )
 
 /** The pending bundle for that EntryPoint; null when its work keeps waiting for its turn. */
 const pendingBundle = async (eoa: string, entryPoint: string): Promise<string | null> => {
   let found: string | null = null
-  let waits = 0
+  let seen = 0
   const isSure = async () => {
     found =
       (await stack.pool(eoa)).find(({ to }) => to.toLowerCase() === entryPoint.toLowerCase())?.input ?? null
-    waits = (await waiting(eoa)) > 0 ? waits + 1 : 0
-    return found !== null || waits > 10
+    seen = (await waits(eoa)) ? seen + 1 : 0
+    return found !== null || seen > 10
   }
   await expect.poll(isSure, { timeout: 10_000, interval: 30 }).toBe(true)
   return found
@@ -187,7 +190,7 @@ it("a transaction of the signer itself waits for an op that is pending, and both
   const first = stack.ask(stack.execute([stack.hit("inner", id)]))
   await stack.pooled(1)
   const second = stack.ask(stack.transact({ to, value: 1n }))
-  await expect.poll(() => waiting(eoa), { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => waits(eoa), { timeout: 10_000 }).toBe(true)
   expect(await stack.pool()).toHaveLength(1)
   await stack.mine()
   const receivers = async () => (await stack.pool()).map((each) => each.to.toLowerCase())

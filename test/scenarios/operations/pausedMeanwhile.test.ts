@@ -1,14 +1,17 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { expect, it } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { sliceSize } from "../../../src/application/intake/submission/SlicedSubmission.js"
-import { KillSwitches, type Switched } from "../../../src/application/ports/KillSwitches.js"
+import type { Switched } from "../../../src/application/ports/KillSwitches.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
+import { size as sliceSize } from "../../../src/application/prepare/ops/Slices.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { type Ports, useStack } from "../../support/stack/Stack.js"
 
-const stack = useStack({}, async (stack) => {
+let isPaused = (_: Switched): boolean => false
+const killSwitches = { isPaused: (what: Switched) => Effect.sync(() => isPaused(what)) }
+
+const stack = useStack({ killSwitches }, async (stack) => {
   const [wallet] = await stack.create("one")
   await stack.mint(String(wallet), 1_000n)
 })
@@ -43,13 +46,12 @@ it.each(
     const before = await pending()
     const asked = new Set<string>()
     // Nothing was paused when it came; the switch is thrown while it is made ready.
-    const isPaused = (what: Switched) =>
-      Effect.sync(() => {
-        const known = asked.has(what.kind)
-        asked.add(what.kind)
-        return known && what.kind === kind
-      })
-    const failure = await stack.refused(Effect.provideService(write(), KillSwitches, { isPaused }))
+    isPaused = (what) => {
+      const known = asked.has(what.kind)
+      asked.add(what.kind)
+      return known && what.kind === kind
+    }
+    const failure = await stack.refused(write())
     expect(failure).toMatchObject({ code: "writes_paused" })
     expect(await pending()).toBe(before)
   }

@@ -1,13 +1,12 @@
 import * as Effect from "effect/Effect"
 import { AbiCoder, Contract, hexlify, id as idOf, keccak256, randomBytes } from "ethers"
 import { expect, it } from "vitest"
-import { LaneSlots } from "../../../src/application/lanes/LaneSlot.js"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { Address, keyOf, useStack } from "../../support/stack/Stack.js"
+import { keyOf, useStack } from "../../support/stack/Stack.js"
 
 /**
  * What a reverted bundle carried is public, and any later transaction of its submitter may execute it: with what is sent
@@ -41,15 +40,8 @@ const stack = useStack(
         })
     })
   },
-  (stack) => stack.create("while", "before")
+  (stack) => stack.create("before")
 )
-
-const waiting = () =>
-  stack.ask(
-    Effect.map(LaneSlots, (slots) =>
-      slots.waiting({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) })
-    )
-  )
 
 /** Begins the request, lets its bundle revert, and loads a copy of its ops; what has happened is not told yet. */
 const revertAndCopy = async (salt: string, ids: ReadonlyArray<string>) => {
@@ -87,36 +79,19 @@ const revertAndCopy = async (salt: string, ids: ReadonlyArray<string>) => {
   return { answer, nester, tell }
 }
 
-it.each(["while", "before"])(
-  "operations of a reverted bundle that a later transaction of its submitter executes %s they wait to go again: the wallet pays once, and the answer names that transaction",
-  async (when) => {
-    const ids = [idOf(`${when} 1`), idOf(`${when} 2`)]
-    const paid = () => stack.provider.getBalance(String(stack.counter.target))
-    const before = await paid()
-    const { answer, nester, tell } = await revertAndCopy(when, ids)
-    let txHash: string
-    if (when === "while") {
-      const to = Address.unsafe(String(nester.target))
-      const theirs = stack.ask(stack.transact({ to, funcSignature: "run(uint256)", funcParams: ["0"] }))
-      const receivers = async () => (await stack.pool()).map((each) => each.to.toLowerCase())
-      await expect.poll(receivers, { timeout: 10_000 }).toEqual([to.toLowerCase()])
-      tell()
-      await expect.poll(waiting, { timeout: 10_000 }).toBe(1)
-      await stack.mine()
-      await stack.automine(true)
-      txHash = (await theirs).txHash
-    } else {
-      const data = nester.interface.encodeFunctionData("run", [0])
-      const signer = stack.signer.connect(stack.provider)
-      const { hash } = await signer.sendTransaction({ to: nester.target, data, gasLimit: 2_000_000n })
-      await stack.mine()
-      await stack.automine(true)
-      tell()
-      txHash = hash
-    }
-    const result = await answer
-    expect(await stack.counts(...ids)).toEqual([1, 1])
-    expect((await paid()) - before).toBe(1_000n)
-    expect(result).toMatchObject({ status: 1, returnData: [{ "0": { txHash } }, { "1": { txHash } }] })
-  }
-)
+it("operations of a reverted bundle that a later transaction of its submitter executes before they go again: the wallet pays once, and the answer names that transaction", async () => {
+  const ids = [idOf("before 1"), idOf("before 2")]
+  const paid = () => stack.provider.getBalance(String(stack.counter.target))
+  const before = await paid()
+  const { answer, nester, tell } = await revertAndCopy("before", ids)
+  const data = nester.interface.encodeFunctionData("run", [0])
+  const signer = stack.signer.connect(stack.provider)
+  const { hash: txHash } = await signer.sendTransaction({ to: nester.target, data, gasLimit: 2_000_000n })
+  await stack.mine()
+  await stack.automine(true)
+  tell()
+  const result = await answer
+  expect(await stack.counts(...ids)).toEqual([1, 1])
+  expect((await paid()) - before).toBe(1_000n)
+  expect(result).toMatchObject({ status: 1, returnData: [{ "0": { txHash } }, { "1": { txHash } }] })
+})

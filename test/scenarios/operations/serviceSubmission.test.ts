@@ -3,6 +3,7 @@ import { Contract, hexlify, randomBytes } from "ethers"
 import { afterEach, beforeAll, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { RecoveryJournal } from "../../../src/application/ports/journal/RecoveryJournal.js"
 import { KillSwitches, type Switched } from "../../../src/application/ports/KillSwitches.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
@@ -51,6 +52,10 @@ const nothing = { held: 0n, booked: 0n }
 const during = async <A>(life: LifeOptions, body: (other: Stack) => Promise<A>): Promise<A> => {
   const runtime = stack.begin(life)
   try {
+    const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(eoa) }
+    const below = BigInt(await sent())
+    // What the EOA did in the other life is nothing that the journal of this one has lost.
+    await runtime.runPromise(Effect.flatMap(RecoveryJournal, ({ explain }) => explain(lane, below)))
     return await body({
       ...stack,
       runtime,
@@ -335,7 +340,9 @@ describe("the service's own EOA", () => {
     await during({ wrapChain, profile }, async (other) => {
       const drained = async () => {
         await stack.fund(poor, ether)
-        return other.ask(Effect.result(handed().post(await fresh(handed(), {}, "poor"))))
+        // Bound to the EOA: once its transaction has failed nobody can land it.
+        const op = await fresh(handed(), {}, "poor")
+        return other.ask(Effect.result(handed().post(op, { over: op.signingHash })))
       }
       const before = await wei()
       expect(await drained()).toMatchObject({ _tag: "Success", success: { status: 0 } })

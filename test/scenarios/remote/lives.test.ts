@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { describe, expect, it } from "vitest"
+import * as Start from "../../../src/application/operate/Start.js"
 import type { NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import * as Power from "../../support/stack/Power.js"
 import { keyOf, type Runtime } from "../../support/stack/Stack.js"
 import { useRemote } from "./support.js"
 
@@ -51,6 +53,44 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
       })
     }
   )
+
+  it.each([
+    ["before it is recorded as handed over", "handOver", "before"],
+    ["after that, before it is given away", "handOver", "after"],
+    ["before its landing is recorded", "recordInclusions", "before"],
+    ["after that, before it is answered", "recordInclusions", "after"],
+    ["before the answer is stored", "answer", "before"],
+    ["after that", "answer", "after"]
+  ] as const)("is done once by a process that stops %s, and the next one", async (_, step, moment) => {
+    const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
+    const power = Power.make({ step, moment })
+    const first = stack.begin({ database, ...power.life })
+    await first.runPromise(Start.start)
+    first.runFork(execute(caller, "1", to))
+    await power.failed
+    await first.dispose()
+    await stack.living({ database }, async (second) => {
+      expect((await stack.answerOf(second, caller.requestId)).answer).toMatchObject({ status: 1 })
+      expect([await stack.balanceOf(to), different()]).toEqual([1n, 1])
+      await allSettled(second)
+    })
+  })
+
+  it("is refused once by a process that stops before it notes that, and ends in the next one", async () => {
+    const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
+    const power = Power.make({ step: "fail", moment: "before" })
+    behave(() => ({ does: "refuse", code: -32_500, message: "AA23 reverted" }))
+    const first = stack.begin({ database, ...power.life })
+    first.runFork(execute(caller, "1", to))
+    await power.failed
+    await first.dispose()
+    behave(() => ({ does: "submit" }))
+    await stack.living({ database }, async (second) => {
+      expect((await stack.answerOf(second, caller.requestId)).answer).toMatchObject({ status: 1 })
+      expect([await stack.balanceOf(to), different()]).toEqual([1n, 1])
+      await allSettled(second)
+    })
+  })
 
   it("is looked for by its caller's node in the next life too, and as the caller's: never as the operator's", async () => {
     const rpc = stack.settings.rpc.replace("127.0.0.1", "localhost")
@@ -114,6 +154,39 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
       expect([await stack.balanceOf(to), different()]).toEqual([5n, 1])
       await allSettled(life)
     }))
+
+  it("whose call its wallet has made under another nonce, of which a restored journal does not know, is held", async () => {
+    const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
+    const power = Power.make({ step: "handOver", moment: "before" })
+    const first = stack.begin({ database, ...power.life })
+    first.runFork(execute(caller, "8", to))
+    await power.failed
+    await first.dispose()
+    await stack.living({}, async (elsewhere) => {
+      await elsewhere.runPromise(execute(stack.caller(), "1", nobody()))
+      await elsewhere.runPromise(execute(stack.caller(), "8", to))
+    })
+    await stack.living({ database }, async (second) => {
+      const held = async () => (await stack.requestOf(second, caller.requestId))?.held ?? null
+      await expect.poll(held, { timeout: 20_000 }).toContain("has made the same call")
+      await stack.provider.send("anvil_mine", ["0x8"])
+      expect([await stack.balanceOf(to), different()]).toEqual([8n, 2])
+    })
+  })
+
+  it("that was executed under its nonce, of which a restored journal does not know, is not sent again", async () => {
+    const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
+    const power = Power.make({ step: "handOver", moment: "before" })
+    const first = stack.begin({ database, ...power.life })
+    first.runFork(execute(caller, "7", to))
+    await power.failed
+    await first.dispose()
+    await stack.living({}, (elsewhere) => elsewhere.runPromise(execute(stack.caller(), "7", to)))
+    await stack.living({ database }, async (second) => {
+      expect((await stack.answerOf(second, caller.requestId)).answer).toMatchObject({ status: 1 })
+      expect([await stack.balanceOf(to), sent().length]).toEqual([7n, 1])
+    })
+  })
 
   it("waits, unsent, for a bundler that does not say what it serves", async () => {
     const profile = { remoteBundler: Redacted.make("http://127.0.0.1:1/a-key-of-the-operator") }

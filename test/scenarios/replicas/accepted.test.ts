@@ -13,7 +13,7 @@ const rigWith = async (limits: Readonly<Record<string, number>>) =>
 
 /** A process that has its first caller before it has read what others have open would not count that. */
 const slowlyRead: Wiring.Seams = {
-  journal: Journals.mapped((journal) => ({ ...journal, work: Effect.delay(journal.work, "1 second") }))
+  journal: Journals.mapped((journal) => ({ ...journal, going: Effect.delay(journal.going, "1 second") }))
 }
 
 const post = (rig: Rig.Rig, service: Rig.Running, name: string) =>

@@ -14,7 +14,7 @@ it("three replicas execute every op once and say so, whichever of them dies, han
     clients: 16,
     seed: "1",
     durations: Faults.short,
-    limitMillis: 480_000,
+    limitMillis: 900_000,
     print: (line) => console.log(line)
   })
   // A machine that is busy may take longer than a request waits: what is refused then is not executed either.
@@ -31,4 +31,4 @@ it("three replicas execute every op once and say so, whichever of them dies, han
   expect([...rolling.keys()]).not.toContain("connection lost")
   // A run in which nothing happened would prove nothing.
   expect(met.get("503 unavailable") ?? 0).toBeGreaterThan(0)
-}, 900_000)
+}, 1_500_000)

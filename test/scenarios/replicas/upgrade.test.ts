@@ -21,7 +21,7 @@ const at = <A>(url: string, effect: Effect.Effect<A, unknown, SqlClient.SqlClien
 /** Takes from the database what the newest migration gave it; every row stays. */
 const downgrade = async (url: string): Promise<void> => {
   const { [Object.keys(Migrations.migrations).at(-1) ?? ""]: _, ...earlier } =
-    Migrations.migrations as Record<string, (typeof Migrations.migrations)["0001_journal"]>
+    Migrations.migrations as Record<string, (typeof Migrations.migrations)["0033_op_rows"]>
   const before = await at(
     await freshUrl(),
     Effect.andThen(

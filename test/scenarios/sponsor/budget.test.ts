@@ -5,8 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Interface } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import * as Start from "../../../src/application/operate/Start.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
@@ -88,7 +88,7 @@ describe("the sponsorship budget", () => {
     const one = await most()
     const budget = before.booked + one * 3n + one / 2n
     const [first, second] = [begin(budget), begin(budget, false)]
-    await first.runPromise(Sweep.start)
+    await first.runPromise(Start.start)
     await stack.provider.send("evm_setAutomine", [false])
     const asked = Array.from({ length: 10 }, (_, index) => execute(index % 2 === 0 ? first : second))
     let answered = 0
@@ -132,7 +132,7 @@ describe("the sponsorship budget", () => {
     await stack.provider.send("evm_mine", [])
     const next = stack.begin()
     lives.push(next)
-    await next.runPromise(Sweep.start)
+    await next.runPromise(Start.start)
     const { booked } = await sponsor.settled()
     expect(booked).toBeGreaterThan(before.booked)
     expect(booked - before.booked).toBe(deposit - (await sponsor.deposit()))
@@ -163,7 +163,7 @@ describe("the sponsorship budget", () => {
     await stack.provider.send("evm_mine", [])
     const next = stack.begin()
     lives.push(next)
-    await next.runPromise(Sweep.start)
+    await next.runPromise(Start.start)
     expect(await sponsor.settled()).toEqual(before)
     expect(await sponsor.deposit()).toBe(deposit)
     const state = await next.runPromise(

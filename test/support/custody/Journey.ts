@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { Contract, hexlify, randomBytes } from "ethers"
 import { expect } from "vitest"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Executed } from "../../../src/application/request/TransactionResult.js"
 import * as GetReceipts from "../../../src/application/usecases/chain/GetReceipts.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"

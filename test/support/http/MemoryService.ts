@@ -5,7 +5,6 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as JsonRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
-import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
@@ -19,6 +18,7 @@ import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/C
 import { PaymasterRpc, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Execution from "../../../src/application/usecases/operations/Execution.js"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -29,6 +29,7 @@ import * as Groups from "../../../src/hosts/http/handlers/Groups.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as InMemory from "../journal/InMemory.js"
 import { options } from "../journal/Layers.js"
+import * as ChainRpc from "../memory/ChainRpc.js"
 import type { Place, Sent } from "./Bodies.js"
 import { accounts, ask, rateLimit, unlimited } from "./Service.js"
 
@@ -132,7 +133,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
     )
   })
   const inMemory = yield* Layer.build(ChainRpc.layer({ [rpc]: node }))
-  const ports = Engine.layer.pipe(
+  const ports = Layer.provideMerge(Execution.layer, Engine.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         InMemory.abiStore,

@@ -21,14 +21,14 @@ const play = (round: number) =>
     )
     const nonceKey = leased?.[0]
     if (nonceKey === undefined) return yield* Effect.die(new Error("no free key"))
-    const result = yield* journal.accept(
+    const [result] = yield* journal.accept([
       Make.acceptance(id, [Make.op({ nonceKey, reserve: 1n })], {
         idempotency: { key: `round ${round}`, bodyHash: Make.word(round) },
         funds: [{ space: Make.space(1), available: BigInt(available) }]
       })
-    )
-    const owner = result._tag === "known" ? result.requestId : id
-    yield* Effect.sync(() => writeSync(1, `${round} ${nonceKey} ${result._tag} ${owner}\n`))
+    ])
+    const owner = result?._tag === "known" ? result.requestId : id
+    yield* Effect.sync(() => writeSync(1, `${round} ${nonceKey} ${result?._tag} ${owner}\n`))
   })
 
 await Effect.runPromise(

@@ -1,28 +1,22 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
-import type { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
+import type * as Records from "../../../src/application/ports/journal/Records.js"
+import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
-  FoundInclusion,
-  RemoteSubmissionIntent
-} from "../../../src/application/ports/journal/RemoteSubmissions.js"
-import type {
-  Acceptance,
   DeploymentIntent,
   FailedElement,
   LeaseRequest,
-  NonceSpace,
-  OpIntent
+  NonceSpace
 } from "../../../src/application/ports/journal/Requests.js"
 import type {
-  AllocationRequest,
   Lane,
   LaneAccess,
-  SignedTransaction,
   TransactionSettlement
 } from "../../../src/application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Uint from "../../../src/domain/primitives/Uint.js"
@@ -49,42 +43,96 @@ export const space = (wallet: number, over: Partial<NonceSpace> = {}): NonceSpac
   ...over
 })
 
-export const op = (over: Partial<OpIntent> = {}): OpIntent => ({
+export const lane: Lane = { chainId, signer: address(0x51) }
+
+export const unsigned = (nonce: bigint, data = "0x01"): UserOperation => ({
+  sender: address(0xa001),
+  nonce,
+  initCode: Hex.empty,
+  callData: Hex.unsafe(data),
+  paymasterAndData: Hex.empty,
+  signature: Hex.empty,
+  callGasLimit: 100_000n,
+  verificationGasLimit: 200_000n,
+  preVerificationGas: 2n ** 70n,
+  maxFeePerGas: 30n * 10n ** 9n,
+  maxPriorityFeePerGas: 10n ** 9n
+})
+
+type EntryPointOp = Exclude<Records.PreparedOp, { readonly kind: "direct" }>
+
+export const op = (over: Partial<EntryPointOp> = {}): EntryPointOp => ({
+  requestId: "r1",
   index: 0,
+  kind: "op",
+  unsigned: unsigned(over.sequence ?? 0n),
   space: space(1),
   nonceKey: 0n,
   sequence: 0n,
   userOpHash: null,
+  proof: { by: [{ signer: address(7), place: 0 }] },
+  window: null,
+  dependsOn: [],
   reserve: 0n,
+  l1Fee: 0n,
   returned: null,
+  goodUntil: null,
   ...over
 })
 
-/** Funds of every wallet of the ops: `available` each. */
-export const fundsOf = (ops: ReadonlyArray<OpIntent>, available: bigint): Acceptance["funds"] =>
-  ops.map((intent) => ({ space: intent.space, available }))
+/** A transaction of the signer's own. */
+export const direct = (requestId: string, { chainId, signer }: Lane = lane): Records.PreparedOp => ({
+  ...op({ requestId }),
+  kind: "direct",
+  unsigned: { to: address(9), data: Hex.unsafe("0xabcd"), value: 5n, gasLimit: 21_000n },
+  space: { authority: signer, chainId, entryPoint: "direct", wallet: signer },
+  proof: null
+})
 
-const laneOf = ({ authority, chainId }: NonceSpace): Lane => ({ chainId, signer: authority })
+/** Funds of every wallet of the ops: `available` each. */
+export const fundsOf = (
+  ops: ReadonlyArray<Pick<Records.PreparedOp, "space">>,
+  available: bigint
+): Records.Acceptance["funds"] => ops.map(({ space }) => ({ space, available }))
+
+const laneOf = (ops: ReadonlyArray<Records.PreparedOp>): Lane =>
+  ops[0] === undefined ? lane : { chainId: ops[0].space.chainId, signer: ops[0].space.authority }
 
 export const acceptance = (
   requestId: string,
-  ops: ReadonlyArray<OpIntent>,
-  over: Partial<Acceptance> = {}
-): Acceptance => ({
+  ops: ReadonlyArray<Records.PreparedOp>,
+  over: Partial<Records.Acceptance> = {}
+): Records.Acceptance => ({
   requestId,
   accountId: alice,
-  endpoint: "execute",
-  lane: ops[0] === undefined ? lane : laneOf(ops[0].space),
+  endpoint: "/execute",
+  lane: laneOf(ops),
   key: { clientId: "key 1" },
-  elements: 1,
-  body: "{}",
+  body: `{"of":"${requestId}"}`,
+  contextDigest: "context 1",
   idempotency: null,
-  ops,
+  elements: Math.max(1, ops.length),
+  unopened: 0,
+  ops: ops.map((each) => ({ ...each, requestId })),
   funds: fundsOf(ops, plenty),
   deployments: [],
   failed: [],
   note: null,
   metadata: {},
+  schedule: null,
+  ...over
+})
+
+export const opening = (
+  requestId: string,
+  ops: ReadonlyArray<Records.PreparedOp>,
+  over: Partial<Records.Opening> = {}
+): Records.Opening => ({
+  requestId,
+  ops: ops.map((each) => ({ ...each, requestId })),
+  funds: fundsOf(ops, plenty),
+  deployments: [],
+  failed: [],
   schedule: null,
   ...over
 })
@@ -115,8 +163,6 @@ export const lease = (
 ): Effect.Effect<ReadonlyArray<bigint> | null, JournalError> =>
   Effect.map(journal.lease([request]), ([keys]) => keys ?? null)
 
-export const lane: Lane = { chainId, signer: address(0x51) }
-
 export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
   accountId: alice,
   key: { clientId: "key 1" },
@@ -126,30 +172,7 @@ export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
 })
 
 /** The node that shows ops on the chain. */
-export const node = (): RemoteSubmissionIntent["node"] => ({ rpc: access().rpc, trust: "caller" })
-
-export const handing = (requestId: string, indexes: ReadonlyArray<number>): RemoteSubmissionIntent => ({
-  requestId,
-  node: node(),
-  since: 7n,
-  ops: indexes.map((index) => ({ index, signed: Hex.unsafe(`0x51${index.toString(16).padStart(2, "0")}`) }))
-})
-
-/** The allocation of a transaction that carries the given indexes of one request. */
-export const allocation = (
-  requestId: string,
-  { ops, ...over }: Partial<Omit<AllocationRequest, "ops">> & { readonly ops?: ReadonlyArray<number> } = {}
-): AllocationRequest => ({
-  ...lane,
-  access: access(),
-  chainNonce: 0n,
-  drainedTo: 0n,
-  maxCost: 1n,
-  balance: plenty,
-  ops: (ops ?? []).map((index) => ({ requestId, index })),
-  direct: null,
-  ...over
-})
+export const node = (): Pick<LaneAccess, "rpc" | "trust"> => ({ rpc: access().rpc, trust: "caller" })
 
 export const failed = (index: number, over: Partial<FailedElement> = {}): FailedElement => ({
   index,
@@ -159,8 +182,8 @@ export const failed = (index: number, over: Partial<FailedElement> = {}): Failed
   ...over
 })
 
-/** A different hash makes another version under the same nonce. */
-export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): SignedTransaction => ({
+/** Bytes of the nonce; with a hash of their own they replace the first ones. */
+export const signed = (nonce: bigint, over: Partial<Records.Replacement> = {}): Records.Replacement => ({
   ...lane,
   nonce,
   txHash: word(0x1000n + nonce),
@@ -168,10 +191,27 @@ export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): Si
   maxFeePerGas: 30n * 10n ** 9n,
   maxPriorityFeePerGas: 10n ** 9n,
   addedCost: 0n,
-  replaces: over.txHash !== undefined,
-  drainedTo: 0n,
   ...over
 })
+
+/** The transaction of that nonce, which carries these ops. */
+export const recording = (
+  nonce: bigint,
+  ops: ReadonlyArray<Pick<Records.Op, "opId" | "userOpHash">>,
+  over: Partial<Records.Recording> = {}
+): Records.Recording => {
+  const { addedCost: _, ...version } = signed(nonce)
+  return {
+    ...version,
+    access: access(),
+    chainNonce: 0n,
+    drainedTo: 0n,
+    maxCost: 1n,
+    balance: plenty,
+    ops: ops.map(({ opId, userOpHash }) => ({ opId, userOpHash })),
+    ...over
+  }
+}
 
 export const mined = (nonce: bigint, over: Partial<TransactionSettlement> = {}): TransactionSettlement => ({
   ...lane,
@@ -209,11 +249,3 @@ export const deep = (userOpHash: Hex.Bytes32) => ({
   blockNumber: 7n,
   confirmations: settledDepth
 })
-
-/** The ids of accepted requests without a final state, as the lanes list them. */
-export const unfinished = (
-  journal: LaneJournal["Service"]
-): Effect.Effect<ReadonlyArray<string>, JournalError> =>
-  Effect.map(journal.work, (lanes) =>
-    lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))
-  )

@@ -33,17 +33,14 @@ const work = (n: number, hash: number) =>
         reserve: 1n
       })
     )
-    yield* journal.accept(Make.acceptance(id, ops, { lane }))
+    yield* journal.accept([Make.acceptance(id, ops, { lane })])
     yield* tell(`accepted ${hash}`)
-    const allocation = yield* journal.allocate(Make.allocation(id, { ...lane, ops: [0, 1] }))
-    if (allocation._tag !== "allocated") return yield* Effect.die(new Error("no funds"))
-    yield* journal.recordSigned(Make.signed(allocation.nonce, lane))
-    yield* tell(`signed ${hash} ${allocation.nonce}`)
-    yield* journal.settle(
-      Make.mined(allocation.nonce, lane),
-      [Make.landed(userOpHash, allocation.nonce)],
-      false
-    )
+    const { nonce } = yield* journal.nextNonce(lane, 0n)
+    const ready = yield* journal.ready(lane, 2)
+    const { _tag } = yield* journal.record(Make.recording(nonce, ready, lane))
+    if (_tag !== "recorded") return yield* Effect.die(new Error(_tag))
+    yield* tell(`signed ${hash} ${nonce}`)
+    yield* journal.settle(Make.mined(nonce, lane), [Make.landed(userOpHash, nonce)], false)
     yield* tell(`settled ${hash}`)
   })
 

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import type { AccessNodes } from "../../../src/application/lanes/monitor/AccessNodes.js"
 import * as TransactionMonitor from "../../../src/application/lanes/TransactionMonitor.js"
@@ -15,6 +14,7 @@ import type { LaneAccess, TransactionRecord } from "../../../src/application/por
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../journal/Make.js"
+import * as MemoryRpc from "../memory/ChainRpc.js"
 
 export const profile = NetworkProfile.make({
   chainId: Make.chainId,

@@ -54,9 +54,7 @@ export const start = (
           counts.reads += 1
           return records.get(nonce) ?? null
         }),
-      admits: () => Effect.succeed(true),
-      sign: () => Effect.die(new Error("nothing is sent")),
-      fill: ({ chainNonce }) =>
+      fill: (_, { chainNonce }) =>
         Effect.sync(() => {
           filled.push(chainNonce)
           const record = Monitor.recordOf(Number(chainNonce), Monitor.service)

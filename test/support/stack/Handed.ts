@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"

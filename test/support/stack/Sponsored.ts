@@ -1,9 +1,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Contract } from "ethers"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import { Budgets, type Figures } from "../../../src/application/ports/Budgets.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { Address, account, type Stack } from "./Stack.js"
 
 /** State of a stack's sponsor. */

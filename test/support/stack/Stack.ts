@@ -23,16 +23,16 @@ import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
+import * as Start from "../../../src/application/operate/Start.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
-import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
+import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
@@ -42,12 +42,14 @@ import {
   type SystemSigners
 } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as Execution from "../../../src/application/usecases/operations/Execution.js"
+import type { Submissions } from "../../../src/application/usecases/operations/Submissions.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -66,10 +68,10 @@ import { keyOf, startChain } from "./Chain.js"
 export type Ports =
   | AbiStoreTag
   | BudgetsTag
-  | Bundler
   | BundlerRpcTag
   | ChainRpcTag
   | Engine.Engine
+  | Submissions
   | Journals.Ports
   | NetworksTag
   | PaymasterRpcTag
@@ -121,6 +123,8 @@ export interface LifeOptions {
   readonly wrapChain?: (nodes: ChainRpcTag["Service"]) => ChainRpcTag["Service"]
   readonly wrapNetworks?: (networks: NetworksTag["Service"]) => NetworksTag["Service"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
+  /** Default: nothing is paused. */
+  readonly killSwitches?: typeof KillSwitches.Service
   /** Whether it works on lanes. Default: on all; false: another life does, for its requests too. */
   readonly ownsLanes?: boolean
 }
@@ -153,6 +157,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
   })
   const {
     database = ":memory:",
+    killSwitches,
     onExchange,
     ownsLanes = true,
     wrapChain,
@@ -178,11 +183,12 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     Layer.provide(sql)
   )
   const networks = Networks.layer({ profiles: [profile] })
-  return Engine.layer.pipe(
+  return Layer.provideMerge(Execution.layer, Engine.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer.pipe(Layer.provide(sql)),
         ownsLanes ? Replicas.layer : noLanes,
+        killSwitches === undefined ? Layer.empty : Layer.succeed(KillSwitches, killSwitches),
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
         PaymasterRpc.layer(),
@@ -347,7 +353,7 @@ export const startStack = async (options: Options = {}) => {
     living: async <A>(life: LifeOptions, body: (runtime: Runtime) => Promise<A>): Promise<A> => {
       const runtime = begin(life)
       try {
-        await runtime.runPromise(Sweep.start)
+        await runtime.runPromise(Start.start)
         return await body(runtime)
       } finally {
         await runtime.dispose()

@@ -182,19 +182,14 @@ export const make = (origin: string, batches: Batches): ChainClient => {
               values.map(RpcSchemas.toTransaction)
             )
       ),
-    call: (call, overrides, at = "latest") => {
-      const params =
-        typeof call === "function"
-          ? () => Params.toParams(call(), overrides, at)
-          : Params.toParams(call, overrides, at)
-      return Effect.flatMap(batches.read("eth_call", params), (outcome) =>
+    call: (call, overrides, at = "latest") =>
+      Effect.flatMap(batches.read("eth_call", Params.toParams(call, overrides, at)), (outcome) =>
         ranOf<CallResult>(
           outcome,
           (value) => Effect.map(decodeCall(value), (data) => ({ success: true, data })),
           (failed) => failed
         )
-      )
-    },
+      ),
     estimateGas: (call) =>
       Effect.flatMap(batches.read("eth_estimateGas", [Params.toCall(call)]), (outcome) =>
         ranOf<CallResult & { readonly gas: bigint }>(

@@ -40,15 +40,9 @@ export interface Options {
 /** Parameters of a call; ASCII-only JSON when they are long and already encoded. */
 export type Params = ReadonlyArray<unknown> | string
 
-/** Parameters written at the end of the tick: they may refer to later calls of the tick. */
-export type LateParams = () => Params
-
 export interface Batches {
   /** Joins all other reads of the same tick; retries while the node is busy. */
-  readonly read: (
-    method: string,
-    params: Params | LateParams
-  ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+  readonly read: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
   /** Sends a separate request, exactly once: another call's result cannot make this one unknown. */
   readonly once: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 }
@@ -87,8 +81,6 @@ interface Again {
 /** Calls collected for the next request. */
 interface Moment {
   readonly entries: Array<Entry>
-  /** Create the entries of late parameters. */
-  readonly late: Array<() => Entry>
   /** Entries by method and parameters. */
   readonly shared: Map<string, Entry>
 }
@@ -98,7 +90,7 @@ const longestShared = 2_048
 
 const textOf = (params: Params): string => (typeof params === "string" ? params : JSON.stringify(params))
 
-type Begin<P = Params> = (method: string, params: P, asker: Asker) => void
+type Begin = (method: string, params: Params, asker: Asker) => void
 
 /** Extra requests that one tick's calls may still cause. */
 interface Room {
@@ -363,30 +355,22 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   }
 
   /** Adds a call to the current tick, or starts one. Equal calls share one entry. */
-  const enqueue: Begin<Params | LateParams> = (method, params, asker) => {
-    const present: Moment = moment ?? { entries: [], late: [], shared: new Map() }
-    if (typeof params === "function")
-      present.late.push(() => {
-        const written = params()
-        return entryOf(method, written, textOf(written), asker)
-      })
-    else {
-      const text = textOf(params)
-      const question = text.length <= longestShared ? `${method} ${text}` : null
-      const same = question === null ? undefined : present.shared.get(question)
-      if (same !== undefined) {
-        same.askers.push(asker)
-        return
-      }
-      const entry = entryOf(method, params, text, asker)
-      present.entries.push(entry)
-      if (question !== null) present.shared.set(question, entry)
+  const enqueue: Begin = (method, params, asker) => {
+    const present: Moment = moment ?? { entries: [], shared: new Map() }
+    const text = textOf(params)
+    const question = text.length <= longestShared ? `${method} ${text}` : null
+    const same = question === null ? undefined : present.shared.get(question)
+    if (same !== undefined) {
+      same.askers.push(asker)
+      return
     }
+    const entry = entryOf(method, params, text, asker)
+    present.entries.push(entry)
+    if (question !== null) present.shared.set(question, entry)
     if (moment !== undefined) return
     moment = present
     const over = () => {
       if (moment === present) moment = undefined
-      for (const entry of present.late.splice(0)) present.entries.push(entry())
     }
     const work = Effect.flatMap(endOfMoment, () => {
       over()
@@ -403,10 +387,10 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     start(work, [entry], asker)
   }
 
-  const call = <P>(
+  const call = (
     method: string,
-    params: P,
-    begin: Begin<P>
+    params: Params,
+    begin: Begin
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
     Effect.contextWith((context: Context.Context<never>) =>
       Effect.callback((resume) => {

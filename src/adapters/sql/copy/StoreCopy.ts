@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import * as Compact from "../Compact.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Store from "../Store.js"
 
@@ -102,9 +101,6 @@ const countNext = (source: SqlClient.SqlClient, table: Table, beyond: Fragment, 
   )
 }
 
-/** PostgreSQL's columns contain no bytes. */
-const valueOf = (value: unknown): unknown => (value instanceof Uint8Array ? Compact.asText(value) : value)
-
 /** Copies rows in key order, then moves generated numbers beyond the copied ones. */
 const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, table: Table) =>
   Effect.gen(function* () {
@@ -128,9 +124,7 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
       last = some.at(-1)
       if (last === undefined) break
       const values = target.csv(
-        some.map(
-          (row) => target`(${target.csv(table.columns.map((column) => target`${valueOf(row[column])}`))})`
-        )
+        some.map((row) => target`(${target.csv(table.columns.map((column) => target`${row[column]}`))})`)
       )
       yield* target`
         insert into ${target(table.name)} (${names}) overriding system value values ${values}`

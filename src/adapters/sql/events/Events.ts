@@ -1,9 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Depth } from "../../../application/ports/journal/Depth.js"
 import type { EventData, EventKind, RequestEvent } from "../../../application/ports/journal/Events.js"
+import type { Acceptance } from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import * as Compact from "../Compact.js"
+import type { Depth } from "../../../application/ports/journal/Transactions.js"
+import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 
 export interface Told {
@@ -114,6 +115,62 @@ export const tell = (store: Store.Store, told: ReadonlyArray<Told>) =>
     }
   })
 
+const firstColumns: Rows.Columns = {
+  request_id: "text",
+  sequence: "integer",
+  kind: "text",
+  data: "text",
+  told_at: "bigint"
+}
+
+/** The first events of requests that are written in this transaction. */
+export const begin = (
+  store: Store.Store,
+  requests: ReadonlyArray<Pick<Acceptance, "accountId" | "requestId" | "schedule">>,
+  now: number
+) =>
+  Effect.gen(function* () {
+    yield* Rows.each(
+      store,
+      `insert into request_events (request_no, sequence, kind, data, told_at)
+       select requests.request_no, given.sequence, given.kind, given.data, given.told_at
+       from (%) as given join requests on requests.request_id = given.request_id`,
+      firstColumns,
+      requests.flatMap(({ requestId, schedule }) => [
+        [requestId, 1, "accepted", null, now],
+        ...(schedule === null
+          ? []
+          : [[requestId, 2, "scheduled", JSON.stringify({ notBefore: schedule.notBefore }), now]])
+      ])
+    )
+    const accounts = Store.distinct(requests.map(({ accountId }) => accountId))
+    const heard = yield* Rows.statement<{ readonly account_id: string }>(
+      store,
+      `select distinct account_id from webhooks where ${Rows.among(store, "account_id")}`,
+      [Rows.listOf(store, accounts)]
+    )
+    const ears = new Set(heard.map((row) => row.account_id))
+    const told = requests.filter(({ accountId }) => ears.has(accountId))
+    if (told.length === 0) return
+    const written = yield* Rows.statement<Omit<Written, "heard">>(
+      store,
+      `select request_events.request_no, sequence from requests
+       join request_events on request_events.request_no = requests.request_no
+       where ${Rows.among(store, "requests.request_id")}`,
+      [
+        Rows.listOf(
+          store,
+          told.map(({ requestId }) => requestId)
+        )
+      ]
+    )
+    yield* owe(
+      store,
+      written.map((row) => ({ ...row, heard: true })),
+      now
+    )
+  })
+
 interface Carried {
   readonly request_id: string
   readonly op_index: number
@@ -177,14 +234,14 @@ export const ofLanded = (
 interface Row {
   readonly sequence: number
   readonly kind: EventKind
-  readonly data: Compact.Column | null
+  readonly data: string | null
   readonly told_at: number | string
 }
 
 const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
   sequence,
   kind,
-  data: data === null ? {} : JSON.parse(Compact.read(data)),
+  data: data === null ? {} : JSON.parse(data),
   at: Number(told_at)
 })
 

@@ -13,20 +13,23 @@ import * as Listing from "../listing/Listing.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
-import * as Acceptances from "./Acceptances.js"
-import * as Claims from "./Claims.js"
-import * as Finishing from "./Finishing.js"
+import * as Accept from "./Accept.js"
+import * as Answers from "./Answers.js"
+import * as Cancellation from "./Cancellation.js"
+import * as LaneRequests from "./LaneRequests.js"
 import * as Leases from "./Leases.js"
-import * as Ops from "./Ops.js"
-import * as Records from "./Records.js"
+import * as OpRows from "./OpRows.js"
+import * as Record from "./Record.js"
 import * as Recovery from "./Recovery.js"
 import * as RemoteSubmissions from "./RemoteSubmissions.js"
-import * as Requests from "./Requests.js"
 import * as Retention from "./Retention.js"
 import * as Schedules from "./Schedules.js"
 import * as Settlements from "./Settlements.js"
-import * as Transactions from "./Transactions.js"
-import * as Work from "./Work.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Records from "./tables/Records.js"
+import * as Requests from "./tables/Requests.js"
+import * as Transactions from "./tables/Transactions.js"
 
 const answering =
   (when: GroupCommit.Answered) =>
@@ -36,8 +39,8 @@ const answering =
 
 /**
  * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
- * follows from it leaves the process before that. A nonce that was leased or allocated and is lost was never in anything
- * that was sent; an acceptance is on the disk before the audit log lets an op of it be signed, and before anybody is told
+ * follows from it leaves the process before that. A nonce that was leased and is lost was never in anything that was
+ * sent; an acceptance is on the disk before the audit log lets an op of it be signed, and before anybody is told
  * of it; what was mined is looked up again. Methods that only read for the engine are of these too.
  */
 const early = answering("committed")
@@ -51,14 +54,22 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     const store = Store.make(yield* Migrations.client, options)
     return Context.empty().pipe(
       Context.add(RequestJournal, {
-        accept: early(Acceptances.accept(store)),
+        accept: early(Accept.accept(store)),
+        look: early(Accept.look(store)),
+        openElements: early(Accept.openElements(store)),
+        unopened: early(LaneRequests.unopened(store)),
+        nextDue: early(LaneRequests.nextDue(store)),
+        overdue: early(LaneRequests.overdue(store)),
+        bodies: early(Answers.bodies(store)),
+        requests: told(Requests.requests(store)),
+        ended: early(Answers.ended(store)),
+        unanswered: early(Answers.unanswered(store)),
+        answer: Answers.answer(store),
         decline: Requests.decline(store),
         note: early(Requests.note(store)),
-        refuse: early(Requests.refuse(store)),
-        schedule: early(Schedules.schedule(store)),
         waiting: Schedules.waiting(store),
-        finish: Finishing.finish(store),
-        cancel: Finishing.cancel(store),
+        going: Effect.provideService(Schedules.going(store), GroupCommit.answered, "committed"),
+        cancel: Cancellation.cancel(store),
         durable: store.durable,
         request: told(Requests.request(store)),
         requestOf: told(Requests.requestOf(store)),
@@ -69,22 +80,26 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         forget: Retention.forget(store)
       }),
       Context.add(OpJournal, {
+        ready: early(OpRows.ready(store)),
+        versions: early(OpRows.versions(store)),
+        renew: early(OpRows.renew(store)),
+        renumber: early(OpRows.renumber(store)),
+        fail: early(OpRows.fail(store)),
+        publish: early(OpRows.publish(store)),
         lease: early(Leases.lease(store)),
         release: early(Leases.release(store)),
-        identify: early(Ops.identify(store)),
-        abandon: early(Ops.abandon(store)),
-        abandonUnsigned: early(Ops.abandonUnsigned(store)),
         ofRequest: early(Ops.ofRequest(store)),
         findOp: told(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
-        work: Effect.provideService(Work.work(store), GroupCommit.answered, "committed"),
+        busy: Effect.provideService(LaneRequests.busy(store), GroupCommit.answered, "committed"),
+        takeOver: early(LaneRequests.takeOver(store)),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {
-        allocate: early(Transactions.allocate(store)),
-        unallocate: early(Transactions.unallocate(store)),
-        recordSigned: Transactions.recordSigned(store),
+        nextNonce: early(Record.nextNonce(store)),
+        record: Record.record(store),
+        replace: Record.replace(store),
         adopt: Recovery.adopt(store),
         recordSubmitted: early(Transactions.recordSubmitted(store)),
         settle: early(Settlements.settle(store)),
@@ -101,20 +116,20 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         knownTo: early(Recovery.knownTo(store)),
         keepUnread: early(Recovery.keepUnread(store)),
         explain: early(Recovery.explain(store)),
+        provenAt: early(Recovery.provenAt(store)),
         openIn: early(Recovery.openIn(store)),
         known: early(Recovery.known(store)),
         identifyAnew: early(Recovery.identifyAnew(store)),
-        expose: early(Recovery.expose(store)),
         hold: Recovery.hold(store),
         unhold: Recovery.unhold(store)
       }),
       Context.add(RemoteOpJournal, {
-        submitRemotely: RemoteSubmissions.submitRemotely(store),
+        handOver: RemoteSubmissions.handOver(store),
+        takeBack: early(RemoteSubmissions.takeBack(store)),
         recordTaken: early(RemoteSubmissions.recordTaken(store)),
         recordInclusions: RemoteSubmissions.recordInclusions(store),
         revertInclusions: RemoteSubmissions.revertInclusions(store),
         finaliseInclusions: RemoteSubmissions.finaliseInclusions(store),
-        revokeRemote: RemoteSubmissions.revokeRemote(store),
         remoteSubmissions: Effect.provideService(
           RemoteSubmissions.remoteSubmissions(store),
           GroupCommit.answered,

@@ -2,7 +2,7 @@ import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
-import type { LeaseRequest } from "../../../application/ports/journal/Requests.js"
+import type { LeaseRequest, NonceSpace } from "../../../application/ports/journal/Requests.js"
 import * as Store from "../Store.js"
 
 /** The lowest `count` integers of the range that are not taken; null when there are fewer. */
@@ -74,6 +74,27 @@ export const release =
   ({ sql, transaction }: Store.Store): OpJournal["Service"]["release"] =>
   (holder) =>
     transaction(Effect.asVoid(sql`delete from leases where holder = ${holder}`))
+
+/** Leases of the keys end here: from now on the ops themselves hold them. */
+export const end = (
+  { sql }: Store.Store,
+  ops: ReadonlyArray<{ readonly nonceKey: bigint; readonly space: NonceSpace }>
+) =>
+  Effect.forEach(
+    Map.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`).values(),
+    (group) =>
+      Store.forChunks(group, (chunk) => {
+        const { authority, chainId, entryPoint } = chunk[0].space
+        const keys = sql.csv(
+          chunk.map(({ nonceKey, space }) => sql`(${space.wallet}, ${Store.nonceKey(nonceKey)})`)
+        )
+        return sql`
+          delete from leases
+          where authority = ${authority} and chain_id = ${chainId.toString()} and entry_point = ${entryPoint}
+            and (wallet, nonce_key) in (values ${keys})`
+      }),
+    { discard: true }
+  )
 
 /** What tells leases apart, in the order of their index. */
 const place = ["authority", "chain_id", "entry_point", "wallet", "nonce_key"] as const

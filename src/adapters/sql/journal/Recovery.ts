@@ -1,15 +1,16 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { RecoveryJournal } from "../../../application/ports/journal/RecoveryJournal.js"
+import { direct } from "../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"
 import * as KnownNonces from "../recovery/KnownNonces.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
-import * as Transactions from "./Transactions.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
+import * as Transactions from "./tables/Transactions.js"
 
 /** What a journal that is older than the chain is told. */
 
@@ -34,16 +35,27 @@ export const explain: Method<"explain"> = (store) => (lane, below) =>
       where chain_id = ${chainId.toString()} and signer = ${signer}`
   }).pipe(Claims.inLane(store, lane))
 
+export const provenAt: Method<"provenAt"> =
+  ({ reading, sql }) =>
+  ({ chainId, signer }) =>
+    reading(
+      Effect.map(
+        sql<{ readonly proven_at: number | string | null }>`
+          select proven_at from lanes where chain_id = ${chainId.toString()} and signer = ${signer}`,
+        ([row]) => (row?.proven_at == null ? null : Number(row.proven_at))
+      )
+    )
+
 export const openIn: Method<"openIn"> =
   ({ reading, sql }) =>
   ({ chainId, signer }) =>
     reading(
       Effect.map(
-        sql<{ readonly request_id: string; readonly decision: string | null }>`
-          select request_id, decision from requests
+        sql<{ readonly request_id: string; readonly accepted_at: number }>`
+          select request_id, accepted_at from requests
           where state = 'open' and chain_id = ${chainId.toString()} and signer = ${signer} and held is null
           order by request_no`,
-        (rows) => rows.map((row) => ({ requestId: row.request_id, isReleased: row.decision === "released" }))
+        (rows) => rows.map((row) => ({ requestId: row.request_id, acceptedAt: row.accepted_at }))
       )
     )
 
@@ -80,14 +92,6 @@ export const identifyAnew: Method<"identifyAnew"> = (store) => (lane, requestId,
     })
   )
 
-export const expose: Method<"expose"> = (store) => (lane, requestId, indexes) =>
-  store.transaction(
-    Effect.gen(function* () {
-      yield* Claims.fence(store, lane)
-      yield* Ops.publish(store, yield* accepted(store, requestId, indexes))
-    })
-  )
-
 export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
   store.transaction(
     Effect.gen(function* () {
@@ -112,6 +116,21 @@ export const unhold: Method<"unhold"> = (store) => (requestId) =>
   )
 
 type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
+
+/** The request's op is in that transaction. */
+const carry = (store: Store.Store, { chainId, nonce, requestId, signer, transaction }: Adopted) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const rows = yield* sql<{ readonly op_id: number | string }>`
+      update ops set state = 'sent', tx_hash = ${transaction.txHash}, was_public = 1
+      where request_id = ${requestId} and entry_point = ${direct} and state in ('accepted', 'sent')
+      returning op_id`
+    for (const row of rows)
+      yield* sql`
+        insert into transaction_ops (chain_id, signer, nonce, op_id, position)
+        values (${chainId.toString()}, ${signer}, ${Store.uint64(nonce)}, ${row.op_id}, 0)
+        on conflict do nothing`
+  })
 
 /** The nonce's row, as if the transaction had been signed here. */
 const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
@@ -152,6 +171,7 @@ export const adopt =
       if (isNew) yield* write(store, adopted, epoch)
       else if (row.state !== "signed" || row.direct !== requestId)
         return yield* Store.refuse("the nonce is another transaction's")
+      yield* carry(store, adopted)
       const prices = {
         max_fee_per_gas: transaction.maxFeePerGas.toString(),
         max_priority_fee_per_gas: transaction.maxPriorityFeePerGas.toString()

@@ -11,50 +11,80 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Events from "../events/Events.js"
+import * as Rows from "../Rows.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
 
 /** Rows of ops that no transaction of ours tells of. */
 
 /** Part of what is sealed: rows do not open under another name. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
-export const submitRemotely =
-  (store: Store.Store): RemoteOpJournal["Service"]["submitRemotely"] =>
-  ({ node, ops: handed, requestId, since }) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { seal, sql } = store
-        yield* Store.fits(64, [since])
-        yield* Claims.fenceRequest(store, requestId)
-        const signed = new Map(handed.map((op) => [op.index, op.signed]))
-        const ops = yield* Ops.lockElements(store, requestId, [...signed.keys()])
-        if (ops.length < signed.size) return yield* Store.refuse("an op was not accepted")
-        if (ops.some((op) => op.user_op_hash === null)) return yield* Store.refuse("an op has no hash")
-        const hashes = new Map(handed.map((op) => [op.index, op.userOpHash]))
-        if (ops.some((op) => (hashes.get(op.op_index) ?? op.user_op_hash) !== op.user_op_hash))
-          return yield* Store.refuse("an op was accepted anew since it was prepared")
-        const inOurs = yield* Ops.carried(store, ops)
-        if (ops.some((op) => op.state === "settled" || inOurs.has(String(op.op_id))))
-          return yield* Store.refuse("an op is final, or is in a signed transaction")
-        const fresh = ops.filter((op) => op.state === "accepted")
-        yield* Ops.move(store, fresh, "sent", null)
-        for (const op of fresh)
-          yield* sql`
-            insert into handovers ${sql.insert({
-              op_id: op.op_id,
-              rpc: seal.close(sealName(op.op_id), node.rpc === null ? "" : Redacted.value(node.rpc)),
-              trust: node.trust,
-              since: since.toString(),
-              signed: signed.get(op.op_index) ?? Hex.empty,
-              submitted: 0
-            })}`
-        if (fresh.length > 0) yield* Events.tell(store, Events.ofElements("signed", {}, [requestId], fresh))
-      })
-    )
+interface Carried extends Ops.State {
+  readonly rpc: string | null
+}
+
+const handoverColumns: Rows.Columns = {
+  op_id: "bigint",
+  rpc: "text",
+  trust: "text",
+  since: "text",
+  signed: "text"
+}
+
+export const handOver =
+  (store: Store.Store): RemoteOpJournal["Service"]["handOver"] =>
+  (lane, { node, ops: handed, since }) =>
+    Effect.gen(function* () {
+      const { seal } = store
+      yield* Store.fits(64, [since])
+      yield* Claims.fence(store, lane)
+      const given = new Map(handed.map((op) => [String(op.opId), op]))
+      const ids = Rows.listOf(
+        store,
+        handed.map(({ opId }) => opId)
+      )
+      const rows = yield* Rows.statement<Carried>(
+        store,
+        `select ops.op_id, request_id, op_index, entry_point, user_op_hash, state, tx_hash, handovers.rpc
+         from ops left join handovers on handovers.op_id = ops.op_id
+         where ${Rows.among(store, "ops.op_id")} and authority = ? and chain_id = ?
+         order by ops.op_id ${Store.isPostgres(store.sql) ? "for update of ops" : ""}`,
+        [ids, lane.signer, lane.chainId.toString()]
+      )
+      const hashOf = (op: Ops.State) => given.get(String(op.op_id))?.userOpHash
+      const own = rows.filter((op) => (op.user_op_hash ?? hashOf(op)) === hashOf(op))
+      const fresh = own.filter((op) => op.state === "accepted")
+      yield* Rows.each(
+        store,
+        `update ops set state = 'sent', tx_hash = null, was_public = 1, user_op_hash = given.user_op_hash
+         from (%) as given where ops.op_id = given.op_id`,
+        { op_id: "bigint", user_op_hash: "text" },
+        fresh.map((op) => [op.op_id, hashOf(op)])
+      )
+      const rpc = node.rpc === null ? "" : Redacted.value(node.rpc)
+      yield* Rows.each(
+        store,
+        `insert into handovers (op_id, rpc, trust, since, signed, submitted)
+         select op_id, rpc, trust, since, signed, 0 from (%) as given`,
+        handoverColumns,
+        fresh.map((op) => [
+          op.op_id,
+          seal.close(sealName(op.op_id), rpc),
+          node.trust,
+          since.toString(),
+          given.get(String(op.op_id))?.signed
+        ])
+      )
+      const concerned = Store.distinct(fresh.map((op) => op.request_id))
+      if (fresh.length > 0) yield* Events.tell(store, Events.ofElements("signed", {}, concerned, fresh))
+      // What was handed over before, by a call whose answer was lost.
+      const known = own.filter((op) => op.state === "sent" && op.rpc !== null)
+      return [...fresh, ...known].map((op) => Number(op.op_id))
+    }).pipe(Claims.inLane(store, lane))
 
 /** They are watched no more; gives those that were. */
 const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
@@ -70,19 +100,33 @@ const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
     }
   )
 
-export const revokeRemote =
-  (store: Store.Store): RemoteOpJournal["Service"]["revokeRemote"] =>
-  (requestId, indexes) =>
-    store.transaction(
-      Effect.gen(function* () {
-        yield* Claims.fenceRequest(store, requestId)
-        const ops = yield* Ops.lockElements(store, requestId, indexes)
-        const inOurs = yield* Ops.carried(store, ops)
-        const back = ops.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id)))
-        yield* Ops.move(store, back, "accepted", null)
-        yield* forget(store, back)
-      })
-    )
+export const takeBack =
+  (store: Store.Store): RemoteOpJournal["Service"]["takeBack"] =>
+  (lane, elements, isDead) =>
+    Effect.gen(function* () {
+      yield* Claims.fence(store, lane)
+      const rows: Array<Ops.State> = []
+      for (const [requestId, own] of Map.groupBy(elements, ({ requestId }) => requestId))
+        rows.push(
+          ...(yield* Ops.lockElements(
+            store,
+            requestId,
+            own.map(({ index }) => index)
+          ))
+        )
+      const inOurs = yield* Ops.carried(store, rows)
+      const back = rows.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id)))
+      const failed = isDead ? yield* failedElements(store, back) : new Set()
+      const isOver = (op: Ops.State) => failed.has(`${op.op_index} ${op.request_id}`)
+      yield* Rows.each(
+        store,
+        `update ops set state = given.state, tx_hash = null, prepared = null, was_public = given.was_public
+         from (%) as given where ops.op_id = given.op_id`,
+        { op_id: "bigint", state: "text", was_public: "smallint" },
+        back.map((op) => [op.op_id, isOver(op) ? "abandoned" : "accepted", isDead ? 0 : 1])
+      )
+      yield* forget(store, back)
+    }).pipe(Claims.inLane(store, lane))
 
 /** The authority's ops of these hashes that are not abandoned. */
 const named = (
@@ -284,7 +328,7 @@ const toSubmission = (
   }))
 
 /** The elements of these ops' requests that have come to nothing, as index and request. */
-const failedElements = ({ sql }: Store.Store, ops: ReadonlyArray<Row>) =>
+const failedElements = ({ sql }: Store.Store, ops: ReadonlyArray<Pick<Ops.State, "request_id">>) =>
   Effect.map(
     Store.inChunks(
       Store.distinct(ops.map(({ request_id }) => request_id)),

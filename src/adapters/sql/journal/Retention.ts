@@ -4,7 +4,7 @@ import type { RequestJournal } from "../../../application/ports/journal/RequestJ
 import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
 import * as Leases from "./Leases.js"
-import type * as Ops from "./Ops.js"
+import type * as Ops from "./tables/Ops.js"
 
 /** Requests, or authorisations, of one transaction: it is over before anybody else waits for long. */
 const step = 10

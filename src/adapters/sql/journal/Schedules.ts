@@ -1,46 +1,49 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Events from "../events/Events.js"
-import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Requests from "./Requests.js"
+import type * as Store from "../Store.js"
 
-export const schedule =
-  (store: Store.Store): RequestJournal["Service"]["schedule"] =>
-  (requestId, { dueAt, notBefore }) =>
-    store.transaction(
-      Effect.gen(function* () {
-        const row = yield* Requests.locked(store, requestId)
-        if (row === undefined) return yield* Store.refuse("the request was not accepted")
-        yield* Claims.fence(store, Claims.laneOf(row))
-        if (row.state !== "open") return yield* Store.refuse("the request is final")
-        yield* store.sql`
-          update requests set not_before = ${notBefore}, due_at = ${dueAt} where request_id = ${requestId}`
-        const isSame = row.not_before !== null && Number(row.not_before) === notBefore
-        if (!isSame) yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore } }])
-      })
-    )
-
-interface WaitingRow {
+interface TallyRow {
   readonly account_id: AccountId
   readonly requests: number | string
   readonly elements: number | string
 }
 
+const toTallies = (rows: ReadonlyArray<TallyRow>): ReadonlyArray<Records.Tally> =>
+  rows.map(({ account_id, elements, requests }) => ({
+    accountId: account_id,
+    requests: Number(requests),
+    elements: Number(elements)
+  }))
+
 export const waiting = ({ sql, transaction }: Store.Store): RequestJournal["Service"]["waiting"] =>
   transaction(
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      const rows = yield* sql<WaitingRow>`
-        select account_id, count(*) as requests, sum(elements) as elements from requests
-        where state = 'open' and due_at is not null and due_at > ${now}
-        group by account_id`
-      return rows.map(({ account_id, elements, requests }) => ({
-        accountId: account_id,
-        requests: Number(requests),
-        elements: Number(elements)
-      }))
-    })
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        sql<TallyRow>`
+          select account_id, count(*) as requests, sum(elements) as elements from requests
+          where state = 'open' and due_at is not null and due_at > ${now}
+          group by account_id`,
+        toTallies
+      )
+    )
+  )
+
+/** Of those that wait there may be very many: each half has an index of its own. */
+export const going = ({ query, sql }: Store.Store): RequestJournal["Service"]["going"] =>
+  query(
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.map(
+        sql<TallyRow>`
+          select account_id, count(*) as requests, sum(elements) as elements from (
+            select account_id, elements from requests where state = 'open' and due_at is null and held is null
+            union all
+            select account_id, elements from requests
+            where state = 'open' and due_at is not null and due_at <= ${now} and held is null) as going
+          group by account_id`,
+        toTallies
+      )
+    )
   )

@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
+import { direct } from "../../../application/ports/journal/Requests.js"
 import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
-import type { Lane } from "../../../application/ports/journal/Transactions.js"
+import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
-import * as Claims from "./Claims.js"
-import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
-import * as Transactions from "./Transactions.js"
+import * as LaneRequests from "./LaneRequests.js"
+import * as Claims from "./tables/Claims.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
+import * as Transactions from "./tables/Transactions.js"
 
 const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "sent")
@@ -50,8 +52,25 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
     yield* Requests.reopen(store, found.concerned)
+    // Those that an earlier version has answered have none.
+    yield* LaneRequests.writeDirect(store, lane)
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
   })
+
+const isDirect = (op: Ops.State): boolean => op.entry_point === direct
+
+/** No event of an EntryPoint tells of a direct transaction: what became of the transaction became of it. */
+const settleDirect = (
+  { sql }: Store.Store,
+  ops: ReadonlyArray<Ops.State>,
+  { success, txHash }: TransactionSettlement
+) =>
+  Store.forChunks(
+    Ops.idsOf(ops.filter((op) => isDirect(op) && op.state === "sent")),
+    (ids) => sql`
+      update ops set state = 'settled', prepared = null, tx_hash = ${txHash}, success = ${success ? 1 : 0}
+      where ${sql.in("op_id", ids)}`
+  )
 
 export const settle =
   (store: Store.Store): TransactionJournal["Service"]["settle"] =>
@@ -76,9 +95,10 @@ export const settle =
           block_hash = ${blockHash}, submitted = 1
         where ${at}`
       const settled = yield* Ops.settle(store, ops, outcomes)
+      yield* settleDirect(store, ops, mined)
       if (final) {
         const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
-        const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
+        const left = sent(ops).filter((op) => !isDirect(op) && !landed.has(op.user_op_hash))
         yield* Ops.move(store, left, "accepted", null)
       }
       const depth = Events.ofDepth(mined)

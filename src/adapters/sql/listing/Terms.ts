@@ -1,13 +1,12 @@
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
-import type { Acceptance, Metadata } from "../../../application/ports/journal/Requests.js"
+import type { Metadata } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Store from "../Store.js"
 
-/** Search terms of a request. Terms of wallets and members never collide. */
+/** What a request is found by, beside its account and time. Columns of wallets and members never look alike. */
 export const ofWallet = (wallet: Address): string => `wallet ${wallet}`
-/** Keys contain no colon. */
+/** No key has a colon in it. */
 export const ofMember = (key: string, value: string): string => `metadata ${key}:${value}`
 
 /** The column of a request's metadata. */
@@ -16,37 +15,17 @@ export const write = (metadata: Metadata): string | null =>
 
 export const read = (column: string | null): Metadata => (column === null ? {} : JSON.parse(column))
 
-const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
+export const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
   Object.entries(metadata).map(([key, value]) => ofMember(key, value))
 
-/** Position of a request in its account's list. */
+/** Where a request stands in the list of its account. */
 export interface Place {
   readonly account_id: AccountId
   readonly accepted_at: number | string
   readonly request_no: number | string
 }
 
-/** Indexes the request by its ops' wallets and, when new, by its metadata. */
-export const add = (
-  { sql }: Store.Store,
-  { metadata, ops }: Acceptance,
-  { accepted_at, account_id, request_no }: Place,
-  isNew: boolean
-) => {
-  const terms = [
-    ...Store.distinct(ops.map(({ space }) => ofWallet(space.wallet))),
-    ...(isNew ? ofMetadata(metadata) : [])
-  ]
-  return Store.forChunks(
-    terms,
-    (chunk) =>
-      sql`insert into request_terms ${sql.insert(
-        Arr.map(chunk, (term) => ({ account_id, term, accepted_at, request_no }))
-      )} on conflict do nothing`
-  )
-}
-
-/** Removes the terms of requests before their ops are deleted. */
+/** Of requests that are about to be forgotten, whose ops are there yet. */
 export const remove = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const rows = yield* sql<Place & { readonly request_id: string; readonly metadata: string | null }>`

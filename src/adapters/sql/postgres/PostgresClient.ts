@@ -85,13 +85,18 @@ const reading = "begin isolation level repeatable read read only"
  * the client's, so the client closes only connections that the network has lost.
  */
 const settings = (answerTimeoutMillis: number | null): string =>
-  `select set_config('lock_timeout', '10s', true),
-    set_config('statement_timeout', '${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000}', true),
-    set_config('idle_in_transaction_session_timeout', '5s', true), set_config('synchronous_commit',
-      case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)`
+  `set_config('lock_timeout', '10s', true),
+  set_config('statement_timeout', '${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000}', true),
+  set_config('idle_in_transaction_session_timeout', '5s', true), set_config('synchronous_commit',
+    case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)`
 
-/** Acquires the named locks, and holds them until the transaction ends. */
-const locks = "select pg_advisory_xact_lock(hashtextextended(name, 0)) from unnest($1::text[]) as name"
+/**
+ * Waits until nobody else has a lock of one of these names, and keeps them until the transaction ends. The settings count
+ * before: how long a lock is waited for is read when it is.
+ */
+const locking = (settings: string): string =>
+  `select count(pg_advisory_xact_lock(hashtextextended(name, 0)))
+   from (select ${settings}) as set cross join unnest($1::text[]) as name`
 
 const failed = (message: string, code?: string) =>
   new SqlError({
@@ -233,13 +238,12 @@ export const make = ({
       (effect) =>
         Effect.withFiber((fiber) => {
           const isPart = Context.getOrUndefined(fiber.context, transactions) !== undefined
-          const locked = Effect.flatMap(transactions, ([connection]) =>
-            Effect.andThen(
-              isPart ? Effect.void : told(connection, beginning),
-              names.length === 0 ? effect : Effect.andThen(told(connection, locks, [names]), effect)
-            )
-          )
-          // Statements' spans contain their text: disabled in transactions.
+          const locked = Effect.flatMap(transactions, ([connection]) => {
+            const set = isPart ? "null" : beginning
+            if (names.length > 0) return Effect.andThen(told(connection, locking(set), [names]), effect)
+            return isPart ? effect : Effect.andThen(told(connection, `select ${set}`), effect)
+          })
+          // Spans of statements carry their text: there are none in a transaction.
           return begun(locked as typeof effect).pipe(
             Effect.provideService(SqlClient.BeginTransaction, statement),
             Effect.withTracerEnabled(false)

@@ -1,14 +1,8 @@
 import * as Effect from "effect/Effect"
-import { appendOnly, identity, step } from "./Step.js"
-
-/** Limits that override an account's tier; null: the tier's. */
-export const accountLimits = step((sql) => [
-  sql`alter table accounts add column requests_per_minute bigint`,
-  sql`alter table accounts add column requests_per_hour bigint`
-])
+import { appendOnly, beginning, identity, step } from "./Step.js"
 
 /**
- * Accounts, keys and kill switches. `account_changes` has one row, whose version grows in the transaction of every change
+ * Accounts, keys and kill switches. Limits override the tier's; null: the tier's. `account_changes` has one row, whose version grows in the transaction of every change
  * to the other tables except `api_key_uses`. Keys and pauses may concern accounts of the configuration file, which have no
  * row. `number` is the insertion order.
  */
@@ -25,7 +19,9 @@ export const accounts = step((sql) => [
       account_id text not null unique,
       name text not null,
       tier text not null check (tier in ('free', 'pro', 'enterprise')),
-      created_at bigint not null
+      created_at bigint not null,
+      requests_per_minute bigint,
+      requests_per_hour bigint
     )`,
   sql`
     create table api_keys (
@@ -101,7 +97,7 @@ export const abi = step((sql) => [
 
 /**
  * `account_id` is empty for the operator's budgets. Wei are decimal text; days count from 1970-01-01. `landed` is null
- * while the cost is unknown; `expires_at` are Unix milliseconds, `until` Unix seconds.
+ * while the cost is unknown; `expires_at` are Unix milliseconds, `until` Unix seconds. Nothing uses `holders` any more.
  */
 export const budgets = step((sql) => [
   sql`
@@ -116,7 +112,8 @@ export const budgets = step((sql) => [
       landed text,
       state text not null check (state in ('reserved', 'bound', 'settled')),
       note text not null,
-      expires_at bigint not null
+      expires_at bigint not null,
+      holders text not null default ''
     )`,
   sql`create unique index budget_holds_id on budget_holds (chain_id, id, pot, account_id)`,
   sql`
@@ -142,11 +139,6 @@ export const budgets = step((sql) => [
   sql`create index budget_ops_until on budget_ops (until)`
 ])
 
-/** Instances that hold a reservation, each followed by a space; the last holder releases it. */
-export const budgetHolders = step((sql) => [
-  sql`alter table budget_holds add column holders text not null default ''`
-])
-
 /**
  * The database refuses to change or delete rows; only the table's owner can drop the triggers. Chain ids and nonces are
  * decimal text; times are Unix milliseconds.
@@ -166,9 +158,9 @@ export const audit = step((sql) => [
       nonce text
     )`,
   sql`create index audit_account on audit (account_id, entry_no)`,
-  sql`create index audit_signer on audit (signer, entry_no)`,
-  sql`create index audit_hash on audit (hash)`,
-  sql`create index audit_request on audit (request_id)`,
+  sql`create index audit_signer on audit (${beginning(sql, "signer")}, entry_no)`,
+  sql`create index audit_hash on audit (${beginning(sql, "hash")})`,
+  sql`create index audit_request on audit (${beginning(sql, "request_id")})`,
   sql`create index audit_at on audit (at)`,
   sql.onDialectOrElse({
     pg: () => sql`

@@ -1,7 +1,4 @@
-import * as Effect from "effect/Effect"
 import { clustered, identity, step } from "./Step.js"
-
-/** Exceeds the usual file length: the journal's tables and their later steps stay together. */
 
 /**
  * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded with
@@ -11,7 +8,10 @@ import { clustered, identity, step } from "./Step.js"
  * A query uses a partial index only when it states the index's condition literally; an implying condition does not do.
  */
 export const journal = step((sql) => [
-  // `body` is sealed. `failed` is a JSON array with one entry per index.
+  // `body` is sealed. `failed` is a JSON array with one entry per index. `signer` is null when neither an op nor a transaction
+  // names it, `lane_key` when it is unknown. `declined_at`: the id was never accepted, and stays taken until its time is over.
+  // `not_before`: earliest chain time of the remaining work, Unix seconds. `due_at`: its next start; null: started.
+  // `held`: why the request waits for the operator; null: it does not, or the operator has decided.
   sql`
     create table requests (
       request_no ${identity(sql)},
@@ -25,13 +25,50 @@ export const journal = step((sql) => [
       failed text not null,
       state text not null check (state in ('open', 'final', 'forgotten')),
       outcome text,
-      accepted_at bigint not null
+      accepted_at bigint not null,
+      signer text,
+      lane_key text,
+      declined_at bigint,
+      cancelled text check (cancelled in ('request_cancelled', 'request_expired')),
+      note text,
+      elements integer not null default 1,
+      metadata text,
+      not_before bigint,
+      due_at bigint,
+      held text,
+      decision text check (decision in ('released', 'dropped'))
     )`,
   sql`
     create unique index requests_idempotency on requests (account_id, endpoint, idempotency_key)
     where idempotency_key is not null`,
   sql`create index requests_open on requests (request_no) where state = 'open'`,
   sql`create index requests_final on requests (accepted_at) where state = 'final'`,
+  sql`create index requests_declined on requests (declined_at) where declined_at is not null`,
+  sql`create index requests_account on requests (account_id, accepted_at, request_no)`,
+  sql`
+    create index requests_account_open on requests (account_id, accepted_at, request_no) where state = 'open'`,
+  sql`create index requests_due on requests (due_at) where state = 'open' and due_at is not null`,
+  sql`create index requests_going on requests (request_no) where state = 'open' and due_at is null`,
+  // A row per metadata member and per wallet of a request, to find an account's requests in list order.
+  sql`
+    create table request_terms (
+      account_id text not null,
+      term text not null,
+      accepted_at bigint not null,
+      request_no bigint not null,
+      primary key (account_id, term, accepted_at, request_no)
+    ) ${clustered(sql)}`,
+  // No reference to `requests`: it would lock the request's row after the ops, other transactions lock it before them.
+  sql`
+    create table request_events (
+      request_no bigint not null,
+      sequence integer not null,
+      kind text not null,
+      data text,
+      told_at bigint not null,
+      primary key (request_no, sequence)
+    ) ${clustered(sql)}`,
+  // `was_public`: 1 for an op that is exposed.
   sql`
     create table ops (
       op_id ${identity(sql)},
@@ -50,13 +87,29 @@ export const journal = step((sql) => [
       tx_hash text,
       success smallint,
       revert_data text,
-      accepted_at bigint not null
+      accepted_at bigint not null,
+      was_public smallint
     )`,
-  sql`
-    create unique index ops_nonce on ops (authority, chain_id, entry_point, wallet, nonce_key, sequence)
-    where state <> 'abandoned'`,
-  sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`,
-  sql`create index ops_request on ops (request_id, op_index, op_id)`,
+  // SQLite has smaller indexes than PostgreSQL, where processes of the previous version name the columns: nonces without
+  // leading zeros, and one index that finds all ops of a request and allows each element one op that is not abandoned.
+  ...sql.onDialectOrElse({
+    pg: () => [
+      sql`
+        create unique index ops_nonce on ops (authority, chain_id, entry_point, wallet, nonce_key, sequence)
+        where state <> 'abandoned'`,
+      sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`,
+      sql`create index ops_request on ops (request_id, op_index, op_id)`
+    ],
+    orElse: () => [
+      sql`
+        create unique index ops_nonce
+        on ops (authority, chain_id, entry_point, wallet, ltrim(nonce_key, '0'), ltrim(sequence, '0'))
+        where state <> 'abandoned'`,
+      sql`
+        create unique index ops_element
+        on ops (request_id, op_index, case when state = 'abandoned' then op_id else 0 end)`
+    ]
+  }),
   sql`create unique index ops_hash on ops (chain_id, user_op_hash, authority) where state <> 'abandoned'`,
   sql`create index ops_given_up on ops (chain_id, user_op_hash) where state = 'abandoned'`,
   sql`create index ops_under_way on ops (authority, chain_id, wallet) where state in ('accepted', 'sent')`,
@@ -82,7 +135,10 @@ export const journal = step((sql) => [
       request_id text not null references requests (request_id),
       primary key (chain_id, factory, create2_salt)
     )`,
-  // `free`: returned, for the lane's next work. `key_client` is null for the service's EOA; `rpc` is sealed.
+  sql`create index deployments_deadline on deployments (deadline)`,
+  // Deleting a request's row searches the rows that refer to it.
+  sql`create index deployments_request on deployments (request_id)`,
+  // `key_client` is null for the service's EOA; `rpc` is sealed; `submitted`: whether the event `submitted` was written.
   sql`
     create table transactions (
       chain_id text not null,
@@ -102,6 +158,8 @@ export const journal = step((sql) => [
       block_number text,
       block_hash text,
       allocated_at bigint not null,
+      epoch bigint not null default 0,
+      submitted smallint not null default 1,
       primary key (chain_id, signer, nonce)
     )`,
   sql`
@@ -135,38 +193,21 @@ export const journal = step((sql) => [
       primary key (chain_id, signer, nonce, op_id),
       foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce) on delete cascade
     )`,
-  sql`create index transaction_ops_op on transaction_ops (op_id)`
-])
-
-/**
- * One row per op at a remote bundler, or that landed in a foreign transaction and is not yet at settled depth. `rpc` is
- * sealed. `signed`: `0x` when no bundler received the op.
- */
-export const handovers = step((sql) => [
+  sql`create index transaction_ops_op on transaction_ops (op_id)`,
+  // One row per op at a remote bundler, or that landed in a foreign transaction and is not yet at settled depth. `rpc` is
+  // sealed. `signed`: `0x` when no bundler received the op. `landed_as`: the op's hash on the chain, if different.
   sql`
     create table handovers (
       op_id bigint primary key references ops (op_id),
       rpc text not null,
       trust text not null check (trust in ('caller', 'operator')),
       since text not null,
-      signed text not null
-    )`
-])
-
-/**
- * Ops found on the chain. `landed_as`: the op's hash on the chain, if different. `was_public`: 1 for an op whose
- * landing was reorganized away, so that its bytes are public.
- */
-export const landings = step((sql) => [
-  sql`alter table handovers add column landed_as text`,
-  sql`alter table ops add column was_public smallint`
-])
-
-/**
- * One row per lane ever claimed, held by a journal instance. A request's `lane_key` is JSON, null when unknown. A nonce
- * keeps the epoch of its assignment.
- */
-export const lanes = step((sql) => [
+      signed text not null,
+      landed_as text,
+      submitted smallint not null default 1
+    )`,
+  // One row per lane ever claimed, held by a journal instance. `explained`: nonces below this one were read from the chain.
+  // `unread`: uses of nonces from this one on are unknown to the journal and must be read; null: none.
   sql`
     create table lanes (
       chain_id text not null,
@@ -174,156 +215,32 @@ export const lanes = step((sql) => [
       epoch bigint not null,
       holder text not null,
       process text not null,
+      explained text,
+      unread text,
       primary key (chain_id, signer)
-    )`,
-  sql`alter table requests add column lane_key text`,
-  sql`alter table transactions add column epoch bigint not null default 0`
+    )`
 ])
 
-/** The request stores its submitting EOA: null when neither an op nor a transaction names it. */
-export const requestLanes = step((sql) => [
-  sql`alter table requests add column signer text`,
+/**
+ * `prepared`: all that signing an op needs, a byte that names the format first; null: it is to be prepared, or is settled.
+ * Not sealed, as the bytes of transactions are not. `good_until`: Unix milliseconds. `context` names what a request shares with
+ * others; `unopened`: its elements without an op that have not failed, null where an earlier version accepted it.
+ * An op of the EntryPoint `direct` is a transaction of the signer's own. `was_public` of an op says that it is exposed.
+ * `proven_at`: when a transaction of the lane was read last that the journal had lost, Unix milliseconds.
+ * Tables are altered in the order in which transactions lock them: processes of the version before go on meanwhile.
+ */
+export const opRows = step((sql) => [
+  sql`alter table lanes add column proven_at bigint`,
+  sql`alter table requests add column context text`,
+  sql`alter table requests add column unopened integer`,
+  sql`create index requests_lane on requests (chain_id, signer, request_no) where state = 'open'`,
   sql`
-    update requests set signer = coalesce(
-      (select authority from ops where ops.request_id = requests.request_id order by op_id desc limit 1),
-      (select transactions.signer from transactions where direct = requests.request_id and direct is not null limit 1))`
-])
-
-/** Finds ended work by time. */
-export const retention = step((sql) => [sql`create index deployments_deadline on deployments (deadline)`])
-
-/** A declined request is a forgotten request that was never accepted: its id stays taken until its time is over. */
-export const declinedRequests = step((sql) => [
-  sql`alter table requests add column declined_at bigint`,
-  sql`create index requests_declined on requests (declined_at) where declined_at is not null`,
-  // Deleting a request's row searches the rows that refer to it.
-  sql`create index deployments_request on deployments (request_id)`
-])
-
-/** Reason why the unsigned part of a request never will be signed; null: not cancelled. */
-export const cancellations = step((sql) => [
-  sql`
-    alter table requests add column cancelled text check (cancelled in ('request_cancelled', 'request_expired'))`
-])
-
-/** Private note of a request's endpoint: JSON or hex, possibly deflated. */
-export const requestNotes = step((sql) => [sql`alter table requests add column note text`])
-
-/** Number of a request's operations or accounts, which bounds accepted work. 1 while unknown. */
-export const requestElements = step((sql) => [
-  sql`alter table requests add column elements integer not null default 1`
-])
-
-/** An account's requests by time of acceptance, with an index for the few that are not final. */
-export const listing = step((sql) => [
-  sql`create index requests_account on requests (account_id, accepted_at, request_no)`,
-  sql`
-    create index requests_account_open on requests (account_id, accepted_at, request_no) where state = 'open'`
-])
-
-/**
- * Events of each request, in order. There is no reference to `requests`: it would lock the request's row after the ops,
- * while other transactions lock it before them.
- */
-export const requestEvents = step((sql) => [
-  sql`
-    create table request_events (
-      request_no bigint not null,
-      sequence integer not null,
-      kind text not null,
-      data text,
-      told_at bigint not null,
-      primary key (request_no, sequence)
-    ) ${clustered(sql)}`
-])
-
-/**
- * Whether a transaction, or an op at a remote bundler, has its `submitted` event. Processes of the previous version write
- * the event when they sign, and do not name the column.
- */
-export const submissions = step((sql) => [
-  sql`alter table transactions add column submitted smallint not null default 1`,
-  sql`alter table handovers add column submitted smallint not null default 1`
-])
-
-/**
- * A request's metadata, a JSON object; null: none. `request_terms` has a row per metadata member and per wallet of a
- * request, to find an account's requests in list order. Older requests have their wallets.
- */
-export const requestMetadata = step((sql) => [
-  sql`alter table requests add column metadata text`,
-  sql`
-    create table request_terms (
-      account_id text not null,
-      term text not null,
-      accepted_at bigint not null,
-      request_no bigint not null,
-      primary key (account_id, term, accepted_at, request_no)
-    ) ${clustered(sql)}`,
-  sql`
-    insert into request_terms (account_id, term, accepted_at, request_no)
-    select distinct requests.account_id, 'wallet ' || ops.wallet, requests.accepted_at, requests.request_no
-    from requests join ops on ops.request_id = requests.request_id
-    where requests.state <> 'forgotten'`
-])
-
-/**
- * `not_before`: earliest chain time for the request's remaining work, Unix seconds. `due_at`: next start of the work, Unix
- * milliseconds; null: already started.
- */
-export const schedules = step((sql) => [
-  sql`alter table requests add column not_before bigint`,
-  sql`alter table requests add column due_at bigint`,
-  sql`create index requests_due on requests (due_at) where state = 'open' and due_at is not null`,
-  sql`create index requests_going on requests (request_no) where state = 'open' and due_at is null`
-])
-
-/**
- * `held`: why a request waits for the operator; null: it does not, or the operator has decided. `decision`: the operator's
- * decision about a held request. `explained`: nonces of the lane below this one were read from the chain.
- */
-export const recovery = step((sql) => [
-  sql`alter table requests add column held text`,
-  sql`alter table requests add column decision text check (decision in ('released', 'dropped'))`,
-  sql`alter table lanes add column explained text`
-])
-
-/**
- * `unread`: uses of the lane's nonces from this one on are unknown to the journal and must be read; until then, signing
- * above them makes none of them known. Null: none.
- */
-export const unreadNonces = step((sql) => [sql`alter table lanes add column unread text`])
-
-/**
- * Smaller indexes instead of those that every op writes. Only on SQLite: no other process writes meanwhile, which building
- * an index would block, and no process of the previous version names the dropped columns.
- *
- * - Nonces lose their leading zeros: 78 bytes less.
- * - `ops_request` had the same columns as `ops_element`, plus abandoned ops. Their ids now distinguish them, so one index
- *   finds all ops of a request and allows each element one op that is not abandoned.
- * - Hashes, signers and request ids in the audit log are indexed by their first 18 characters.
- */
-export const shorterIndexes = step((sql) => [
+    create index requests_unopened on requests (chain_id, signer, request_no)
+    where state = 'open' and (unopened is null or unopened > 0)`,
   sql.onDialectOrElse({
-    pg: () => Effect.void,
-    orElse: () =>
-      Effect.gen(function* () {
-        yield* sql`drop index ops_nonce`
-        yield* sql`
-          create unique index ops_nonce
-          on ops (authority, chain_id, entry_point, wallet, ltrim(nonce_key, '0'), ltrim(sequence, '0'))
-          where state <> 'abandoned'`
-        yield* sql`drop index ops_request`
-        yield* sql`drop index ops_element`
-        yield* sql`
-          create unique index ops_element
-          on ops (request_id, op_index, case when state = 'abandoned' then op_id else 0 end)`
-        yield* sql`drop index audit_hash`
-        yield* sql`create index audit_hash on audit (substr(hash, 1, 18))`
-        yield* sql`drop index audit_signer`
-        yield* sql`create index audit_signer on audit (substr(signer, 1, 18), entry_no)`
-        yield* sql`drop index audit_request`
-        yield* sql`create index audit_request on audit (substr(request_id, 1, 18))`
-      })
-  })
+    pg: () => sql`alter table ops add column prepared bytea`,
+    orElse: () => sql`alter table ops add column prepared blob`
+  }),
+  sql`alter table ops add column good_until bigint`,
+  sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`
 ])

@@ -20,6 +20,13 @@ export const identity = (sql: SqlClient.SqlClient): Fragment =>
 export const clustered = (sql: SqlClient.SqlClient): Fragment =>
   sql.onDialectOrElse({ pg: () => sql.literal(""), orElse: () => sql.literal("without rowid") })
 
+/** A hash or an id in an index: its first 18 characters on SQLite. */
+export const beginning = (sql: SqlClient.SqlClient, column: string): Fragment =>
+  sql.onDialectOrElse({
+    pg: () => sql.literal(column),
+    orElse: () => sql.literal(`substr(${column}, 1, 18)`)
+  })
+
 /** Makes the database refuse changes and deletions of a table's rows; requires the function `audit_is_append_only`. */
 export const appendOnly = (sql: SqlClient.SqlClient, table: string, what: string) =>
   sql.onDialectOrElse({

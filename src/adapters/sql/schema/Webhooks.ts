@@ -40,25 +40,16 @@ export const webhooks = step((sql) => [
   sql`
     create index webhook_deliveries_dead on webhook_deliveries (webhook_no, owed_at) where state = 'dead'`,
   sql`
-    create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`
-])
-
-/** The endpoint's log includes changes of its watches, with their ids. */
-export const watchChanges = step((sql) => [sql`alter table webhook_changes add column watch_id text`])
-
-/** Sealed secrets older than the newest two, which are in `webhooks`; each is kept until it expires. */
-export const webhookSecrets = step((sql) => [
+    create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`,
+  // Sealed secrets older than the newest two, which are in `webhooks`; each is kept until it expires.
   sql`
     create table webhook_secrets (
       webhook_no bigint not null,
       secret text not null,
       counts_until bigint not null,
       primary key (webhook_no, secret)
-    )`
-])
-
-/** Changes of endpoints, with authors. As with `audit`, the database refuses to change or delete rows. */
-export const webhookChanges = step((sql) => [
+    )`,
+  // Changes of endpoints and of their watches, with authors. As with `audit`, the database refuses to change or delete rows.
   sql`
     create table webhook_changes (
       change_no ${identity(sql)},
@@ -66,7 +57,8 @@ export const webhookChanges = step((sql) => [
       webhook_id text not null,
       account_id text not null,
       what text not null,
-      changed_by text not null
+      changed_by text not null,
+      watch_id text
     )`,
   sql`create index webhook_changes_webhook on webhook_changes (webhook_id, change_no)`,
   appendOnly(sql, "webhook_changes", "the log of changes")
@@ -76,7 +68,8 @@ export const webhookChanges = step((sql) => [
  * Watches, with their nodes, positions and events:
  *
  * - Nodes: `rpc` is sealed, null for the operator's; `account_id` is empty for a node of all accounts.
- * - Positions are shared by watches of a node; `hashes` are of the blocks before `next_block`, the newest last.
+ * - Positions are shared by watches of a node; `hashes` are of the blocks before `next_block`, the newest last. `part`:
+ *   recorded part of the block `next_block`, when it takes several steps: JSON; null: none.
  * - An event without a sequence number waits for its confirmations.
  * - `webhook_deliveries` stores the negated watch number as `request_no`.
  * - There is no reference to `webhooks`, so that versions without watches can delete endpoints.
@@ -101,7 +94,8 @@ export const watches = step((sql) => [
       source_no bigint not null references watch_sources (source_no),
       first_block bigint not null,
       next_block bigint not null,
-      hashes text not null
+      hashes text not null,
+      part text
     )`,
   sql`create index watch_cursors_source on watch_cursors (source_no, next_block)`,
   sql`
@@ -145,6 +139,3 @@ export const watches = step((sql) => [
   sql`
     create index watch_events_waiting on watch_events (watch_no, block_number, log_index) where sequence is null`
 ])
-
-/** Recorded part of the block `next_block`, when it takes several steps: JSON; null: none. */
-export const watchParts = step((sql) => [sql`alter table watch_cursors add column part text`])

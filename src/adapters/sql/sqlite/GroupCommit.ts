@@ -28,7 +28,9 @@ export interface GroupCommit {
   readonly withTransaction: SqlClient.SqlClient["withTransaction"]
   /** Likewise for a read-only transaction, which joins no group. */
   readonly read: SqlClient.SqlClient["withTransaction"]
-  /** Waits until all commits are on the disk. */
+  /** The same of statements each of which is of a moment of its own. */
+  readonly query: SqlClient.SqlClient["withTransaction"]
+  /** Waits until all that is committed is on the disk. */
   readonly durable: Effect.Effect<void, SqlError>
 }
 
@@ -114,11 +116,20 @@ const steady = Context.make(PreventSchedulerYield, true).pipe(
   Context.add(TracerEnabled, false)
 )
 
-/** A client whose transactions wait only for the thread. */
-export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "read"> {}
+/** A client whose transactions need not wait for anything but the thread. */
+export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "query" | "read"> {
+  /**
+   * A statement by its text and values. Effect's own has a span, a scope and a transformer each time; it is taken only where
+   * somebody transforms statements.
+   */
+  readonly statement: <Row extends object>(
+    text: string,
+    values: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
+}
 
 export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, Reactivity.Reactivity> => {
-  const { durable, outside, read, transactions, withTransaction } = group
+  const { durable, outside, query, read, transactions, withTransaction } = group
   const made = SqlClient.make({
     acquirer: Effect.succeed(outside),
     borrower: (use) => use(outside),
@@ -127,7 +138,15 @@ export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, R
     transactionService: transactions,
     spanAttributes: [["db.system.name", "sqlite"]]
   })
-  return Effect.map(made, (client) => Object.assign(client, { withTransaction, durable, read }))
+  return Effect.map(made, (client) => {
+    const statement: SqliteClient["statement"] = (text, values) =>
+      Effect.withFiber((fiber) => {
+        if (fiber.getRef(Statement.CurrentTransformer) !== undefined) return client.unsafe(text, values)
+        const [own] = Context.getOrUndefined(fiber.context, transactions) ?? [outside]
+        return own.execute(text, values, undefined)
+      })
+    return Object.assign(client, { withTransaction, durable, query, read, statement })
+  })
 }
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
@@ -221,13 +240,30 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       )
     })
 
-  /** Commits the next group. In any case each member ends or waits again. */
+  /** The same of one that nobody shares the transaction with: what failed takes all of it along. */
+  const turnAlone = ({ state, turn: own, when }: Member) =>
+    Effect.gen(function* () {
+      const exit = yield* own
+      state.isOver = true
+      yield* Effect.mapError(
+        run(Exit.isFailure(exit) ? "rollback" : "commit"),
+        (lost) => state.failed ?? lost
+      )
+      if (Exit.isSuccess(exit) && state.changes) committed(when !== "committed")
+    })
+
+  /** Commits those that are next. Whatever comes of it, each of them is ended, or waits again. */
   const commitNext = Effect.suspend(() => {
     const members = waiting.splice(0, largest)
     if (members.length === 0) return Effect.void
     /** Members that have run. */
     let begun = 0
     const turns = Effect.gen(function* () {
+      const [only] = members
+      if (only !== undefined && members.length === 1) {
+        begun = 1
+        return yield* turnAlone(only)
+      }
       for (const member of members) {
         begun += 1
         yield* turnOf(member)
@@ -325,27 +361,17 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       })
     })
 
-  return {
-    transactions,
-    outside,
-    withTransaction: (effect) =>
-      Effect.withFiber((fiber) => {
-        const own = Context.getOrUndefined(fiber.context, transactions)
-        return own === undefined ? entered(effect, fiber) : inPart(effect, own)
-      }),
-    // One snapshot: a tool may write to the database between two statements.
-    read: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  const looking =
+    (
+      bracket: <A, E, R>(effect: Effect.Effect<A, E, R>, end: () => void) => Effect.Effect<A, E | SqlError, R>
+    ): GroupCommit["read"] =>
+    <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.withFiber((fiber) => {
         if (Context.getOrUndefined(fiber.context, transactions) !== undefined) return effect
         const state: State = { changes: false, failed: null, isOver: false }
-        const looked = Effect.acquireUseRelease(
-          run("begin"),
-          () => effect,
-          () => {
-            state.isOver = true
-            return Effect.tapError(run("commit"), () => Effect.ignore(run("rollback")))
-          }
-        )
+        const looked = bracket(effect, () => {
+          state.isOver = true
+        })
         return looked.pipe(
           turn.withPermit,
           Effect.updateContext((context: Context.Context<R>) => within(context, state)),
@@ -354,7 +380,28 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
             Exit.hasInterrupts(exit) ? exit : Effect.andThen(onDisk(false, fiber.getRef(answered)), exit)
           )
         )
+      })
+
+  return {
+    transactions,
+    outside,
+    withTransaction: (effect) =>
+      Effect.withFiber((fiber) => {
+        const own = Context.getOrUndefined(fiber.context, transactions)
+        return own === undefined ? entered(effect, fiber) : inPart(effect, own)
       }),
+    // One look at the database: a tool may write to it between two statements.
+    read: looking((effect, end) =>
+      Effect.acquireUseRelease(
+        run("begin"),
+        () => effect,
+        () => {
+          end()
+          return Effect.tapError(run("commit"), () => Effect.ignore(run("rollback")))
+        }
+      )
+    ),
+    query: looking((effect, end) => Effect.ensuring(effect, Effect.sync(end))),
     durable
   }
 }

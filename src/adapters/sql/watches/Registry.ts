@@ -12,7 +12,6 @@ import {
   type WatchNode
 } from "../../../application/ports/Watches.js"
 import type { EndpointChange } from "../../../application/ports/Webhooks.js"
-import type * as Compact from "../Compact.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
 import * as Limits from "./Limits.js"
@@ -36,7 +35,7 @@ type Asked = <A>(effect: Effect.Effect<A, WatchesError | SqlError>) => Effect.Ef
 interface Row extends Omit<Watch, "chainId" | "fromBlock" | "nextBlock" | "rpc" | "spec"> {
   readonly sourceId: string
   readonly chainId: string
-  readonly rpc: Compact.Column | null
+  readonly rpc: string | null
   readonly spec: string
   readonly fromBlock: number | string
   readonly nextBlock: number | string
@@ -95,7 +94,7 @@ const sourceOf = (store: Store.Store, { accountId, chainId, rpc }: WatchNode) =>
     const known = yield* sql<{
       readonly source_no: number
       readonly source_id: string
-      readonly rpc: Compact.Column | null
+      readonly rpc: string | null
     }>`
       select source_no, source_id, rpc from watch_sources
       where chain_id = ${chain} and account_id = ${owner} order by source_no`

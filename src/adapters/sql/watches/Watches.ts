@@ -9,7 +9,6 @@ import {
   WatchesError,
   type WatchSource
 } from "../../../application/ports/Watches.js"
-import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
@@ -25,7 +24,7 @@ interface SourceRow {
   readonly source_id: string
   readonly chain_id: string
   readonly account_id: AccountId
-  readonly rpc: Compact.Column | null
+  readonly rpc: string | null
 }
 
 interface WatchRow {

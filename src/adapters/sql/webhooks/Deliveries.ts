@@ -5,7 +5,6 @@ import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { WatchEvent } from "../../../application/ports/Watches.js"
 import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
-import * as Compact from "../Compact.js"
 import * as Terms from "../listing/Terms.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
@@ -26,7 +25,7 @@ interface Row {
   readonly metadata: string | null
   readonly sequence: number
   readonly kind: string
-  readonly data: Compact.Column | null
+  readonly data: string | null
   readonly told_at: number | string
   readonly attempts: number
   readonly failing_since: number | string | null
@@ -42,7 +41,7 @@ const toDelivery = (row: Row): Delivery => {
   }
   const event = {
     sequence: row.sequence,
-    data: row.data === null ? {} : JSON.parse(Compact.read(row.data)),
+    data: row.data === null ? {} : JSON.parse(row.data),
     at: Number(row.told_at)
   }
   return row.watch_id === null
@@ -59,8 +58,8 @@ const toDelivery = (row: Row): Delivery => {
 interface Endpoint {
   readonly webhook_no: number | string
   readonly account_id: AccountId
-  readonly url: Compact.Column
-  readonly secret: Compact.Column
+  readonly url: string
+  readonly secret: string
 }
 
 /** Methods for deliveries. */

@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 import { type Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
-import type * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
 import * as Changes from "./Changes.js"
 
@@ -18,7 +17,7 @@ const mostAtOnce = 10
 const nameOf = (webhookId: string): string => `webhook secret ${webhookId}`
 
 interface Kept {
-  readonly secret: Compact.Column
+  readonly secret: string
   readonly counts_until: number | string
 }
 
@@ -39,7 +38,7 @@ export const fresh = ({ seal }: Store.Store, webhookId: string) => {
 }
 
 /** Opens the endpoint's active secrets, newest first. None: they were sealed under another key. */
-export const open = (store: Store.Store, webhookId: string, newest: Compact.Column, now: number) =>
+export const open = (store: Store.Store, webhookId: string, newest: string, now: number) =>
   Effect.flatMap(older(store, webhookId, now), (kept) =>
     Effect.option(
       Effect.forEach([newest, ...kept.map(({ secret }) => secret)], (sealed) =>

@@ -11,7 +11,6 @@ import {
   Webhooks,
   WebhooksError
 } from "../../../application/ports/Webhooks.js"
-import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
 import * as Seal from "../Seal.js"
 import * as Store from "../Store.js"
@@ -24,7 +23,7 @@ import * as Secrets from "./Secrets.js"
 const mostOfAccount = 10
 
 interface Row extends Omit<Webhook, "kinds" | "url"> {
-  readonly url: Compact.Column
+  readonly url: string
   readonly kinds: string
 }
 

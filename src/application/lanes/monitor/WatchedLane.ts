@@ -1,5 +1,5 @@
 import * as Latch from "effect/Latch"
-import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { InFlight } from "../InFlight.js"
 import type * as Entry from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
@@ -18,8 +18,6 @@ export interface WatchedLane extends Resting {
   /** The entry is what is known of its nonce. */
   readonly isCurrent: (entry: Entry.Entry) => boolean
 }
-
-export const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
 /** Nothing of it has changed since. */
 export const isSame = (one: TransactionRecord, other: TransactionRecord): boolean =>
@@ -53,8 +51,7 @@ export const make = (inFlight: InFlight): WatchedLane => {
       entries.set(record.nonce, entry)
       if (record.state !== "signed") {
         if (before !== null) inFlight.remove(before)
-      } else if (before === null) inFlight.add(record)
-      else inFlight.renew(before, record)
+      } else inFlight.add(record)
     },
     drop: ({ nonce }) => {
       const before = signedOf(nonce)

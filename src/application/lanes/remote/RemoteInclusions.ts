@@ -1,11 +1,16 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Sponsorship from "../../../domain/erc4337/paymaster/Sponsorship.js"
+import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import type { BundlerClient, Offer } from "../../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
-import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
@@ -63,21 +68,37 @@ export interface Entry extends Held {
   isRefused: boolean
 }
 
+/** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
+export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
+  const own = Conditions.decodeSignature(op.signature)
+  if (Result.isSuccess(own)) return own.success.conditions.validUntil
+  // A sponsor's signature stands behind the wallet's, and has a bound of its own.
+  const bounds = Result.gen(function* () {
+    const { signature } = yield* Sponsorship.split(op.signature)
+    const { conditions } = yield* Conditions.decodeSignature(signature)
+    const terms = yield* Sponsorship.read(version, op.paymasterAndData)
+    return [conditions.validUntil, terms.validUntil]
+  })
+  const least = Math.min(...Result.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
+  return Number.isFinite(least) ? least : 0
+}
+
 /** Most blocks of one look, and most ops. */
 const maxBlocks = 1_024n
 export const maxOps = 128
 /** Blocks that are looked at again although they are at settled depth: nodes behind a balancer lag. */
 const lagBlocks = 8n
 
-const later = (one: bigint, other: bigint): bigint => (one > other ? one : other)
-export const earlier = (one: bigint, other: bigint): bigint => (one < other ? one : other)
+export const laneOf = ({ submission: { space } }: Pick<Held, "submission">): Lane => ({
+  chainId: space.chainId,
+  signer: space.authority
+})
 
 export const deepEnough = (blockNumber: bigint, depth: number, head: Block) =>
   blockNumber + BigInt(depth) - 1n <= head.number
 
 /** The newest block that is at settled depth. */
-export const settledBlock = ({ profile }: Held, head: Block) =>
-  later(0n, head.number - BigInt(profile.settledDepth) + 1n)
+const settledBlock = ({ profile }: Held, head: Block) => Inclusions.settledTo(head.number, profile)
 
 /** What the blocks that were not looked at yet say of these ops of one EntryPoint; true: all of them were. */
 export const look = (
@@ -87,13 +108,13 @@ export const look = (
   head: Block
 ) =>
   Effect.gen(function* () {
-    const from = entries.reduce((least, { next }) => earlier(least, next), head.number)
-    const to = earlier(head.number, from + maxBlocks - 1n)
+    const from = entries.reduce((least, { next }) => BigInts.min(least, next), head.number)
+    const to = BigInts.min(head.number, from + maxBlocks - 1n)
     const hashes = entries.map(({ submission }) => submission.userOpHash)
     const inclusions = yield* Inclusions.within(chain, entryPoint, hashes, { from, to })
     for (const entry of entries) {
-      const bound = earlier(to + 1n, settledBlock(entry, head) - lagBlocks)
-      entry.next = later(entry.next, bound)
+      const bound = BigInts.min(to + 1n, settledBlock(entry, head) - lagBlocks)
+      entry.next = BigInts.max(entry.next, bound)
     }
     return { inclusions, complete: to === head.number }
   })
@@ -206,8 +227,12 @@ export const anywhere = (held: Held, head: Block) =>
   Effect.gen(function* () {
     const { chain, submission } = held
     const known = settledBlock(held, head)
-    for (let from = later(0n, submission.since - maxBlocks + 1n); from <= head.number; from += maxBlocks) {
-      const to = earlier(head.number, from + maxBlocks - 1n)
+    for (
+      let from = BigInts.max(0n, submission.since - maxBlocks + 1n);
+      from <= head.number;
+      from += maxBlocks
+    ) {
+      const to = BigInts.min(head.number, from + maxBlocks - 1n)
       const hashes = [submission.userOpHash]
       const found = yield* Inclusions.within(
         chain,
@@ -221,42 +246,3 @@ export const anywhere = (held: Held, head: Block) =>
     }
     return null
   })
-
-/** What bundlers have taken and no block shows, of which the journal was not told, by lane. */
-const untold = (entries: Iterable<Entry>) => {
-  const lanes = new Map<string, { readonly lane: Lane; readonly taken: Array<Entry> }>()
-  for (const entry of entries) {
-    if (!entry.isTaken || entry.isTold) continue
-    const { authority: signer, chainId } = entry.submission.space
-    const name = `${chainId}:${signer}`
-    const known = lanes.get(name) ?? { lane: { chainId, signer }, taken: [] }
-    lanes.set(name, known)
-    known.taken.push(entry)
-  }
-  return lanes.values()
-}
-
-/** Tells of what bundlers have taken, all of a lane at once. What cannot be told is told in the next round. */
-export const tellTaken = (
-  { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
-  entries: Iterable<Entry>
-): Effect.Effect<void> =>
-  Effect.forEach(
-    untold(entries),
-    ({ lane: { chainId, signer }, taken }) =>
-      Effect.matchCauseEffect(
-        recordTaken(
-          signer,
-          chainId,
-          taken.map(({ submission }) => submission.userOpHash)
-        ),
-        {
-          onFailure: (cause) => Effect.logDebug("what bundlers have taken is told later", cause),
-          onSuccess: () =>
-            Effect.sync(() => {
-              for (const entry of taken) entry.isTold = true
-            })
-        }
-      ),
-    { discard: true }
-  )

@@ -1,84 +1,84 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import type * as Inclusions from "../../chain/Inclusions.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
-import type { Entry, Held } from "./RemoteInclusions.js"
+import * as InFlight from "../InFlight.js"
+import type { Listener } from "../Settlement.js"
+import type { Entry } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
-
-const outcomeOf = ({ profile, submission }: Entry, inclusion: Inclusions.Inclusion, head: Block) => {
-  const { blockNumber, revertData, success, txHash } = inclusion
-  const { landedAs, userOpHash } = submission
-  const final = RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head)
-  const confirmations = final ? profile.settledDepth : profile.confirmations
-  return { userOpHash, success, revertData, txHash, blockNumber, confirmations, landedAs, final }
-}
 
 /**
  * What the journal is told of where an op landed: at the depth of an answer, at settled depth, and when a reorganisation has
  * taken it back.
  */
-export const make = (options: {
+export const make = ({
+  drop,
+  listener,
+  offerAgain,
+  remoteOpJournal
+}: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
-  readonly wake: (held: Held, requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  readonly listener: Pick<Listener, "affected" | "reopened" | "told">
   /** The op is watched no more. */
   readonly drop: (entry: Entry) => void
   /** The bundler is asked for the op at once, as if it had just been given it. */
   readonly offerAgain: (entry: Entry) => void
-  /** The final answer of some request was undone by a reorganisation. */
-  readonly reopened: Effect.Effect<void>
 }) => {
-  const { remoteOpJournal, wake, drop, offerAgain, reopened } = options
-
   const finalise = (entry: Entry, blockNumber: bigint) => {
+    const { chainId, signer } = RemoteInclusions.laneOf(entry)
     const { profile, submission } = entry
-    const { authority, chainId } = submission.space
-    const { userOpHash } = submission
-    return Effect.tap(
-      remoteOpJournal.finaliseInclusions(authority, chainId, [
-        { userOpHash, blockNumber, confirmations: profile.settledDepth }
-      ]),
-      () => Effect.sync(() => drop(entry))
+    const op = { userOpHash: submission.userOpHash, blockNumber, confirmations: profile.settledDepth }
+    return Effect.andThen(
+      remoteOpJournal.finaliseInclusions(signer, chainId, [op]),
+      Effect.suspend(() => {
+        drop(entry)
+        return listener.told
+      })
     )
   }
 
   /** A recorded inclusion has left the chain. */
   const revert = (entry: Entry) =>
     Effect.gen(function* () {
-      const { space, userOpHash } = entry.submission
+      const lane = RemoteInclusions.laneOf(entry)
+      const { userOpHash } = entry.submission
       entry.submission = { ...entry.submission, landedAs: userOpHash }
       entry.landed = null
       entry.missedSince = null
       entry.next = entry.submission.since
       offerAgain(entry)
-      const affected = yield* remoteOpJournal.revertInclusions(space.authority, space.chainId, [userOpHash])
+      const affected = yield* remoteOpJournal.revertInclusions(lane.signer, lane.chainId, [userOpHash])
       // Nobody else has it to offer it again: the request goes on with its nonce.
       if (entry.offer === null) drop(entry)
-      yield* wake(entry, affected)
-      yield* reopened
+      yield* listener.affected(lane, affected)
+      yield* listener.reopened
     })
 
   return {
     /** Records an inclusion that is deep enough for an answer. */
     record: (entry: Entry, inclusion: Inclusions.Inclusion, head: Block) =>
       Effect.gen(function* () {
-        const { submission, profile } = entry
-        const { authority, chainId } = submission.space
-        const { blockNumber, txHash } = inclusion
-        entry.next = RemoteInclusions.earlier(entry.next, blockNumber)
+        const { profile, submission } = entry
+        const { landedAs, userOpHash } = submission
+        const { blockNumber, revertData, success, txHash } = inclusion
+        entry.next = BigInts.min(entry.next, blockNumber)
         if (!RemoteInclusions.deepEnough(blockNumber, profile.confirmations, head)) return
-        const outcome = outcomeOf(entry, inclusion, head)
+        const final = RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head)
+        const confirmations = final ? profile.settledDepth : profile.confirmations
+        const lane = RemoteInclusions.laneOf(entry)
         const affected = yield* remoteOpJournal.recordInclusions(
-          authority,
-          chainId,
-          [outcome],
+          lane.signer,
+          lane.chainId,
+          [{ userOpHash, success, revertData, txHash, blockNumber, confirmations, landedAs, final }],
           submission.node
         )
         entry.isTold = true
         entry.landed = { txHash, block: inclusion }
         entry.lookedAt = head.number
         entry.missedSince = null
-        if (outcome.final) drop(entry)
-        yield* wake(entry, affected)
+        if (final) drop(entry)
+        yield* listener.affected(lane, affected)
       }),
     /** Looks whether a recorded inclusion is still there, and whether it is at settled depth by now. */
     confirm: (entry: Entry, landed: NonNullable<Entry["landed"]>, head: Block) =>
@@ -94,4 +94,31 @@ export const make = (options: {
         if (action._tag === "finalise") yield* finalise(entry, seen.block.blockNumber)
       })
   }
+}
+
+/** Tells of what bundlers have taken and no block shows, all of a lane at once. What cannot be told is told in the next round. */
+export const tellTaken = (
+  { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
+  { told }: Pick<Listener, "told">,
+  entries: ReadonlyArray<Entry>
+): Effect.Effect<void> => {
+  const untold = entries.filter(({ isTaken, isTold }) => isTaken && !isTold)
+  const lanes = Map.groupBy(untold, (entry) => InFlight.nameOf(RemoteInclusions.laneOf(entry)))
+  return Effect.forEach(
+    lanes.values(),
+    (taken) => {
+      const [first] = taken
+      if (first === undefined) return Effect.void
+      const { chainId, signer } = RemoteInclusions.laneOf(first)
+      const hashes = taken.map(({ submission }) => submission.userOpHash)
+      return Effect.matchCauseEffect(Effect.tap(recordTaken(signer, chainId, hashes), told), {
+        onFailure: (cause) => Effect.logDebug("what bundlers have taken is told later", cause),
+        onSuccess: () =>
+          Effect.sync(() => {
+            for (const entry of taken) entry.isTold = true
+          })
+      })
+    },
+    { discard: true }
+  )
 }

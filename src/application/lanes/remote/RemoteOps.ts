@@ -1,41 +1,58 @@
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type * as Inclusions from "../../chain/Inclusions.js"
 import * as Troubles from "../../observe/Troubles.js"
+import {
+  type BundlerClient,
+  type BundlerRpcError,
+  isCertain,
+  type Offer
+} from "../../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import * as Holding from "../../ports/journal/Holding.js"
+import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Looks from "../monitor/Looks.js"
-import type { WakeUps } from "../requests/WakeUps.js"
+import type { Listener } from "../Settlement.js"
 import type { Entry, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 import * as RemoteLandings from "./RemoteLandings.js"
 
 export interface RemoteOps {
-  /** Watches an op that was handed over or has landed, however long that takes. It is `busy` until its first offer is done: see `offered`. */
-  readonly watch: (held: Held) => Effect.Effect<Entry>
   /**
-   * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
-   * life of the process, perhaps. `refused`: it is not offered again.
+   * Gives the bundler an op that was just handed over, and watches it. `answered` hears the refusal that has come of that;
+   * null: the bundler has the op, or has it perhaps.
    */
-  readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before" | "refused") => Effect.Effect<void>
+  readonly give: (
+    held: Held & Given,
+    answered: (entry: Entry, refusal: BundlerRpcError | null) => Effect.Effect<void>
+  ) => Effect.Effect<void>
+  /**
+   * Watches an op of which the journal tells, perhaps of another life of the process. One that is watched goes on at this node
+   * and this bundler, where the operator has others by now.
+   */
+  readonly resume: (held: Held) => Effect.Effect<Entry>
   readonly isWatched: (submission: RemoteSubmission) => boolean
-  /** What is watched goes on at this node and this bundler, where the operator has others by now. */
-  readonly renew: (surroundings: Surroundings) => Effect.Effect<void>
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
 
-type Surroundings = Pick<Held, "bundler" | "chain" | "profile" | "submission">
+/** What is given to a bundler. */
+type Given = { readonly bundler: BundlerClient; readonly offer: Offer }
 
-export const RemoteOps: Context.Key<RemoteOps, RemoteOps> = Context.Service("castellan/RemoteOps")
+/** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
+const outdated = /\bAA(?:10|25)\b/
+
+/** The bundler may take the op a bit later. */
+const isPassing = ({ message, reason }: BundlerRpcError): boolean =>
+  reason === "throttled" || reason === "rateLimited" || outdated.test(message)
 
 /** A bundler is asked whether it still has an op so long after it was given it. */
 const offerMillis = 10_000
@@ -65,14 +82,14 @@ const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">):
  * them. Those that a remote bundler has lost are offered to it again, as they were signed, as long as they may land.
  * Those that were found on the chain are watched until they are at settled depth.
  */
-export const make = (options: {
+export const make = ({
+  listener,
+  remoteOpJournal
+}: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
-  readonly wakeUps: Pick<WakeUps, "notify" | "signal">
-  /** The final answer of some request was undone by a reorganisation. */
-  readonly reopened: Effect.Effect<void>
+  readonly listener: Pick<Listener, "affected" | "reopened" | "told">
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const { remoteOpJournal, wakeUps, reopened } = options
     const nodes = new Map<ChainClient, Watched>()
     const looks = Looks.make()
     const troubles = Troubles.make()
@@ -84,16 +101,16 @@ export const make = (options: {
       ...(entry !== undefined && { subject: entry.submission.userOpHash })
     })
 
-    const wake = ({ submission: { space } }: Held, requestIds: ReadonlyArray<string>) =>
-      Effect.andThen(
-        wakeUps.notify(requestIds),
-        wakeUps.signal({ chainId: space.chainId, signer: space.authority })
-      )
-
     const drop = (entry: Entry) => {
       const entries = nodes.get(entry.chain)?.entries
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
+
+    /** Another process has the lane: it watches the op from now on. Should the lane come back, the journal tells of the op. */
+    const asOwner = <E>(entry: Entry, step: Effect.Effect<void, E>): Effect.Effect<void, E> =>
+      Effect.catchCause(step, (cause) =>
+        isFenced(cause) ? Effect.sync(() => drop(entry)) : Effect.failCause(cause)
+      )
 
     /** The entry is among those of its node, which are looked after as long as there are any. */
     const attach = (entry: Entry) =>
@@ -123,9 +140,8 @@ export const make = (options: {
 
     const landings = RemoteLandings.make({
       remoteOpJournal,
-      wake,
+      listener,
       drop,
-      reopened,
       offerAgain: (entry) => {
         entry.offerAt = 0
         entry.offerDelay = firstOfferMillis
@@ -137,9 +153,10 @@ export const make = (options: {
         const { submission } = entry
         const inclusion = yield* RemoteInclusions.anywhere(entry, head)
         if (inclusion !== null) return yield* landings.record(entry, inclusion, head)
-        yield* remoteOpJournal.revokeRemote(submission.requestId, [submission.index])
+        const lane = RemoteInclusions.laneOf(entry)
+        yield* remoteOpJournal.takeBack(lane, [submission], true)
         drop(entry)
-        yield* wake(entry, [submission.requestId])
+        yield* listener.affected(lane, [submission.requestId])
       })
 
     /** At most once at a time for one op, beside the poll: a bundler may take long. */
@@ -155,7 +172,7 @@ export const make = (options: {
         const trouble = troubleOf("an op at a remote bundler is left as it is", entry.chain, entry)
         return Effect.asVoid(
           Effect.forkIn(
-            troubles.tolerate(trouble, work).pipe(
+            troubles.tolerate(trouble, asOwner(entry, work)).pipe(
               Effect.ensuring(
                 Effect.sync(() => {
                   entry.busy = false
@@ -173,7 +190,7 @@ export const make = (options: {
       Effect.annotateLogs(
         troubles.tolerate(
           troubleOf("a look at an op at a remote bundler failed and is repeated", entry.chain, entry),
-          step
+          asOwner(entry, step)
         ),
         { userOpHash: entry.submission.userOpHash }
       )
@@ -238,7 +255,7 @@ export const make = (options: {
         for (const all of groups.values())
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
             yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head, now)
-        if (isRegular) yield* RemoteInclusions.tellTaken(remoteOpJournal, all)
+        if (isRegular) yield* RemoteLandings.tellTaken(remoteOpJournal, listener, all)
       })
 
     /** The loop serves everybody who waits at this node: it ends with the process only. */
@@ -260,53 +277,101 @@ export const make = (options: {
         return round(chain, node).pipe(Effect.andThen(rest(node)), Effect.andThen(loop(chain, node)))
       })
 
+    /** It is `busy` until its first offer is done, see `offered`. */
+    const watch = (held: Held): Effect.Effect<Entry> =>
+      Effect.gen(function* () {
+        const { submission } = held
+        const entry: Entry = {
+          ...held,
+          next: submission.since,
+          hint: null,
+          landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
+          lookedAt: -1n,
+          missedSince: null,
+          givenAt: Number.POSITIVE_INFINITY,
+          offerAt: 0,
+          offerDelay: firstOfferMillis,
+          busy: true,
+          isTaken: false,
+          isTold: false,
+          isRefused: submission.isRefused
+        }
+        yield* attach(entry)
+        return entry
+      })
+
+    /**
+     * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
+     * life of the process, perhaps. `refused`: it is not offered again.
+     */
+    const offered = (entry: Entry, answer: "taken" | "unknown" | "before" | "refused"): Effect.Effect<void> =>
+      Effect.flatMap(MonotonicTime.millis, (now) => {
+        entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
+        entry.busy = false
+        if (answer === "taken") entry.isTaken = true
+        if (answer === "refused") entry.isRefused = true
+        if ((answer !== "taken" && answer !== "unknown") || entry.landed !== null) return Effect.void
+        entry.givenAt = now
+        const isAwaited = looks.isYoung(givenOf(entry), now)
+        return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
+      })
+
+    /** The answer of a bundler that is given the op for the first time; null: it has the op, or has it perhaps. */
+    const send = (entry: Entry, { bundler, offer }: Given): Effect.Effect<BundlerRpcError | null> =>
+      Effect.gen(function* () {
+        const { userOpHash } = entry.submission
+        const trouble = {
+          what: "a bundler did not take an op for certain; it stays watched",
+          place: bundler.origin,
+          isDelay: true
+        }
+        const answer = yield* Effect.result(bundler.send(offer, userOpHash))
+        if (Result.isSuccess(answer)) {
+          yield* Effect.andThen(troubles.passed(trouble), offered(entry, "taken"))
+          return null
+        }
+        const error = answer.failure
+        // What the chain shows counts more than what the bundler says.
+        const isUnknown = !isCertain(error) || entry.landed !== null
+        if (isUnknown || (isPassing(error) && entry.validUntil !== 0)) {
+          yield* offered(entry, "unknown")
+          yield* Effect.annotateLogs(troubles.failed(trouble, Cause.fail(error)), { userOpHash })
+          return null
+        }
+        yield* offered(entry, "refused")
+        return error
+      })
+
     return {
-      watch: (held) =>
-        Effect.gen(function* () {
-          const { submission } = held
-          const entry: Entry = {
-            ...held,
-            next: submission.since,
-            hint: null,
-            landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
-            lookedAt: -1n,
-            missedSince: null,
-            givenAt: Number.POSITIVE_INFINITY,
-            offerAt: 0,
-            offerDelay: firstOfferMillis,
-            busy: true,
-            isTaken: false,
-            isTold: false,
-            isRefused: submission.isRefused
-          }
-          yield* attach(entry)
-          return entry
-        }).pipe(Effect.uninterruptible),
-      offered: (entry, answer) =>
-        Effect.flatMap(MonotonicTime.millis, (now) => {
-          entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
-          entry.busy = false
-          if (answer === "taken") entry.isTaken = true
-          if (answer === "refused") entry.isRefused = true
-          if ((answer !== "taken" && answer !== "unknown") || entry.landed !== null) return Effect.void
-          entry.givenAt = now
-          const isAwaited = looks.isYoung(givenOf(entry), now)
-          return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
-        }),
+      give: (held, answered) =>
+        Effect.flatMap(watch(held), (entry) =>
+          Effect.asVoid(
+            Effect.forkIn(
+              Effect.onExit(send(entry, held), (exit) =>
+                Exit.isSuccess(exit)
+                  ? answered(entry, exit.value)
+                  : Effect.andThen(offered(entry, "unknown"), answered(entry, null))
+              ),
+              scope
+            )
+          )
+        ).pipe(Effect.uninterruptible),
       isWatched: (submission) => watchedAs(submission) !== undefined,
-      renew: ({ bundler, chain, profile, submission }) =>
+      resume: (held) =>
         Effect.suspend(() => {
+          const { bundler, chain, profile, submission } = held
           const entry = watchedAs(submission)
-          if (entry === undefined) return Effect.void
+          // Not offered at once: the process that gave it away may be waiting for the answer.
+          if (entry === undefined) return Effect.tap(watch(held), (fresh) => offered(fresh, "before"))
           entry.profile = profile
           entry.bundler = bundler
-          if (entry.chain === chain) return Effect.void
+          if (entry.chain === chain) return Effect.succeed(entry)
           drop(entry)
           entry.chain = chain
           // What the node before did not tell is not known to be absent.
           entry.next = submission.since
           entry.lookedAt = -1n
-          return attach(entry)
+          return Effect.as(attach(entry), entry)
         }).pipe(Effect.uninterruptible),
       forget: (entry) => Effect.sync(() => drop(entry))
     }

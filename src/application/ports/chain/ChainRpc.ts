@@ -84,9 +84,6 @@ export interface Call {
   readonly gas?: bigint
 }
 
-/** The call that a function gives, or one that is there already. */
-export const callOf = (call: Call | (() => Call)): Call => (typeof call === "function" ? call() : call)
-
 export interface CallResult {
   /** False: the call reverted, and `data` is the revert data. */
   readonly success: boolean
@@ -171,12 +168,9 @@ export interface ChainClient {
   readonly transactionsIn: (
     block: bigint
   ) => Effect.Effect<ReadonlyArray<KnownTransaction> | null, ChainRpcError>
-  /**
-   * `eth_call`, at the latest block unless told otherwise. A revert is a result, not an error. A function is asked for the
-   * call when the calls of the moment leave, once or more often.
-   */
+  /** `eth_call`, at the latest block unless told otherwise. A revert is a result, not an error. */
   readonly call: (
-    call: Call | (() => Call),
+    call: Call,
     overrides?: ReadonlyMap<Address, StateOverride>,
     at?: BlockTag
   ) => Effect.Effect<CallResult, ChainRpcError>

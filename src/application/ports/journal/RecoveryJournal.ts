@@ -8,8 +8,8 @@ import type { Lane } from "./Transactions.js"
 /** An accepted request that is not final, whenever it is due. */
 export interface OpenRequest {
   readonly requestId: string
-  /** The operator has said that it may go on, whatever was found: it is not held any more. */
-  readonly isReleased: boolean
+  /** Unix milliseconds. */
+  readonly acceptedAt: number
 }
 
 /**
@@ -28,6 +28,8 @@ export class RecoveryJournal extends Context.Service<
     readonly keepUnread: (lane: Lane) => Effect.Effect<void, JournalError>
     /** All nonces of the lane below this one were read on the chain, and what follows from them is recorded. */
     readonly explain: (lane: Lane, below: bigint) => Effect.Effect<void, JournalError>
+    /** When `OpJournal.publish` was told last that the journal has lost transactions of the lane, Unix milliseconds; null: never. */
+    readonly provenAt: (lane: Lane) => Effect.Effect<number | null, JournalError>
     /** The lane's open requests that are not held, in the order of acceptance. */
     readonly openIn: (lane: Lane) => Effect.Effect<ReadonlyArray<OpenRequest>, JournalError>
     /** Those of the hashes that are of ops here, of whichever request. */
@@ -41,12 +43,6 @@ export class RecoveryJournal extends Context.Service<
       lane: Lane,
       requestId: string,
       ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Bytes32 }>
-    ) => Effect.Effect<void, JournalError>
-    /** Bytes of these accepted ops of the request may be known to others: they keep their nonces. */
-    readonly expose: (
-      lane: Lane,
-      requestId: string,
-      indexes: ReadonlyArray<number>
     ) => Effect.Effect<void, JournalError>
     /**
      * Holds an open request until the operator decides: it is no work of its lane meanwhile, and does not expire. `why` is

@@ -2,21 +2,22 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import type { Depth } from "./Depth.js"
 import type { JournalError } from "./JournalError.js"
-import type { FoundInclusion, RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
+import type { OpRef } from "./OpRef.js"
+import type { OpId } from "./Records.js"
+import type { FoundInclusion, Handover, RemoteSubmission } from "./RemoteSubmissions.js"
 import type { Affected } from "./Requests.js"
-import type { LaneAccess } from "./Transactions.js"
+import type { Depth, Lane, LaneAccess } from "./Transactions.js"
 
 /** Ops that somebody else's bundler submits, or that others included. See `Journals`. */
 export class RemoteOpJournal extends Context.Service<
   RemoteOpJournal,
   {
     /**
-     * Ops are handed to somebody else's bundler: `sent`, in no transaction of ours. They have hashes. Fails when one of
-     * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
+     * Hands ready ops of the lane to somebody else's bundler: sent and exposed, in no transaction of ours. Gives the ops that
+     * are handed over, by this call or by an earlier one. The others are not ready, or are not what was signed.
      */
-    readonly submitRemotely: (handing: RemoteSubmissionIntent) => Effect.Effect<void, JournalError>
+    readonly handOver: (lane: Lane, handover: Handover) => Effect.Effect<ReadonlyArray<OpId>, JournalError>
     /** The bundler took ops that were handed over: `submitted` is told of those of which it was not told. */
     readonly recordTaken: (
       authority: Address,
@@ -50,10 +51,15 @@ export class RemoteOpJournal extends Context.Service<
       chainId: bigint,
       ops: ReadonlyArray<Depth & { readonly userOpHash: Bytes32 }>
     ) => Effect.Effect<void, JournalError>
-    /** Ops that were handed over can land no more: they are `accepted` again. Ops in a transaction of ours are ignored. */
-    readonly revokeRemote: (
-      requestId: string,
-      indexes: ReadonlyArray<number>
+    /**
+     * Ops of the lane that were handed over are ready again, and are to be prepared again. `isDead`: nothing that was handed
+     * over can land any more. The ops are not exposed then, and those whose elements have failed are abandoned. Ops in a
+     * transaction of ours are ignored.
+     */
+    readonly takeBack: (
+      lane: Lane,
+      ops: ReadonlyArray<OpRef>,
+      isDead: boolean
     ) => Effect.Effect<void, JournalError>
     /** Every op that is to be watched: handed over, or landed as others told, and neither taken back nor landed for good; in the order of acceptance. */
     readonly remoteSubmissions: Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError>

@@ -1,25 +1,18 @@
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { OpRef } from "./OpRef.js"
+import type { OpId } from "./Records.js"
 import type { NonceSpace, OpSettlement } from "./Requests.js"
 import type { LaneAccess } from "./Transactions.js"
 
-/** Accepted ops of a request that somebody else's bundler is given, signed. */
-export interface RemoteSubmissionIntent {
-  readonly requestId: string
+/** Signed ops that somebody else's bundler is given. */
+export interface Handover {
   /** The node that will tell what became of them. Sealed at rest: keys sit in paths. */
   readonly node: Pick<LaneAccess, "rpc" | "trust">
   /** Number of a block before which none of them can have landed. */
   readonly since: bigint
-  /**
-   * `signed`: the ABI encoding of the op with its signature. Refused where its element has been accepted anew since, as an
-   * op with another hash.
-   */
-  readonly ops: ReadonlyArray<{
-    readonly index: number
-    readonly signed: Hex
-    readonly userOpHash?: Bytes32
-  }>
+  /** `signed`: the ABI encoding of the op with its signature. */
+  readonly ops: ReadonlyArray<{ readonly opId: OpId; readonly userOpHash: Bytes32; readonly signed: Hex }>
 }
 
 /** An op that was seen on the chain, without a transaction of ours that tells of it. */

@@ -2,18 +2,10 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type { EventData, RequestEvent } from "./Events.js"
+import type { RequestEvent } from "./Events.js"
 import type { JournalError } from "./JournalError.js"
-import type {
-  Acceptance,
-  AcceptanceResult,
-  Cancellation,
-  FailedElement,
-  ListQuestion,
-  RequestList,
-  RequestRecord,
-  Schedule
-} from "./Requests.js"
+import type * as Records from "./Records.js"
+import type { Cancellation, ListQuestion, RequestList, RequestRecord } from "./Requests.js"
 import type { Lane } from "./Transactions.js"
 
 /** Accepted requests: their work, what failed of it, their final answers. See `Journals`. */
@@ -21,22 +13,74 @@ export class RequestJournal extends Context.Service<
   RequestJournal,
   {
     /**
-     * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
-     * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
-     * The same request may be accepted again with more ops. An op replaces one of the same element that is `accepted` when
-     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body`, `idempotency`, `note` and `metadata` are those of the first time. An
-     * element that is accepted anew counts as failed no more.
+     * Accepts requests of one lane, each of which nothing was accepted of before, in one transaction: a result for each, in the order of the
+     * list. Of each either everything is there (the request, its ops with the nonces that they own from here on, the money they
+     * may cost, the deployments it will authorise, its failures) or nothing. They are judged in that order as if one came
+     * after the other; of each the first obstacle in the order of the results is the answer. One that is there under its id was accepted by a call
+     * whose answer was lost: it is accepted. Not fenced: any process accepts.
      *
-     * Judged in the order of the results: idempotency, nonces, money, deployments; the first obstacle in the order of the
-     * ops (the deployments) is the answer, and leaves nothing behind. Money: what the other requests' ops under way hold
-     * of the wallet, at all EntryPoints of the chain together, and what this request's ops hold of it, is within what is
-     * available. When nobody else holds any of it, it is accepted: the caller has judged that case.
+     * Money: what other requests' ops under way hold of the wallet, at all EntryPoints of the chain together, and what
+     * this request's ops hold of it, is within what is available. When nobody else holds any of it, it is accepted: the
+     * caller has judged that case.
      *
-     * Fails when the request was accepted as another one (account, endpoint, chain), is final, has an op of the same
-     * index that is neither abandoned nor replaced, names another lane in its parts, refuses an element that it accepts, or gives no
-     * funds for one of its wallets, or when the request was declined. It may be accepted again in another lane: its EOA may be another one after a restart.
+     * Fails, and accepts none, when one of them contradicts itself: an element is accepted twice, or also refused; an op or a
+     * deployment is of another lane; the funds of a wallet are missing; an integer does not fit its field.
      */
-    readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
+    readonly accept: (
+      list: ReadonlyArray<Records.Acceptance>
+    ) => Effect.Effect<ReadonlyArray<Records.AcceptanceResult>, JournalError>
+    /** One look for requests that are prepared together. */
+    readonly look: (question: Records.Look) => Effect.Effect<Records.Seen, JournalError>
+    /**
+     * Opens elements of an accepted request of the lane: as `accept` adds them, under the same judgement. The request's
+     * count of unopened elements falls by the ops and the failures that had no op. Null of `schedule`: what is left is due.
+     */
+    readonly openElements: (
+      lane: Lane,
+      opening: Records.Opening
+    ) => Effect.Effect<Records.AcceptanceResult, JournalError>
+    /**
+     * The oldest requests of the lane that have unopened elements and are due, not held and not cancelled; of that endpoint only
+     * where one is named.
+     */
+    readonly unopened: (
+      lane: Lane,
+      limit: number,
+      endpoint?: string
+    ) => Effect.Effect<ReadonlyArray<Records.Unopened>, JournalError>
+    /** When the first of the lane's requests that wait for a time is due, Unix milliseconds; null: none waits. */
+    readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>
+    /**
+     * The oldest open requests of the lane that were accepted before that time (Unix milliseconds), became due before it, and are
+     * neither held nor cancelled; behind `after` where a request is named. Of those of which something is or was exposed only
+     * those that have ready ops which are not, or unopened elements, and of which nothing was signed or included since that time.
+     */
+    readonly overdue: (
+      lane: Lane,
+      before: number,
+      limit: number,
+      after?: string
+    ) => Effect.Effect<ReadonlyArray<Records.Overdue>, JournalError>
+    /** What these requests asked for; unknown and forgotten ones are left out. */
+    readonly bodies: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<Records.Body>, JournalError>
+    /** `request` for several, in their order; unknown and forgotten ones are left out. */
+    readonly requests: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<RequestRecord>, JournalError>
+    /** Those of the requests that are open and of which nothing is unopened, ready or sent: they can be answered. */
+    readonly ended: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, JournalError>
+    /** The oldest requests of the lane that are so, whoever knows of it. */
+    readonly unanswered: (lane: Lane, limit: number) => Effect.Effect<ReadonlyArray<string>, JournalError>
+    /**
+     * Stores final answers in one transaction; gives the one that each request has now, in their order. The first one stays
+     * until the request is reopened, that of a cancellation too. Null, and nothing is stored: it is not at its end, or
+     * something was told of it since it was read for the answer, or it is unknown. Not fenced: who has the caller answers.
+     */
+    readonly answer: (
+      answers: ReadonlyArray<Records.Final>
+    ) => Effect.Effect<ReadonlyArray<string | null>, JournalError>
     /**
      * Waits until everything that methods have returned before survives the machine. Whoever tells a caller of an acceptance
      * waits for it; what `request` and `events` tell has waited.
@@ -48,37 +92,15 @@ export class RequestJournal extends Context.Service<
      * on. The idempotency key of a declined request stays free; nothing tells of it.
      */
     readonly decline: (requestId: string) => Effect.Effect<Lane | null, JournalError>
-    /** Notes why elements of an accepted request will not be done. The latest word on an index counts. */
-    readonly refuse: (
-      requestId: string,
-      failed: ReadonlyArray<FailedElement>
-    ) => Effect.Effect<void, JournalError>
     /**
      * Keeps a text (JSON or hex) with an accepted request, in the place of the one before: what its endpoint needs for the
      * answer and cannot find out again after a restart. Null: nothing.
      */
     readonly note: (requestId: string, text: string | null) => Effect.Effect<void, JournalError>
-    /**
-     * Lets the rest of an accepted request wait: until it is due it is no work of its lane (see `LaneJournal.work`), unless
-     * the chain takes something of it back. Fails when the request is final.
-     */
-    readonly schedule: (requestId: string, schedule: Schedule) => Effect.Effect<void, JournalError>
     /** How many requests wait for a time, all replicas' together, and how many elements they have, by account. */
-    readonly waiting: Effect.Effect<
-      ReadonlyArray<{ readonly accountId: AccountId; readonly requests: number; readonly elements: number }>,
-      JournalError
-    >
-    /**
-     * Stores the final answer (JSON) of an accepted request, and gives the one that it has now: the first one stays until the
-     * request is reopened, that of a cancellation too. Null, and nothing is stored: an op of it is `accepted` or `sent`, or
-     * its direct transaction `signed`; it is not at its end. What `unsettle`, `settle` or `revertInclusions` take back
-     * meanwhile makes it null, or reopens the request. `summary` is what its event tells of the answer.
-     */
-    readonly finish: (
-      requestId: string,
-      outcome: string,
-      summary: EventData
-    ) => Effect.Effect<string | null, JournalError>
+    readonly waiting: Effect.Effect<ReadonlyArray<Records.Tally>, JournalError>
+    /** The same of those that are due and not held. */
+    readonly going: Effect.Effect<ReadonlyArray<Records.Tally>, JournalError>
     /**
      * Cancels what was never signed of an accepted request, for good, whichever process works on its lane: ops under whose
      * nonces nothing was signed are `abandoned`, and only elements that have a signed nonce are accepted again, under it.

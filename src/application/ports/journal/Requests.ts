@@ -1,8 +1,8 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type { Depth } from "./Depth.js"
-import type { Lane, LaneAccess } from "./Transactions.js"
+import type { OpRef } from "./OpRef.js"
+import type { Depth, Lane } from "./Transactions.js"
 
 /**
  * Where the nonces of a wallet's ops live.
@@ -18,6 +18,16 @@ export interface NonceSpace {
   readonly wallet: Address
 }
 
+/** The EntryPoint of direct transactions: there is none. The key of their nonces is the number of their request. */
+export const direct = "direct"
+
+/** Where the nonces of direct transactions live: the wallet is the signer. */
+export interface DirectSpace extends Omit<NonceSpace, "entryPoint"> {
+  readonly entryPoint: typeof direct
+}
+
+export type Space = NonceSpace | DirectSpace
+
 export interface LeaseRequest extends NonceSpace {
   /** The request that will use the keys. */
   readonly holder: string
@@ -26,21 +36,6 @@ export interface LeaseRequest extends NonceSpace {
   readonly count: number
   /** Milliseconds after which an unused lease is free again, so that a crash strands nothing. */
   readonly ttlMillis: number
-}
-
-/** One op as it is accepted. */
-export interface OpIntent {
-  /** Index of the request's element that it carries. */
-  readonly index: number
-  readonly space: NonceSpace
-  readonly nonceKey: bigint
-  readonly sequence: bigint
-  /** Null while it depends on a signature that may only be made after acceptance (a deployment's); see `identify`. */
-  readonly userOpHash: Bytes32 | null
-  /** Wei that the wallet may have to pay for it at most: prefund and value. */
-  readonly reserve: bigint
-  /** What its call returned in the simulation; null: nothing worth keeping. */
-  readonly returned: Hex | null
 }
 
 export interface DeploymentIntent {
@@ -71,32 +66,6 @@ export interface Idempotency {
 /** What a caller says of its request for itself: texts by keys that have no colon in them. */
 export type Metadata = Readonly<Record<string, string>>
 
-export interface Acceptance {
-  readonly requestId: string
-  readonly accountId: AccountId
-  readonly endpoint: string
-  /** The EOA that submits what becomes of it, and its chain: whoever works on the lane works on the request. */
-  readonly lane: Lane
-  readonly key: LaneAccess["key"]
-  /** JSON: all that the endpoint needs to go on with the request after a restart. Sealed at rest. */
-  readonly body: string
-  readonly idempotency: Idempotency | null
-  /** How many operations or accounts the request has. */
-  readonly elements: number
-  readonly ops: ReadonlyArray<OpIntent>
-  /** Deposit and balance of every wallet that appears in `ops`, wei, as read for this request. */
-  readonly funds: ReadonlyArray<{ readonly space: NonceSpace; readonly available: bigint }>
-  readonly deployments: ReadonlyArray<DeploymentIntent>
-  /** Elements that are refused already. */
-  readonly failed: ReadonlyArray<FailedElement>
-  /** What the endpoint keeps for itself; see `RequestJournal.note`. */
-  readonly note: string | null
-  /** Kept with the request, and what it is found by; not sealed at rest. */
-  readonly metadata: Metadata
-  /** Nothing of it is to be done before that; null: it goes on at once. */
-  readonly schedule: Schedule | null
-}
-
 /** When an accepted request, of which nothing is on its way, is taken up. */
 export interface Schedule {
   /** Unix seconds by the chain's clock: the first of its windows that have not begun begins after it. */
@@ -104,23 +73,6 @@ export interface Schedule {
   /** Unix milliseconds by the clock of the service: when the chain is looked at again. */
   readonly dueAt: number
 }
-
-/**
- * - `accepted`: all of it is durable
- * - `known`: another request of the account and endpoint has the idempotency key
- * - `nonceTaken`: another op owns the nonce of `index`; read the chain again. `isSettled`: that one has landed, which the
- *   node that was read does not know, or a reorganisation has undone
- * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered; wait for them
- * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
- * - `cancelled`: the request was cancelled, and nothing was signed under the nonce of `index`
- */
-export type AcceptanceResult =
-  | { readonly _tag: "accepted" }
-  | { readonly _tag: "known"; readonly requestId: string }
-  | { readonly _tag: "nonceTaken"; readonly index: number; readonly isSettled: boolean }
-  | { readonly _tag: "reserved"; readonly index: number; readonly reserved: bigint }
-  | { readonly _tag: "otherConfiguration"; readonly deployment: number }
-  | { readonly _tag: "cancelled"; readonly index: number; readonly code: CancellationCode }
 
 /**
  * Why what was not signed of a request never will be: its caller, or the operator, said so; its time was over; or the operator
@@ -134,8 +86,6 @@ export interface Cancellation {
   readonly outcome: string
   /** Only a request of which nothing was ever signed; another one stays as it is. */
   readonly onlyUnsigned: boolean
-  /** Only a request with which no `note` is kept: what it signs is under the names of others, and is noted before. */
-  readonly onlyUnnoted?: boolean
 }
 
 /** What the chain said of one op. */
@@ -149,12 +99,10 @@ export interface OpSettlement extends Depth {
 }
 
 /** An op as the journal knows it. */
-export interface OpRecord {
+export interface OpRecord extends OpRef {
   readonly accountId: AccountId
-  readonly requestId: string
-  readonly index: number
   readonly userOpHash: Bytes32 | null
-  readonly space: NonceSpace
+  readonly space: Space
   readonly nonceKey: bigint
   readonly sequence: bigint
   readonly returned: Hex | null
@@ -198,7 +146,7 @@ export interface RequestRecord {
   readonly cancelled: CancellationCode | null
   /** Why it waits for the operator, see `RecoveryJournal.hold`; null, or absent: it does not. */
   readonly held?: string | null
-  /** What `finish` or `cancel` stored; null while the request is not final. */
+  /** What `answer` or `cancel` stored; null while the request is not final. */
   readonly outcome: string | null
 }
 

@@ -3,13 +3,11 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { JournalError } from "./JournalError.js"
+import type { Recording, RecordResult, Replacement } from "./Records.js"
 import type { Affected, OpSettlement } from "./Requests.js"
 import type {
-  AllocationRequest,
-  AllocationResult,
   Lane,
   LaneAccess,
-  SignedTransaction,
   TransactionRecord,
   TransactionSettlement,
   TransactionVersion
@@ -20,27 +18,24 @@ export class TransactionJournal extends Context.Service<
   TransactionJournal,
   {
     /**
-     * Hands out the lane's next nonce: the lowest one from the chain's on for which nothing was ever signed. Nothing else
-     * hands out nonces. The caller has one allocation of a lane at a time that is neither signed nor handed back:
-     * another call takes it over, and unsigned nonces below the new one are forgotten.
-     *
-     * `insufficientFunds`: what the lane's signed transactions that are not mined may cost, and this one's cost, is
-     * more than the balance; nothing is handed out. `otherRoute`: a transaction of the lane that is `signed`, from
-     * `drainedTo` on, has another route (see `Route`); nothing is handed out until it is mined. It is judged before the
-     * money. Fails when one of the ops is not `accepted`, is of another chain or authority, or of another EntryPoint than the first one, or when the
-     * direct request was not accepted on this chain, is final, or has a signed transaction that is not `external`.
+     * The lowest nonce from the chain's on for which nothing was ever signed. `isGap`: the journal does not know what the one
+     * before the chain's was used for.
      */
-    readonly allocate: (request: AllocationRequest) => Effect.Effect<AllocationResult, JournalError>
-    /** The signer refused: the nonce goes to the lane's next work. Fails when it was signed or never handed out. */
-    readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
+    readonly nextNonce: (
+      lane: Lane,
+      chainNonce: bigint
+    ) => Effect.Effect<{ readonly nonce: bigint; readonly isGap: boolean }, JournalError>
     /**
-     * Stores signed bytes of an allocated or signed nonce. From here on the transaction counts as perhaps sent, and so do
-     * its ops. Fails when `replaces` is not so, and when the lane has had another owner since the nonce was allocated. A nonce may have several versions, of which each adds to what it may cost; once it is mined, or while it is nobody's, it takes none. The first
-     * one fails also when one of the ops has no hash, was given up since the allocation, or is sent some other way by
-     * now, when the direct request is final or has another signed transaction by now, and when a transaction of another
-     * route was signed since the allocation.
+     * Hands out the nonce and stores the bytes that were signed for it, in one transaction. From here on the transaction counts
+     * as perhaps sent: its ops are sent and exposed. Nothing else gives work a nonce. Fails when the ops are of another lane or
+     * of several EntryPoints.
      */
-    readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
+    readonly record: (recording: Recording) => Effect.Effect<RecordResult, JournalError>
+    /**
+     * Stores bytes that replace others of the nonce: each version may be the one that is mined. The same bytes again change
+     * nothing. False, and nothing is stored: the nonce is not `signed` any more.
+     */
+    readonly replace: (replacement: Replacement) => Effect.Effect<boolean, JournalError>
     /**
      * A node took these versions: `submitted` is told of those of their nonces that are `signed` and of which it was not
      * told. Of the others it is told with what is recorded of them on the chain.

@@ -1,10 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as HeldNonces from "../../intake/submission/HeldNonces.js"
-import * as Cancellations from "../../lanes/requests/Cancellations.js"
-import { Requests } from "../../lanes/requests/Requests.js"
-import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import * as Cancellations from "../../answers/Cancellations.js"
 import * as Span from "../../observe/Span.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
@@ -12,6 +9,7 @@ import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as GetRequest from "./GetRequest.js"
+import { Submissions } from "./Submissions.js"
 import * as Unstuck from "./Unstuck.js"
 
 export const Request = GetRequest.Request
@@ -50,6 +48,24 @@ const sizeOf = (body: string | null): number | null => {
   return (operations ?? accounts)?.length ?? null
 }
 
+/** Elements whose op is on no way, under a nonce for which something was signed that left the process. */
+const heldOf = ({ ops, signed }: RequestRecord): ReadonlySet<number> =>
+  new Set(
+    ops.flatMap(({ index, nonceKey, sequence, space, state }) =>
+      state === "accepted" &&
+      signed.some(
+        (version) =>
+          version.index === index &&
+          version.space.entryPoint === space.entryPoint &&
+          version.space.wallet === space.wallet &&
+          version.nonceKey === nonceKey &&
+          version.sequence === sequence
+      )
+        ? [index]
+        : []
+    )
+  )
+
 /** What of the request was cancelled and what was not, as far as the journal tells. */
 export const told = (record: RequestRecord): Response => {
   const { body, cancelled, failed, ops, outcome, requestId, txHashes } = record
@@ -61,7 +77,7 @@ export const told = (record: RequestRecord): Response => {
       : { requestId, state, cancelled: [], kept: [0] }
   const known = [...new Set([...ops, ...failed].map(({ index }) => index))].sort((a, b) => a - b)
   const elements = size === null ? known : Array.from({ length: size }, (_, index) => index)
-  const held = HeldNonces.of(record, elements)
+  const held = heldOf(record)
   const left = new Set(
     ops.filter((op) => op.state === "sent" || op.state === "settled").map(({ index }) => index)
   )
@@ -99,15 +115,12 @@ export const cancel = (
 export const run = (
   caller: Caller,
   { requestId }: Request
-): Effect.Effect<Response, Failure, RequestJournal | Requests | WakeUps> =>
+): Effect.Effect<Response, Failure, RequestJournal | Submissions> =>
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
-    const requests = yield* Requests
-    const wakeUps = yield* WakeUps
+    const { review } = yield* Submissions
     const record = yield* GetRequest.find(caller, requestId)
     const answer = yield* Effect.orDie(cancel(requestJournal, record))
-    yield* requests.review(requestId)
-    // Nonces, keys and money that it held are free.
-    yield* wakeUps.signal(record.lane)
+    yield* review(record)
     return answer
   }).pipe(Span.named("CancelRequest"))

@@ -2,9 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Custody from "../../../domain/wallet/Custody.js"
-import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
-import * as Calls from "../../intake/ops/Calls.js"
-import { Operation } from "../../intake/ops/Operation.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
@@ -12,8 +9,9 @@ import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
+import * as HandOut from "../../prepare/HandOut.js"
+import { Operation } from "../../prepare/Operation.js"
 import type { Caller } from "../../request/Caller.js"
-import * as Decoding from "../../request/Decoding.js"
 import { revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
@@ -60,17 +58,11 @@ export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks |
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
-    const { operations, settings } = request
-    const calls = yield* Calls.encodeAll(operations)
-    const decoding = yield* Decoding.load(caller, settings.useABI)
-    const route = yield* UnsignedOps.routeOf(caller, settings)
-    const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
-      ...route,
-      operations,
-      calls,
-      decoding,
-      byPasskeys: calls.some(({ selector }) => Custody.usesPasskeys(selector.walletCustody)),
-      dummy: (config) => Result.succeed(UnsignedOps.costliest(config))
+    const { bundler, failed, ops } = yield* HandOut.make(caller, {
+      ...request,
+      route: HandOut.routeOf(caller, request.settings),
+      byPasskeys: request.operations.some(({ walletCustody }) => Custody.usesPasskeys(walletCustody)),
+      dummy: (config) => Result.succeed(HandOut.costliest(config))
     })
     const [firstFailed] = [...failed].sort(([a], [b]) => a - b)
     return {
@@ -93,7 +85,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     }
   }).pipe(
     Effect.catchTag("Unprocessable", (failure) =>
-      Effect.succeed({ status: 0, gas: 0, userOps: [], error: UnsignedOps.textOf(failure) })
+      Effect.succeed({ status: 0, gas: 0, userOps: [], error: HandOut.textOf(failure) })
     ),
     Span.named("EstimateGas")
   )

@@ -1,16 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as EncodedOps from "../../intake/encoded/EncodedOps.js"
-import * as EncodedSubmission from "../../intake/encoded/EncodedSubmission.js"
-import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
+import * as GivenOps from "../../prepare/given/GivenOps.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import type * as Offers from "./Offers.js"
+import * as Posted from "./Posted.js"
+import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
-  operations: Schema.Array(EncodedOps.EncodedOperation),
+  operations: Schema.Array(GivenOps.EncodedOperation),
   settings: Settings.ForOps
 }).annotate({ identifier: "ExecuteEncodedRequest" })
 export type Request = typeof Request.Type
@@ -19,14 +20,7 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = EncodedSubmission.Requirements
-
-export const kind = {
-  endpoint: "/executeEncoded",
-  Request,
-  Response,
-  elements: ({ operations }: Request) => operations.length
-}
+export type Requirements = Posted.Surroundings | Submissions.Submissions
 
 /** The first op that nobody is there to sign. */
 const unsigned = ({ operations, settings }: Request): Failure | null => {
@@ -45,26 +39,27 @@ const unsigned = ({ operations, settings }: Request): Failure | null => {
   ])
 }
 
+const endpoint = "/executeEncoded"
+
+const offerOf = (
+  caller: Caller,
+  { operations, settings }: Request,
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
+  const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
+  const by = settings.signer === undefined ? "service" : "signer"
+  return Posted.offerOf(caller, { endpoint, settings, read }, by, body)
+}
+
+export const kind = { endpoint, Request, Response, offerOf }
+
 /**
  * Submits ops that were handed out, with the proof that came with them or, where there is none, with one by the
  * request's signer and cosigners. An op that was posted before is not sent again: its outcome is the answer.
  */
-export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
-  Effect.gen(function* () {
-    const requests = yield* Requests
-    const refused = unsigned(request)
-    if (refused !== null) return yield* Effect.fail(refused)
-    const { operations, settings } = request
-    const posted = {
-      endpoint: kind.endpoint,
-      settings,
-      read: (context: EncodedOps.Where) => EncodedOps.encoded(operations, context)
-    }
-    const by = settings.signer === undefined ? "service" : "signer"
-    return yield* requests.run(
-      kind,
-      caller,
-      request,
-      Span.named("ExecuteEncoded")(EncodedSubmission.work(caller, posted, by))
-    )
-  })
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> => {
+  const refused = unsigned(request)
+  return Span.named("ExecuteEncoded")(
+    refused === null ? Submissions.submit(caller, kind, request) : Effect.fail(refused)
+  )
+}

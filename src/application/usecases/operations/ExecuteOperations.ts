@@ -1,39 +1,24 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Connection from "../../chain/Connection.js"
-import * as Calls from "../../intake/ops/Calls.js"
-import * as Links from "../../intake/ops/Links.js"
-import * as NotBegun from "../../intake/ops/NotBegun.js"
-import { Operation } from "../../intake/ops/Operation.js"
-import * as OperationPreparation from "../../intake/ops/OperationPreparation.js"
-import * as Slices from "../../intake/ops/Slices.js"
-import * as Preparation from "../../intake/Preparation.js"
-import * as SignerAuthorization from "../../intake/SignerAuthorization.js"
-import * as Results from "../../intake/submission/Results.js"
-import * as SlicedSubmission from "../../intake/submission/SlicedSubmission.js"
-import * as Submission from "../../intake/submission/Submission.js"
-import * as SubmissionActions from "../../intake/submission/SubmissionActions.js"
-import type { Part } from "../../intake/submission/SubmissionPlan.js"
-import * as Records from "../../intake/submission/SubmissionRecords.js"
-import * as Wallets from "../../intake/Wallets.js"
-import type { Engine } from "../../lanes/Engine.js"
-import { Requests } from "../../lanes/requests/Requests.js"
+import * as Results from "../../answers/Results.js"
 import * as Span from "../../observe/Span.js"
+import type { Payers } from "../../pay/Payer.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
-import type { Bundler } from "../../ports/chain/Bundler.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
+import * as Call from "../../prepare/Call.js"
+import * as EncodeCall from "../../prepare/EncodeCall.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import { Operation } from "../../prepare/Operation.js"
+import * as Links from "../../prepare/ops/Links.js"
 import type { Caller } from "../../request/Caller.js"
-import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
-import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
-import * as EventLoop from "../../runtime/EventLoop.js"
-import * as KillSwitch from "../../tenants/KillSwitch.js"
+import * as Offers from "./Offers.js"
+import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -44,117 +29,51 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-/** What its requests need beside the caller. */
-export type Requirements =
-  | AbiStore
-  | Bundler
-  | ChainRpc
-  | Engine
-  | Records.SubmissionJournals
-  | Networks
-  | Signers
+type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers
 
-export const kind = {
-  endpoint: "/execute",
-  Request,
-  Response,
-  elements: ({ operations }: Request) => operations.length
-}
+/** What its requests need beside the caller. */
+export type Requirements = Surroundings | Submissions.Submissions
+
+const endpoint = "/execute"
+
+const offerOf = (
+  caller: Caller,
+  { operations, settings }: Request,
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Surroundings> =>
+  Effect.gen(function* () {
+    const encoded = yield* EncodeCall.encodeAll(operations)
+    const dependencies = yield* Effect.fromResult(Links.dependencies(operations))
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const context = yield* OpContext.load(caller, settings)
+    yield* Effect.fromResult(Links.provided(dependencies, context.connection))
+    const calls = yield* Call.ofOperations(caller.requestId, encoded, dependencies, context)
+    const elements = calls.map(({ index }) => index)
+    return Offers.make({
+      caller,
+      endpoint,
+      context,
+      calls,
+      body,
+      revert: decoding.revert,
+      mayWait: caller.isAsynchronous === true,
+      Response,
+      answer: (outcomes) =>
+        Results.executed(
+          elements,
+          outcomes,
+          (index, returned) => encoded[index]?.decode(returned),
+          decoding,
+          dependencies
+        )
+    })
+  })
+
+export const kind = { endpoint, Request, Response, offerOf }
 
 /**
  * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signers, and answers
  * with what became of each.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
-  Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
-
-const work = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
-  Effect.gen(function* () {
-    const { settings } = request
-    const calls = yield* Calls.encodeAll(request.operations)
-    const dependencies = yield* Effect.fromResult(Links.dependencies(request.operations))
-    const decoding = yield* Decoding.load(caller, settings.useABI)
-    const signers = yield* SignerAuthorization.signersOf(caller, settings)
-    const [signer] = signers
-    if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
-    const connection = yield* Preparation.connect(caller, settings)
-    const { profile } = connection
-    const ledger = yield* Effect.fromResult(Links.ledger(dependencies, connection))
-    const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
-    const { entryPoint, formula } = context
-    const wallets = yield* EventLoop.each(calls, ({ index, selector }) =>
-      Effect.fromResult(Wallets.select(selector, formula, profile, `operations[${index}]`))
-    )
-    const walletOf = (index: number) => wallets[index] ?? entryPoint
-    const current = yield* CurrentRequest
-
-    /** A request whose caller does not wait is done when its windows begin; in another one what is too early fails. */
-    const mayWait = caller.isAsynchronous === true || caller.resumed === true
-    const elements = calls.map(({ index }) => index)
-    const isLarge = mayWait && elements.length > SlicedSubmission.sliceSize
-    const route = (own: Preparation.OpContext) => ({
-      caller,
-      endpoint: kind.endpoint,
-      context: own,
-      submitter: signer,
-      access: Connection.access(caller, connection, settings.signer)
-    })
-    const accepting = (failed: ReadonlyMap<number, ElementFailure>) =>
-      Records.acceptance(route(context), current, [], [], [], SubmissionActions.elementsOf(failed))
-    const preparation = (own: Preparation.OpContext, holder: string) =>
-      OperationPreparation.make({
-        calls,
-        dependencies,
-        walletOf,
-        signers: [signer, ...signers.slice(1)],
-        context: own,
-        ledger,
-        validator: settings.validator,
-        revert: decoding.revert,
-        holder,
-        mayWait
-      })
-    /** The chain's clock at the last look. */
-    let clock = (): NotBegun.Clock => ({ timestamp: 0 })
-    const submit = (own: Preparation.OpContext, part: Part | null, some: ReadonlyArray<number>) =>
-      Effect.gen(function* () {
-        const { clock: seen, prepare } = yield* preparation(own, part?.holder ?? caller.requestId)
-        const callOf = (index: number) => calls[index]?.call ?? null
-        const plan = { ...route(own), elements: some, dependencies, prepare, callOf, part }
-        const outcomes = yield* Submission.run(plan, decoding.revert)
-        clock = seen
-        return outcomes
-      })
-    const outcomes = yield* isLarge
-      ? SlicedSubmission.run({
-          caller,
-          slices: Slices.of(dependencies, elements, walletOf, SlicedSubmission.sliceSize),
-          check: (some) => Effect.flatMap(preparation(context, caller.requestId), ({ check }) => check(some)),
-          accept: Effect.andThen(
-            KillSwitch.recheck(current, signer.address),
-            current.accept(accepting(new Map()), profile.receiptTimeoutMillis)
-          ),
-          submit: (part, some) =>
-            Effect.flatMap(Preparation.contextOf(connection, settings, signer.address, caller), (own) =>
-              submit(own, part, some)
-            )
-        })
-      : submit(context, null, elements)
-    if (outcomes.scheduled.size > 0) {
-      if (!current.accepted()) yield* KillSwitch.recheck(current, signer.address)
-      return yield* current.schedule(
-        accepting(outcomes.failed),
-        NotBegun.schedule(outcomes.scheduled, clock(), yield* Clock.currentTimeMillis)
-      )
-    }
-    return yield* Results.executed(
-      elements,
-      outcomes,
-      (index, returned) => calls[index]?.decode(returned),
-      decoding,
-      dependencies
-    )
-  }).pipe(Span.named("ExecuteOperations"))
+  Span.named("ExecuteOperations")(Submissions.submit(caller, kind, request))

@@ -1,16 +1,17 @@
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as EncodedOps from "../../intake/encoded/EncodedOps.js"
-import * as EncodedSubmission from "../../intake/encoded/EncodedSubmission.js"
-import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
+import * as GivenOps from "../../prepare/given/GivenOps.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import type * as Offers from "./Offers.js"
+import * as Posted from "./Posted.js"
+import * as Submissions from "./Submissions.js"
 
 export const Request = Schema.Struct({
-  operations: Schema.Array(EncodedOps.PasskeyOperation),
+  operations: Schema.Array(GivenOps.PasskeyOperation),
   settings: Settings.ForOps
 }).annotate({ identifier: "ExecutePasskeyRequest" })
 export type Request = typeof Request.Type
@@ -19,31 +20,24 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = EncodedSubmission.Requirements
+export type Requirements = Posted.Surroundings | Submissions.Submissions
 
-export const kind = {
-  endpoint: "/executePasskey",
-  Request,
-  Response,
-  elements: ({ operations }: Request) => operations.length
+const endpoint = "/executePasskey"
+
+const offerOf = (
+  caller: Caller,
+  { operations, settings }: Request,
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
+  const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
+  return Posted.offerOf(caller, { endpoint, settings, read }, "service", body)
 }
+
+export const kind = { endpoint, Request, Response, offerOf }
 
 /**
  * Submits ops of `/passkeyHash` with what the browser's authenticator made of them, by the service's own EOA. An op that
  * was posted before is not sent again: its outcome is the answer.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
-  Effect.flatMap(Requests, (requests) => {
-    const { operations, settings } = request
-    const posted = {
-      endpoint: kind.endpoint,
-      settings,
-      read: (context: EncodedOps.Where) => EncodedOps.asserted(operations, context)
-    }
-    return requests.run(
-      kind,
-      caller,
-      request,
-      Span.named("ExecutePasskey")(EncodedSubmission.work(caller, posted, "service"))
-    )
-  })
+  Span.named("ExecutePasskey")(Submissions.submit(caller, kind, request))

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import { WakeUps } from "../../answers/WakeUps.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
@@ -10,6 +10,7 @@ import { catalogue } from "../../request/Catalogue.js"
 import { type Failure, NotFound } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
 import * as Metadata from "../../request/Metadata.js"
+import { Submissions } from "./Submissions.js"
 
 export const Request = Schema.Struct({
   requestId: Schema.String.annotate({
@@ -60,6 +61,10 @@ export const Response = Schema.Struct({
   progress: Progress.annotateKey({
     description:
       "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
+  }),
+  delay: Schema.NullOr(Schema.String).annotate({
+    description:
+      "What keeps its unsigned elements from being sent now. Null: their turn has not come, or the process that answers does not know."
   }),
   httpStatus: Schema.NullOr(Schema.Int).annotate({
     description: "Status of the final answer: 200 or 422. Null while it is pending."
@@ -131,8 +136,9 @@ const awaited = (caller: Caller, requestId: string, seconds: number) =>
 export const run = (
   caller: Caller,
   { requestId, wait = "0" }: Request & Query
-): Effect.Effect<Response, Failure, RequestJournal | WakeUps> =>
+): Effect.Effect<Response, Failure, RequestJournal | Submissions | WakeUps> =>
   Effect.gen(function* () {
+    const { delayOf } = yield* Submissions
     const record = yield* wait === "0" ? find(caller, requestId) : awaited(caller, requestId, Number(wait))
     const final = record.outcome === null ? null : yield* Answer.told(record.outcome, requestId)
     return {
@@ -144,6 +150,7 @@ export const run = (
       notBefore: record.notBefore,
       txHashes: record.txHashes,
       progress: progressOf(record, final),
+      delay: final === null ? delayOf(record) : null,
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null
     }

@@ -1,13 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
-import * as Calls from "../../intake/ops/Calls.js"
-import { Operation } from "../../intake/ops/Operation.js"
-import * as ServiceSubmission from "../../intake/ServiceSubmission.js"
 import * as Span from "../../observe/Span.js"
+import * as HandOut from "../../prepare/HandOut.js"
+import { Operation } from "../../prepare/Operation.js"
+import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import type { Caller } from "../../request/Caller.js"
-import * as Decoding from "../../request/Decoding.js"
 import { elementFailure, revertDataOf } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
@@ -68,15 +66,12 @@ const without = (index: number, error: string): PasskeyHashResult => ({
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
     const { operations, settings } = request
-    const calls = yield* Calls.encodeAll(operations)
-    const decoding = yield* Decoding.load(caller, settings.useABI)
-    const route = yield* UnsignedOps.serviceRoute(caller, settings)
-    yield* ServiceSubmission.assertSubmits(route.connection, settings)
-    const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
-      ...route,
+    const { bundler, failed, ops } = yield* HandOut.make(caller, {
       operations,
-      calls,
-      decoding,
+      settings,
+      route: Effect.tap(HandOut.serviceRoute(caller, settings), ({ connection }) =>
+        ServiceEoa.assertSubmits(connection, settings)
+      ),
       byPasskeys: true,
       dummy: (config) =>
         config.passkeys.length === 0
@@ -86,7 +81,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
                 Reasons.text("threshold", { have: 0, threshold: config.threshold })
               )
             )
-          : Result.succeed(UnsignedOps.costliest(config))
+          : Result.succeed(HandOut.costliest(config))
     })
     const byIndex = new Map(ops.map((each) => [each.index, each]))
     const results = operations.map((_, index): PasskeyHashResult => {
@@ -101,7 +96,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     return { status: failed.size === 0 ? 0 : 1, results }
   }).pipe(
     Effect.catchTag("Unprocessable", (failure) => {
-      const error = UnsignedOps.textOf(failure)
+      const error = HandOut.textOf(failure)
       return Effect.succeed({
         status: 1,
         results: request.operations.map((_, index) => without(index, error))

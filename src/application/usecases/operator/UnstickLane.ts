@@ -8,15 +8,16 @@ import * as Percent from "../../../domain/erc4337/Percent.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Prices from "../../chain/Prices.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
+import { Claims } from "../../lanes/Claims.js"
 import type { Engine } from "../../lanes/Engine.js"
-import * as NonceManager from "../../lanes/NonceManager.js"
-import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
-import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
-import { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { Following } from "../../lanes/worker/Lanes.js"
+import * as Record from "../../lanes/worker/Record.js"
+import { ChainRpc, type ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
+import { Submissions } from "../operations/Submissions.js"
 
 /** A transaction of the lane that has new prices, or would have them. */
 export interface Replaced {
@@ -43,7 +44,7 @@ export interface Unstuck {
 export class OtherOwner extends Data.TaggedError("OtherOwner")<{ readonly message: string }> {}
 
 /** What it needs of the process that owns the lane. */
-export type Requirements = ChainRpc | Engine | TransactionJournal | Networks
+export type Requirements = ChainRpc | Engine | TransactionJournal | Networks | Submissions
 
 const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)
 
@@ -52,7 +53,12 @@ const aboveCap = ({ cap, needed }: { readonly cap: bigint; readonly needed: bigi
 
 /** The node of a transaction, and what a gas unit costs there now. */
 const look = Effect.fnUntraced(
-  function* ({ access, chainId, nonce, signer }: TransactionRecord) {
+  function* ({
+    access,
+    chainId,
+    nonce,
+    signer
+  }: Pick<TransactionRecord, "access" | "chainId" | "nonce" | "signer">) {
     const networks = yield* Networks
     const rpcs = yield* ChainRpc
     const profile = yield* networks.profile(access.accountId, chainId)
@@ -80,15 +86,11 @@ const replace = Effect.fnUntraced(function* (
   waiting: TransactionRecord,
   dryRun: boolean
 ): Effect.fn.Return<Replaced, string | JournalError, Requirements> {
-  const lanes = yield* NonceManager.NonceManager
-  const monitor = yield* TransactionMonitor
+  const { lanes, monitor } = yield* Following
   const signerOf = yield* SignerOf
   const { chain, profile, quote } = yield* look(waiting)
   const priced = ({ versions }: TransactionRecord) =>
-    Result.mapError(
-      Replacement.prices({ ...NonceManager.standing(versions), quote, caps: profile.caps }),
-      aboveCap
-    )
+    Result.mapError(Replacement.prices({ ...Record.standing(versions), quote, caps: profile.caps }), aboveCap)
   const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
     nonce: record.nonce,
     oldTxHash: newest(record),
@@ -114,28 +116,75 @@ const replace = Effect.fnUntraced(function* (
   )
 })
 
+/** Fills a nonce whose transaction the journal does not know, and the pool has dropped, with a transfer of nothing. */
+const fill = Effect.fnUntraced(function* (
+  lane: Lane,
+  access: LaneAccess,
+  nonce: bigint,
+  dryRun: boolean
+): Effect.fn.Return<Replaced, string | JournalError, Requirements> {
+  const { lanes, monitor } = yield* Following
+  const signerOf = yield* SignerOf
+  const transactionJournal = yield* TransactionJournal
+  const { chain, profile, quote } = yield* look({ ...lane, access, nonce })
+  const told = (newTxHash: Bytes32 | null): Replaced => ({
+    nonce,
+    oldTxHash: null,
+    newTxHash,
+    maxFeePerGas: quote.maxFeePerGas,
+    maxPriorityFeePerGas: quote.maxPriorityFeePerGas
+  })
+  const answered = Effect.mapError(({ message }: ChainRpcError) => `its node: ${message}`)
+  if (nonce < (yield* answered(chain.transactionCount(lane.signer, "pending"))))
+    return yield* Effect.fail("a transaction that is not the service's waits under it")
+  if (dryRun) return told(null)
+  const signer = yield* Effect.mapError(signerOf(access), ({ message }) => message)
+  return yield* lanes.exclusive(
+    lane,
+    Effect.gen(function* () {
+      if ((yield* transactionJournal.transactionsBetween(lane, nonce, nonce + 1n)).length > 0)
+        return yield* Effect.fail("it is known meanwhile")
+      const balance = yield* answered(chain.balance(lane.signer))
+      const record = yield* Effect.mapError(
+        lanes.fill(lane.chainId, { access, balance, chainNonce: nonce, prices: quote, signer }),
+        (error) => (error._tag === "JournalError" ? error : error.message)
+      )
+      yield* monitor.watch({ chain, profile, record })
+      return told(newest(record))
+    })
+  )
+})
+
 /**
  * Prices the waiting transactions of a lane anew at the operator's word, whoever's key it is, the service's own EOA
- * included: each under its own nonce, with its own payload and through its own node. Nobody waits for what becomes of
- * them. Only the process that owns the lane may do it.
+ * included: each under its own nonce, with its own payload and through its own node. A nonce that holds the lane up, and of
+ * which the pool has nothing any more, is filled. Nobody waits for what becomes of them. Only the process that owns the lane may do it.
  */
 export const run = Effect.fnUntraced(
   function* (lane: Lane, dryRun: boolean) {
-    const claims = yield* LaneClaims
+    const claims = yield* Claims
     if (!(yield* claims.take(lane)))
       return yield* new OtherOwner({ message: "another process works on this lane: ask that one" })
     const transactionJournal = yield* TransactionJournal
+    const submissions = yield* Submissions
     const replaced: Array<Replaced> = []
     const left: Array<Left> = []
+    const tell = <R>(nonce: bigint, work: Effect.Effect<Replaced, string | JournalError, R>) =>
+      Effect.matchEffect(work, {
+        onFailure: (why) =>
+          typeof why === "string"
+            ? Effect.sync(() => void left.push({ nonce, reason: why }))
+            : Effect.fail(why),
+        onSuccess: (done) => Effect.sync(() => void replaced.push(done))
+      })
+    const { access, nonces } = submissions.unknown(lane) ?? { access: null, nonces: [] }
+    // From the lowest on: behind one that is filled the pool has the others, perhaps.
+    for (const nonce of nonces.toSorted((one, other) => (one < other ? -1 : 1)))
+      if (access !== null) yield* tell(nonce, fill(lane, access, nonce, dryRun))
+    const filled = new Set(replaced.map(({ nonce }) => nonce))
     for (const record of yield* transactionJournal.openOf(lane))
-      if (record.state === "signed")
-        yield* Effect.matchEffect(replace(record, dryRun), {
-          onFailure: (why) =>
-            typeof why === "string"
-              ? Effect.sync(() => void left.push({ nonce: record.nonce, reason: why }))
-              : Effect.fail(why),
-          onSuccess: (done) => Effect.sync(() => void replaced.push(done))
-        })
+      if (record.state === "signed" && !filled.has(record.nonce))
+        yield* tell(record.nonce, replace(record, dryRun))
     return { replaced, left }
   },
   Effect.annotateLogs({ endpoint: "lanes unstick" }),

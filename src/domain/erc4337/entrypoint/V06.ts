@@ -3,9 +3,7 @@ import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
 import * as Words from "../../primitives/Words.js"
-import * as Frames from "./Frames.js"
-import * as Functions from "./Functions.js"
-import * as PackedHash from "./PackedHash.js"
+import * as Shared from "./Shared.js"
 import type { Layout, Spec } from "./Spec.js"
 
 /** EntryPoint v0.6: a word per gas field, and a paymaster that shares verificationGasLimit. */
@@ -42,11 +40,11 @@ export const v06: Spec = {
   deploymentSalt: Hex.unsafe32(`0x${"00".repeat(32)}`),
   layout,
   functions: {
-    ...Functions.of(layout.struct),
+    ...Shared.functions(layout.struct),
     postOp: (context, actualGasCost) =>
       Words.call(postOp, [Words.uint(0n), Words.bytes(context), Words.uint(actualGasCost)])
   },
-  hash: PackedHash.hash,
+  hash: Shared.hash,
   objection: ({ paymasterAndData }) =>
     paymasterAndData !== Hex.empty && Hex.size(paymasterAndData) < paymasterSize
       ? `paymasterAndData must be empty or of at least ${paymasterSize} bytes`
@@ -72,7 +70,7 @@ export const v06: Spec = {
         verification: verificationGasLimit,
         execution: callGasLimit + twice,
         // It demands verificationGasLimit again before it runs the call.
-        inHand: Frames.held(Frames.held(callGasLimit) + verificationGasLimit + Frames.innerReserve + twice)
+        inHand: Shared.held(Shared.held(callGasLimit) + verificationGasLimit + Shared.innerReserve + twice)
       }
     }
   },

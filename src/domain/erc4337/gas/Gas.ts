@@ -169,10 +169,6 @@ export const leastOf = (data: Hex.Hex): bigint =>
 
 export interface PreVerification {
   readonly version: Version
-  /** Ops that share the transaction; 1 unless more are certain. */
-  readonly bundleSize?: bigint
-  /** The beneficiary account has neither balance, nonce nor code: paying it creates it (25,000). */
-  readonly beneficiaryEmpty?: boolean
   /** Gas that the op is sure to use and pay in addition (EIP-7623's floor only bites when it is little). */
   readonly measuredGas?: bigint
   /** Gas at the op's price that pays for the data on layer 1: `l1DataGas`. */
@@ -181,24 +177,15 @@ export interface PreVerification {
 
 /** Copying of the op's data that no EntryPoint meters, per word. */
 const unmeteredPerWord = 10n
-/** A beneficiary that does not exist yet, and is not among the addresses that are warm from the start. */
-const newAccount = 27_500n
 
-/** preVerificationGas: the transaction's cost for this op that the EntryPoint does not meter. */
+/** preVerificationGas: the transaction's cost for this op that the EntryPoint does not meter, as if it were alone in it. */
 export const preVerificationGas = (op: DataCost.OpData, options: PreVerification): bigint => {
-  const parts = options.bundleSize ?? 1n
   const data = DataCost.ofOp(options.version, op)
   const { perBundle, perOp } = EntryPointSpec[options.version].gas.unmetered
-  const executed =
-    perOp +
-    unmeteredPerWord * share(data.bytes, word) +
-    share(perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n), parts)
-  const shared = share(transactionBase + DataCost.handleOpsFrame.gas, parts)
-  const metered = options.measuredGas ?? 0n
-  const floor =
-    share(transactionBase + DataCost.floorOf(DataCost.handleOpsFrame), parts) + DataCost.floorOf(data)
-  const usual = shared + data.gas + executed
-  return BigInts.max(usual, floor - metered) + (options.l1Gas ?? 0n)
+  const executed = perOp + unmeteredPerWord * share(data.bytes, word) + perBundle
+  const usual = transactionBase + DataCost.handleOpsFrame.gas + data.gas + executed
+  const floor = transactionBase + DataCost.floorOf(DataCost.handleOpsFrame) + DataCost.floorOf(data)
+  return BigInts.max(usual, floor - (options.measuredGas ?? 0n)) + (options.l1Gas ?? 0n)
 }
 
 /** ceil(fee * 1.2 / price): the cost of layer 1 data, in gas at the op's price. Both in wei; a price of 0 gives 0. */
@@ -251,15 +238,13 @@ export const transactionGasLimit = (
   options: {
     readonly bound: bigint
     readonly overshoot: Percent.Percent
-    /** The beneficiary is not the submitter, and has neither balance, nonce nor code. */
-    readonly beneficiaryEmpty?: boolean
     /** A paymaster that is known to want no postOp. */
     readonly withoutPostOp?: Address | null
   }
 ): Result.Result<bigint, BundleTooLarge> => {
   const { perBundle, perOp } = EntryPointSpec[version].gas.unmetered
   let data = DataCost.handleOpsFrame
-  let unmeteredGas = perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n)
+  let unmeteredGas = perBundle
   let verification = 0n
   let largestVerification = 0n
   let execution = 0n

@@ -1,6 +1,6 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Room } from "../../../application/lanes/requests/Room.js"
+import type { Room } from "../../../application/intake/OpenRequests.js"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Tenants } from "../../../application/ports/Tenants.js"
 import * as Settings from "../../../application/request/Settings.js"
@@ -27,8 +27,6 @@ export interface Options {
   readonly maxBatchElements?: number
   /** Most requests in flight; more get 503. Default 512. */
   readonly maxConcurrent?: number
-  /** Most concurrent event streams. Default 1,024. */
-  readonly maxStreams?: number
   /** Most concurrent event streams per account. Default 64. */
   readonly maxStreamsPerAccount?: number
   /** Most requests without a valid key per address and minute; more get 429. Default 300. */
@@ -81,7 +79,7 @@ export const make = <H extends Handlers>(
     const inFlight = new InFlightLimit(
       {
         requests: options.maxConcurrent ?? 512,
-        streams: options.maxStreams ?? 1_024,
+        streams: 1_024,
         streamsOfAccount: options.maxStreamsPerAccount ?? 64
       },
       options.lastCall ?? Effect.void

@@ -35,8 +35,6 @@ export interface Options {
   /** Most open connections per address, excluding `trustedProxies`. Default 1,024. */
   readonly maxConnectionsPerAddress?: number
   readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
-  /** Most bytes of a request's headers. Default 16 KiB. */
-  readonly maxHeaderBytes?: number
 }
 
 export interface Listening {
@@ -157,7 +155,7 @@ const create = (options: Options): http.Server => {
     requestTimeout: options.requestTimeoutMillis ?? 60_000,
     connectionsCheckingInterval: Math.min(headersTimeout, 10_000) / 2,
     keepAliveTimeout: options.keepAliveTimeoutMillis ?? 65_000,
-    maxHeaderSize: options.maxHeaderBytes ?? 16 * 1024,
+    maxHeaderSize: 16 * 1_024,
     noDelay: true,
     // Node responds to a missing Host without a body.
     requireHostHeader: false

@@ -6,7 +6,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as Budgets from "../../../../src/adapters/sql/Budgets.js"
 import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../../src/adapters/sql/Store.js"
-import { acceptOp } from "../../../support/journal/Facts.js"
+import { acceptOp, record } from "../../../support/journal/Facts.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import * as Layers from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -25,8 +25,7 @@ describe("what is read in PostgreSQL is of one moment", () => {
       const context = yield* Layer.build(Layers.postgresAt(address))
       const journal = Journals.methodsOf(context)
       yield* Effect.provide(acceptOp("r1", 1), context)
-      yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-      yield* journal.recordSigned(Make.signed(0n))
+      yield* record(journal, "r1", [1])
       const before = yield* journal.openOf(Make.lane)
       expect(before.map(({ ops, versions }) => [versions.length, ops.length])).toEqual([[1, 1]])
       const seen = yield* Meanwhile.changed(sql, other, {
@@ -45,8 +44,8 @@ describe("what is read in PostgreSQL is of one moment", () => {
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
       const budgets = yield* Effect.provideService(Budgets.make, SqlClient.SqlClient, sql)
       const budget = { accountId: null, chainId: 1n, name: "pot" }
-      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, daily: true, note: "" }
-      expect(yield* budgets.reserve([{ ...reservation, expiresAt: 60_000 }])).toBeNull()
+      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, daily: true }
+      expect(yield* budgets.reserve([[{ ...reservation, expiresAt: 60_000 }]])).toEqual([null])
       const figures = budgets.figures(budget, 0)
       const seen = yield* Meanwhile.changed(other, sql, {
         lock: other`lock table budget_days in access exclusive mode`,

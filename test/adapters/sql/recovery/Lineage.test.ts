@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
+import type { PostgresClient } from "../../../../src/adapters/sql/postgres/PostgresClient.js"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
-import { acceptOp, signOps } from "../../../support/journal/Facts.js"
+import { acceptOp, answer, record, signOps } from "../../../support/journal/Facts.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import { options } from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -36,11 +37,9 @@ describe.each([
       yield* acceptOp("r2", 2)
       yield* withoutTransactions
       const refused = { message: expect.stringContaining("older") }
-      expect(
-        yield* Effect.flip(journal.allocate(Make.allocation("r2", { ops: [2], chainNonce: 1n })))
-      ).toMatchObject(refused)
+      expect(yield* Effect.flip(record(journal, "r2", [2], { chainNonce: 1n }))).toMatchObject(refused)
       expect(yield* Effect.flip(journal.request("r1"))).toMatchObject(refused)
-      expect(yield* Effect.flip(journal.work)).toMatchObject(refused)
+      expect(yield* Effect.flip(journal.busy)).toMatchObject(refused)
       expect(log.lines.filter(({ level }) => level === "ERROR")).toMatchObject([
         { message: expect.stringContaining("restart every process") }
       ])
@@ -51,9 +50,9 @@ describe.each([
     Effect.gen(function* () {
       const journal = yield* Journals.all
       yield* signOps("r1", [1])
-      expect(yield* journal.work).toHaveLength(1)
+      expect(yield* journal.busy).toHaveLength(1)
       yield* withoutTransactions
-      expect(yield* Effect.flip(journal.work)).toMatchObject({ message: expect.stringContaining("older") })
+      expect(yield* Effect.flip(journal.busy)).toMatchObject({ message: expect.stringContaining("older") })
     }).pipe(Effect.provide(layer))
   )
 
@@ -63,11 +62,46 @@ describe.each([
       const sql = yield* SqlClient.SqlClient
       yield* signOps("r1", [1])
       yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1n), 0n)], true)
-      yield* journal.finish("r1", "{}", {})
+      yield* answer(journal, "r1")
       yield* journal.forget(Number.MAX_SAFE_INTEGER)
       expect(yield* sql`select nonce from transactions`).toEqual([])
-      expect(yield* journal.work).toEqual([])
+      expect(yield* journal.busy).toEqual([])
       yield* signOps("r2", [2])
     }).pipe(Effect.provide(layer))
   )
+})
+
+/** Between the beginning of a snapshot and its first look something else happens. */
+const interrupted = (between: () => Promise<unknown>) =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.map(SqlClient.SqlClient, (sql) => {
+      const { ofOneMoment } = sql as PostgresClient
+      return Object.assign(sql, {
+        ofOneMoment: ((effect) =>
+          ofOneMoment(Effect.andThen(Effect.promise(between), effect))) satisfies typeof ofOneMoment
+      })
+    })
+  ).pipe(Layer.provide(databases.layer))
+
+describe("a snapshot from before the newest transaction", () => {
+  it.effect("is no older database", () => {
+    let between = (): Promise<unknown> => Promise.resolve()
+    return Effect.gen(function* () {
+      const journal = yield* Journals.all
+      yield* signOps("r1", [1])
+      yield* acceptOp("r2", 2)
+      between = () => Effect.runPromise(record(journal, "r2", [2], { chainNonce: 1n }))
+      expect(yield* journal.busy).toHaveLength(1)
+      between = () => Promise.resolve()
+      expect(yield* journal.busy).toHaveLength(1)
+    }).pipe(
+      Effect.provide(
+        Layer.provide(
+          SqlJournal.layer(options),
+          interrupted(() => between())
+        )
+      )
+    )
+  })
 })

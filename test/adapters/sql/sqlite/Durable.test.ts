@@ -11,6 +11,7 @@ import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteCon
 import * as WriteAheadLog from "../../../../src/adapters/sql/sqlite/WriteAheadLog.js"
 import { type AuditLog, withheld } from "../../../../src/application/ports/AuditLog.js"
 
+import { accept, answer, record } from "../../../support/journal/Facts.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -70,13 +71,13 @@ describe("the journal on a disk that is slow", () => {
       yield* journal.claim(lane, { process: "this one", independent: [] })
       expect(yield* waits(Make.lease(journal, Make.leaseRequest("r1")))).toBe(false)
       const ops = [Make.op({ userOpHash: Make.word(1) })]
-      expect(yield* waits(journal.accept(Make.acceptance("r1", ops)))).toBe(false)
+      expect(yield* waits(accept(journal, Make.acceptance("r1", ops)))).toBe(false)
       expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
       // One after the other: what one of them has waited for, the next need not.
       const outward: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
         journal.durable,
         journal.request("r1"),
-        journal.requestOf(Make.alice, "execute", "key"),
+        journal.requestOf(Make.alice, "/execute", "key"),
         journal.list(Make.alice, { limit: 2 }),
         journal.events("r1", 0, 10),
         journal.findOp(Make.alice, Make.chainId, Make.word(1)),
@@ -90,8 +91,8 @@ describe("the journal on a disk that is slow", () => {
       }
       expect(yield* waits(Effect.provideService(audit.record(act), withheld, true))).toBe(false)
       expect(yield* waits(audit.record({ ...act, kind: "transaction" }))).toBe(false)
-      expect(yield* waits(journal.allocate(Make.allocation("r1", { ops: [0] })))).toBe(false)
-      expect(yield* waits(journal.recordSigned(Make.signed(0n)))).toBe(true)
+      const ready = yield* journal.ready(lane, 1)
+      expect(yield* waits(journal.record(Make.recording(0n, ready)))).toBe(true)
       expect(yield* waits(journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false))).toBe(false)
       expect(yield* waits(journal.finalise(lane, 0n, Make.settledDepth))).toBe(false)
     })
@@ -104,9 +105,12 @@ describe("the journal on a disk that is slow", () => {
       const ops = Array.from({ length: count }, (_, index) =>
         Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index + 1) })
       )
-      yield* journal.accept(Make.acceptance("r1", ops, { elements: 2 }))
-      yield* journal.allocate(Make.allocation("r1", { ops: ops.map(({ index }) => index) }))
-      yield* journal.recordSigned(Make.signed(0n))
+      yield* accept(journal, Make.acceptance("r1", ops, { elements: 2 }))
+      yield* record(
+        journal,
+        "r1",
+        ops.map(({ index }) => index)
+      )
       const outcomes = ops.map(({ index }) => Make.landed(Make.word(index + 1), 0n))
       yield* journal.settle(Make.mined(0n), outcomes, false)
     })
@@ -115,7 +119,7 @@ describe("the journal on a disk that is slow", () => {
     Effect.gen(function* () {
       const world = yield* setup
       yield* accepted(world, 2)
-      expect(yield* world.waits(world.journal.finish("r1", "{}", {}))).toBe(false)
+      expect(yield* world.waits(answer(world.journal, "r1"))).toBe(false)
       expect(yield* world.waits(world.journal.request("r1"))).toBe(true)
     })
   )
@@ -124,7 +128,7 @@ describe("the journal on a disk that is slow", () => {
     Effect.gen(function* () {
       const world = yield* setup
       yield* accepted(world, 1)
-      expect(yield* world.waits(world.journal.finish("r1", "{}", {}))).toBe(true)
+      expect(yield* world.waits(answer(world.journal, "r1"))).toBe(true)
     })
   )
 })

@@ -1,6 +1,7 @@
 import { Effect, Fiber } from "effect"
 import { describe, expect } from "vitest"
 import * as InterruptedAt from "../../../support/InterruptedAt.js"
+import { accept } from "../../../support/journal/Facts.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -16,19 +17,15 @@ describe("an acceptance that is interrupted at any moment", () => {
     const journal = yield* Journals.all
     const seen = new Set<boolean>()
     for (let step = 1; step <= 120; step++) {
-      const [own, neighbour, rival] = [
-        requestOf(3 * step),
-        requestOf(3 * step + 1),
-        Make.acceptance(`o${step}`, [])
-      ]
-      const beside = yield* Effect.forkChild(journal.accept(neighbour))
-      yield* InterruptedAt.step(step, journal.accept(own))
+      const [own, neighbour] = [requestOf(3 * step), requestOf(3 * step + 1)]
+      const beside = yield* Effect.forkChild(accept(journal, neighbour))
+      yield* InterruptedAt.step(step, accept(journal, own))
       expect([step, yield* Fiber.join(beside)]).toEqual([step, { _tag: "accepted" }])
       const isThere = (yield* journal.request(own.requestId)) !== null
       seen.add(isThere)
       // Its op has the nonce where it is there, and nowhere else.
-      const other = yield* journal.accept({ ...rival, lane: own.lane, ops: own.ops, funds: own.funds })
-      expect([step, isThere, other._tag]).toEqual([step, isThere, isThere ? "nonceTaken" : "accepted"])
+      const other = yield* accept(journal, Make.acceptance(`o${step}`, own.ops))
+      expect([step, isThere, other?._tag]).toEqual([step, isThere, isThere ? "nonceTaken" : "accepted"])
     }
     expect(seen).toEqual(new Set([true, false]))
   })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as MemoryRpc from "../../../../src/adapters/memory/ChainRpc.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
+import * as MemoryRpc from "../../../support/memory/ChainRpc.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
 const now = 50_000

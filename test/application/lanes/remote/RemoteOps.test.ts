@@ -1,11 +1,16 @@
-import { type Duration, Effect } from "effect"
-import { describe, expect } from "vitest"
+import { Deferred, type Duration, Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import * as RemoteInclusions from "../../../../src/application/lanes/remote/RemoteInclusions.js"
 import * as RemoteOps from "../../../../src/application/lanes/remote/RemoteOps.js"
+import { BundlerRpcError } from "../../../../src/application/ports/chain/BundlerRpc.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { FoundInclusion } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
+import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
+import * as Sponsorship from "../../../../src/domain/erc4337/paymaster/Sponsorship.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Log from "../../../support/Log.js"
 import * as Landings from "../../../support/lanes/Landings.js"
@@ -16,6 +21,9 @@ import * as Time from "../../../support/Time.js"
 
 const round = "1 second"
 const hash = Make.word(0x0b)
+
+const refusal = (reason: BundlerRpcError["reason"], message = "AA00") =>
+  new BundlerRpcError({ reason, origin: "http://bundler", message })
 
 type Chain = ReturnType<typeof Landings.makeChain>
 
@@ -31,7 +39,8 @@ const world = (
     readonly found?: Hex.Bytes32
     /** What was found is of an op that the bundler has. */
     readonly handedOver?: boolean
-    readonly answer?: "before" | "taken" | "refused"
+    /** What it says when it is given the op; `before`: it was given it in another life of the process. */
+    readonly answer?: "before" | BundlerRpcError
     /** The bundler says in which transaction the op is, and goes on to. */
     readonly bundled?: boolean
     readonly initCode?: Hex.Hex
@@ -45,7 +54,7 @@ const world = (
 ) =>
   Effect.gen(function* () {
     const {
-      answer = "before",
+      answer = "before" as const,
       bundled = false,
       confirmations = 1,
       found,
@@ -62,7 +71,7 @@ const world = (
     const taken: Array<Hex.Bytes32> = []
     const woken: Array<string> = []
     /** The journal fails at what it is to record next, that often. */
-    const outage = { left: 0 }
+    const outage = { left: 0, isFenced: false }
     const tell = (what: string) =>
       Effect.sync((): ReadonlyArray<string> => {
         told.push(what)
@@ -71,26 +80,31 @@ const world = (
     const remoteOpJournal = {
       recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
         outage.left-- > 0
-          ? Effect.fail(new JournalError({ message: "away" }))
+          ? Effect.fail(
+              new JournalError({ message: "away", ...(outage.isFenced && { isFenced: true as const }) })
+            )
           : tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
       recordTaken: (_: unknown, __: unknown, hashes: ReadonlyArray<Hex.Bytes32>) =>
         Effect.sync(() => void taken.push(...hashes)),
       finaliseInclusions: () => tell("finalised"),
       revertInclusions: () => tell("reverted"),
-      revokeRemote: () => tell("revoked")
+      takeBack: () => tell("revoked")
     } as unknown as Parameters<typeof RemoteOps.make>[0]["remoteOpJournal"]
     const offers: Array<Hex.Bytes32> = []
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal,
-      wakeUps: {
-        signal: ({ signer }) => Effect.sync(() => void woken.push(signer)),
-        notify: (requestIds) => Effect.sync(() => void woken.push(...requestIds))
-      },
-      reopened: Effect.asVoid(tell("reopened"))
+      listener: {
+        affected: ({ signer }, requestIds) => Effect.sync(() => void woken.push(...requestIds, signer)),
+        reopened: Effect.asVoid(tell("reopened")),
+        told: Effect.void
+      }
     })
     const space = { ...Make.space(1), entryPoint: Landings.entryPoint }
+    /** What came of the first offer. */
+    const answers: Array<string> = []
+    let isFirst = true
     const watch = Effect.gen(function* () {
-      const entry = yield* remoteOps.watch({
+      const held = {
         chain: chain.client,
         profile: NetworkProfile.make({ chainId: Make.chainId, confirmations, settledDepth: 3 }),
         bundler: !handedOver
@@ -101,16 +115,19 @@ const world = (
               entryPoints: Effect.succeed([Landings.entryPoint]),
               preVerificationGas: () => Effect.die(new Error("not asked for")),
               find: () => Effect.succeed(bundled ? { txHash: Landings.txHashOf(hash) } : null),
-              send: (_, userOpHash) =>
-                Effect.andThen(
-                  Effect.sync(() => void offers.push(userOpHash)),
-                  hangs ? Effect.never : Effect.void
-                )
+              send: (_: unknown, userOpHash: Hex.Bytes32) =>
+                Effect.suspend(() => {
+                  const error = isFirst && answer !== "before" ? answer : null
+                  isFirst = false
+                  if (error !== null) return error
+                  offers.push(userOpHash)
+                  return hangs ? Effect.never : Effect.void
+                })
             },
         offer: !handedOver
           ? null
           : {
-              version: "v0.7",
+              version: "v0.7" as const,
               entryPoint: Landings.entryPoint,
               op: { ...Ops.plain, sender: space.wallet, nonce, initCode }
             },
@@ -121,16 +138,22 @@ const world = (
           accountId: Make.alice,
           space,
           userOpHash: hash,
-          node: { rpc: Monitor.callers.rpc, trust: "caller" },
+          node: { rpc: Monitor.callers.rpc, trust: "caller" as const },
           since,
           signed: handedOver ? Hex.empty : null,
           isRefused: refused,
           includedIn: found === undefined ? null : Landings.txHashOf(found),
           landedAs: found ?? hash
         }
+      } satisfies RemoteInclusions.Held
+      const { bundler, offer } = held
+      if (answer === "before" || bundler === null || offer === null) return yield* remoteOps.resume(held)
+      const given = yield* Deferred.make<RemoteInclusions.Entry>()
+      yield* remoteOps.give({ ...held, bundler, offer }, (entry, refusal) => {
+        answers.push(refusal === null ? "has it, perhaps" : `refused: ${refusal.message}`)
+        return Deferred.succeed(given, entry)
       })
-      yield* remoteOps.offered(entry, answer)
-      return entry
+      return yield* Deferred.await(given)
     })
     /** Time passes; what the journal was told until then. */
     const pass = (duration: Duration.Input, ...expected: ReadonlyArray<string>) =>
@@ -144,7 +167,7 @@ const world = (
     /** The same; what the journal was told until then. */
     const mine = (blocks: number, ...expected: ReadonlyArray<string>) =>
       Effect.map(come(blocks), () => expect(told).toEqual(expected))
-    return { chain, come, mine, offers, outage, pass, remoteOps, taken, told, watch, woken }
+    return { answers, chain, come, mine, offers, outage, pass, remoteOps, taken, told, watch, woken }
   })
 
 const recorded = "recorded: true"
@@ -190,7 +213,7 @@ describe("an op at a remote bundler", () => {
   })
 
   for (const [when, options] of [
-    ["is refused", { answer: "refused" }],
+    ["is refused", { answer: refusal("validation") }],
     ["was refused before the process started", { refused: true }]
   ] as const)
     test(`that ${when} is offered to nobody, watched, and given up when it can land no more`, function* () {
@@ -205,7 +228,7 @@ describe("an op at a remote bundler", () => {
     })
 
   test("that is refused, or of which the journal could not be told, is recorded when it lands", function* () {
-    const refused = yield* world({ answer: "refused", validUntil: 10_000 })
+    const refused = yield* world({ answer: refusal("validation"), validUntil: 10_000 })
     yield* refused.watch
     yield* refused.mine(5)
     refused.chain.land(hash, 1n)
@@ -216,6 +239,16 @@ describe("an op at a remote bundler", () => {
     yield* watch
     yield* mine(60)
     yield* pass(round, forGood)
+  })
+
+  test("is watched no more here once another process has its lane", function* () {
+    const { chain, mine, outage, pass, remoteOps, watch } = yield* world()
+    Object.assign(outage, { left: 1, isFenced: true })
+    const { submission } = yield* watch
+    yield* mine(5)
+    chain.land(hash, 1n)
+    yield* pass("1 minute")
+    expect(remoteOps.isWatched(submission)).toBe(false)
   })
 
   test("is not recorded before it has its confirmations", function* () {
@@ -239,16 +272,16 @@ describe("an op at a remote bundler", () => {
 
   test("is looked for from its first block on at the node that took the place of a silent one", function* () {
     const { chain, mine, pass, remoteOps, watch } = yield* world()
-    const { bundler, profile, submission } = yield* watch
+    const entry = yield* watch
     yield* mine(5)
     chain.fallSilent(true)
     const present = Landings.makeChain()
     present.mine(6)
     present.land(hash, 1n, 2n)
     yield* pass("1 minute")
-    yield* remoteOps.renew({ bundler, chain: present.client, profile, submission })
+    yield* remoteOps.resume({ ...entry, chain: present.client })
     yield* pass(round, forGood)
-    expect(remoteOps.isWatched(submission)).toBe(false)
+    expect(remoteOps.isWatched(entry.submission)).toBe(false)
   })
 
   test("is taken for gone when two looks in a row, and no block and no receipt for 15 seconds, show it", function* () {
@@ -410,7 +443,7 @@ describe("an op at a remote bundler", () => {
   })
 
   test("stays watched when what was watched under the same hash before is forgotten", function* () {
-    const { remoteOps, watch } = yield* world()
+    const { remoteOps, watch } = yield* world({ answer: refusal("unreachable") })
     const before = yield* watch
     const { submission } = yield* watch
     yield* remoteOps.forget(before)
@@ -499,4 +532,63 @@ describe("ops at remote bundlers", () => {
     yield* come(1)
     expect(Log.told(lines, "a look at an op at a remote bundler failed")).toEqual(Log.ofAnHour("WARN"))
   })
+})
+
+describe("an op that a bundler is given", () => {
+  test("is refused where the bundler says so for good, or for now and the op has no end", function* () {
+    for (const [answer, validUntil, told] of [
+      [refusal("validation"), 77, "refused: AA00"],
+      [refusal("validation", "AA24 signature error"), 77, "refused: AA24 signature error"],
+      [refusal("validation", "AA100"), 77, "refused: AA100"],
+      [refusal("validation", "AA25 invalid account nonce"), 0, "refused: AA25 invalid account nonce"],
+      [refusal("validation", "AA25 invalid account nonce"), 77, "has it, perhaps"],
+      [refusal("validation", "AA10 sender already constructed"), 77, "has it, perhaps"],
+      [refusal("throttled"), 77, "has it, perhaps"],
+      [refusal("rateLimited"), 77, "has it, perhaps"],
+      [refusal("unreachable"), 77, "has it, perhaps"],
+      [refusal("notAnRpc"), 0, "has it, perhaps"],
+      [refusal("other"), 0, "has it, perhaps"]
+    ] as const) {
+      const one = yield* world({ answer, validUntil })
+      const { isRefused } = yield* one.watch
+      expect([one.answers, isRefused]).toEqual([[told], told.startsWith("refused")])
+    }
+  })
+
+  test("is given again soon where nobody knows", function* () {
+    const { chain, offers, watch } = yield* world({ answer: refusal("unreachable"), validUntil: 10_000 })
+    yield* watch
+    chain.mine(1)
+    yield* Time.adjust("2 seconds")
+    expect(new Set(offers)).toEqual(new Set([hash]))
+  })
+})
+
+it("the last second at which an op may land is the earlier one of its signature's and its sponsor's, and no bound is later than any", () => {
+  for (const version of EntryPoint.versions)
+    for (const [own, sponsors, last] of [
+      [70, 80, 70],
+      [80, 70, 70],
+      [0, 70, 70],
+      [70, 0, 70],
+      [0, 0, 0]
+    ] as const) {
+      const signature = Conditions.encodeSignature(
+        { ...Conditions.none, validUntil: own },
+        Hex.unsafe("0x01")
+      )
+      const sponsored = {
+        ...Ops.plain,
+        signature: Sponsorship.append(signature, Sponsorship.dummy),
+        paymasterAndData: Sponsorship.paymasterData(version, {
+          paymaster: Make.address(0x5a),
+          validUntil: sponsors,
+          validAfter: 0,
+          limits: { verificationGasLimit: 1n, postOpGasLimit: 1n },
+          unbound: true
+        })
+      }
+      expect(RemoteInclusions.validUntilOf(version, sponsored), `${version} ${own} ${sponsors}`).toBe(last)
+      expect(RemoteInclusions.validUntilOf(version, { ...Ops.plain, signature })).toBe(own)
+    }
 })

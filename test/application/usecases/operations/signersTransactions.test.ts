@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { type Context, Effect, Layer, Redacted, Result } from "effect"
-import * as MemoryChain from "../../../../src/adapters/memory/ChainRpc.js"
 import * as Networks from "../../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../../src/adapters/memory/Replicas.js"
+import { defaults, OpenRequestBounds } from "../../../../src/application/intake/OpenRequests.js"
 import * as Engine from "../../../../src/application/lanes/Engine.js"
 import { BundlerRpc } from "../../../../src/application/ports/chain/BundlerRpc.js"
 import { type ChainClient, ChainRpc } from "../../../../src/application/ports/chain/ChainRpc.js"
@@ -14,6 +14,7 @@ import {
   Signers,
   SystemSigners
 } from "../../../../src/application/ports/Signers.js"
+import * as Execution from "../../../../src/application/usecases/operations/Execution.js"
 import * as GetRequest from "../../../../src/application/usecases/operations/GetRequest.js"
 import * as TransactSigner from "../../../../src/application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../../src/application/usecases/operations/Unstuck.js"
@@ -22,6 +23,7 @@ import * as Percent from "../../../../src/domain/erc4337/Percent.js"
 import type { Address } from "../../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
+import * as MemoryChain from "../../../support/memory/ChainRpc.js"
 import * as Parties from "../../../support/Parties.js"
 
 const rpc = "http://node.test"
@@ -49,7 +51,7 @@ let requests = 0
 const caller = () => Parties.caller(`request-${++requests}`)
 
 /** The use cases over a chain in memory; its node says `lies` in the place of the truth. */
-const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({})) =>
+const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}), bounds = defaults.open) =>
   Effect.gen(function* () {
     const node = yield* MemoryChain.make({
       chainId: profile.chainId,
@@ -73,12 +75,14 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}))
         })
     }
     const context = yield* Layer.build(
-      Engine.layer.pipe(
+      Execution.layer.pipe(
+        Layer.provideMerge(Engine.layer),
         Layer.provideMerge(
           Layer.mergeAll(
             InMemory.abiStore,
             InMemory.budgets,
             InMemory.journal,
+            Layer.succeed(OpenRequestBounds, bounds),
             Replicas.layer,
             Networks.layer({ profiles: [profile], overrides: [] }),
             Layer.succeed(ChainRpc, { connect: () => Effect.succeed(chain) }),
@@ -122,6 +126,20 @@ it.live("a transaction of the signer has no more gas than a block, whatever buff
   })
 )
 
+it.live(
+  "a transaction of the signer that the key provider refuses to sign ends with that refusal, for good",
+  () =>
+    Effect.gen(function* () {
+      const { pay, provider, stateOf } = yield* world()
+      provider.left = 0
+      const by = caller()
+      expect(yield* pay(by)).toMatchObject({
+        failure: { code: "signer_unavailable", details: [{ path: "settings.signer" }] }
+      })
+      expect(yield* stateOf(by.requestId)).toEqual({ state: "final", httpStatus: 422 })
+    })
+)
+
 describe("the replacement of waiting transactions", () => {
   it.live("that the key provider refuses to sign ends with that refusal, for good", () =>
     Effect.gen(function* () {
@@ -150,3 +168,20 @@ describe("the replacement of waiting transactions", () => {
     })
   )
 })
+
+it.live(
+  "an account at its bound gets the outcome of what was accepted by its idempotency key, and nothing new",
+  () =>
+    Effect.gen(function* () {
+      const { pay } = yield* world(idle, { ...defaults.open, requestsPerAccount: 1 })
+      const keyed = (byte: string) => ({
+        ...caller(),
+        idempotency: { key: "one", bodyHash: `0x${byte.repeat(32)}` as Bytes32 }
+      })
+      const [first, again] = yield* Effect.all([pay(keyed("aa")), pay(keyed("aa"))], { concurrency: 2 })
+      expect(first).toMatchObject({ failure: { code: "outcome_unknown" } })
+      expect([again, yield* pay(keyed("aa"))]).toEqual([first, first])
+      expect(yield* pay(keyed("bb"))).toMatchObject({ failure: { code: "idempotency_key_reused" } })
+      expect(yield* pay()).toMatchObject({ failure: { code: "rate_limited" } })
+    })
+)

@@ -222,26 +222,12 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
     expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBe(gas - 7_000n)
   })
 
-  it("preVerificationGas of a bundle covers its shared costs", () => {
-    forAll([ops, fc.bigInt({ min: 1n, max: 20n })], (op, bundleSize) => {
-      const { usual } = intrinsic(
-        UserOperation.handleOps(
-          version,
-          Array.from({ length: Number(bundleSize) }, () => op),
-          beneficiary
-        )
-      )
-      const each = Gas.preVerificationGas(op, { version, bundleSize, measuredGas: 10_000_000n })
-      expect(each * bundleSize).toBeGreaterThanOrEqual(usual + bundleSize * 7_000n)
-      expect(each).toBeLessThanOrEqual(Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }))
-    })
-  })
-
-  it("preVerificationGas has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
+  it("preVerificationGas of an op alone covers all costs of its transaction, and has all of the layer 1 gas", () => {
     forAll([ops, fc.bigUintN(40)], (op, l1Gas) => {
+      const { usual } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
       const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
-      const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
-      expect(Gas.preVerificationGas(op, options)).toBe(plain + 27_500n + l1Gas)
+      expect(plain).toBeGreaterThanOrEqual(usual + 7_000n)
+      expect(Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n, l1Gas })).toBe(plain + l1Gas)
     })
   })
 })
@@ -373,7 +359,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     ])
   })
 
-  it("has what a first deposit takes for each wallet that pays for itself, and for a new beneficiary", () => {
+  it("has what a first deposit takes for each wallet that pays for itself", () => {
     forAll([ops], (op) => {
       const [one, other] = [
         { ...op, sender: beneficiary },
@@ -382,12 +368,6 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
       const [shared, apart] = [limitOf([one, one]), limitOf([one, other])]
       const both = intrinsic(UserOperation.handleOps(version, [one, other], beneficiary))
       if (shared > both.floor + 40_000n) expect(apart).toBe(shared + 20_000n)
-      const options = { bound, overshoot: Percent.zero }
-      const [usual, emptied] = [{}, { beneficiaryEmpty: true }].map((more) =>
-        Result.getOrThrow(Gas.transactionGasLimit(version, [op], { ...options, ...more }))
-      )
-      const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
-      if (usual !== undefined && usual > floor + 40_000n) expect(emptied).toBe(usual + 27_500n)
     })
   })
 

@@ -1,0 +1,156 @@
+import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Store from "./Store.js"
+
+/**
+ * Statements whose text is the same however many rows they are of, so that a database compiles each once. A question mark
+ * stands for each parameter.
+ */
+
+type Sql = Pick<Store.Store, "sql">
+
+const numbered = new Map<string, string>()
+
+/** The text as PostgreSQL has it. */
+const forPostgres = (text: string): string => {
+  const known = numbered.get(text)
+  if (known !== undefined) return known
+  let count = 0
+  const made = text.replaceAll("?", () => `$${++count}`)
+  numbered.set(text, made)
+  return made
+}
+
+export const statement = <Row extends object>(
+  { sql }: Sql,
+  text: string,
+  values: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<Row>, SqlError> =>
+  Store.isSqlite(sql) ? sql.statement(text, values) : sql.unsafe<Row>(forPostgres(text), values)
+
+/** The number of a `limit`, in the text: SQLite compiles a statement anew for each one that is a parameter. */
+export const bound = (rows: number): string => String(Math.trunc(rows))
+
+/** The values of a list as a condition: the column is one of them. The text of the list's parameter is `listOf` of it. */
+export const among = ({ sql }: Sql, column: string): string =>
+  Store.isSqlite(sql) ? `${column} in (select value from json_each(?))` : `${column} = any(?)`
+
+/** PostgreSQL takes numbers as text, of which it knows the type: its client would go by the size of each. */
+export const listOf = ({ sql }: Sql, values: ReadonlyArray<string> | ReadonlyArray<number>): unknown => {
+  if (Store.isSqlite(sql)) return JSON.stringify(values)
+  return typeof values[0] === "number" ? `{${values.join(",")}}` : values
+}
+
+export type Type = "text" | "bigint" | "integer" | "smallint" | "bytea"
+
+/** Columns of a list of rows, with their types. */
+export type Columns = Readonly<Record<string, Type>>
+
+/** Texts by the columns that they are of. */
+const made = new WeakMap<Columns, Map<string, string>>()
+
+const textOf = (columns: Columns, name: string, make: () => string): string => {
+  const own = made.get(columns) ?? new Map<string, string>()
+  made.set(columns, own)
+  const known = own.get(name)
+  if (known !== undefined) return known
+  const text = make()
+  own.set(name, text)
+  return text
+}
+
+type Values = ReadonlyArray<unknown>
+
+/** The rows are one parameter. */
+const given = (columns: Columns): string => {
+  const typed = Object.entries(columns).map(([name, type]) => `${name} ${type}`)
+  return `select * from json_to_recordset($1::json) as given(${typed.join(", ")})`
+}
+
+const jsonOf = (columns: Columns, rows: ReadonlyArray<Values>): string => {
+  const names = Object.keys(columns)
+  return JSON.stringify(
+    rows.map((row) =>
+      Object.fromEntries(
+        row.map((value, at) => [
+          names[at],
+          value instanceof Uint8Array ? `\\x${Buffer.from(value).toString("hex")}` : value
+        ])
+      )
+    )
+  )
+}
+
+/** PostgreSQL has all rows at once, SQLite one after the other. */
+const run = (
+  { sql }: Sql,
+  text: string,
+  columns: Columns,
+  rows: ReadonlyArray<Values>
+): Effect.Effect<void, SqlError> => {
+  const [first] = rows
+  if (first === undefined) return Effect.void
+  if (!Store.isSqlite(sql)) return Effect.asVoid(sql.unsafe(text, [jsonOf(columns, rows)]))
+  return rows.length === 1
+    ? Effect.asVoid(sql.statement(text, first))
+    : Effect.forEach(rows, (row) => sql.statement(text, row), { discard: true })
+}
+
+/**
+ * Runs statements that change different tables: SQLite one after the other, PostgreSQL all as one, in which none of them sees
+ * what another one does.
+ */
+export const together = (
+  store: Sql,
+  statements: ReadonlyArray<readonly [text: string, values: Values]>
+): Effect.Effect<void, SqlError> => {
+  const [last] = statements.slice(-1)
+  if (last === undefined) return Effect.void
+  if (Store.isSqlite(store.sql))
+    return Effect.forEach(statements, ([text, values]) => statement(store, text, values), { discard: true })
+  const parts = statements.slice(0, -1).map(([text], place) => `part${place} as (${text})`)
+  return Effect.asVoid(
+    statement(
+      store,
+      `with ${parts.join(", ")} ${last[0]}`,
+      statements.flatMap(([, values]) => values)
+    )
+  )
+}
+
+/** Inserts rows of these columns; one that is there already fails the transaction. */
+export const insert = (
+  store: Sql,
+  table: string,
+  columns: Columns,
+  rows: ReadonlyArray<Values>
+): Effect.Effect<void, SqlError> => {
+  const names = Object.keys(columns)
+  const into = `insert into ${table} (${names.join(", ")})`
+  const isSqlite = Store.isSqlite(store.sql)
+  const text = textOf(columns, `${isSqlite} ${table}`, () =>
+    isSqlite ? `${into} values (${names.map(() => "?").join(", ")})` : `${into} ${given(columns)}`
+  )
+  return run(store, text, columns, rows)
+}
+
+/** Runs a statement for rows, which are `(%) as given` in its text; it has no other parameter. */
+export const each = (
+  store: Sql,
+  text: string,
+  columns: Columns,
+  rows: ReadonlyArray<Values>
+): Effect.Effect<void, SqlError> => {
+  const isSqlite = Store.isSqlite(store.sql)
+  const whole = textOf(columns, `${isSqlite} ${text}`, () =>
+    text.replace(
+      "%",
+      isSqlite
+        ? `select ${Object.keys(columns)
+            .map((name) => `? as ${name}`)
+            .join(", ")}`
+        : given(columns)
+    )
+  )
+  return run(store, whole, columns, rows)
+}

@@ -1,0 +1,64 @@
+import * as Effect from "effect/Effect"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import * as Events from "../events/Events.js"
+import type * as Store from "../Store.js"
+import * as Ops from "./tables/Ops.js"
+import * as Requests from "./tables/Requests.js"
+
+/**
+ * Whether bytes of the request may have left: an op of it, given up or not, or a transaction of its own was signed, or an op
+ * was on the chain in a transaction of others.
+ */
+const wasSigned = ({ sql }: Store.Store, requestId: string) =>
+  Effect.map(
+    sql`
+      select 1 from ops
+      join transaction_ops on transaction_ops.op_id = ops.op_id
+      join transactions on transactions.chain_id = transaction_ops.chain_id
+        and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+      where ops.request_id = ${requestId} and transactions.state in ('signed', 'mined', 'settled', 'foreign')
+      union all
+      select 1 from ops where request_id = ${requestId} and was_public = 1
+      union all
+      select 1 from transactions
+      where direct = ${requestId} and direct is not null and state in ('signed', 'mined', 'settled', 'foreign')
+      limit 1`,
+    (rows) => rows.length > 0
+  )
+
+/**
+ * Not fenced: whoever works on the lane, the locks of the request and of its ops decide between a signature and its
+ * cancellation. What is abandoned here is refused there.
+ */
+export const cancel =
+  (store: Store.Store): RequestJournal["Service"]["cancel"] =>
+  (requestId, { code, onlyUnsigned, outcome }) =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        const row = yield* Requests.locked(store, requestId)
+        if (row === undefined || row.state === "forgotten") return null
+        if (row.state === "final") return "final" as const
+        // What of it was done elsewhere is not known: only the operator ends it.
+        if ((code === "request_dropped") !== (row.held !== null)) return "kept" as const
+        const ops = yield* Ops.locked(store, sql`request_id = ${requestId} and state <> 'abandoned'`)
+        const hasLeft = ops.some(({ state }) => state !== "accepted") || (yield* wasSigned(store, requestId))
+        if (hasLeft && onlyUnsigned) return "kept" as const
+        const held = hasLeft ? yield* Ops.holding(store, requestId) : new Set()
+        const unsigned = ops.filter(({ op_id, state }) => state === "accepted" && !held.has(String(op_id)))
+        yield* Ops.move(store, unsigned, "abandoned", null)
+        const cancelled = code === "request_dropped" ? "request_cancelled" : code
+        if (code === "request_dropped")
+          yield* sql`update requests set held = null, decision = 'dropped' where request_id = ${requestId}`
+        if (hasLeft) {
+          yield* sql`update requests set cancelled = ${cancelled} where request_id = ${requestId}`
+          return "kept" as const
+        }
+        yield* sql`
+          update requests set cancelled = ${cancelled}, state = 'final', outcome = ${outcome}
+          where request_id = ${requestId}`
+        const kind = code === "request_expired" ? "expired" : "cancelled"
+        yield* Events.tell(store, [{ requestId, kind, data: null }])
+        return "final" as const
+      })
+    )

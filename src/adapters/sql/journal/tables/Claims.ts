@@ -1,0 +1,130 @@
+import * as Effect from "effect/Effect"
+import * as Holding from "../../../../application/ports/journal/Holding.js"
+import { JournalError } from "../../../../application/ports/journal/JournalError.js"
+import type { LaneJournal } from "../../../../application/ports/journal/LaneJournal.js"
+import type { Lane } from "../../../../application/ports/journal/Transactions.js"
+import * as Address from "../../../../domain/primitives/Address.js"
+import type * as Lineage from "../../recovery/Lineage.js"
+import * as Store from "../../Store.js"
+
+interface Row {
+  readonly epoch: number | string
+  readonly holder: string
+  readonly process: string
+  readonly is_whole: number | boolean
+}
+
+/** A transaction with everybody else kept out of the lane. */
+export const inLane = (
+  { locking }: Pick<Store.Store, "locking">,
+  { chainId, signer }: Lane
+): Store.Store["transaction"] => locking([`lane:${chainId}:${signer}`])
+
+/** Whether the database holds the transaction still, or has forgotten it with its request. */
+const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
+  stored === null
+    ? sql.literal("1 = 1")
+    : sql`(exists (
+        select 1 from transactions
+        where chain_id = ${stored.chainId.toString()} and signer = ${stored.signer}
+          and nonce = ${Store.uint64(stored.nonce)} and state not in ('free', 'allocated'))
+      or exists (select 1 from requests where request_id = ${stored.requestId} and state = 'forgotten'))`
+
+/** `suffix`: what keeps others from the row. */
+const read = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) =>
+  Effect.map(
+    store.sql<Row>`
+      select epoch, holder, process, ${holds(store, store.lineage.stored(lane))} as is_whole from lanes
+      where chain_id = ${lane.chainId.toString()} and signer = ${lane.signer} ${suffix}`,
+    ([row]) => row
+  )
+
+/** Fails in a snapshot that lacks what this process had stored before: the database has become older than the process. */
+export const checkNewest = (store: Store.Store, newest: Lineage.Stored | null) =>
+  newest === null
+    ? Effect.void
+    : Effect.flatMap(store.sql<Pick<Row, "is_whole">>`select ${holds(store, newest)} as is_whole`, ([row]) =>
+        row?.is_whole ? Effect.void : store.lineage.lose
+      )
+
+const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, process: string) => sql`
+  insert into lanes ${sql.insert({
+    chain_id: lane.chainId.toString(),
+    signer: lane.signer,
+    epoch,
+    holder: instance,
+    process
+  })}
+  on conflict (chain_id, signer) do update set epoch = excluded.epoch, holder = excluded.holder,
+    process = excluded.process
+  where lanes.epoch < excluded.epoch`
+
+/** The same instance has the lane, for another process than before: what it has in mind stays good. */
+const rename = ({ sql }: Store.Store, { chainId, signer }: Lane, process: string) => sql`
+  update lanes set process = ${process} where chain_id = ${chainId.toString()} and signer = ${signer}`
+
+/**
+ * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
+ * Fails when another instance has claimed it, or has had it since the work of the fiber began (`Holding`): what this one
+ * still has in mind for it is out of date.
+ */
+export const fence = (store: Store.Store, lane: Lane) =>
+  Effect.gen(function* () {
+    let row = yield* read(store, lane, store.forShare)
+    const isWhole = row === undefined ? store.lineage.stored(lane) === null : Boolean(row.is_whole)
+    if (!isWhole) return yield* store.lineage.lose
+    if (row === undefined) {
+      yield* write(store, lane, 1, "")
+      row = yield* read(store, lane, store.forShare)
+    }
+    if (row?.holder !== store.instance)
+      return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
+    const epoch = Number(row.epoch)
+    const begun = (yield* Holding.begun).holding
+    if (
+      begun !== null &&
+      begun.chainId === lane.chainId &&
+      begun.signer === lane.signer &&
+      begun.epoch !== epoch
+    )
+      return yield* new JournalError({
+        message: "another process has had the lane since this began",
+        isFenced: true
+      })
+    return epoch
+  })
+
+/** The lane of requests of which an earlier version did not note it, and which nothing tells. */
+const unknown = Address.unsafe("0x0000000000000000000000000000000000000000")
+
+export const laneOf = (row: { readonly chain_id: string; readonly signer: string | null }): Lane => ({
+  chainId: BigInt(row.chain_id),
+  signer: row.signer === null ? unknown : Address.unsafe(row.signer)
+})
+
+export const claim =
+  (store: Store.Store): LaneJournal["Service"]["claim"] =>
+  (lane, by) =>
+    Effect.gen(function* () {
+      // Most often it has been claimed before: another look decides when it has not.
+      const known = yield* store.query(read(store, lane, store.sql.literal("")))
+      if (known?.holder === store.instance && known.process === by.process) return Number(known.epoch)
+      return yield* claimAnew(store, lane, by)
+    })
+
+const claimAnew = (
+  store: Store.Store,
+  lane: Lane,
+  by: { readonly process: string; readonly independent: ReadonlyArray<string> }
+): Effect.Effect<number | null, JournalError> =>
+  Effect.gen(function* () {
+    const row = yield* read(store, lane, store.forUpdate)
+    if (row?.holder === store.instance) {
+      if (row.process !== by.process) yield* rename(store, lane, by.process)
+      return Number(row.epoch)
+    }
+    if (row !== undefined && by.independent.includes(row.process)) return null
+    const epoch = Number(row?.epoch ?? 0) + 1
+    yield* write(store, lane, epoch, by.process)
+    return epoch
+  }).pipe(inLane(store, lane))

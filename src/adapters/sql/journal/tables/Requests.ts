@@ -1,0 +1,248 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { RequestJournal } from "../../../../application/ports/journal/RequestJournal.js"
+import type {
+  CancellationCode,
+  FailedElement,
+  Idempotency,
+  RequestRecord
+} from "../../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../../application/ports/Tenants.js"
+import * as Hex from "../../../../domain/primitives/Hex.js"
+import * as Terms from "../../listing/Terms.js"
+import * as Store from "../../Store.js"
+import * as Claims from "./Claims.js"
+import * as Ops from "./Ops.js"
+
+/** The port's methods for requests. */
+
+/** Of a row of `requests`: what of it has failed. */
+export interface FailedRow {
+  readonly request_id: string
+  readonly failed: string
+}
+
+export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
+  readonly endpoint: string
+  readonly chain_id: string
+  readonly signer: string | null
+  readonly body: string
+  readonly idempotency_key: string | null
+  readonly body_hash: string | null
+  readonly state: "open" | "final" | "forgotten"
+  readonly note: string | null
+  readonly outcome: string | null
+  readonly cancelled: Exclude<CancellationCode, "request_dropped"> | null
+  readonly held: string | null
+  readonly decision: "released" | "dropped" | null
+  readonly metadata: string | null
+  readonly elements: number
+  readonly not_before: number | string | null
+  readonly due_at: number | string | null
+}
+
+export const sealName = (requestId: string): string => `request ${requestId}`
+
+export const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key: string) =>
+  sql<{ readonly request_id: string; readonly body_hash: string }>`
+    select request_id, body_hash from requests
+    where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
+      and idempotency_key is not null`
+
+/**
+ * The request, kept from others until the transaction ends. Who locks a request and ops locks the request first: its end
+ * is decided by its ops' states.
+ */
+export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
+  Effect.map(sql<Row>`select * from requests where request_id = ${requestId} ${forUpdate}`, ([row]) => row)
+
+/** Requests that may be reopened, kept from others until the transaction ends; in one order. */
+export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<string>) =>
+  Store.forChunks(
+    Store.isPostgres(sql) ? Store.distinct(requestIds) : [],
+    (chunk) =>
+      sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`
+  )
+
+/** Of a forgotten request there is none. */
+export const failedOf = ({ failed }: Pick<FailedRow, "failed">): ReadonlyArray<FailedElement> =>
+  failed === "" ? [] : JSON.parse(failed)
+
+/** The latest word on each index, by index. */
+export const merged = (
+  before: ReadonlyArray<FailedElement>,
+  after: ReadonlyArray<FailedElement>
+): ReadonlyArray<FailedElement> =>
+  [...new Map([...before, ...after].map((element) => [element.index, element])).values()].sort(
+    (one, other) => one.index - other.index
+  )
+
+export const failedColumn = (failed: ReadonlyArray<FailedElement>): string =>
+  JSON.stringify(failed.map(({ code, figures, index, message }) => ({ index, code, message, figures })))
+
+export const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) =>
+  sql`update requests set failed = ${failedColumn(failed)} where request_id = ${requestId}`
+
+export const decline =
+  (store: Store.Store): RequestJournal["Service"]["decline"] =>
+  (requestId) =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        const now = yield* Clock.currentTimeMillis
+        // PostgreSQL lets it wait for the end of a transaction that has inserted the same id and not committed.
+        yield* sql`
+          insert into requests ${sql.insert({
+            request_id: requestId,
+            account_id: "",
+            endpoint: "",
+            chain_id: "",
+            body: "",
+            failed: "",
+            state: "forgotten",
+            accepted_at: now,
+            declined_at: now
+          })}
+          on conflict (request_id) do nothing`
+        const row = yield* locked(store, requestId)
+        return row === undefined || row.state === "forgotten" ? null : Claims.laneOf(row)
+      })
+    )
+
+export const note =
+  (store: Store.Store): RequestJournal["Service"]["note"] =>
+  (requestId, text) =>
+    store.transaction(
+      Effect.gen(function* () {
+        const row = yield* locked(store, requestId)
+        if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        yield* Claims.fence(store, Claims.laneOf(row))
+        if (row.state !== "open") return yield* Store.refuse("the request is final")
+        yield* store.sql`update requests set note = ${text} where request_id = ${requestId}`
+      })
+    )
+
+/** The requests, which are locked, are not final any more, and wait for no time. */
+export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+  Effect.forEach(
+    requestIds,
+    (requestId) =>
+      sql`
+        update requests set state = 'open', outcome = null, due_at = null,
+          unopened = case when state = 'final' then coalesce(unopened, 0) else unopened end
+        where request_id = ${requestId} and (state = 'final' or due_at is not null)`,
+    { discard: true }
+  )
+
+/** The word of earlier versions for what the operator dropped is `request_cancelled`, which stays in the column. */
+export const cancelledOf = ({
+  cancelled,
+  decision
+}: Pick<Row, "cancelled" | "decision">): CancellationCode | null =>
+  cancelled !== null && decision === "dropped" ? "request_dropped" : cancelled
+
+const idempotencyOf = (row: Row): Idempotency | null =>
+  row.idempotency_key === null || row.body_hash === null
+    ? null
+    : { key: row.idempotency_key, bodyHash: Hex.unsafe32(row.body_hash) }
+
+/** The request's own transactions that were signed. */
+const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
+  select chain_id as tx_chain, signer, nonce, state as tx_state, ${Ops.versionsOf(sql)}
+  from transactions where direct = ${requestId} and direct is not null`
+
+type FoundRow = Row & { readonly request_id: string; readonly direct: number | boolean }
+
+const found = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+  Store.inChunks(
+    requestIds,
+    (ids) => sql<FoundRow>`
+      select requests.*, exists (
+        select 1 from transactions where direct = requests.request_id and direct is not null) as direct
+      from requests where ${sql.in("request_id", ids)} and state <> 'forgotten'`
+  )
+
+const toRecord = (
+  store: Store.Store,
+  row: FoundRow,
+  { nonces, ops, signed }: ReturnType<Effect.Success<ReturnType<typeof Ops.readAll>>>
+) =>
+  Effect.gen(function* () {
+    const requestId = row.request_id
+    // A transaction of the request's own beside its ops is rare: another look at all of them is for it.
+    const own = row.direct ? yield* direct(store, requestId) : []
+    const record: RequestRecord = {
+      requestId,
+      accountId: row.account_id,
+      endpoint: row.endpoint,
+      lane: Claims.laneOf(row),
+      body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
+      idempotency: idempotencyOf(row),
+      elements: row.elements,
+      acceptedAt: Number(row.accepted_at),
+      metadata: Terms.read(row.metadata),
+      ops,
+      signed,
+      failed: failedOf(row),
+      txHashes: Ops.hashes([...nonces, ...own]),
+      cancelled: cancelledOf(row),
+      held: row.state === "open" ? row.held : null,
+      notBefore:
+        row.state === "open" && row.due_at !== null && row.not_before !== null
+          ? Number(row.not_before)
+          : null,
+      note: row.note,
+      outcome: row.outcome
+    }
+    return record
+  })
+
+export const request =
+  (store: Store.Store): RequestJournal["Service"]["request"] =>
+  (requestId) =>
+    store.reading(
+      Effect.gen(function* () {
+        const [row] = yield* found(store, [requestId])
+        return row === undefined
+          ? null
+          : yield* toRecord(store, row, yield* Ops.read(store, requestId, row.elements))
+      })
+    )
+
+export const requests =
+  (store: Store.Store): RequestJournal["Service"]["requests"] =>
+  (requestIds) =>
+    store.reading(
+      Effect.gen(function* () {
+        const rows = new Map((yield* found(store, requestIds)).map((row) => [row.request_id, row]))
+        const largest = [...rows.values()].reduce((most, { elements }) => Math.max(most, elements), 0)
+        const progressOf = yield* Ops.readAll(store, [...rows.keys()], largest)
+        return yield* Effect.forEach(
+          requestIds.flatMap((requestId) => rows.get(requestId) ?? []),
+          (row) => toRecord(store, row, progressOf(row.request_id))
+        )
+      })
+    )
+
+export const requestOf =
+  (store: Store.Store): RequestJournal["Service"]["requestOf"] =>
+  (accountId, endpoint, idempotencyKey) =>
+    store.query(
+      Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
+        row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
+      )
+    )
+
+export const finalAmong =
+  ({ query, sql }: Store.Store): RequestJournal["Service"]["finalAmong"] =>
+  (requestIds) =>
+    query(
+      Effect.map(
+        Store.inChunks(
+          requestIds,
+          (chunk) => sql<{ readonly request_id: string }>`
+            select request_id from requests where state <> 'open' and ${sql.in("request_id", chunk)}`
+        ),
+        (rows) => rows.map((row) => row.request_id)
+      )
+    )

@@ -1,0 +1,431 @@
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import * as Troubles from "../observe/Troubles.js"
+import type { Budgets } from "../ports/Budgets.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { OpJournal } from "../ports/journal/OpJournal.js"
+import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { NonceSpace } from "../ports/journal/Requests.js"
+import type { Lane } from "../ports/journal/Transactions.js"
+import type { AccountId } from "../ports/Tenants.js"
+import * as Call from "../prepare/Call.js"
+import type { Offer } from "../prepare/Offer.js"
+import * as OpContext from "../prepare/OpContext.js"
+import * as Links from "../prepare/ops/Links.js"
+import * as NotBegun from "../prepare/ops/NotBegun.js"
+import type * as Preparing from "../prepare/Preparing.js"
+import * as Reservations from "../prepare/Reservations.js"
+import { type ElementFailure, elementFailure, noteOf } from "../request/Elements.js"
+import { type Failure, invalid, unavailable, unprocessable } from "../request/Failure.js"
+import * as Keys from "./Keys.js"
+import * as Money from "./Money.js"
+import * as Room from "./Room.js"
+import * as Run from "./Run.js"
+
+/**
+ * Takes requests in: those that arrive together and differ in nothing but what they ask for are prepared together, and
+ * accepted in one transaction. From there on an accepted request is its lane's.
+ *
+ * Gotchas: a request that was taken in goes on when its client goes away. Nothing is repeated for it after acceptance, and
+ * everything before may be: a process that ends in between leaves nothing.
+ */
+
+/**
+ * - `accepted`: something goes on with the request of that id. `isKnown`: it is an earlier one, of the same idempotency key
+ * - `refused`: none of its elements can be done, or all were found done; nothing was accepted
+ */
+export type Taken =
+  | { readonly _tag: "accepted"; readonly requestId: string; readonly isKnown: boolean }
+  | {
+      readonly _tag: "refused"
+      readonly failed: ReadonlyMap<number, ElementFailure>
+      readonly existing: ReadonlyArray<number>
+    }
+
+export interface Intake {
+  readonly take: (offer: Offer) => Effect.Effect<Taken, Failure>
+  /** Whether a request of the idempotency key is before its acceptance. */
+  readonly isPreparing: (accountId: AccountId, endpoint: string, key: string) => boolean
+  /** Ops of the lane have come to an end: who waits for a nonce key of one of their wallets tries again. */
+  readonly released: (lane: Lane) => Effect.Effect<void>
+  /** Nothing is taken in any more. What is being accepted is. */
+  readonly stop: Effect.Effect<void>
+}
+
+/** An offer under way. */
+interface Waiting extends Room.Member {
+  readonly offer: Offer
+  readonly resume: (exit: Exit.Exit<Taken, Failure>) => void
+  /** Until then it waits for a nonce key, Unix milliseconds. */
+  readonly deadline: number
+  tries: number
+  /** Elements that others keep from being accepted. */
+  readonly lost: Map<number, ElementFailure>
+}
+
+/** A journal that does not say whether it has accepted a request is asked again this often, for so long, milliseconds. */
+const doubtPauseMillis = 250
+const doubtMillis = 20_000
+
+/** A request that meets others under its nonces so often is refused. */
+const mostTries = 8
+
+const laneOf = ({ context: { chainId, submitter } }: Offer): Lane => ({ chainId, signer: submitter })
+const laneName = ({ chainId, signer }: Lane): string => `${chainId} ${signer}`
+
+const reused = () =>
+  Exit.fail(
+    invalid("idempotency_key_reused", [
+      { path: "Idempotency-Key", message: "it was used with another body; take a new key" }
+    ])
+  )
+
+const noKeys: ReadonlySet<bigint> = new Set()
+
+/** The chain shows a nonce as free under which an op has landed: it is behind, or has lost that op's block. */
+const isOfSettled = (result: AcceptanceResult): boolean => result._tag === "nonceTaken" && result.isSettled
+
+const acceptanceOf = (
+  { offer: { body, calls, caller, context, endpoint } }: Waiting,
+  { deployments, existing, failed, funds, ops, waiting }: Preparing.Prepared,
+  timestamp: number,
+  now: number
+): Acceptance => ({
+  requestId: caller.requestId,
+  accountId: context.accountId,
+  endpoint,
+  lane: { chainId: context.chainId, signer: context.submitter },
+  key: context.access.key,
+  body,
+  contextDigest: context.digest,
+  idempotency: caller.idempotency ?? null,
+  elements: calls.length,
+  unopened: calls.length - ops.length - failed.size - existing.length,
+  ops,
+  funds,
+  deployments,
+  failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
+  note: noteOf(existing),
+  metadata: caller.metadata ?? {},
+  // Else some of what is not opened is due.
+  schedule:
+    waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
+      ? NotBegun.schedule(waiting, { timestamp }, now)
+      : null
+})
+
+export const make = (options: {
+  readonly requestJournal: RequestJournal["Service"]
+  readonly opJournal: Pick<OpJournal["Service"], "findOp">
+  /** Fails where the account has too much that waits for its windows. */
+  readonly enterWaiting: (entry: {
+    readonly accountId: AccountId
+    readonly elements: number
+  }) => Effect.Effect<void, Failure>
+  /** Rings the bell of a lane: it has accepted ops, and perhaps requests of which something is to be opened. */
+  readonly ring: (
+    lane: Lane,
+    accepted: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
+  ) => Effect.Effect<void>
+  /** A reorganisation may have undone transactions of the lane that have settled: they are to be mined again. */
+  readonly undone: (context: OpContext.OfRequest) => Effect.Effect<void>
+}): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const { enterWaiting, opJournal, requestJournal, ring, undone } = options
+    const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
+    const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
+    const keys = Keys.make()
+    /** Idempotency keys of requests that are being prepared here: another one of the same key waits for the first. */
+    const preparing = new Map<string, Deferred.Deferred<void>>()
+    let isStopped = false
+
+    /** The others go on without the element. */
+    const lose = (one: Waiting, index: number, failure: ElementFailure): void => {
+      one.lost.set(index, failure)
+      Links.failDependants(Call.dependencies(one.offer.calls), one.lost)
+      one.tries = 0
+      room.enter(one)
+    }
+
+    const goAgain = (one: Waiting, index: number): void => {
+      one.tries += 1
+      if (one.tries < mostTries) room.enter(one)
+      else lose(one, index, elementFailure("wallet_busy"))
+    }
+
+    const judge = (one: Waiting, { ops }: Acceptance, result: AcceptanceResult, now: number): void => {
+      if (result._tag === "accepted")
+        one.resume(Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false }))
+      else if (result._tag === "known") one.resume(knownExit(one, result))
+      else if (result._tag === "over") one.resume(Exit.fail(unavailable()))
+      else if (result._tag === "otherConfiguration")
+        // Each creation has one deployment.
+        lose(one, ops[result.deployment]?.index ?? 0, elementFailure("deployment_pending"))
+      // Under another nonce; what has no other one waits for the op that has it, or for the chain to show that one again.
+      else if (
+        now >= one.deadline ||
+        (result._tag === "nonceTaken" && !result.isSettled && Run.kindOf(one.offer) === "op")
+      )
+        goAgain(one, result.index)
+      else room.wait(one)
+    }
+
+    const knownExit = (
+      { offer: { caller } }: Waiting,
+      { bodyHash, requestId }: { readonly bodyHash: Bytes32; readonly requestId: string }
+    ): Exit.Exit<Taken, Failure> =>
+      bodyHash === caller.idempotency?.bodyHash
+        ? Exit.succeed({ _tag: "accepted", requestId, isKnown: requestId !== caller.requestId })
+        : reused()
+
+    /** These are not accepted. */
+    const giveBack = (lost: ReadonlyArray<Waiting>): Effect.Effect<void> =>
+      Effect.forEach(lost, ({ offer: { calls, context } }) => Reservations.giveBack(context, calls), {
+        discard: true
+      }).pipe(Effect.provideContext(services))
+
+    /** A commit whose answer was lost may have taken effect: the journal decides about each of its requests. */
+    const resolveDoubt = (one: Waiting): Effect.Effect<void> => {
+      const { requestId } = one.offer
+      return requestJournal.decline(requestId).pipe(
+        Effect.retry(Schedule.spaced(doubtPauseMillis)),
+        Effect.timeoutOption(doubtMillis),
+        Effect.matchCause({
+          // Nobody knows: whoever asks again might do it twice.
+          onFailure: (): Option.Option<Lane | null> => Option.none(),
+          onSuccess: (decided) => decided
+        }),
+        Effect.tap((decided) =>
+          Option.isSome(decided) && decided.value === null ? giveBack([one]) : Effect.void
+        ),
+        Effect.map(
+          Option.match({
+            onNone: () =>
+              one.resume(
+                Exit.fail(
+                  unprocessable("outcome_unknown", [], {
+                    extra: { requestId, txHash: "" }
+                  })
+                )
+              ),
+            onSome: (lane) =>
+              one.resume(
+                lane === null
+                  ? Exit.fail(unavailable())
+                  : Exit.succeed({ _tag: "accepted", requestId, isKnown: false })
+              )
+          })
+        )
+      )
+    }
+
+    /** The operator hears what callers do not. */
+    const journalFailed = (cause: Cause.Cause<unknown>) =>
+      Effect.flatMap(Troubles.Shared, ({ failed }) =>
+        failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
+      )
+
+    const offerAll = (
+      ready: ReadonlyArray<{ readonly one: Waiting; readonly acceptance: Acceptance }>,
+      lane: Lane,
+      now: number
+    ) =>
+      ready.length === 0
+        ? Effect.void
+        : Effect.matchCauseEffect(
+            Effect.uninterruptible(requestJournal.accept(ready.map(({ acceptance }) => acceptance))),
+            {
+              onFailure: (cause) =>
+                Effect.andThen(
+                  journalFailed(cause),
+                  Effect.forEach(ready, ({ one }) => resolveDoubt(one), {
+                    concurrency: "unbounded",
+                    discard: true
+                  })
+                ),
+              onSuccess: (results) =>
+                Effect.gen(function* () {
+                  yield* ring(
+                    lane,
+                    ready.map(({ acceptance }) => acceptance)
+                  )
+                  // Before they enter again: then money is held for them anew.
+                  yield* giveBack(
+                    ready.flatMap(({ one }, place) => (results[place]?._tag === "accepted" ? [] : [one]))
+                  )
+                  for (const [place, { acceptance, one }] of ready.entries()) {
+                    const result = results[place]
+                    if (result !== undefined) judge(one, acceptance, result, now)
+                  }
+                  const [first] = ready
+                  if (first !== undefined && results.some(isOfSettled)) yield* undone(first.one.offer.context)
+                })
+            }
+          )
+
+    /** Null: it is not to be accepted, and its caller is told. */
+    const readyOf = (
+      one: Waiting,
+      made: Result.Result<Preparing.Prepared, Failure>,
+      timestamp: number,
+      now: number
+    ): Effect.Effect<Acceptance | null> =>
+      Effect.gen(function* () {
+        if (Result.isFailure(made)) {
+          one.resume(Exit.fail(made.failure))
+          return null
+        }
+        const { existing, ops, waiting } = made.success
+        const failed = new Map([...made.success.failed, ...one.lost])
+        const acceptance = acceptanceOf(one, { ...made.success, failed }, timestamp, now)
+        if (ops.length === 0 && acceptance.unopened === 0) {
+          one.resume(Exit.succeed({ _tag: "refused", failed, existing }))
+          return null
+        }
+        if (waiting.size === 0) return acceptance
+        const { accountId } = one.offer.context
+        const entered = yield* Effect.exit(enterWaiting({ accountId, elements: one.offer.calls.length }))
+        if (Exit.isSuccess(entered)) return acceptance
+        yield* giveBack([one])
+        one.resume(Exit.failCause(entered.cause))
+        return null
+      })
+
+    /** From the look at the journal to acceptance, for requests that differ in nothing but what they ask for. */
+    const run = (
+      members: ReadonlyArray<Waiting>
+    ): Effect.Effect<void, Failure, Budgets | BundlerRpc | ChainFacts> =>
+      Effect.gen(function* () {
+        const [first] = members
+        if (first === undefined) return
+        const { context } = first.offer
+        const look = keys.look()
+        const taken: Array<{ readonly space: NonceSpace; readonly key: bigint }> = []
+        yield* Effect.gen(function* () {
+          const asked = members.map(({ offer }) => offer)
+          const question = Run.question(asked)
+          const seen = yield* requestJournal
+            .look(question)
+            .pipe(
+              Effect.catchCause((cause) => Effect.andThen(journalFailed(cause), Effect.fail(unavailable())))
+            )
+          const now = yield* Clock.currentTimeMillis
+          const known = Run.knownOf(asked, seen)
+          const fresh = members.filter((one, place) => {
+            const before = known[place] ?? null
+            if (before !== null) one.resume(knownExit(one, before))
+            return before === null
+          })
+          if (fresh.length === 0) return
+          const used = new Map(question.spaces.map(({ wallet }, place) => [wallet, seen.spaces[place]]))
+          const made = yield* Run.prepare({
+            context,
+            offers: fresh.map(({ deadline, lost, offer }) => ({
+              ...offer,
+              calls: lost.size === 0 ? offer.calls : offer.calls.filter(({ index }) => !lost.has(index)),
+              isPatient: now < deadline
+            })),
+            posted: ({ principal: { accountId } }, { userOpHash }) =>
+              Effect.orDie(opJournal.findOp(accountId, context.chainId, userOpHash)),
+            take: (space, epoch) => {
+              const key = keys.take(space, epoch, used.get(space.wallet)?.keys ?? noKeys, look)
+              if (key !== null) taken.push({ space, key })
+              return key
+            }
+          })
+          yield* OpContext.unpaused(context)
+          const batches = yield* Money.hold(
+            context,
+            fresh.map(({ offer }) => offer),
+            made
+          )
+          const timestamp = made.snapshot?.block.timestamp ?? 0
+          const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
+          for (const [place, one] of fresh.entries()) {
+            const own = batches[place]
+            if (own === "busy") room.wait(one)
+            else if (own !== undefined) {
+              const acceptance = yield* readyOf(one, own, timestamp, now)
+              if (acceptance !== null) ready.push({ one, acceptance })
+            }
+          }
+          if (isStopped) {
+            yield* giveBack(ready.map(({ one }) => one))
+            for (const { one } of ready) one.resume(Exit.fail(unavailable()))
+          } else yield* offerAll(ready, laneOf(first.offer), now)
+        }).pipe(
+          Effect.ensuring(
+            Effect.sync(() => {
+              keys.end(look)
+              for (const { key, space } of taken) keys.giveBack(space, key)
+            })
+          )
+        )
+      })
+
+    const room: Room.Room<Waiting> = Room.make({
+      fork,
+      run: (members: ReadonlyArray<Waiting>) => Effect.provideContext(run(members), services),
+      fail: ({ resume }, exit) => resume(exit)
+    })
+
+    const enqueue = (offer: Offer, onEnd: () => void): Effect.Effect<Taken, Failure> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.callback<Taken, Failure>((resume) => {
+          let isOver = false
+          const patience = offer.context.connection.profile.receiptTimeoutMillis
+          room.enter({
+            offer,
+            lane: laneName(laneOf(offer)),
+            group: `${Run.kindOf(offer)} ${offer.context.digest}`,
+            account: offer.context.accountId,
+            ops: offer.calls.length,
+            bytes: offer.body.length,
+            deadline: now + patience,
+            tries: 0,
+            lost: new Map(),
+            resume: (exit) => {
+              if (isOver) return
+              isOver = true
+              onEnd()
+              resume(exit)
+            }
+          })
+        })
+      )
+
+    const take = (offer: Offer): Effect.Effect<Taken, Failure> =>
+      Effect.suspend(() => {
+        if (isStopped) return Effect.fail(unavailable())
+        const { caller, context, endpoint } = offer
+        if (caller.idempotency == null) return enqueue(offer, () => {})
+        const name = JSON.stringify([context.accountId, endpoint, caller.idempotency.key])
+        const before = preparing.get(name)
+        if (before !== undefined) return Effect.andThen(Deferred.await(before), take(offer))
+        const over = Deferred.makeUnsafe<void>()
+        preparing.set(name, over)
+        return enqueue(offer, () => {
+          preparing.delete(name)
+          Deferred.doneUnsafe(over, Effect.void)
+        })
+      })
+
+    return {
+      take,
+      isPreparing: (...place) => preparing.has(JSON.stringify(place)),
+      released: (lane) => Effect.sync(() => room.released(laneName(lane))),
+      stop: Effect.sync(() => {
+        isStopped = true
+        for (const { resume } of room.drain()) resume(Exit.fail(unavailable()))
+      })
+    }
+  })

@@ -1,0 +1,65 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import type { Budgets } from "../ports/Budgets.js"
+import type { PreparedOp } from "../ports/journal/Records.js"
+import * as Call from "../prepare/Call.js"
+import type { Offer } from "../prepare/Offer.js"
+import type { OfRequest } from "../prepare/OpContext.js"
+import * as Links from "../prepare/ops/Links.js"
+import * as Reservations from "../prepare/Reservations.js"
+import type { ElementFailure } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import type * as Run from "./Run.js"
+
+/**
+ * Holds the money that the ops of a run may cost others than their wallets, in one call for all of them. What there is too
+ * little for is refused alone, with what depends on it.
+ */
+export const hold = (
+  context: OfRequest,
+  offers: ReadonlyArray<Pick<Offer, "calls">>,
+  { batches, snapshot }: Run.Made
+): Effect.Effect<Run.Made["batches"], Failure, Budgets> =>
+  Effect.gen(function* () {
+    // A transaction of the signer's own costs nobody else.
+    if (context.kind === "direct" || snapshot === null) return batches
+    const plans = batches.map((batch, place) => ({
+      batch,
+      ops: batch === "busy" || Result.isFailure(batch) ? [] : batch.success.ops,
+      dependencies: Call.dependencies(offers[place]?.calls ?? [])
+    }))
+    const { balance, gasBound, prices } = snapshot
+    const poor =
+      balance === null
+        ? new Map<PreparedOp, ElementFailure>()
+        : Reservations.unaffordable(
+            context,
+            plans.flatMap(({ dependencies, ops }) => {
+              const components = Dependencies.components(dependencies)
+              return [...Map.groupBy(ops, ({ index }) => components[index] ?? index).values()]
+            }),
+            { balance, gasBound, prices }
+          )
+    const left = plans.flatMap(({ ops }) => ops.filter((op) => !poor.has(op)))
+    const lacks = yield* Reservations.reserve(context, left, prices)
+    if (poor.size === 0 && lacks.size === 0) return batches
+    const dependent: Array<PreparedOp> = []
+    const made = plans.map(({ batch, dependencies }) => {
+      if (batch === "busy") return batch
+      return Result.map(batch, (prepared) => {
+        const failed = new Map(prepared.failed)
+        for (const op of prepared.ops) {
+          const failure = poor.get(op) ?? lacks.get(op)
+          if (failure !== undefined) failed.set(op.index, failure)
+        }
+        Links.failDependants(dependencies, failed)
+        const dropped = prepared.ops.filter(({ index }) => failed.has(index))
+        dependent.push(...dropped.filter((op) => !poor.has(op) && !lacks.has(op)))
+        return { ...prepared, ops: prepared.ops.filter(({ index }) => !failed.has(index)), failed }
+      })
+    })
+    // Money is held for what depends on them.
+    yield* Reservations.release(context, dependent)
+    return made
+  })

@@ -1,0 +1,219 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import type { Tally } from "../ports/journal/Records.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { AccountId } from "../ports/Tenants.js"
+import { catalogue } from "../request/Catalogue.js"
+import { type Failure, TooManyRequests, Unavailable } from "../request/Failure.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
+
+/** How much accepted work there may be: what goes on, and what waits for its windows, which is no work yet. */
+
+/** An element is an operation or an account of a request. */
+export interface Bounds {
+  readonly requests: number
+  readonly elements: number
+  readonly requestsPerAccount: number
+  readonly elementsPerAccount: number
+}
+
+export const defaults = {
+  open: {
+    requests: 10_000,
+    elements: 50_000,
+    requestsPerAccount: 2_000,
+    elementsPerAccount: 20_000
+  },
+  scheduled: {
+    requests: 100_000,
+    elements: 500_000,
+    requestsPerAccount: 10_000,
+    elementsPerAccount: 50_000
+  }
+} satisfies Record<string, Bounds>
+
+/** The operator's bounds of what has no final answer. */
+export const OpenRequestBounds = Context.Reference<Bounds>("castellan/OpenRequestBounds", {
+  defaultValue: (): Bounds => defaults.open
+})
+
+/** The operator's bounds of what waits for its windows. */
+export const ScheduledRequestBounds = Context.Reference<Bounds>("castellan/ScheduledRequestBounds", {
+  defaultValue: (): Bounds => defaults.scheduled
+})
+
+interface Count {
+  requests: number
+  elements: number
+}
+
+/** What there is, by account and in all. */
+const counts = (tallies: ReadonlyArray<Tally>) => {
+  const ofAccount = new Map<AccountId, Count>()
+  const whole: Count = { requests: 0, elements: 0 }
+  const add = ({ accountId, elements, requests }: Tally): void => {
+    const count = ofAccount.get(accountId) ?? { requests: 0, elements: 0 }
+    ofAccount.set(accountId, count)
+    for (const each of [count, whole]) {
+      each.requests += requests
+      each.elements += elements
+    }
+  }
+  for (const tally of tallies) add(tally)
+  return {
+    add,
+    whole,
+    of: (accountId: AccountId): Count => ofAccount.get(accountId) ?? { requests: 0, elements: 0 }
+  }
+}
+
+/**
+ * Null: there is room. There is while there is less than the bound, however many elements come: a large request is not kept
+ * waiting for a moment without others. `all`, `own`: what there is too much of.
+ */
+const refusalOf = (
+  bounds: Bounds,
+  { of, whole }: ReturnType<typeof counts>,
+  accountId: AccountId,
+  told: { readonly all: string; readonly own: string; readonly retryAfterSeconds: number }
+): TooManyRequests | Unavailable | null => {
+  const { retryAfterSeconds } = told
+  if (whole.requests >= bounds.requests || whole.elements >= bounds.elements)
+    return new Unavailable({
+      code: "overloaded",
+      message: catalogue.overloaded.text,
+      details: [{ path: "", message: told.all }],
+      retryAfterSeconds
+    })
+  const { elements, requests } = of(accountId)
+  if (requests < bounds.requestsPerAccount && elements < bounds.elementsPerAccount) return null
+  const message =
+    `the account has ${requests} accepted requests with ${elements} elements ${told.own}; ` +
+    `more are accepted below ${bounds.requestsPerAccount} requests and ${bounds.elementsPerAccount} elements`
+  return new TooManyRequests({
+    code: "rate_limited",
+    message: catalogue.rate_limited.text,
+    details: [{ path: "", message }],
+    retryAfterSeconds
+  })
+}
+
+/** A request that is begun here. */
+export interface Entry {
+  readonly requestId: string
+  readonly accountId: AccountId
+  readonly elements: number
+}
+
+/** Counts the requests that have no final answer yet: those of this process as they come and go, all others as they were read last. */
+export interface OpenRequests {
+  /** Why nothing more is begun of the account now; null: there is room. */
+  readonly refusal: (accountId: AccountId) => TooManyRequests | Unavailable | null
+  /** The request is begun in this process. */
+  readonly begin: (entry: Entry) => void
+  /** It is accepted, or (`isOpen` false) it is not and will not be. */
+  readonly end: (requestId: string, isOpen: boolean) => void
+  /** The request has its final answer. */
+  readonly close: (requestId: string) => void
+  /** How many are accepted and have no answer, as far as is known here. */
+  readonly accepted: () => number
+  /** What the journal has open; what is begun here and not accepted counts as well. */
+  readonly read: (open: ReadonlyArray<Tally>) => void
+}
+
+export const make = (bounds: Bounds): OpenRequests => {
+  let all = counts([])
+  const own = new Map<string, Entry & { isAccepted: boolean }>()
+
+  const close = (requestId: string): void => {
+    const entry = own.get(requestId)
+    if (entry === undefined) return
+    own.delete(requestId)
+    all.add({ accountId: entry.accountId, requests: -1, elements: -entry.elements })
+  }
+  return {
+    refusal: (accountId) =>
+      refusalOf(bounds, all, accountId, {
+        all: "too much accepted work waits for its outcome",
+        own: "that have no final answer yet",
+        // Accepted work takes blocks.
+        retryAfterSeconds: 5
+      }),
+    begin: (entry) => {
+      own.set(entry.requestId, { ...entry, isAccepted: false })
+      all.add({ ...entry, requests: 1 })
+    },
+    end: (requestId, isOpen) => {
+      const entry = own.get(requestId)
+      if (entry !== undefined && isOpen) entry.isAccepted = true
+      else close(requestId)
+    },
+    close,
+    accepted: () => all.whole.requests - [...own.values()].filter(({ isAccepted }) => !isAccepted).length,
+    read: (open) => {
+      all = counts(open)
+      for (const entry of own.values()) if (!entry.isAccepted) all.add({ ...entry, requests: 1 })
+    }
+  }
+}
+
+/** What the journal counted stands for so long, and what is let in here beside it, milliseconds. */
+const countedMillis = 1_000
+
+/**
+ * Lets one more request of an account wait for its windows, where there is room: a caller could have the journal keep any number
+ * of them.
+ */
+export const scheduling = (bounds: Bounds, { waiting }: Pick<RequestJournal["Service"], "waiting">) => {
+  let all = counts([])
+  let countedAt: number | null = null
+  return ({
+    accountId,
+    elements
+  }: Omit<Entry, "requestId">): Effect.Effect<void, JournalError | TooManyRequests | Unavailable> =>
+    Effect.gen(function* () {
+      const now = yield* MonotonicTime.millis
+      if (countedAt === null || now - countedAt >= countedMillis) {
+        all = counts(yield* waiting)
+        countedAt = now
+      }
+      const refusal = refusalOf(bounds, all, accountId, {
+        all: "too many accepted requests wait for their windows to begin",
+        own: "whose windows have not begun",
+        // Windows begin by the clock.
+        retryAfterSeconds: 60
+      })
+      if (refusal !== null) return yield* refusal
+      all.add({ accountId, requests: 1, elements })
+    })
+}
+
+/**
+ * Whether more work of the account is begun. A repeat of an accepted request has room, since its answer costs no more
+ * work; a journal that can not be asked for it leaves the refusal, which may be repeated.
+ */
+export type Room = (
+  accountId: AccountId,
+  endpoint: string,
+  key: string | null
+) => Effect.Effect<void, Failure>
+
+/** `isPreparing`: a request of the key is before its acceptance. */
+export const room =
+  (
+    { refusal }: OpenRequests,
+    { requestOf }: Pick<RequestJournal["Service"], "requestOf">,
+    isPreparing: (accountId: AccountId, endpoint: string, key: string) => boolean
+  ): Room =>
+  (accountId, endpoint, key) =>
+    Effect.suspend((): Effect.Effect<void, Failure> => {
+      const refused = refusal(accountId)
+      if (refused === null) return Effect.void
+      if (key === null) return refused
+      if (isPreparing(accountId, endpoint, key)) return Effect.void
+      return requestOf(accountId, endpoint, key).pipe(
+        Effect.orElseSucceed(() => null),
+        Effect.flatMap((found): Effect.Effect<void, Failure> => (found === null ? refused : Effect.void))
+      )
+    })

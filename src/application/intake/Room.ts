@@ -1,0 +1,102 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as EventLoop from "../runtime/EventLoop.js"
+import * as Group from "./Group.js"
+
+/** Where requests wait: for company, for their run, or for an op of their lane to come to its end. */
+
+export interface Member extends Group.Member {
+  /** The name of its lane. */
+  readonly lane: string
+}
+
+export interface Room<M> {
+  /** It waits for company, and is prepared with it. */
+  readonly enter: (member: M) => void
+  /** It enters again once an op of its lane has come to its end, or after a while. */
+  readonly wait: (member: M) => void
+  readonly released: (lane: string) => void
+  /** Everybody who waits leaves. */
+  readonly drain: () => ReadonlyArray<M>
+}
+
+/** A bell may not ring: so long a request waits for it at most, milliseconds. */
+const retryMillis = 1_000
+
+export const make = <M extends Member, E>(options: {
+  readonly fork: (effect: Effect.Effect<void, E>) => {
+    readonly addObserver: (observer: (exit: Exit.Exit<void, E>) => void) => void
+  }
+  readonly run: (members: ReadonlyArray<M>) => Effect.Effect<void, E>
+  /** The run has failed while it had the member: one that entered or waits again by then is not the run's any more. */
+  readonly fail: (member: M, exit: Exit.Exit<never, E>) => void
+}): Room<M> => {
+  const { fail, fork, run } = options
+  const groups = Group.make<M>()
+  const waiting = new Map<string, Set<M>>()
+  const running = new Set<M>()
+  let isTurning = false
+
+  const begin = (): void => {
+    for (let members = groups.next(); members !== null; members = groups.next()) {
+      const some = members
+      for (const member of some) running.add(member)
+      fork(run(some)).addObserver((exit) => {
+        for (const member of some)
+          if (running.delete(member) && Exit.isFailure(exit)) fail(member, Exit.failCause(exit.cause))
+        groups.end(some[0]?.group ?? "")
+        begin()
+      })
+    }
+  }
+
+  const turn = (): void => {
+    if (isTurning) return
+    isTurning = true
+    EventLoop.afterTurn(() => {
+      isTurning = false
+      const isWaiting = groups.turn()
+      begin()
+      if (isWaiting) turn()
+    })
+  }
+
+  const enter = (member: M): void => {
+    running.delete(member)
+    groups.arrive(member)
+    turn()
+  }
+
+  const released = (lane: string): void => {
+    const some = waiting.get(lane)
+    waiting.delete(lane)
+    for (const member of some ?? []) enter(member)
+  }
+
+  return {
+    enter,
+    released,
+    wait: (member) => {
+      const { lane } = member
+      running.delete(member)
+      const some = waiting.get(lane) ?? new Set()
+      waiting.set(lane, some)
+      some.add(member)
+      if (some.size > 1) return
+      // The first to wait looks after all of its lane: one timer, however many wait.
+      fork(
+        Effect.andThen(
+          Effect.sleep(retryMillis),
+          Effect.sync(() => {
+            if (waiting.get(lane) === some) released(lane)
+          })
+        )
+      )
+    },
+    drain: () => {
+      const all = [...groups.drain(), ...[...waiting.values()].flatMap((some) => [...some])]
+      waiting.clear()
+      return all
+    }
+  }
+}

@@ -1,0 +1,301 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Custody from "../../domain/wallet/Custody.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { Look, Seen } from "../ports/journal/Records.js"
+import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
+import * as Again from "../prepare/Again.js"
+import * as Call from "../prepare/Call.js"
+import type { Offer } from "../prepare/Offer.js"
+import type { OfRequest, Shared } from "../prepare/OpContext.js"
+import * as Links from "../prepare/ops/Links.js"
+import * as Sift from "../prepare/ops/Sift.js"
+import * as Slices from "../prepare/ops/Slices.js"
+import * as Prepare from "../prepare/Prepare.js"
+import * as Preparing from "../prepare/Preparing.js"
+import * as Snapshot from "../prepare/Snapshot.js"
+import * as Wallets from "../prepare/wallets/Wallets.js"
+import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure, refuseAll } from "../request/Elements.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+
+/** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
+
+/** A request whose caller does not wait is opened by its lane, slice by slice, when it is large. */
+const isLarge = ({ calls, mayWait }: Pick<Offer, "calls" | "mayWait">): boolean =>
+  mayWait && calls.length > Slices.size
+
+/** What the journal is asked for them. */
+export const question = (offers: ReadonlyArray<Offer>): Look => ({
+  idempotency: offers.flatMap(({ caller: { idempotency }, context, endpoint }) =>
+    idempotency == null ? [] : [{ accountId: context.accountId, endpoint, key: idempotency.key }]
+  ),
+  // What is opened later has its keys then.
+  spaces: spacesOf(offers.filter((offer) => !isLarge(offer)))
+})
+
+const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
+  const context = offers[0]?.context
+  return context?.kind === "ops" ? Preparing.walletsOf(offers).map(context.spaceOf) : []
+}
+
+/** For each of them the accepted request of its idempotency key; null: there is none. */
+export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["known"] => {
+  let place = 0
+  return offers.map(({ caller: { idempotency } }) => {
+    if (idempotency == null) return null
+    place += 1
+    return known[place - 1] ?? null
+  })
+}
+
+/** What became of each request, in their order; `busy`: it waits for ops under way to come to their ends. */
+export interface Made {
+  readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure> | "busy">
+  /** Null: of a transaction of the signer's own. */
+  readonly snapshot: Snapshot.Snapshot | null
+}
+
+export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = OfRequest> {
+  readonly context: K
+  /** `isPatient`: it waits for a nonce key, instead of failing what finds none. */
+  readonly offers: ReadonlyArray<Offer<C> & { readonly isPatient: boolean }>
+  /** See `Keys.take`. */
+  readonly take: (space: NonceSpace, epoch: bigint) => bigint | null
+  /** The op of that hash which the caller's account has posted; null: none. */
+  readonly posted: (caller: Caller, call: Call.GivenCall) => Effect.Effect<OpRecord | null>
+}
+
+/** Most elements that a refusal names. */
+const mostNamed = 32
+
+const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.OpCall>>) =>
+  Snapshot.read(
+    context,
+    Preparing.walletsOf(offers),
+    offers.flatMap(({ calls }) => calls.map(Sift.callOf)),
+    offers.every(({ calls }) => calls.every(Sift.isTimeless)) ? "recent" : "now",
+    offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody))),
+    payingOf(context)
+  )
+
+const busy: ElementFailure = elementFailure("wallet_busy")
+
+/** Nonce keys of the wallets, one for each as far as there are any. */
+const keysOf = (
+  { context, offers, take }: Input<Call.OpCall, Shared>,
+  { wallets }: Pick<Snapshot.Snapshot, "wallets">
+): ReadonlyMap<Address, bigint> => {
+  const keys = new Map<Address, bigint>()
+  for (const wallet of Preparing.walletsOf(offers)) {
+    const key = take(context.spaceOf(wallet), Wallets.epochOf(wallets.get(wallet)))
+    if (key !== null) keys.set(wallet, key)
+  }
+  return keys
+}
+
+const isOfOtherEpochs = (
+  keys: ReadonlyMap<Address, bigint>,
+  { wallets }: Pick<Snapshot.Snapshot, "wallets">
+): boolean =>
+  [...keys].some(
+    ([wallet, key]) => Nonce.epochOf(Nonce.make(key, 0n)) !== Wallets.epochOf(wallets.get(wallet))
+  )
+
+/** What of a request goes on without the wallets that have no key. */
+const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>) => {
+  const failed = new Map<number, ElementFailure>()
+  for (const { index, wallet } of offer.calls) if (!keys.has(wallet)) failed.set(index, busy)
+  Links.failDependants(Call.dependencies(offer.calls), failed)
+  return { ...offer, calls: offer.calls.filter(({ index }) => !failed.has(index)), failed }
+}
+
+/** It is accepted as a whole, unless something is found that keeps an element from being done at any time. */
+const unopened = ({
+  context,
+  offers
+}: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const [offer] = offers
+    if (offer === undefined || offers.length > 1)
+      return yield* Effect.die(new Error("a large request has a run of its own"))
+    const { calls } = offer
+    const dependencies = Call.dependencies(calls)
+    yield* Links.present(dependencies, context.connection)
+    const byIndex = new Map(calls.map((call) => [call.index, call]))
+    const failed = new Map<number, ElementFailure>()
+    const waiting = new Map<number, number>()
+    let last: Snapshot.Snapshot | null = null
+    for (const slice of Slices.of(
+      dependencies,
+      [...byIndex.keys()],
+      (index) => byIndex.get(index)?.wallet ?? context.entryPoint
+    )) {
+      const batch = { ...offer, calls: slice.flatMap((index) => byIndex.get(index) ?? []) }
+      const snapshot = yield* snapshotOf(context, [batch])
+      last = snapshot
+      const [checked] = yield* Prepare.check({ context, snapshot, batches: [batch], nonceOf: Again.ownNonce })
+      if (checked === undefined) continue
+      const found = yield* Effect.fromResult(checked)
+      for (const [index, failure] of found.failed) failed.set(index, failure)
+      for (const [index, time] of found.waiting) waiting.set(index, time)
+    }
+    const named = [...failed].sort(([one], [other]) => one - other).slice(0, mostNamed)
+    if (named.length > 0) return yield* Effect.fail(refuseAll("operations", new Map(named), {}))
+    if (last === null) return yield* Effect.die(new Error("a request without calls"))
+    return { snapshot: last, batches: [Result.succeed({ ...Preparing.nothing, waiting })] }
+  })
+
+/** The EOA whose money pays for transactions; null: somebody else's bundler has its own. */
+const payingOf = ({ connection: { profile }, submitter }: OfRequest): Address | null =>
+  profile.remoteBundler === null ? submitter : null
+
+/** Calls that the service makes ops of, under nonce keys that are free. */
+const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const { context, offers } = input
+    if (offers.some(isLarge)) return yield* unopened(input)
+    const { connection, payer } = context
+    const wallets = Preparing.walletsOf(offers)
+    const isTimeless = offers.every(({ calls }) => calls.every(Sift.isTimeless))
+    const linked = offers.find(({ calls }) => Dependencies.any(Call.dependencies(calls)))
+    const read = Effect.map(
+      Effect.all(
+        [
+          snapshotOf(context, offers),
+          linked === undefined ? Effect.void : Links.present(Call.dependencies(linked.calls), connection)
+        ],
+        { concurrency: "unbounded" }
+      ),
+      ([snapshot]) => snapshot
+    )
+    // What has changed since is asked for along with the measurement on what has not.
+    const last = isTimeless ? yield* Snapshot.lastSeen(context, wallets) : null
+    const first = last === null ? yield* read : null
+    let keys = keysOf(input, first ?? last ?? { wallets: new Map() })
+    const inputOn = (snapshot: Snapshot.Snapshot): Sift.Input => ({
+      context,
+      snapshot,
+      batches: offers.map((offer) => withKeys(offer, keys)),
+      nonceOf: ({ wallet }) => ({ key: keys.get(wallet) ?? 0n, sequence: null })
+    })
+    const [snapshot, early] =
+      first !== null || last === null
+        ? [first ?? (yield* read), []]
+        : yield* Effect.all(
+            // A paymaster's service is not asked twice.
+            [read, payer.paymaster === null ? Prepare.looks(inputOn(last)) : Effect.succeed([])],
+            { concurrency: "unbounded" }
+          )
+    if (isOfOtherEpochs(keys, snapshot)) keys = keysOf(input, snapshot)
+    const ready = inputOn(snapshot)
+    const isBusy = ({ calls, isPatient }: Input["offers"][number]) =>
+      isPatient && calls.some(({ wallet }) => !keys.has(wallet))
+    const todo = [...offers.keys()].filter((place) => {
+      const offer = offers[place]
+      return offer !== undefined && !isBusy(offer)
+    })
+    const made = yield* Prepare.prepare({
+      ...ready,
+      batches: todo.flatMap((place) => ready.batches[place] ?? []),
+      early: todo.map((place) => early[place] ?? null)
+    })
+    const byPlace = new Map(todo.map((place, position) => [place, made[position]]))
+    return {
+      snapshot,
+      batches: offers.map((offer, place) => {
+        const own = byPlace.get(place)
+        if (own === undefined) return "busy"
+        const { failed } = withKeys(offer, keys)
+        return Result.map(own, (prepared) =>
+          failed.size === 0 ? prepared : { ...prepared, failed: new Map([...failed, ...prepared.failed]) }
+        )
+      })
+    }
+  })
+
+/** What the calls of a request are; those of one without any are operations. */
+export const kindOf = ({ calls: [first] }: Pick<Offer, "calls">): Call.Call["kind"] => first?.kind ?? "op"
+
+const isOp = (call: Call.Call): call is Call.OpCall => call.kind === "op"
+
+/**
+ * What of a request that brings its ops is to be prepared, and what is found done: ops that its account has posted before, which
+ * are followed to their ends. `busy`: one of those is under way.
+ */
+const unposted = (
+  { posted }: Input,
+  offer: Input["offers"][number]
+): Effect.Effect<Result.Result<Rest, Failure> | "busy"> =>
+  Effect.gen(function* () {
+    const existing: Array<number> = []
+    const calls: Array<Call.Call> = []
+    for (const call of offer.calls) {
+      const before = call.kind === "given" ? yield* posted(offer.caller, call) : null
+      if (before === null || before.state === "abandoned") calls.push(call)
+      else if (before.state === "settled") existing.push(call.index)
+      else if (offer.isPatient) return "busy"
+      else {
+        const extra = { txHash: before.txHash ?? "", requestId: before.requestId }
+        return Result.fail(unprocessable("outcome_unknown", [], { extra }))
+      }
+    }
+    return Result.succeed({ calls, existing })
+  })
+
+interface Rest {
+  readonly calls: ReadonlyArray<Call.Call>
+  readonly existing: ReadonlyArray<number>
+}
+
+/** Calls whose nonces are known. */
+const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
+  Effect.gen(function* () {
+    const { context, offers } = input
+    const rests = yield* Effect.forEach(offers, (offer) => unposted(input, offer))
+    const todo = rests.flatMap((rest, place) => {
+      const offer = offers[place]
+      if (rest === "busy" || Result.isFailure(rest) || offer === undefined) return []
+      const { calls } = rest.success
+      return calls.length === 0 ? [] : [{ place, batch: { ...offer, calls } }]
+    })
+    const batches = todo.map(({ batch }) => batch)
+    const made =
+      batches.length === 0
+        ? { batches: [], snapshot: null }
+        : yield* Again.prepare({
+            context,
+            batches,
+            nonceOf: Again.ownNonce,
+            submitter: payingOf(context)
+          })
+    const byPlace = new Map(todo.map(({ place }, position) => [place, made.batches[position]]))
+    return {
+      snapshot: made.snapshot,
+      batches: rests.map((rest, place) => {
+        if (rest === "busy") return rest
+        return Result.flatMap(rest, ({ existing }) =>
+          Result.map(byPlace.get(place) ?? Result.succeed(Preparing.nothing), (prepared) => ({
+            ...prepared,
+            existing: [...existing, ...prepared.existing]
+          }))
+        )
+      })
+    }
+  })
+
+/** Prepares requests of one kind, in the order in which they are given. */
+export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
+  const { context, offers } = input
+  return context.kind === "ops" && offers.every((offer) => kindOf(offer) === "op")
+    ? ofOps({
+        ...input,
+        context,
+        offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) }))
+      })
+    : ofOthers(input)
+}

@@ -1,0 +1,113 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import * as Troubles from "../../observe/Troubles.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import type { ChainClient, ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import type { Networks } from "../../ports/Networks.js"
+import * as RemoteInclusions from "./RemoteInclusions.js"
+
+/**
+ * Has the ops watched, again and again, that the journal says are at bundlers of others or have landed without a transaction of
+ * ours: what a process before has left, and what was found on the chain. Ops that are watched go on at the node and the bundler
+ * that the operator has now.
+ */
+export interface Dependencies {
+  readonly journal: Pick<RemoteOpJournal["Service"], "remoteSubmissions">
+  /** This process works on the lane. */
+  readonly holds: (lane: Lane) => boolean
+  readonly networks: Networks["Service"]
+  readonly nodes: ChainRpc["Service"]
+  readonly bundlers: BundlerRpc["Service"]
+  readonly ops: { readonly resume: (held: RemoteInclusions.Held) => Effect.Effect<unknown> }
+}
+
+const every = "5 seconds"
+
+/** Why an op can not be followed. */
+class Unfollowed extends Data.TaggedError("Unfollowed")<{ readonly message: string }> {}
+
+const unfollowed = (message: string) => new Unfollowed({ message })
+
+/**
+ * The node that is asked for an op: the caller's own where the request named one. The operator's is the present one, since
+ * what was stored with the op is of the past; it also stands in for a caller's that is not allowed any more.
+ */
+const nodeOf = (
+  { connect }: ChainRpc["Service"],
+  { rpc: own }: NetworkProfile,
+  { accountId, node: { rpc, trust } }: RemoteSubmission
+): Effect.Effect<ChainClient, { readonly message: string }> => {
+  const ofOperator: Effect.Effect<ChainClient, { readonly message: string }> =
+    own === null
+      ? unfollowed("the operator has no node for its chain any more")
+      : connect(Redacted.value(own), "operator")
+  if (trust === "operator") return ofOperator
+  if (rpc === null) return unfollowed("its node was sealed under another key, or changed")
+  return Effect.catch(connect(Redacted.value(rpc), { account: accountId }), (error) =>
+    own === null ? Effect.fail(error) : ofOperator
+  )
+}
+
+/** Has one op watched, and offered again if need be. */
+export const resume = (
+  { bundlers, networks, nodes, ops }: Pick<Dependencies, "bundlers" | "networks" | "nodes" | "ops">,
+  submission: RemoteSubmission
+): Effect.Effect<unknown, { readonly message: string }> =>
+  Effect.gen(function* () {
+    const { accountId, signed, space } = submission
+    const profile = yield* networks.profile(accountId, space.chainId)
+    const version = EntryPoint.versionOf(space.entryPoint)
+    if (profile === null || version === undefined)
+      return yield* unfollowed("its network or EntryPoint is not configured any more")
+    const chain = yield* nodeOf(nodes, profile, submission)
+    if (signed === null)
+      return yield* ops.resume({ bundler: null, chain, profile, submission, offer: null, validUntil: 0 })
+    const op = yield* Effect.mapError(Effect.fromResult(UserOperation.decode(version, signed)), (problem) =>
+      unfollowed(`a stored op cannot be read: ${problem}`)
+    )
+    const { remoteBundler } = profile
+    const bundler =
+      remoteBundler === null
+        ? null
+        : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
+    const validUntil = RemoteInclusions.validUntilOf(version, op)
+    const offer = { version, entryPoint: space.entryPoint, op }
+    yield* ops.resume({ bundler, chain, profile, submission, offer, validUntil })
+  })
+
+export const make = (dependencies: Dependencies) => {
+  const { holds, journal } = dependencies
+  const troubles = Troubles.make()
+  const troubleOf = (what: string, subject?: string): Troubles.Trouble => ({
+    what,
+    place: "",
+    ...(subject !== undefined && { subject })
+  })
+  const round = Effect.gen(function* () {
+    for (const submission of yield* journal.remoteSubmissions) {
+      const { space, userOpHash } = submission
+      if (!holds({ chainId: space.chainId, signer: space.authority })) continue
+      const trouble = troubleOf("an op at a remote bundler can not be followed; retrying", userOpHash)
+      yield* Effect.annotateLogs(troubles.tolerate(trouble, resume(dependencies, submission)), { userOpHash })
+    }
+  })
+  const trouble = {
+    ...troubleOf("ops at remote bundlers could not be read from the journal; retrying"),
+    isDelay: true
+  }
+  return (scope: Scope.Scope): Effect.Effect<void> =>
+    Effect.asVoid(
+      Effect.forkIn(
+        Effect.forever(Effect.andThen(troubles.tolerate(trouble, round), Effect.sleep(every))),
+        scope
+      )
+    )
+}

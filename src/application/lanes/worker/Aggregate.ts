@@ -1,0 +1,130 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Aggregation from "../../../domain/erc4337/Aggregation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Words from "../../../domain/primitives/Words.js"
+import type { CallResult, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { OpId } from "../../ports/journal/Records.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import type { Sealed } from "./Sign.js"
+
+/** Makes one signature of those of all ops of a transaction, where they have an aggregator. */
+
+/** One signature in the place of those of a transaction's ops. */
+export interface Aggregate {
+  readonly aggregator: Address
+  readonly signature: Hex.Hex
+  /** Gas that the aggregator takes to verify it, for which no op is charged. */
+  readonly gas: bigint
+}
+
+export interface Aggregated {
+  readonly ops: ReadonlyArray<Sealed>
+  /** Null: each op has its own signature. */
+  readonly aggregate: Aggregate | null
+}
+
+/** The aggregator takes no signature of these ops, now or later. */
+export interface Refused {
+  readonly _tag: "Refused"
+  readonly failed: ReadonlyMap<OpId, ElementFailure>
+}
+
+const refused = (failed: Iterable<readonly [OpId, Reasons.Text]>): Refused => ({
+  _tag: "Refused",
+  failed: new Map([...failed].map(([opId, why]) => [opId, elementFailure("aggregator_refused", why)]))
+})
+
+/** What revert data say. */
+type Revert = (data: Hex.Hex) => Effect.Effect<string>
+
+const reverted = (field: string, data: Hex.Hex, revert: Revert) =>
+  Effect.flatMap(revert(data), (reason) => Effect.fail(Reasons.text("aggregatorReverted", { field, reason })))
+
+/** Offset and length of an aggregate's parts, bytes. */
+const perPart = 64
+
+/**
+ * The `bytes` that a call returned; the failure says what is wrong. An aggregator makes less of signatures than there was:
+ * more than that is calldata that nobody has agreed to pay for.
+ */
+const bytesOf = (
+  { data, success }: CallResult,
+  most: number,
+  field: string,
+  revert: Revert
+): Effect.Effect<Hex.Hex, Reasons.Text> => {
+  if (!success) return reverted(field, data, revert)
+  const inner = Words.readBytes(Words.read(data), 0)
+  if (Words.encode([Words.bytes(inner)]) !== data)
+    return Effect.fail(Reasons.text("aggregatorShape", { field }))
+  return Hex.size(inner) > most
+    ? Effect.fail(Reasons.text("aggregatorLength", { field, given: Hex.size(inner), most }))
+    : Effect.succeed(inner)
+}
+
+/** The op without what its payer has added. */
+const bare = ({ op, seal }: Sealed) => ({
+  ...op,
+  signature: Hex.unsafe(op.signature.slice(0, op.signature.length - 2 * Hex.size(seal)))
+})
+
+/** The aggregator is asked beforehand what it will say of each. */
+export const aggregate = (
+  { aggregator, connection: { chain }, entryPoint, version }: OpContext,
+  ops: ReadonlyArray<Sealed>,
+  revert: Revert
+): Effect.Effect<Aggregated, Refused | Obstacle> =>
+  Effect.gen(function* () {
+    if (aggregator === null || ops.length === 0) return { ops, aggregate: null }
+    const ask = (data: Hex.Hex) => chain.call({ from: entryPoint, to: aggregator, data })
+    const node = Effect.mapError(({ message }: ChainRpcError) => obstacle(message))
+    const own = ops.map(bare)
+    const [each, together] = yield* node(
+      Effect.all(
+        [
+          Effect.forEach(own, (op) => ask(Aggregation.validateOne(version, op)), {
+            concurrency: "unbounded"
+          }),
+          ask(Aggregation.aggregate(version, own))
+        ],
+        { concurrency: "unbounded" }
+      )
+    )
+    const carried: Array<Sealed> = []
+    const lost: Array<readonly [OpId, Reasons.Text]> = []
+    for (const [position, one] of ops.entries()) {
+      const answer = each[position] ?? { success: false, data: Hex.empty }
+      const most = Hex.size(own[position]?.signature ?? Hex.empty)
+      const signature = yield* Effect.result(bytesOf(answer, most, "signature", revert))
+      if (Result.isFailure(signature)) lost.push([one.opId, signature.failure])
+      else carried.push({ ...one, op: { ...one.op, signature: signature.success } })
+    }
+    if (lost.length > 0) return yield* Effect.fail(refused(lost))
+    const all = Effect.mapError((why: Reasons.Text) => refused(ops.map(({ opId }) => [opId, why])))
+    const whole = "aggregated signature"
+    const most = carried.reduce((sum, { op }) => sum + Hex.size(op.signature) + perPart, perPart)
+    const signature = yield* all(bytesOf(together, most, whole, revert))
+    const validation = yield* node(
+      chain.estimateGas({
+        from: entryPoint,
+        to: aggregator,
+        data: Aggregation.validateAll(
+          version,
+          carried.map(({ op }) => op),
+          signature
+        )
+      })
+    )
+    if (!validation.success) return yield* all(reverted(whole, validation.data, revert))
+    return {
+      ops: carried.map((one) => ({
+        ...one,
+        op: { ...one.op, signature: Hex.concat(one.op.signature, one.seal) }
+      })),
+      aggregate: { aggregator, signature, gas: validation.gas }
+    }
+  })

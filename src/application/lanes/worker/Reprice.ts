@@ -1,0 +1,286 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
+import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Prices from "../../chain/Prices.js"
+import * as Keys from "../../keys/Keys.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
+import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
+import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import type { Signer, SignerError } from "../../ports/Signers.js"
+import * as Delays from "../../request/Delays.js"
+import { type Failure, unprocessable } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
+import { pause, requestKey, type Work } from "./LaneState.js"
+import * as Record from "./Record.js"
+import type { DirectContext } from "./rules/Context.js"
+import * as Pauses from "./rules/Pauses.js"
+
+/**
+ * Prices a lane's waiting transactions anew, as requests ask for it: between bundles, each under its own nonce and with its own
+ * payload.
+ *
+ * Gotchas: what a request is about to replace is noted with it first, so that it is told of also when the process dies at it.
+ * From then on the request does not expire: what it signs is its owners'.
+ */
+
+/** The endpoint of such requests. */
+export const endpoint = "/unstuck"
+
+/** What a request replaces, oldest first. `newTxHash` and the prices: absent until the new bytes are recorded. */
+const Plan = Schema.fromJsonString(
+  Schema.Struct({
+    unknown: Schema.Array(Schema.Int),
+    replaced: Schema.Array(
+      Schema.Struct({
+        nonce: Schema.BigIntFromString,
+        oldTxHash: Schema.NullOr(Schema.String),
+        newTxHash: Schema.optional(Schema.String),
+        maxFeePerGas: Schema.optional(Schema.String),
+        maxPriorityFeePerGas: Schema.optional(Schema.String)
+      })
+    ),
+    /** All that can be replaced of it is. */
+    isSigned: Schema.optional(Schema.Boolean),
+    /** What has been mined under the first of the nonces; null: nothing of the lane's. */
+    txHash: Schema.optional(Schema.NullOr(Schema.String))
+  })
+)
+export type Plan = typeof Plan.Type
+export type Replaced = Plan["replaced"][number]
+
+export const planOf = (note: string | null): Plan | null =>
+  note === null ? null : Schema.decodeSync(Plan)(note)
+
+/** Most nonces of others that one request looks at. */
+const maxUnknown = 64n
+
+/** Requests of a lane that are looked at. */
+const most = 64
+
+interface Seen {
+  readonly quote: FeePrices
+  readonly balance: bigint
+  /** Of the transactions that wait, those whose nonces are wanted, with their next prices. */
+  readonly priced: ReadonlyArray<{ readonly record: TransactionRecord; readonly prices: FeePrices }>
+  /** Nonces of waiting transactions that the journal does not know. */
+  readonly unknown: ReadonlyArray<bigint>
+}
+
+export const look = (
+  { buffers, connection }: DirectContext,
+  transactionJournal: Pick<TransactionJournal["Service"], "openOf" | "transactionsBetween">,
+  lane: Lane,
+  isWanted: (nonce: bigint) => boolean = () => true
+): Effect.Effect<Seen, Failure | JournalError> =>
+  Effect.gen(function* () {
+    const { chain, profile, trust } = connection
+    const answered = Effect.mapError(Connection.refusal(trust))
+    const [quote, latest, pending, balance] = yield* Effect.all(
+      [
+        Prices.now(connection, buffers.price),
+        answered(chain.transactionCount(lane.signer, "latest")),
+        answered(chain.transactionCount(lane.signer, "pending")),
+        answered(chain.balance(lane.signer))
+      ],
+      { concurrency: "unbounded" }
+    )
+    const waiting = (yield* transactionJournal.openOf(lane)).filter(
+      ({ nonce, state }) => state === "signed" && nonce >= latest && isWanted(nonce)
+    )
+    const end = BigInts.min(pending, latest + maxUnknown)
+    const known = latest < end ? yield* transactionJournal.transactionsBetween(lane, latest, end) : []
+    const ours = new Set(known.map(({ nonce }) => nonce))
+    const unknown: Array<bigint> = []
+    for (let nonce = latest; nonce < end; nonce++)
+      if (!ours.has(nonce) && isWanted(nonce)) unknown.push(nonce)
+    const priced = yield* Effect.forEach(waiting, (record) =>
+      Result.match(Replacement.prices({ ...Record.standing(record.versions), quote, caps: profile.caps }), {
+        onFailure: ({ cap, needed }) =>
+          Effect.fail(
+            unprocessable("fees_above_cap", [
+              { path: "", message: Reasons.text("replacementPrice", { nonce: record.nonce, needed, cap }) }
+            ])
+          ),
+        onSuccess: (prices) => Effect.succeed({ record, prices })
+      })
+    )
+    return { quote, balance, priced, unknown }
+  })
+
+/** A nonce under which new bytes are recorded. */
+const replacedOf = (
+  record: Pick<TransactionRecord, "nonce" | "versions">,
+  oldTxHash: string | null
+): Replaced | null => {
+  const old = record.versions.findIndex(({ txHash }) => txHash === oldTxHash)
+  const version = record.versions[old + 1]
+  return version === undefined || (old < 0 && oldTxHash !== null)
+    ? null
+    : {
+        nonce: record.nonce,
+        oldTxHash,
+        newTxHash: version.txHash,
+        maxFeePerGas: version.maxFeePerGas.toString(),
+        maxPriorityFeePerGas: version.maxPriorityFeePerGas.toString()
+      }
+}
+
+/**
+ * A node or a key that fails may do it later. Money and the operator's cap are of the moment in which it was asked for: what
+ * the caller wants then is for the caller to say again.
+ */
+const isAwaited = (failure: Failure): boolean =>
+  failure.code !== "fees_above_cap" &&
+  failure.code !== "insufficient_funds" &&
+  Delays.ofFailure(failure) !== null
+
+const path = "settings.signer"
+
+const ofSigning =
+  ({ address: signer }: Signer, nonce: bigint) =>
+  (
+    error: Record.LaneDamaged | Record.LaneFunds | SignerError | JournalError
+  ): Effect.Effect<never, Failure | JournalError> => {
+    if (error._tag === "JournalError") return Effect.fail(error)
+    if (error._tag === "LaneFunds") {
+      const message = Reasons.text("signerFunds", { signer, missing: error.missing })
+      return Effect.fail(unprocessable("insufficient_funds", [{ path, message }]))
+    }
+    if (error._tag === "SignerError") return Effect.fail(Keys.refusal(path)(error))
+    const failure = unprocessable("signer_unavailable", [
+      { path, message: Reasons.text("notReplaceable", { nonce }) }
+    ])
+    return Effect.andThen(
+      Effect.annotateLogs(Effect.logError("a stored transaction can not be replaced"), {
+        nonce: nonce.toString(),
+        detail: error.message
+      }),
+      Effect.fail(failure)
+    )
+  }
+
+/** Replaces what is left of a plan; gives what of it is replaced by now, and why it is not all. */
+const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
+  Effect.gen(function* () {
+    const { monitor, state, transactionJournal } = work
+    const { lane } = state
+    const { chain, profile } = context.connection
+    const done = new Map<bigint, Replaced>()
+    for (const { nonce, oldTxHash } of plan.replaced)
+      for (const record of yield* transactionJournal.transactionsBetween(lane, nonce, nonce + 1n)) {
+        const before = replacedOf(record, oldTxHash)
+        if (before !== null) done.set(nonce, before)
+      }
+    const wanted = new Map(plan.replaced.map(({ nonce, oldTxHash }) => [nonce, oldTxHash]))
+    const note = (record: TransactionRecord | null) => {
+      const replaced = record === null ? null : replacedOf(record, wanted.get(record.nonce) ?? null)
+      if (record === null || replaced === null) return Effect.void
+      done.set(record.nonce, replaced)
+      return monitor.watch({ chain, profile, record })
+    }
+    const failure = yield* Effect.gen(function* () {
+      const seen = yield* look(
+        context,
+        transactionJournal,
+        lane,
+        (nonce) => wanted.has(nonce) && !done.has(nonce)
+      )
+      const signer = yield* Effect.mapError(work.signerOf(context.access), Keys.refusal(path))
+      const { balance, quote: prices } = seen
+      for (const chainNonce of seen.unknown) {
+        const filler = { access: context.access, signer, prices, chainNonce, balance }
+        const filled = Record.fill(transactionJournal, lane.chainId, filler)
+        yield* note(yield* Effect.catch(filled, ofSigning(signer, chainNonce)))
+      }
+      for (const { prices, record } of seen.priced) {
+        const replaced = Record.replace(transactionJournal, record, signer, prices)
+        yield* note(yield* Effect.catch(replaced, ofSigning(signer, record.nonce)))
+      }
+      return null
+    }).pipe(
+      Effect.catch((error) => (error._tag === "JournalError" ? Effect.fail(error) : Effect.succeed(error)))
+    )
+    const replaced = [...done.values()].toSorted((one, other) => (one.nonce < other.nonce ? -1 : 1))
+    return { replaced, failure }
+  })
+
+/** What has been mined under the first nonce of the plan; undefined: it waits yet. */
+const minedOf = ({ state: { lane }, transactionJournal }: Work, { replaced: [oldest] }: Plan) =>
+  Effect.gen(function* () {
+    if (oldest === undefined) return null
+    const [record] = yield* transactionJournal.transactionsBetween(lane, oldest.nonce, oldest.nonce + 1n)
+    return record?.state === "signed" ? undefined : (record?.mined?.txHash ?? null)
+  })
+
+const goOn = (work: Work, requestId: string) =>
+  Effect.gen(function* () {
+    const { opJournal, preparing, requestJournal, state, transactionJournal } = work
+    const { lane } = state
+    const wait = (why: string) => pause(state, [requestKey(requestId)], why)
+    const end = (failure: Failure | null) =>
+      Effect.gen(function* () {
+        if (failure !== null && isAwaited(failure)) return yield* wait(failure.message)
+        const message = failure?.details[0]?.message ?? failure?.message ?? ""
+        const failed = failure === null ? [] : [{ index: 0, code: failure.code, message, figures: {} }]
+        yield* opJournal.fail(lane, [{ requestId, failed, done: failure === null ? [0] : [] }])
+        state.repricings.delete(requestId)
+        yield* work.affected([requestId])
+      })
+    const asked = yield* Effect.result(preparing.repricingOf(requestId, lane.chainId))
+    if (Result.isFailure(asked)) return yield* wait(asked.failure.why)
+    const { context, fillUnknown } = asked.success
+    const [request] = yield* requestJournal.requests([requestId])
+    if (request === undefined || request.outcome !== null || request.cancelled !== null) {
+      state.repricings.delete(requestId)
+      return
+    }
+    const keep = (plan: Plan) =>
+      Effect.as(requestJournal.note(requestId, Schema.encodeSync(Plan)(plan)), plan)
+    let plan = planOf(request.note)
+    if (plan === null) {
+      const looked = yield* Effect.result(look(context, transactionJournal, lane))
+      if (Result.isFailure(looked)) {
+        const { failure } = looked
+        return failure._tag === "JournalError" ? yield* failure : yield* end(failure)
+      }
+      const { priced, unknown } = looked.success
+      plan = yield* keep({
+        unknown: fillUnknown ? [] : unknown.map(Number),
+        replaced: [
+          ...(fillUnknown ? unknown.map((nonce) => ({ nonce, oldTxHash: null })) : []),
+          ...priced.map(({ record: { nonce, versions } }) => ({
+            nonce,
+            oldTxHash: versions.at(-1)?.txHash ?? null
+          }))
+        ]
+      })
+    }
+    if (plan.isSigned !== true) {
+      const { failure, replaced } = yield* work.exclusive(lane, replaceRest(work, context, plan))
+      // What is signed is on its way, and told; a request of which nothing is has come to its end.
+      if (failure !== null && (replaced.length === 0 || isAwaited(failure))) return yield* end(failure)
+      plan = yield* keep({ ...plan, replaced, isSigned: true })
+    }
+    const txHash = yield* minedOf(work, plan)
+    if (txHash === undefined) return
+    yield* keep({ ...plan, txHash })
+    yield* end(null)
+  })
+
+/** Goes on with all such requests of the lane. */
+export const turn = (work: Work, now: number) =>
+  Effect.gen(function* () {
+    const { requestJournal, state } = work
+    if (state.mayReprice) {
+      state.mayReprice = false
+      for (const { requestId } of yield* requestJournal.unopened(state.lane, most, endpoint))
+        state.repricings.add(requestId)
+    }
+    for (const requestId of state.repricings)
+      if (!Pauses.isPaused(state.pauses, requestKey(requestId), now))
+        yield* Effect.annotateLogs(goOn(work, requestId), { requestId, endpoint })
+  })

@@ -1,0 +1,286 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as L1Fee from "../../../domain/erc4337/gas/L1Fee.js"
+import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
+import type { Hex } from "../../../domain/primitives/Hex.js"
+import * as EoaNonces from "../../chain/EoaNonces.js"
+import * as Keys from "../../keys/Keys.js"
+import type { OpId } from "../../ports/journal/Records.js"
+import type { SignerError } from "../../ports/Signers.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import { aggregate } from "./Aggregate.js"
+import { forget, pause, type State, stepOf, type Work, whole } from "./LaneState.js"
+import * as Record from "./Record.js"
+import * as Bundle from "./rules/Bundle.js"
+import * as Choose from "./rules/Choose.js"
+import type { Context, DirectContext, OpContext } from "./rules/Context.js"
+import * as Pauses from "./rules/Pauses.js"
+import * as Queue from "./rules/Queue.js"
+import * as Rejection from "./rules/Rejection.js"
+import type { Sealed } from "./Sign.js"
+import * as Simulate from "./Simulate.js"
+import { isReconciled } from "./Unknown.js"
+import { blame, fail, prepareAgain } from "./Upkeep.js"
+
+/** How a lane's worker brings what it has chosen into a transaction: tried, signed, recorded, and given to the monitor. */
+
+const readNonces = EoaNonces.make()
+
+const aboveCap = "the chain asks for more than the operator's cap"
+
+export const boundOf = (state: State, { connection: { profile } }: Context): bigint =>
+  state.newest === null
+    ? profile.caps.transactionGas
+    : BigInts.min(state.newest.gasLimit, profile.caps.transactionGas)
+
+/** What was read of the lane's past may have taken ops out of the worker's hands. */
+const isHeld = (state: State, ops: ReadonlyArray<Bundle.Held>): boolean =>
+  ops.every((op) => state.queue.ops.includes(op))
+
+/** A signer that refuses the transaction may sign smaller ones: what it refuses alone fails for it. */
+const unsigned = (work: Work, ops: ReadonlyArray<Bundle.Held>, error: SignerError) =>
+  Effect.suspend(() => {
+    const { state } = work
+    if (error.reason !== "refused") return pause(state, [whole], error.message)
+    const components = new Set(Queue.componentsOf(ops).values()).size
+    const failure = elementFailure("signer_unavailable", Keys.unavailable(error))
+    if (components === 1) return fail(work, new Map(ops.map(({ opId }) => [opId, failure])))
+    state.most = Rejection.halved(components)
+    return Effect.void
+  })
+
+/** Signs, records and sends; whatever keeps the transaction from being recorded leaves nothing behind. */
+const send = (
+  work: Work,
+  { access, connection }: Context,
+  ops: ReadonlyArray<Bundle.Held>,
+  payload: Omit<Record.Payload, "access" | "signer">
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const [first] = ops
+    if (first === undefined) return
+    const signer = yield* Effect.result(work.signerOf(access))
+    if (Result.isFailure(signer)) return yield* pause(state, [whole], signer.failure.message)
+    const answer = yield* Effect.result(
+      Record.record(work.transactionJournal, state.lane.chainId, {
+        ...payload,
+        access,
+        signer: signer.success
+      })
+    )
+    if (Result.isFailure(answer)) {
+      const { failure } = answer
+      return failure._tag === "JournalError" ? yield* failure : yield* unsigned(work, ops, failure)
+    }
+    const recorded = answer.success
+    switch (recorded._tag) {
+      case "recorded": {
+        const { record } = recorded
+        state.pauses = Pauses.ended(state.pauses, [whole])
+        if (record.nonce === state.knownTo) state.knownTo += 1n
+        state.most = Queue.bundle
+        state.turns += 1
+        state.servedAt.set(first.accountId, state.turns)
+        if (payload.direct === null)
+          for (const op of ops) state.sequences.set(Choose.keyOf(op), op.sequence + 1n)
+        if (ops.every(({ calls, creates }) => creates && !calls)) work.inFlight.noteCreation(record)
+        forget(state, ops)
+        return yield* work.monitor.watch({ chain: connection.chain, profile: connection.profile, record })
+      }
+      case "givenUp":
+        // What is held is out of date: the rest of it may be, too.
+        forget(state, recorded.opIds)
+        state.queue = recorded.opIds.length === 0 ? Queue.empty : { ...state.queue, hasMore: true }
+        return
+      case "insufficientFunds":
+        // What is too dear together may be paid for one by one.
+        if (state.most > 1 && ops.length > 1) state.most = Rejection.halved(ops.length)
+        else yield* pause(state, [whole], `the EOA lacks money beside the ${recorded.reserved} wei under way`)
+        return
+      case "nonceUsed":
+      case "otherRoute":
+        return yield* pause(state, [whole], `not recorded: ${recorded._tag}`)
+    }
+  })
+
+/** A transaction of the signer's own, tried on the latest block: one that would revert by now is prepared again. */
+export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { opId, prepared, requestId } = op
+    if (prepared?.kind !== "direct") return
+    const { data, gasLimit, to, value } = prepared.unsigned
+    if (to === null) return yield* Effect.die(new Error("a direct transaction that creates a contract"))
+    const { chain } = context.connection
+    const { signer } = state.lane
+    const [seen, tried] = yield* Effect.all(
+      [
+        Effect.result(Simulate.look(chain, work.facts, readNonces, signer, [])),
+        Effect.result(chain.call({ from: signer, to, data, value, gas: gasLimit }))
+      ],
+      { concurrency: "unbounded" }
+    )
+    if (Result.isFailure(seen)) return yield* pause(state, [whole], seen.failure.message)
+    const { balance, fees, nonces } = seen.success
+    const isKnown = yield* isReconciled(work, context, nonces)
+    if (!isKnown || !isHeld(state, [op])) return
+    if (Result.isFailure(tried)) return yield* pause(state, [op], tried.failure.message)
+    if (!tried.success.success) {
+      // Or it is made again and again, where the node says the one thing to one question and another to the other.
+      yield* pause(state, [op], "it would revert now")
+      return yield* prepareAgain(work, [op])
+    }
+    const prices = Bundle.prices(context, fees, [])
+    if (prices === null) return yield* pause(state, [op], aboveCap)
+    yield* send(work, context, [op], {
+      ops: [],
+      direct: { opId, requestId },
+      to,
+      data,
+      value,
+      gasLimit,
+      prices,
+      l1Fee: prepared.l1Fee,
+      chainNonce: nonces.next,
+      balance
+    })
+  }).pipe(
+    // What the audit log keeps of it is kept for its request.
+    Effect.annotateLogs({ requestId: op.requestId, endpoint: op.op.endpoint })
+  )
+
+/** The ops do not give the service's EOA back what the transaction costs: nobody goes at the expense of others. */
+const leaveUnpaid = (
+  work: Work,
+  ops: ReadonlyArray<Bundle.Held>,
+  gas: SubmitterReimbursement.BundleGas | null,
+  componentOf: (op: Bundle.Held) => string
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const failure = elementFailure(
+      "submission_unpaid",
+      gas === null ? Reasons.text("notMeasured") : Reasons.text("chargedLess", gas)
+    )
+    const components = Map.groupBy(ops, componentOf)
+    const isAlone = components.size === 1
+    const failed = new Map<OpId, ElementFailure>()
+    for (const [component, own] of components)
+      if (stepOf(state, component, { _tag: "unpaid", isAlone }))
+        for (const { opId } of own) failed.set(opId, failure)
+    yield* fail(work, failed)
+  })
+
+/** Ops of one transaction, as they were signed. */
+export interface Signed {
+  readonly ops: ReadonlyArray<Bundle.Held>
+  readonly signed: ReadonlyArray<Sealed>
+}
+
+/** Tries the signed bundle on the latest block, the suspects beside it, and sends it where it passes. */
+export const sendBundle = (
+  work: Work,
+  context: OpContext,
+  { ops, signed }: Signed,
+  suspects: ReadonlyArray<Signed>,
+  componentOf: (op: Bundle.Held) => string
+) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { connection, entryPoint, version } = context
+    const tried = [...ops, ...suspects.flatMap((each) => each.ops)]
+    const [first] = tried
+    if (first === undefined) return
+    const bound = boundOf(state, context)
+    const groups = [signed, ...suspects.map((each) => each.signed)].filter((some) => some.length > 0)
+    const aggregated = yield* Effect.result(
+      Effect.forEach(groups, (some) =>
+        aggregate(context, some, (data) => work.preparing.revertOf(first.op, data))
+      )
+    )
+    if (Result.isFailure(aggregated)) {
+      const { failure } = aggregated
+      return yield* failure._tag === "Refused" ? fail(work, failure.failed) : pause(state, tried, failure.why)
+    }
+    const trials = aggregated.success.map((some): Simulate.Trial => {
+      const own = some.ops.map(({ op }) => op)
+      return {
+        ...some,
+        version,
+        entryPoint,
+        gas: Bundle.gasLimit(context, own, bound, some.aggregate?.gas ?? 0n)
+      }
+    })
+    const seen = yield* Effect.result(
+      Simulate.look(connection.chain, work.facts, readNonces, state.lane.signer, trials)
+    )
+    if (Result.isFailure(seen)) return yield* pause(state, [whole], seen.failure.message)
+    const { balance, block, fees, nonces, results } = seen.success
+    const isNewest = block !== null && (state.newest === null || block.number >= state.newest.number)
+    const isKnown = yield* isReconciled(work, context, nonces)
+    // Nothing is said of what may have landed as something that the journal does not know.
+    if (!isHeld(state, tried) || (!isKnown && tried.some(({ exposed }) => !exposed))) return
+    if (block !== null && isNewest) state.newest = block
+    else yield* pause(state, [whole], "the node is behind")
+    const refusedOf = (some: ReadonlyArray<Bundle.Held>, data: Hex) =>
+      new Map(some.map(({ opId }) => [opId, data]))
+    const own = signed.length === 0 ? undefined : results[0]
+    for (const [at, suspect] of suspects.entries()) {
+      const result = results[signed.length === 0 ? at : at + 1]
+      const [suspected] = suspect.ops
+      if (result === undefined || suspected === undefined) continue
+      if (result._tag === "passes") stepOf(state, componentOf(suspected), { _tag: "passed" })
+      else {
+        const refused = result._tag === "refuses" ? result.ops : refusedOf(suspect.ops, result.data)
+        yield* blame(work, suspect.ops, refused, { isAlone: true, isNewest, componentOf })
+      }
+    }
+    if (own === undefined) return
+    const components = new Set(ops.map(componentOf))
+    const how = { isAlone: components.size === 1, isNewest, componentOf }
+    if (own._tag === "refuses") return yield* blame(work, ops, own.ops, how)
+    if (own._tag === "fault") {
+      if (how.isAlone) return yield* blame(work, ops, refusedOf(ops, own.data), how)
+      state.most = Rejection.halved(components.size)
+      return
+    }
+    const prices = Bundle.prices(
+      context,
+      fees,
+      signed.map(({ op }) => op)
+    )
+    if (prices === null) return yield* pause(state, [whole], aboveCap)
+    const l1Fee = ops.reduce((sum, { prepared }) => sum + (prepared?.l1Fee ?? 0n), 0n)
+    const gasPrice = BigInts.min(
+      prices.maxFeePerGas,
+      (block?.baseFeePerGas ?? prices.maxFeePerGas) + prices.maxPriorityFeePerGas
+    )
+    const isPaid =
+      context.access.key !== "serviceEoa" ||
+      (own.gas !== null && SubmitterReimbursement.covers(own.gas, { gasPrice, l1Fee: L1Fee.unbound(l1Fee) }))
+    if (!isPaid) return yield* leaveUnpaid(work, ops, own.gas, componentOf)
+    for (const component of components) stepOf(state, component, { _tag: "recorded" })
+    const [trial] = trials
+    if (trial === undefined) return
+    const hashes = new Map(signed.map(({ opId, userOpHash }) => [opId, userOpHash]))
+    yield* send(work, context, ops, {
+      ops: ops.flatMap(({ index, key, opId, requestId, sequence, wallet }) => {
+        const userOpHash = hashes.get(opId)
+        return userOpHash === undefined
+          ? []
+          : [{ opId, requestId, index, userOpHash, entryPoint, wallet, key, sequence }]
+      }),
+      direct: null,
+      to: entryPoint,
+      data: Simulate.callOf(state.lane.signer, trial).data,
+      value: 0n,
+      gasLimit: Bundle.gasLimitOf(context, trial.gas, own.gas, bound),
+      prices,
+      l1Fee,
+      chainNonce: nonces.next,
+      balance
+    })
+  })

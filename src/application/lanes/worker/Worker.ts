@@ -1,0 +1,469 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as Metrics from "../../observe/Metrics.js"
+import * as Troubles from "../../observe/Troubles.js"
+import * as Holding from "../../ports/journal/Holding.js"
+import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
+import type { Acceptance, OpId } from "../../ports/journal/Records.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../../ports/journal/Transactions.js"
+import { elementFailure } from "../../request/Elements.js"
+import * as MonotonicTime from "../../runtime/MonotonicTime.js"
+import * as InFlights from "../InFlight.js"
+import { expire } from "./Expiry.js"
+import * as HandOver from "./HandOver.js"
+import {
+  type Dependencies,
+  delayOf,
+  type Next,
+  pause,
+  requestKeys,
+  type State,
+  type Work,
+  whole
+} from "./LaneState.js"
+import * as Open from "./prepare/Open.js"
+import * as Reprice from "./Reprice.js"
+import * as Bundle from "./rules/Bundle.js"
+import * as Choose from "./rules/Choose.js"
+import * as Context from "./rules/Context.js"
+import * as Pauses from "./rules/Pauses.js"
+import * as Queue from "./rules/Queue.js"
+import * as Reconcile from "./rules/Reconcile.js"
+import { boundOf, sendBundle, sendDirect } from "./Send.js"
+import * as Sign from "./Sign.js"
+import * as Unknown from "./Unknown.js"
+import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from "./Upkeep.js"
+
+/**
+ * The worker of a lane: one fiber brings the lane's ready ops into transactions, whoever accepted them and however long ago.
+ *
+ * 1. It holds the lane by its claim; what another process does of it meanwhile fails.
+ * 2. It reads the oldest ready ops of the journal, two bundles at most.
+ * 3. It prices waiting transactions anew, where a request asks for it, and opens elements of requests that are accepted unopened, of an account that has less than a bundle ready.
+ * 4. It chooses those that go together, and prepares again what has become stale.
+ * 5. It signs, and tries the transaction on the latest block.
+ * 6. It signs the transaction, records it, and gives it to the monitor, which follows it to its end.
+ *
+ * Gotchas: nothing that stands in the way fails an op: it pauses. An op fails for what it does alone, and for what its signer
+ * refuses.
+ */
+
+export interface Worker {
+  /** Ready ops may be there, or room for them; `hasUnopened`: also requests of which something is to be opened. */
+  readonly wake: (lane: Lane, hasUnopened?: boolean) => Effect.Effect<void>
+  /** These requests were accepted here just now. */
+  readonly accepted: (
+    lane: Lane,
+    requests: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
+  ) => Effect.Effect<void>
+  /**
+   * A transaction of the lane was mined: where the lane waits for a nonce, it may be of that one. `isForGood`: ops that it carried
+   * and does not show are ready again.
+   */
+  readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
+  /** See `delayOf`. Another process knows it where that has the lane. */
+  readonly delayOf: (lane: Lane, requestId: string) => string | null
+  /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
+  readonly unknown: (
+    lane: Lane
+  ) => { readonly nonces: ReadonlyArray<bigint>; readonly access: LaneAccess } | null
+}
+
+/** Ops that were recorded by a process before this one are looked at again this often, milliseconds. */
+const recheckMillis = 2_000
+
+/** The lane is this process's: what an owner before has left is in the journal. */
+const takeOver = (work: Work) =>
+  Effect.gen(function* () {
+    const { state } = work
+    const { lane } = state
+    const epoch = work.claims.holding(lane)?.epoch ?? null
+    if (epoch === state.epoch && !state.isDoubtful) return
+    yield* work.exclusive(lane, work.laneJournal.takeOver(lane))
+    if (state.epoch !== null) state.fresh.clear()
+    if (epoch !== state.epoch)
+      state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }
+    state.epoch = epoch
+    state.isDoubtful = false
+    state.reconcile = Reconcile.step(state.reconcile, {
+      _tag: "resumed",
+      provenAt: yield* work.known.provenAt(lane),
+      at: yield* Clock.currentTimeMillis,
+      now: yield* MonotonicTime.millis
+    })
+    state.queue = Queue.empty
+    state.sequences.clear()
+    state.examined.clear()
+    state.knownTo = null
+    state.opensAt = 0
+    state.mayReprice = true
+  })
+
+/** Of the EOA that accounts share, each has its part of what is read: none waits behind the backlog of another one. */
+const readyOf = ({ opJournal, state: { lane } }: Work) =>
+  Effect.gen(function* () {
+    const rows = yield* opJournal.ready(lane, Queue.rows)
+    const hasMore = rows.length >= Queue.rows
+    const isShared = hasMore && rows[0]?.key === "serviceEoa"
+    return {
+      hasMore,
+      rows: isShared ? yield* opJournal.ready(lane, Queue.rows, { perAccount: Queue.bundle }) : rows
+    }
+  })
+
+/** Of one that reverted, for an op that has landed elsewhere, nothing is said of the others. */
+const lackedOf = ({ mined, queue }: State): ReadonlyArray<Bundle.Held> => {
+  const ready = new Set(queue.ops.map(({ opId }) => opId))
+  const lacked = new Set(
+    mined.flatMap(({ isReverted, opIds }) => {
+      const own = opIds.filter((opId) => ready.has(opId))
+      return isReverted && own.length < opIds.length ? [] : own
+    })
+  )
+  return queue.ops.filter(({ opId }) => lacked.has(opId))
+}
+
+/** Settings that could not be read are asked for again when the pauses of their ops are over. */
+const lacksContext = ({ pauses, queue }: State, now: number): boolean =>
+  queue.ops.some(({ context, opId }) => context === null && !Pauses.isPaused(pauses, opId, now))
+
+const refill = (work: Work, now: number) =>
+  Effect.gen(function* () {
+    const { monitor, preparing, state } = work
+    const before = new Map(state.queue.ops.map((op) => [op.opId, op]))
+    const { hasMore, rows } = yield* readyOf(work)
+    /** By settings, why they can not be read, and the ops that wait for them. */
+    const away = new Map<string, { readonly why: string; readonly opIds: Array<OpId> }>()
+    const ops = yield* Effect.forEach(rows, (op) => {
+      const known = before.get(op.opId)
+      if (known !== undefined && (known.context !== null || Pauses.isPaused(state.pauses, op.opId, now)))
+        return Effect.succeed(known)
+      const settings = op.contextDigest ?? op.requestId
+      const silent = away.get(settings)
+      silent?.opIds.push(op.opId)
+      if (silent !== undefined) return Effect.succeed(Bundle.held(op, null))
+      return Effect.matchEffect(preparing.contextOf(op, state.lane.chainId), {
+        onFailure: ({ why }) => {
+          away.set(settings, { why, opIds: [op.opId] })
+          return Effect.succeed(Bundle.held(op, null))
+        },
+        // What waits of the account goes through this node too: its own may be dead, and keep the lane full.
+        onSuccess: (context) =>
+          Effect.as(
+            monitor.useNode(state.lane, context.access, context.connection.chain),
+            Bundle.held(op, context)
+          )
+      })
+    })
+    for (const { opIds, why } of away.values()) yield* pause(state, opIds, why)
+    state.queue = Queue.of(ops, hasMore)
+    const lacked = lackedOf(state)
+    state.mined.length = 0
+    if (lacked.length > 0) yield* noteLacked(work, lacked)
+  })
+
+const keysInFlight = ({ inFlight, state: { lane } }: Work): ReadonlySet<string> => {
+  const keys = new Set<string>()
+  for (const { ops } of inFlight.signed(lane))
+    for (const { entryPoint, key, wallet } of ops) keys.add(Choose.keyOf({ key, wallet, route: entryPoint }))
+  return keys
+}
+
+const routeOf = ({ inFlight, state: { lane } }: Work) =>
+  inFlight
+    .signed(lane)
+    .map(InFlights.routeOf)
+    .find((route) => route !== null) ?? null
+
+/** What it changes of the lane fails when another process has had the lane since the turn began. */
+const turnOfOwner = (work: Work): Effect.Effect<Next, JournalError> => {
+  const { claims, state } = work
+  return Effect.flatMap(claims.take(state.lane), (isOwn) =>
+    isOwn
+      ? Effect.provideService(turn(work), Holding.begun, { holding: claims.holding(state.lane) })
+      : Effect.succeed("leave")
+  )
+}
+
+const turn = (work: Work): Effect.Effect<Next, JournalError> =>
+  Effect.gen(function* () {
+    const { inFlight, state } = work
+    const { lane } = state
+    yield* takeOver(work)
+    yield* HandOver.hear(work)
+    const now = yield* MonotonicTime.millis
+    if (Queue.isLow(state.queue) || lacksContext(state, now)) yield* refill(work, now)
+    yield* Reprice.turn(work, now)
+    yield* expire(work)
+    const due = yield* Open.due(work, now)
+    const waiting = (): Next => ({ at: Open.nextAt(state, now) })
+    if (state.queue.ops.length === 0 && due === null) return waiting()
+    if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
+    const all = Queue.inTurn(state.queue.ops, state.servedAt)
+    const isRemote = ({ context }: Bundle.Held) => context !== null && Context.isRemote(context)
+    if (yield* Open.open(work, due, now)) return "again"
+    const remote = all.filter(isRemote)
+    if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
+    const ordered = all.filter((op) => !isRemote(op))
+    const [oldest] = ordered
+    const isPaused = ({ opId }: Bundle.Held) => Pauses.isPaused(state.pauses, opId, now)
+    const asked = ordered.find((op) => op.context !== null && !isPaused(op))?.context ?? due?.context ?? null
+    const maySign = Reconcile.maySign(state.reconcile)
+    if (asked !== null && !Context.isRemote(asked) && (state.knownTo === null || !maySign)) {
+      const isKnown = yield* Unknown.look(work, asked)
+      const isRead = state.queue.ops.length === 0 && ordered.length > 0
+      if (isRead || ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed))) return "again"
+    }
+    if (oldest === undefined) return waiting()
+    const profile = oldest.context?.connection.profile
+    if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
+      return { at: now + recheckMillis }
+    const standingOf = (component: string) => state.standings.get(component)?.standing ?? "clean"
+    const isHeld = (op: Bundle.Held, component: string): boolean =>
+      op.context === null ||
+      isPaused(op) ||
+      state.signatures.isPending(op.opId) ||
+      standingOf(component) === "suspected"
+    const choice = Choose.choose(ordered, {
+      route: routeOf(work),
+      keysInFlight: keysInFlight(work),
+      isCalling: inFlight.isCalling(lane),
+      sequences: state.sequences,
+      maySign: Reconcile.maySign(state.reconcile),
+      isHeld,
+      leads: (component) => standingOf(component) === "leading",
+      isAlone: (component) => standingOf(component) === "apart",
+      most: state.most,
+      capacity: Bundle.capacity(oldest.context === null ? 0n : boundOf(state, oldest.context))
+    })
+    const { componentOf } = choice
+    if (choice.tooLarge.length > 0) {
+      const failure = elementFailure("too_large_to_bundle")
+      yield* fail(work, new Map(choice.tooLarge.map(({ opId }) => [opId, failure])))
+      return "again"
+    }
+    if (choice.renumbered.length > 0) {
+      yield* renumber(work, choice.renumbered)
+      return "again"
+    }
+    const isFree = (op: Bundle.Held) => !isHeld(op, componentOf(op))
+    const [used, blocked] = [choice.used.filter(isFree), choice.blocked.filter(isFree)]
+    if (used.length + blocked.length > 0) {
+      const explained = yield* lookUp(work, [...used, ...blocked])
+      const left = used.filter(
+        (op) => !explained.has(op.opId) && (state.sequences.get(Choose.keyOf(op)) ?? 0n) > op.sequence
+      )
+      yield* pause(state, left, "its nonce is used")
+      const waiting = blocked.filter((op) => state.queue.ops.includes(op) && !isPaused(op))
+      yield* pause(state, waiting, "what was signed of it may land, behind a nonce that nothing uses")
+      return "again"
+    }
+    const suspected = ordered.filter((op) => standingOf(componentOf(op)) === "suspected" && !isPaused(op))
+    const [head] = choice.ops
+    const context = (head ?? suspected[0])?.context ?? null
+    if (context === null) return waiting()
+    const trials = suspected.filter((op) => op.context === context)
+    const tried = [...choice.ops, ...trials]
+    const stale = yield* Effect.filter(tried, (op) => isStale(work, op))
+    if (stale.length > 0) {
+      yield* prepareAgain(work, stale)
+      return "again"
+    }
+    if (context.kind === "direct") {
+      if (head === undefined) return waiting()
+      yield* work.exclusive(lane, sendDirect(work, head, context))
+      return "again"
+    }
+    const signed = yield* sign(work, tried)
+    const isMissing = new Set(tried.filter(({ opId }) => !signed.has(opId)).map(componentOf))
+    // Chosen again without what is not signed: what stood behind it in its key has to wait too.
+    if (choice.ops.some((op) => isMissing.has(componentOf(op)))) return "again"
+    const withSignatures = (ops: ReadonlyArray<Bundle.Held>) => ({
+      ops,
+      signed: ops.flatMap(({ opId }) => signed.get(opId) ?? [])
+    })
+    const suspects = [...Map.groupBy(trials, componentOf)].flatMap(([component, own]) =>
+      isMissing.has(component) ? [] : [withSignatures(own)]
+    )
+    if (choice.ops.length === 0 && suspects.length === 0) return waiting()
+    const bundle = sendBundle(work, context, withSignatures(choice.ops), suspects, componentOf)
+    yield* work.exclusive(lane, bundle)
+    return "again"
+  })
+
+export const make = (dependencies: Dependencies): Worker => {
+  const { inFlight, monitor, scope } = dependencies
+  const troubles = Troubles.make()
+  const workers = new Map<string, State>()
+  const { nameOf } = InFlights
+
+  const crashOf = ({ lane }: State): Troubles.Trouble => ({
+    what: "a lane's worker failed; retrying",
+    place: nameOf(lane),
+    isDelay: true
+  })
+
+  /** By what waits, of all lanes: its trouble, as it was told. */
+  const stranded = new Map<string, Troubles.Trouble>()
+
+  /** Tells what has been in the way for long, and until when it was. */
+  const tell = ({ lane, pauses }: State) =>
+    Effect.gen(function* () {
+      if (pauses.size === 0 && stranded.size === 0) return
+      const place = nameOf(lane)
+      const now = new Set<string>()
+      for (const [key, { obstacles, why }] of pauses) {
+        if (obstacles < Pauses.worthTelling) continue
+        const subject = key === whole ? place : `op ${key}`
+        const trouble = { what: "work of a lane waits; retrying", place, subject, isDelay: true }
+        now.add(`${place} ${key}`)
+        stranded.set(`${place} ${key}`, trouble)
+        yield* troubles.failed(trouble, Cause.fail(why))
+      }
+      for (const [name, trouble] of stranded)
+        if (trouble.place === place && !now.has(name)) {
+          stranded.delete(name)
+          yield* troubles.passed(trouble)
+        }
+      yield* Metric.update(Metrics.workStranded, stranded.size)
+    })
+
+  const next = (state: State): Effect.Effect<Next> =>
+    turnOfOwner({ ...dependencies, state }).pipe(
+      Effect.tap(() => troubles.passed(crashOf(state))),
+      Effect.catchCause((cause) =>
+        Effect.gen(function* () {
+          if (isFenced(cause)) return "leave"
+          yield* troubles.failed(crashOf(state), cause)
+          // What it holds may be out of date, and the journal may have a transaction that nobody follows.
+          state.fresh.clear()
+          state.isDoubtful = true
+          yield* pause(state, [whole], "the worker failed")
+          return { at: Pauses.nextEnd(state.pauses, yield* MonotonicTime.millis) }
+        })
+      )
+    )
+
+  const loop = (state: State): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      while (true) {
+        state.isAskedAgain = false
+        // Taken before the look: what happens during it wakes the lane.
+        const changed = inFlight.changed(state.lane)
+        const done = yield* next(state)
+        if (done === "again") {
+          yield* Effect.yieldNow
+          continue
+        }
+        yield* tell(state)
+        const isIdle = done !== "leave" && done.at === null && state.queue.ops.length === 0
+        if (done === "leave" || (isIdle && !state.isAskedAgain)) {
+          state.isRunning = false
+          state.pauses = Pauses.none()
+          if (done === "leave") workers.delete(nameOf(state.lane))
+          yield* tell(state)
+          return done === "leave" ? yield* monitor.leave(state.lane) : undefined
+        }
+        if (done.at === null) yield* changed
+        else {
+          const millis = Math.max(done.at - (yield* MonotonicTime.millis), 1)
+          yield* Effect.raceFirst(changed, Effect.sleep(millis))
+        }
+      }
+    })
+
+  const fresh = (lane: Lane): State => ({
+    lane: { chainId: lane.chainId, signer: lane.signer },
+    epoch: null,
+    isDoubtful: false,
+    queue: Queue.empty,
+    pauses: Pauses.none(),
+    standings: new Map(),
+    most: Queue.bundle,
+    sequences: new Map(),
+    servedAt: new Map(),
+    mined: [],
+    turns: 0,
+    newest: null,
+    signatures: Sign.make(scope, () => inFlight.wake(lane)),
+    reconcile: Reconcile.clear,
+    expiresAt: 0,
+    opensAt: null,
+    repricings: new Set(),
+    mayReprice: false,
+    fresh: new Set(),
+    latest: 0n,
+    knownTo: null,
+    claimed: { at: 0, since: 0 },
+    handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
+    examined: new Set(),
+    rouse: Effect.suspend(() => rouse(stateOf(lane))),
+    isRunning: false,
+    isAskedAgain: false
+  })
+
+  const stateOf = (lane: Lane): State => {
+    const state = workers.get(nameOf(lane)) ?? fresh(lane)
+    workers.set(nameOf(lane), state)
+    return state
+  }
+
+  const rouse = (state: State): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      state.isAskedAgain = true
+      if (state.isRunning) return Effect.sync(() => inFlight.wake(state.lane))
+      state.isRunning = true
+      return Effect.asVoid(Effect.forkIn(loop(state), scope))
+    })
+
+  const wake = (lane: Lane, hasUnopened = false): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const state = stateOf(lane)
+      if (hasUnopened) {
+        state.opensAt = 0
+        state.mayReprice = true
+      }
+      state.queue = { ...state.queue, hasMore: true }
+      return rouse(state)
+    })
+
+  return {
+    wake,
+    accepted: (lane, requests) =>
+      Effect.suspend(() => {
+        const state = stateOf(lane)
+        if (state.epoch === null) for (const { requestId } of requests) state.fresh.add(requestId)
+        return wake(
+          lane,
+          requests.some(({ unopened }) => unopened > 0)
+        )
+      }),
+    delayOf: (lane, requestId) => {
+      const state = workers.get(nameOf(lane))
+      return state === undefined ? null : delayOf(state, requestId)
+    },
+    unknown: (lane) => {
+      const state = workers.get(nameOf(lane))
+      const access = state?.queue.ops.find(({ context }) => context !== null)?.context?.access
+      return state === undefined || access === undefined || Reconcile.maySign(state.reconcile)
+        ? null
+        : { nonces: [...state.reconcile.unknown], access }
+    },
+    mined: (record, isForGood) =>
+      Effect.suspend(() => {
+        const state = workers.get(nameOf(record))
+        const isAwaited = state !== undefined && !Reconcile.maySign(state.reconcile)
+        if (isAwaited) state.pauses = Pauses.ended(state.pauses, [whole])
+        if (!isForGood) return isAwaited ? wake(record) : Effect.void
+        if (state === undefined) return wake(record)
+        const opIds = record.ops.flatMap((op) => (op as Partial<Pick<Bundle.Held, "opId">>).opId ?? [])
+        state.mined.push({ opIds, isReverted: record.mined?.success === false })
+        // A wallet of what could not be opened has a nonce key again, perhaps.
+        const waiting = requestKeys(state)
+        state.pauses = Pauses.ended(state.pauses, waiting)
+        return wake(record, waiting.length > 0)
+      })
+  }
+}

@@ -1,0 +1,172 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Unopened } from "../../../ports/journal/Records.js"
+import * as Slices from "../../../prepare/ops/Slices.js"
+import { mayGiveUp, pause, requestKey, requestKeys, type State, type Work, whole } from "../LaneState.js"
+import * as Reprice from "../Reprice.js"
+import { type Context, isRemote } from "../rules/Context.js"
+import * as Pauses from "../rules/Pauses.js"
+import * as Queue from "../rules/Queue.js"
+import * as Reconcile from "../rules/Reconcile.js"
+import { examine, isExamined } from "../Unknown.js"
+
+/**
+ * Elements of accepted requests that have no ops yet: slices of large requests, and those whose windows have begun. A lane's
+ * worker opens them as it gets room for them, and the journal knows them by a number and one time for each request.
+ */
+
+/** Requests of one account with the same settings of which something is due. */
+export interface Due {
+  readonly context: Context
+  readonly requests: ReadonlyArray<Unopened>
+}
+
+/** Requests that one look at the journal gives. */
+const page = 64
+/** Transactions in flight of one request that is opened: its wallets have keys left for other requests, whatever it asks for. */
+const mostInFlight = 4
+/** When there was no room for what is due, milliseconds. */
+const roomMillis = 250
+/** While what is due has to wait for what a restored journal has lost, milliseconds. */
+const lostMillis = 2_000
+/** The clock by which requests are due is not the one by which the worker sleeps, milliseconds. */
+const longestMillis = 60_000
+
+const counted = <A>(items: Iterable<A>): ReadonlyMap<A, number> => {
+  const counts = new Map<A, number>()
+  for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
+  return counts
+}
+
+const isPaused = (state: State, { requestId }: Unopened, now: number): boolean =>
+  Pauses.isPaused(state.pauses, requestKey(requestId), now)
+
+/** Those that have room: their accounts have less than a bundle ready, and they have few transactions in flight. */
+const withRoom = ({ inFlight, state }: Work, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
+  const ready = counted(state.queue.ops.map(({ accountId }) => accountId))
+  const sent = counted(
+    inFlight.signed(state.lane).flatMap(({ ops }) => [...new Set(ops.map(({ requestId }) => requestId))])
+  )
+  return rows.filter(
+    ({ accountId, requestId }) =>
+      (ready.get(accountId) ?? 0) < Queue.bundle && (sent.get(requestId) ?? 0) < mostInFlight
+  )
+}
+
+/** What is opened together with the first of them: as much as is prepared at once. */
+const company = (first: Unopened, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
+  const together: Array<Unopened> = [first]
+  let elements = first.unopened
+  for (const row of rows) {
+    if (elements >= Slices.size) break
+    if (
+      row === first ||
+      row.contextDigest === null ||
+      row.contextDigest !== first.contextDigest ||
+      row.accountId !== first.accountId
+    )
+      continue
+    together.push(row)
+    elements += row.unopened
+  }
+  return together
+}
+
+/** Nothing of it can be done already, or land, that a restored journal has lost. */
+const isClear = (state: State, context: Context, row: Unopened, now: number): boolean =>
+  (isRemote(context) || (state.knownTo !== null && Reconcile.maySign(state.reconcile))) &&
+  mayGiveUp(state, { context, op: row }, now)
+
+const contextOf = ({ preparing, state }: Work, row: Unopened) =>
+  Effect.matchEffect(preparing.contextOf(row, state.lane.chainId), {
+    onFailure: ({ why }) => Effect.as(pause(state, [requestKey(row.requestId)], why), null),
+    onSuccess: (context): Effect.Effect<Context | null> => Effect.succeed(context)
+  })
+
+/** What is to be opened next; null: nothing now. The journal is asked when something may be due. `now`: by `MonotonicTime`. */
+export const due = (work: Work, now: number) =>
+  Effect.gen(function* () {
+    const { requestJournal, state } = work
+    if (state.opensAt === null || now < state.opensAt || Pauses.isPaused(state.pauses, whole, now))
+      return null
+    const rows = (yield* requestJournal.unopened(state.lane, page)).filter(
+      // Those are the worker's by themselves.
+      (row) => row.endpoint !== Reprice.endpoint
+    )
+    if (rows.length === 0) {
+      const next = yield* requestJournal.nextDue(state.lane)
+      const left = next === null ? null : next - (yield* Clock.currentTimeMillis)
+      state.opensAt = left === null ? null : now + Math.min(Math.max(left, 1), longestMillis)
+      state.pauses = Pauses.ended(state.pauses, requestKeys(state))
+      return null
+    }
+    const going = rows.filter((row) => !isPaused(state, row, now))
+    const ready = withRoom(work, going)
+    const [oldest] = ready
+    if (oldest === undefined) {
+      state.opensAt = (going.length > 0 ? null : Pauses.nextEnd(state.pauses, now)) ?? now + roomMillis
+      return null
+    }
+    const context = yield* contextOf(work, oldest)
+    if (context === null) return null
+    // What has to wait for what may be lost keeps nothing else.
+    const clear = ready.filter((row) => isClear(state, context, row, now))
+    const [first = oldest] = clear
+    const own = first === oldest ? context : yield* contextOf(work, first)
+    return own === null
+      ? null
+      : ({ context: own, requests: company(first, clear.length > 0 ? clear : [oldest]) } satisfies Due)
+  })
+
+/** When the worker looks at its lane again, if nothing wakes it before. */
+export const nextAt = ({ opensAt, pauses }: State, now: number): number | null => {
+  const end = Pauses.nextEnd(pauses, now)
+  if (opensAt === null || Pauses.isPaused(pauses, whole, now)) return end
+  const next = Math.max(opensAt, now + roomMillis)
+  return end === null ? next : Math.min(end, next)
+}
+
+/**
+ * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what
+ * the journal does not know may have done it already.
+ */
+export const open = (work: Work, due: Due | null, now: number) =>
+  Effect.gen(function* () {
+    const { preparing, requestJournal, state } = work
+    if (due === null) return false
+    const { context, requests } = due
+    const isOld = isRemote(context) && requests.some(({ acceptedAt }) => acceptedAt < state.claimed.at)
+    const mustExamine = isOld && !isExamined(state, context)
+    if (!mustExamine && !requests.every((row) => isClear(state, context, row, now))) {
+      // Nonces that were not looked at are known in a moment.
+      if (isRemote(context) || state.knownTo !== null) state.opensAt = now + lostMillis
+      return false
+    }
+    const answer = yield* Effect.result(
+      mustExamine ? Effect.as(examine(work, context), null) : preparing.open(context, requests)
+    )
+    if (Result.isFailure(answer)) {
+      const names = requests.map(({ requestId }) => requestKey(requestId))
+      yield* pause(state, names, answer.failure.why)
+      return true
+    }
+    if (answer.success === null) return true
+    const told: Array<string> = []
+    for (const [requestId, made] of answer.success) {
+      const name = requestKey(requestId)
+      if (Result.isFailure(made)) {
+        yield* pause(state, [name], made.failure.why)
+        continue
+      }
+      const { _tag } = yield* requestJournal.openElements(state.lane, made.success)
+      // It was cancelled, or is at its end.
+      if (_tag === "accepted" || _tag === "over") state.pauses = Pauses.ended(state.pauses, [name])
+      else yield* pause(state, [name], `not opened: ${_tag}`)
+      if (_tag !== "accepted") continue
+      if (made.success.ops.length > 0) state.queue = { ...state.queue, hasMore: true }
+      if (made.success.failed.length > 0) told.push(requestId)
+    }
+    yield* work.affected(told)
+    return true
+  })

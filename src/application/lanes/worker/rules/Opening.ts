@@ -1,0 +1,98 @@
+import * as Result from "effect/Result"
+import * as Dependencies from "../../../../domain/erc4337/Dependencies.js"
+import * as Address from "../../../../domain/primitives/Address.js"
+import type { Body, Opening, PreparedOp } from "../../../ports/journal/Records.js"
+import * as Call from "../../../prepare/Call.js"
+import * as NotBegun from "../../../prepare/ops/NotBegun.js"
+import * as Slices from "../../../prepare/ops/Slices.js"
+import { type Batch, nothing, type Prepared } from "../../../prepare/Preparing.js"
+import * as Delays from "../../../request/Delays.js"
+import type { ElementFailure } from "../../../request/Elements.js"
+import type { Failure } from "../../../request/Failure.js"
+import { type Obstacle, obstacle } from "./Context.js"
+
+/** Which elements of an accepted request are opened next, and what comes of it. Pure. */
+
+/** What of a request is prepared next, of what is not opened. */
+export interface Todo {
+  readonly left: ReadonlyArray<Call.Call>
+  /** See `Preparing.Prepared`. */
+  readonly waiting: ReadonlyMap<number, number>
+  readonly batch: Batch
+}
+
+export const busy = obstacle("a wallet has no free nonce key")
+
+/** Those of the calls that have come neither to something nor to nothing. */
+export const unopenedOf = (
+  { cancelled, failed, opened }: Pick<Body, "cancelled" | "failed" | "opened">,
+  calls: ReadonlyArray<Call.Call>
+): ReadonlyArray<Call.Call> => {
+  const gone = new Set([...opened, ...failed.map(({ index }) => index)])
+  return cancelled === null ? calls.filter(({ index }) => !gone.has(index)) : []
+}
+
+/** As many of these calls as are prepared at once. */
+export const firstOf = (calls: ReadonlyArray<Call.Call>): ReadonlyArray<Call.Call> => {
+  if (calls.length <= Slices.size) return calls
+  const byIndex = new Map(calls.map((call) => [call.index, call]))
+  const [first = []] = Slices.of(
+    Call.dependencies(calls),
+    [...byIndex.keys()],
+    (index) => byIndex.get(index)?.wallet ?? Address.zero
+  )
+  return first.flatMap((index) => byIndex.get(index) ?? [])
+}
+
+/** What is wrong with a request as a whole is wrong with each of its elements, unless it passes. */
+const whole = (
+  { batch: { calls } }: Todo,
+  result: Result.Result<Prepared, Failure>
+): Result.Result<Prepared, Obstacle> => {
+  if (Result.isSuccess(result)) return Result.succeed(result.success)
+  const { failure } = result
+  if (Delays.ofFailure(failure) !== null) return Result.fail(obstacle(failure.message))
+  const own = Delays.asElement(failure)
+  return Result.succeed({ ...nothing, failed: new Map(calls.map(({ index }) => [index, own])) })
+}
+
+/**
+ * What becomes of prepared elements. What only delays one, as the lack of money does, leaves it unopened with all that it hangs
+ * together with.
+ */
+export const of = (
+  todo: Todo,
+  result: Result.Result<Prepared, Failure>,
+  lacks: ReadonlyMap<PreparedOp, ElementFailure>,
+  clock: NotBegun.Clock & { readonly now: number }
+): Result.Result<Opening, Obstacle> =>
+  Result.flatMap(whole(todo, result), (prepared): Result.Result<Opening, Obstacle> => {
+    const { batch, left, waiting } = todo
+    const { deployments, failed, funds, ops } = prepared
+    const delays = [
+      ...[...failed].filter(([, failure]) => Delays.isPassing(failure)),
+      ...ops.flatMap((op) => {
+        const lack = lacks.get(op)
+        return lack === undefined ? [] : [[op.index, lack] as const]
+      })
+    ]
+    const components = delays.length === 0 ? [] : Dependencies.components(Call.dependencies(batch.calls))
+    const away = new Set(delays.map(([index]) => components[index]))
+    const goes = (index: number) => delays.length === 0 || !away.has(components[index])
+    const opening = {
+      requestId: batch.requestId,
+      ops: ops.filter(({ index }) => goes(index)),
+      failed: [...failed].flatMap(([index, failure]) => (goes(index) ? [{ index, ...failure }] : [])),
+      funds,
+      deployments
+    }
+    const done = new Set([...opening.ops, ...opening.failed].map(({ index }) => index))
+    const rest = left.filter(({ index }) => !done.has(index))
+    const times = new Map([...waiting, ...prepared.waiting])
+    if (rest.length > 0 && rest.every(({ index }) => times.has(index)))
+      return Result.succeed({ ...opening, schedule: NotBegun.schedule(times, clock, clock.now) })
+    const [why] = delays
+    return done.size > 0
+      ? Result.succeed({ ...opening, schedule: null })
+      : Result.fail(why === undefined ? busy : obstacle(why[1].message))
+  })

@@ -1,0 +1,92 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type { Engine } from "../lanes/Engine.js"
+import * as Troubles from "../observe/Troubles.js"
+import * as Sponsorships from "../pay/Sponsorships.js"
+import { Budgets, type BudgetsError } from "../ports/Budgets.js"
+import { ChainRpc } from "../ports/chain/ChainRpc.js"
+import { ClockTrust } from "../ports/clock/ClockTrust.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import { Networks } from "../ports/Networks.js"
+import * as ServiceEoa from "../prepare/ServiceEoa.js"
+import { Lifetime } from "../runtime/Lifetime.js"
+import { Submissions } from "../usecases/operations/Submissions.js"
+
+/** The work that nobody waits for: accepted work of all lanes of this process, money that is held for nothing, and old records. */
+
+/** Follows sponsored ops that a process left when it stopped to their end. */
+const followSponsored = (
+  troubles: Troubles.Troubles
+): Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const sponsorships = yield* Sponsorships.Sponsorships
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    for (const chainId of yield* networks.chainIds)
+      for (const accountId of yield* Sponsorships.accountsOf(budgets, chainId)) {
+        const profile = yield* networks.profile(accountId, chainId)
+        const chain =
+          profile === null || profile.rpc === null
+            ? null
+            : yield* Effect.orElseSucceed(rpcs.connect(Redacted.value(profile.rpc), "operator"), () => null)
+        const trouble = {
+          what: "sponsored operations can not be followed: the operator has no node there",
+          place: chainId.toString(),
+          subject: accountId
+        }
+        yield* Effect.annotateLogs(
+          profile === null || chain === null ? troubles.failed(trouble) : troubles.passed(trouble),
+          { chainId: chainId.toString(), accountId }
+        )
+        if (profile !== null && chain !== null) yield* sponsorships.watch({ accountId, chain, profile })
+      }
+  })
+
+/** Gives back what the service's EOA might have lost by requests that have come to their end without it. */
+const giveBackEnded: Effect.Effect<void, BudgetsError | JournalError, Budgets | Networks | RequestJournal> =
+  Effect.gen(function* () {
+    const networks = yield* Networks
+    for (const chainId of yield* networks.chainIds) yield* ServiceEoa.giveBackEnded(chainId)
+  })
+
+const dayMillis = 86_400_000
+/** How long bodies, answers and idempotency keys are kept (decisions, 9). */
+const keepMillis = 30 * dayMillis
+
+const forget = Effect.gen(function* () {
+  const { mayDelete } = yield* ClockTrust
+  // It is held against the chains' time at the start, and may be confirmed at any time.
+  yield* Effect.repeat(mayDelete, { schedule: Schedule.spaced("10 seconds"), until: (may) => may })
+  const requestJournal = yield* RequestJournal
+  yield* requestJournal.forget((yield* Clock.currentTimeMillis) - keepMillis)
+})
+
+/** A start waits for the number of open requests, which bounds what is accepted, and for nothing else. */
+export const start: Effect.Effect<void, never, ChainRpc | Engine | Networks | RequestJournal | Submissions> =
+  Effect.gen(function* () {
+    const { scope } = yield* Lifetime
+    const submissions = yield* Submissions
+    const troubles = Troubles.make()
+    const repeat = <E, R>(
+      subject: string,
+      effect: Effect.Effect<unknown, E, R>,
+      pause: "1 hour" | "1 minute"
+    ) =>
+      Effect.forkIn(
+        Effect.forever(
+          Effect.andThen(
+            troubles.tolerate({ what: "upkeep failed; retrying", place: "", subject, isDelay: true }, effect),
+            Effect.sleep(pause)
+          )
+        ),
+        scope
+      )
+    yield* submissions.start
+    yield* repeat("sponsored ops", followSponsored(troubles), "1 minute")
+    yield* repeat("budgets", giveBackEnded, "1 minute")
+    yield* repeat("forgetting", forget, "1 hour")
+  })

@@ -1,0 +1,264 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import * as UserOperation from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Conditions from "../../domain/signature/Conditions.js"
+import * as Proof from "../../domain/signature/Proof.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import type { WalletConfig } from "../../domain/wallet/WalletConfig.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import * as Connection from "../chain/Connection.js"
+import * as Keys from "../keys/Keys.js"
+import type { Payers } from "../pay/Payer.js"
+import * as Submitter from "../pay/Submitter.js"
+import type { AbiStore } from "../ports/AbiStore.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
+import type { Networks } from "../ports/Networks.js"
+import { type Signers, SystemSigners } from "../ports/Signers.js"
+import type { Caller } from "../request/Caller.js"
+import * as Decoding from "../request/Decoding.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import type { Failure, Unprocessable } from "../request/Failure.js"
+import type { ForOps } from "../request/Settings.js"
+import * as Call from "./Call.js"
+import * as EncodeCall from "./EncodeCall.js"
+import * as CreatedContracts from "./estimate/CreatedContracts.js"
+import * as Estimation from "./estimate/Estimation.js"
+import * as OpContext from "./OpContext.js"
+import type { Operation } from "./Operation.js"
+import * as Links from "./ops/Links.js"
+import * as Sift from "./ops/Sift.js"
+import * as Windows from "./ops/Windows.js"
+import * as Preparing from "./Preparing.js"
+import * as ServiceEoa from "./ServiceEoa.js"
+import * as Snapshot from "./Snapshot.js"
+import * as OwnedWallets from "./wallets/OwnedWallets.js"
+import * as Wallets from "./wallets/Wallets.js"
+
+/** Makes ops of operations as `/execute` would, for signatures that are made elsewhere. */
+
+/** How long a nonce key is kept for an op that was handed out, milliseconds. */
+const handedOutMillis = 15 * 60_000
+
+/** Who is to submit ops, and through which node the chain is read for that. */
+export interface Route {
+  readonly connection: Connection.Connection
+  readonly submitter: Address
+  /** The submitter is the service's own EOA. */
+  readonly byService: boolean
+}
+
+/** The service's own EOA is to submit: the operator's node tells everything. */
+export const serviceRoute = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Route, Failure, ChainRpc | Networks | SystemSigners> =>
+  Effect.gen(function* () {
+    const connection = yield* Connection.openOperator(caller, settings)
+    const { serviceEoa } = yield* SystemSigners
+    const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
+    yield* ServiceEoa.canSimulate(connection)
+    return { connection, submitter: address, byService: true }
+  })
+
+/** The request's signer is to submit, or the service's own EOA where it names none. */
+export const routeOf = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Route, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    if (settings.signer === undefined) return yield* serviceRoute(caller, settings)
+    const { address } = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* OpContext.connect(caller, settings)
+    return { connection, submitter: address, byService: false }
+  })
+
+/** Operations whose ops are to be handed out. */
+export interface Handing<R> {
+  readonly operations: ReadonlyArray<Operation>
+  readonly settings: ForOps
+  readonly route: Effect.Effect<Route, Failure, R>
+  /** As far as the request says, passkeys are to sign some of them. */
+  readonly byPasskeys: boolean
+  /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they can send none. */
+  readonly dummy: (config: WalletConfig) => Result.Result<Hex.Hex, ElementFailure>
+}
+
+/** An op without its signature, and what is to be signed. */
+export interface Handed {
+  readonly index: number
+  readonly op: UserOperation.UserOperation
+  readonly encodedUserOp: Hex.Hex
+  readonly userOpHash: Hex.Bytes32
+  readonly signingHash: Hex.Bytes32
+}
+
+/**
+ * Who signs is not known: as many of the wallet's passkeys as can be, whose proofs cost most, and owners for the rest of
+ * the threshold.
+ */
+export const costliest = (config: WalletConfig): Hex.Hex => {
+  const passkeys = Math.min(config.passkeys.length, config.threshold)
+  return Proof.dummy(config, { passkeys, owners: config.threshold - passkeys })
+}
+
+/** The refusal of a whole request in one line. */
+export const textOf = ({ details: [detail], message }: Unprocessable): string =>
+  detail === undefined ? message : `${message}: ${detail.message}`
+
+/** What the service's EOA wants back beside its cost is charged as preVerificationGas. */
+const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperation => ({
+  ...op,
+  preVerificationGas:
+    op.preVerificationGas +
+    SubmitterReimbursement.margin(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas)
+})
+
+/** What of the calls can be signed, as far as wallets and windows go, and why the others can not. */
+const sift = (
+  dummy: Handing<never>["dummy"],
+  calls: ReadonlyArray<Call.OpCall>,
+  snapshot: Snapshot.Snapshot,
+  bundler: Address
+): Result.Result<Pick<Sift.Sifted, "failed" | "willing">, Failure> =>
+  Result.gen(function* () {
+    const { configs, failed } = yield* OwnedWallets.find(calls, snapshot)
+    const willing = new Map<number, Sift.Willing>()
+    for (const call of calls) {
+      const { index, window } = call
+      const bounds = yield* Windows.notOver(window, `operations[${index}]`, snapshot.block)
+      const config = configs.get(index)
+      if (config === undefined) continue
+      const made = dummy(config)
+      if (Result.isFailure(made)) failed.set(index, made.failure)
+      else willing.set(index, { call, places: [], conditions: { ...bounds, bundler }, dummy: made.success })
+    }
+    return { failed, willing }
+  })
+
+/** A nonce key of its own for each of the calls, as far as their wallets have any left. */
+const lease = (
+  holder: string,
+  { byService }: Route,
+  { spaceOf }: OpContext.OpContext,
+  calls: ReadonlyArray<Call.OpCall>,
+  wallets: Snapshot.Snapshot["wallets"]
+) =>
+  Effect.gen(function* () {
+    const opJournal = yield* OpJournal
+    // Leased under different authorities: keys of their own keep the nonces apart.
+    const range = byService ? Nonce.anonymousKeys : Nonce.handedOutKeys
+    const keys = new Map<number, bigint>()
+    for (const [wallet, own] of Map.groupBy(calls, (call) => call.wallet)) {
+      const epoch = Wallets.epochOf(wallets.get(wallet))
+      const wanted = { holder, keys: Nonce.inEpoch(range, epoch), count: own.length }
+      const [leased = []] = yield* Effect.orDie(
+        opJournal.lease([{ ...spaceOf(wallet), ...wanted, ttlMillis: handedOutMillis }])
+      )
+      for (const [position, { index }] of own.entries()) {
+        const key = leased[position]
+        if (key !== undefined) keys.set(index, key)
+      }
+    }
+    return keys
+  })
+
+/**
+ * The ops in the order in which they are executed, why there are none of the other calls, and the only EOA that may submit them
+ * when they are signed so; zero: any. Each op has a nonce key of its own, so that they may be signed and sent in any order, or
+ * not at all.
+ */
+export const make = <R>(
+  caller: Caller,
+  { byPasskeys, dummy, operations, route: routed, settings }: Handing<R>
+): Effect.Effect<
+  {
+    readonly ops: ReadonlyArray<Handed>
+    readonly failed: ReadonlyMap<number, ElementFailure>
+    readonly bundler: Address
+  },
+  Failure,
+  AbiStore | BundlerRpc | ChainFacts | Payers | OpJournal | R
+> =>
+  Effect.gen(function* () {
+    const encoded = yield* EncodeCall.encodeAll(operations)
+    const { revert } = yield* Decoding.load(caller, settings.useABI)
+    const route = yield* routed
+    const { byService, connection, submitter } = route
+    const context = yield* OpContext.contextOf(caller, { ...route, settings })
+    const { chainId, entryPoint, payer, version } = context
+    const on = yield* Effect.fromResult(Links.dependencies(operations))
+    yield* Effect.fromResult(Links.held(on, connection))
+    yield* Effect.fromResult(Links.provided(on, connection))
+    yield* Links.present(on, connection)
+    const calls = yield* Call.ofOperations(caller.requestId, encoded, on, context)
+    const snapshot = yield* Snapshot.read(
+      context,
+      Preparing.walletsOf([{ calls }]),
+      calls.map(Sift.callOf),
+      "now",
+      byPasskeys
+    )
+    const bundler = Submitter.boundTo(connection.profile, submitter)
+    const { failed, willing } = yield* Effect.fromResult(sift(dummy, calls, snapshot, bundler))
+    Links.failDependants(on, failed)
+    const open = calls.filter(({ index }) => !failed.has(index))
+    const keys = yield* lease(caller.requestId, route, context, open, snapshot.wallets)
+    for (const { index } of open) if (!keys.has(index)) failed.set(index, elementFailure("wallet_busy"))
+    Links.failDependants(on, failed)
+
+    const order = Dependencies.order(on).filter((index) => !failed.has(index))
+    const nonceOf = ({ index }: Call.OpCall) => ({ key: keys.get(index) ?? 0n, sequence: null })
+    const batch = { requestId: caller.requestId, calls, revert, mayWait: false }
+    const sifted = { batch, dependencies: on, willing }
+    const whole = Sift.drafted({ context, nonceOf, snapshot }, sifted, order, null)
+    const uncalled = yield* CreatedContracts.missing(whole, whole.drafts, snapshot.codeless)
+    for (const [index, failure] of uncalled) failed.set(index, failure)
+    const estimate = yield* Estimation.estimate({
+      ...whole,
+      drafts: whole.drafts.filter(({ index }) => !failed.has(index)),
+      lowestPrefund: true
+    })
+    yield* Snapshot.checkImplementation(connection, estimate.implementation, settings.validator)
+    Links.fail(on, order, estimate.failed, failed)
+
+    const limited = new Map(estimate.estimated.map(({ index, op }) => [index, op]))
+    const nonceAt = (index: number) => Nonce.make(keys.get(index) ?? 0n, estimate.sequences.get(index) ?? 0n)
+    const ledger = Links.ledger(on, connection)
+    const links = Links.of(on, order, (index) => {
+      const wallet = calls[index]?.wallet ?? entryPoint
+      return { wallet, key: Ledger.key(entryPoint, wallet, nonceAt(index)) }
+    })
+    const isAtRisk = byService && connection.profile.remoteBundler === null
+    const ops: Array<Handed> = []
+    for (const index of order) {
+      const own = limited.get(index)
+      const { call, conditions } = willing.get(index) ?? {}
+      if (own === undefined || call === undefined || conditions === undefined || failed.has(index)) continue
+      const callData = Links.callData(ledger, Sift.callOf(call), links(index))
+      const bare = { ...own, nonce: nonceAt(index), callData, signature: Hex.empty }
+      const completed = yield* Effect.result(payer.complete(isAtRisk ? withMargin(bare) : bare))
+      if (Result.isFailure(completed)) {
+        failed.set(index, completed.failure.failure)
+        continue
+      }
+      const op = completed.success
+      const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
+      yield* payer.handOut(op, userOpHash)
+      const signingHash = Conditions.signingHash(userOpHash, conditions)
+      ops.push({ index, op, encodedUserOp: UserOperation.encode(version, op), userOpHash, signingHash })
+    }
+    Links.failDependants(on, failed)
+    const handed = ops.filter(({ index }) => !failed.has(index))
+    if (handed.length === 0) yield* giveBack(caller)
+    return { ops: handed, failed, bundler }
+  }).pipe(Effect.onError(() => giveBack(caller)))
+
+const giveBack = ({ requestId }: Caller): Effect.Effect<void, never, OpJournal> =>
+  Effect.flatMap(OpJournal, (opJournal) => Effect.ignore(opJournal.release(requestId)))

@@ -1,0 +1,305 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import { Lru } from "../../domain/primitives/Lru.js"
+import * as Connection from "../chain/Connection.js"
+import * as Keys from "../keys/Keys.js"
+import type * as Payer from "../pay/Payer.js"
+import { Payers } from "../pay/Payer.js"
+import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { NonceSpace } from "../ports/journal/Requests.js"
+import type { LaneAccess } from "../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import type { Networks } from "../ports/Networks.js"
+import type { Signer, Signers } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
+import type { Caller } from "../request/Caller.js"
+import { type Failure, invalid } from "../request/Failure.js"
+import type { ForOps, ForSigner, ForSubmission } from "../request/Settings.js"
+import * as KillSwitch from "../tenants/KillSwitch.js"
+import * as SignerAuthorization from "./SignerAuthorization.js"
+import * as Wallets from "./wallets/Wallets.js"
+
+const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.from(text), () => Percent.zero)
+const defaultGasOvershoot = percentOf(50)
+const defaultPriceOvershoot = percentOf(20)
+
+/** The request's buffers, or the defaults: 50 % on ops, 50 % on the transaction, 20 % on its price. */
+const buffersOf = (
+  settings: Pick<ForOps, "percentUserOpGasOvershoot" | "percentTxGasOvershoot" | "percentTxGasPriceOvershoot">
+) => ({
+  op: settings.percentUserOpGasOvershoot ?? defaultGasOvershoot,
+  transaction: settings.percentTxGasOvershoot ?? defaultGasOvershoot,
+  price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
+})
+
+/** What the operator pays for has at most so much of a buffer: what gas is left over goes to whoever submits. */
+const sponsoredMost = percentOf(100)
+
+const sponsoredBuffers = ["percentUserOpGasOvershoot", "percentTxGasPriceOvershoot"] as const
+
+const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
+  const name = sponsoredBuffers.find((field) => (settings[field] ?? Percent.zero) > sponsoredMost)
+  return name === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          { path: `settings.${name}`, message: "expected at most 100 with the operator's paymaster" }
+        ])
+      )
+}
+
+/** What every endpoint that builds ops settles before it looks at the chain. */
+export interface OpContext {
+  readonly connection: Connection.Connection
+  readonly accountId: AccountId
+  readonly chainId: bigint
+  /** The EOA that submits. */
+  readonly submitter: Address
+  readonly entryPoint: Address
+  readonly version: Version
+  readonly formula: Wallets.Formula
+  readonly buffers: ReturnType<typeof buffersOf>
+  readonly spaceOf: (wallet: Address) => NonceSpace
+  /** Who pays for the ops. */
+  readonly payer: Payer.Payer
+  /** Whose signature over all of them together stands for the ops' own; null: each has its own. */
+  readonly aggregator: Address | null
+}
+
+/** What requests of an account share that one EOA submits through one node. */
+interface Submission {
+  readonly connection: Connection.Connection
+  readonly accountId: AccountId
+  readonly chainId: bigint
+  /** Of account and settings. A request that is stored with it is read only where no request with it was seen before. */
+  readonly digest: Bytes32
+  /** The EOA that submits. */
+  readonly submitter: Address
+  readonly access: LaneAccess
+  readonly buffers: ReturnType<typeof buffersOf>
+  /** What the operator may pause of it. */
+  readonly relied: ReadonlyArray<KillSwitch.Relied>
+}
+
+/** The context of requests whose ops are submitted: the same object for all requests of an account with these settings. */
+export interface Shared extends OpContext, Submission {
+  readonly kind: "ops"
+  readonly settings: Omit<ForOps, "useABI">
+  /** The keys of settings.signer and settings.cosigners, in this order. */
+  readonly signers: ReadonlyArray<Address>
+}
+
+/** The context of requests for transactions of the EOA itself, which no EntryPoint sees. */
+export interface Direct extends Submission {
+  readonly kind: "direct"
+}
+
+/** The context of an accepted request. */
+export type OfRequest = Shared | Direct
+
+/** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
+export const connect = (
+  caller: Caller,
+  settings: Pick<ForOps, "rpc" | "chainId" | "paymaster">
+): Effect.Effect<Connection.Connection, Failure, ChainRpc | Networks> =>
+  Effect.flatMap(Connection.open(caller, settings), (connection) =>
+    settings.paymaster !== undefined && settings.paymaster === connection.profile.sponsor?.paymaster
+      ? Connection.openOperator(caller, settings)
+      : Effect.succeed(connection)
+  )
+
+export const contextOf = (
+  caller: Caller,
+  { connection, settings, submitter }: Pick<Route, "connection" | "settings" | "submitter">
+): Effect.Effect<OpContext, Failure, Payers> =>
+  Effect.gen(function* () {
+    const { chainId } = connection.profile
+    const { entryPoint, paymaster } = settings
+    const payers = yield* Payers
+    const version = yield* Connection.entryPointVersion(connection.profile, entryPoint)
+    // What was accepted goes on, whichever factory the operator has configured since.
+    const foreign = caller.resumed === true ? null : Wallets.foreignFactory(connection.profile, settings)
+    if (foreign !== null) return yield* Effect.fail(foreign)
+    const formula = yield* Effect.fromResult(Wallets.formula(connection.profile, settings))
+    if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
+      yield* checkBuffers(settings)
+    const spaceOf = (wallet: Address) => ({ authority: submitter, chainId, entryPoint, wallet })
+    return {
+      connection,
+      accountId: caller.principal.accountId,
+      chainId,
+      submitter,
+      entryPoint,
+      version,
+      formula,
+      buffers: buffersOf(settings),
+      spaceOf,
+      payer: yield* payers.of(caller.principal.accountId, connection, {
+        entryPoint,
+        version,
+        paymaster,
+        submitter
+      }),
+      aggregator: settings.aggregator ?? null
+    }
+  })
+
+/** Of requests that come again and again: a context holds a creation code of some kilobytes. */
+const most = 1_024
+
+/** By profile: another configuration of the chain makes contexts of its own. */
+const contexts = new WeakMap<NetworkProfile, Lru<string, Shared>>()
+
+const knownOf = (profile: NetworkProfile): Lru<string, Shared> => {
+  const known = contexts.get(profile) ?? new Lru<string, Shared>(most)
+  contexts.set(profile, known)
+  return known
+}
+
+const bigints = (_: string, value: unknown) => (typeof value === "bigint" ? value.toString() : value)
+
+const isOf = (
+  shared: Shared,
+  signers: ReadonlyArray<Signer>,
+  { chain, trust }: { readonly chain: ChainClient; readonly trust: string }
+): boolean =>
+  shared.connection.chain === chain &&
+  shared.connection.trust === trust &&
+  shared.signers.every((address, place) => signers[place]?.address === address)
+
+/** Fails while the operator has paused a key or the chain of it. */
+export const unpaused = ({ relied }: Pick<OfRequest, "relied">): Effect.Effect<void, Failure> =>
+  Effect.forEach(relied, KillSwitch.check, { discard: true })
+
+/** Who submits the ops of a request, and through which node. */
+export interface Route {
+  readonly connection: Connection.Connection
+  readonly submitter: Address
+  readonly key: LaneAccess["key"]
+  readonly signers: ReadonlyArray<Signer>
+  readonly settings: Omit<ForOps, "useABI">
+  /** What else of it the operator may pause: the same for all requests with these settings that rely on more. */
+  readonly relied?: Effect.Effect<ReadonlyArray<KillSwitch.Relied>, Failure>
+}
+
+/** The context of a request that goes this way: what follows from its settings alone is made once. */
+export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure, Payers> =>
+  Effect.gen(function* () {
+    const { connection, key, relied, settings, signers, submitter } = route
+    const { accountId } = caller.principal
+    const known = knownOf(connection.profile)
+    const { chainId } = connection.profile
+    // The chain: where the settings name no node, the caller may.
+    const name = JSON.stringify(
+      [
+        accountId,
+        chainId.toString(),
+        submitter,
+        connection.trust,
+        settings,
+        ...(relied === undefined ? [] : ["relied"])
+      ],
+      bigints
+    )
+    const before = known.get(name)
+    // What was accepted goes on, whatever the operator has paused since.
+    const check = caller.resumed === true ? () => Effect.void : unpaused
+    if (before !== undefined && isOf(before, signers, connection)) {
+      yield* check(before)
+      return before
+    }
+    const context = yield* contextOf(caller, route)
+    const shared: Shared = {
+      ...context,
+      kind: "ops",
+      digest: Keccak.hashText(name),
+      settings,
+      signers: signers.map(({ address }) => address),
+      access: Connection.access(caller, connection, key),
+      relied: [
+        ...signers.map(({ address }, place) => ({
+          what: { kind: "signer" as const, address },
+          path: pathOf(settings, place)
+        })),
+        ofChain(chainId, settings),
+        ...(key === "serviceEoa"
+          ? [{ what: { kind: "signer" as const, address: submitter }, path: "settings.signer" }]
+          : []),
+        ...(relied === undefined ? [] : yield* relied)
+      ]
+    }
+    yield* check(shared)
+    known.set(name, shared)
+    return shared
+  })
+
+const ofChain = (
+  chainId: bigint,
+  { chainId: named, rpc }: Pick<ForOps, "chainId" | "rpc">
+): KillSwitch.Relied => ({
+  what: { kind: "chain", chainId },
+  path: rpc === undefined && named !== undefined ? "settings.chainId" : "settings.rpc"
+})
+
+/** Where the settings name the key of that place. */
+const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
+  signer === undefined
+    ? `settings.cosigners[${place}]`
+    : place === 0
+      ? "settings.signer"
+      : `settings.cosigners[${place - 1}]`
+
+/** The context of a request that the keys of its settings sign and submit. */
+export const load = (
+  caller: Caller,
+  { useABI: _, ...settings }: ForSubmission
+): Effect.Effect<Shared, Failure, ChainRpc | Networks | Payers | Signers> =>
+  Effect.gen(function* () {
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    const [signer] = signers
+    if (signer === undefined) return yield* Effect.die(new Error("the request names no signer"))
+    const connection = yield* connect(caller, settings)
+    return yield* of(caller, {
+      connection,
+      submitter: signer.address,
+      key: settings.signer,
+      signers,
+      settings
+    })
+  })
+
+/** The context of a request for a transaction of its signer's own, or for other prices of such. */
+export const direct = (
+  caller: Caller,
+  { useABI: _, ...settings }: ForSigner
+): Effect.Effect<Direct, Failure, ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const { accountId } = caller.principal
+    const { address } = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings)
+    const { chainId } = connection.profile
+    const context: Direct = {
+      kind: "direct",
+      connection,
+      accountId,
+      chainId,
+      digest: Keccak.hashText(
+        JSON.stringify(
+          [accountId, chainId.toString(), address, connection.trust, "direct", settings],
+          bigints
+        )
+      ),
+      submitter: address,
+      access: Connection.access(caller, connection, settings.signer),
+      buffers: buffersOf(settings),
+      relied: [{ what: { kind: "signer", address }, path: "settings.signer" }, ofChain(chainId, settings)]
+    }
+    // What was accepted goes on, whatever the operator has paused since.
+    if (caller.resumed !== true) yield* unpaused(context)
+    return context
+  })

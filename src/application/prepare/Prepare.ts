@@ -1,0 +1,252 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import * as UserOperation from "../../domain/erc4337/UserOperation.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import * as Funding from "../pay/Funding.js"
+import * as Payer from "../pay/Payer.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { PreparedOp } from "../ports/journal/Records.js"
+import type { Failure } from "../request/Failure.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import * as CreatedContracts from "./estimate/CreatedContracts.js"
+import type * as Estimation from "./estimate/Estimation.js"
+import * as FirstLook from "./estimate/FirstLook.js"
+import * as LensEstimation from "./estimate/LensEstimation.js"
+import * as Links from "./ops/Links.js"
+import * as Measure from "./ops/Measure.js"
+import * as Sift from "./ops/Sift.js"
+import * as Preparing from "./Preparing.js"
+import * as Snapshot from "./Snapshot.js"
+
+/**
+ * Makes prepared ops of calls: encoded, linked, measured, priced, with the nonces that they are to have. Intake uses it for
+ * the requests of a run, and a lane's worker for accepted ops that are not good any more.
+ */
+
+/** Seconds between the block of the snapshot and the one of the measurement; beyond that the chain's clock has leapt. */
+const mostLag = 60
+
+/** The looks with which the measurement of the batches begins, one call for all; null: of no use. */
+export const looks = (
+  input: Sift.Input
+): Effect.Effect<ReadonlyArray<FirstLook.FirstLook | null>, never, ChainFacts> =>
+  Effect.gen(function* () {
+    const lastSecond = yield* Snapshot.validUntil(input.snapshot.block)
+    const drafts = new Map<number, Estimation.Input>()
+    for (const [place, batch] of input.batches.entries()) {
+      const sifted = Sift.of(input, batch, lastSecond)
+      if (Result.isFailure(sifted) || sifted.success.willing.size === 0) continue
+      drafts.set(place, Sift.drafted(input, sifted.success, Sift.ordered(input, sifted.success), null))
+      yield* EventLoop.breathe
+    }
+    const [view] = drafts.values()
+    if (view === undefined) return input.batches.map(() => null)
+    const trials = yield* Effect.forEach(drafts.values(), FirstLook.trials)
+    const reports = yield* LensEstimation.lookEach(
+      view,
+      trials.map((each) => FirstLook.question(view, each))
+    )
+    const found = new Map<number, FirstLook.FirstLook>()
+    for (const [position, place] of [...drafts.keys()].entries()) {
+      const report = reports[position]
+      if (report !== undefined && Result.isSuccess(report))
+        found.set(place, { trials: trials[position] ?? [], report: report.success })
+    }
+    return input.batches.map((_, place) => found.get(place) ?? null)
+  }).pipe(Effect.orElseSucceed(() => input.batches.map(() => null)))
+
+/** Fails what calls an address where nothing is. */
+const failUncalled = (input: Sift.Input, sifted: Sift.Sifted): Effect.Effect<void, Failure, ChainFacts> =>
+  Effect.gen(function* () {
+    if (input.snapshot.codeless.size === 0) return
+    const draft = Sift.drafted(input, sifted, Sift.ordered(input, sifted), null)
+    const lost = yield* CreatedContracts.missing(draft, draft.drafts, input.snapshot.codeless)
+    for (const [index, failure] of lost) sifted.failed.set(index, failure)
+    Links.failDependants(sifted.dependencies, sifted.failed)
+    for (const index of sifted.failed.keys()) sifted.willing.delete(index)
+  })
+
+/**
+ * The nonces of what is left of a batch. `used`: by nonce key, how many ops stand before it there, in this batch and those
+ * before it.
+ */
+const noncesOf = (
+  { nonceOf }: Sift.Input,
+  { estimate, willing }: Measure.Measured,
+  left: ReadonlyArray<Estimation.Estimated>,
+  used: Map<string, bigint>
+): ReadonlyMap<number, bigint> => {
+  const nonces = new Map<number, bigint>()
+  for (const { index } of left) {
+    const call = willing.get(index)?.call
+    if (call === undefined) continue
+    const { key, sequence } = nonceOf(call)
+    const place = `${call.wallet} ${key}`
+    const before = used.get(place) ?? 0n
+    if (sequence === null) used.set(place, before + 1n)
+    nonces.set(index, Nonce.make(key, sequence ?? (estimate.sequences.get(index) ?? 0n) + before))
+  }
+  return nonces
+}
+
+/** The ops of a measured batch, with their nonces and the names that follow from these. */
+const finish = (
+  input: Sift.Input,
+  measured: Measure.Measured,
+  used: Map<string, bigint>,
+  now: number,
+  present: number
+): Preparing.Prepared => {
+  const { chainId, entryPoint, payer, signers, spaceOf, version } = input.context
+  const { batch, dependencies, estimate, failed, order, waiting, willing } = measured
+  const ledger = Links.ledger(dependencies, input.context.connection)
+  const left = estimate.estimated.filter(({ index }) => !failed.has(index))
+  const nonces = noncesOf(input, measured, left, used)
+  const links = Links.of(
+    dependencies,
+    left.map(({ index }) => index),
+    (index) => {
+      const wallet = willing.get(index)?.call.wallet ?? entryPoint
+      return { wallet, key: Ledger.key(entryPoint, wallet, nonces.get(index) ?? 0n) }
+    }
+  )
+  const shown = Sift.placeholders(measured, order)
+  const ops = left.flatMap((each): ReadonlyArray<PreparedOp> => {
+    const own = willing.get(each.index)
+    const nonce = nonces.get(each.index)
+    if (own === undefined || nonce === undefined) return []
+    const { call, conditions, places } = own
+    const unsigned: UserOperation.UserOperation = {
+      ...each.op,
+      nonce,
+      callData: Links.callData(ledger, Sift.callOf(call), links(each.index))
+    }
+    return [
+      {
+        requestId: batch.requestId,
+        index: each.index,
+        kind: "op",
+        unsigned,
+        space: spaceOf(call.wallet),
+        nonceKey: Nonce.keyOf(nonce),
+        sequence: Nonce.sequenceOf(nonce),
+        // A paymaster's service has its say when it is signed.
+        userOpHash:
+          payer.paymaster === null ? UserOperation.hash(version, entryPoint, chainId, unsigned) : null,
+        proof: {
+          by: places.flatMap((of, place) =>
+            signers[of] === undefined ? [] : [{ signer: signers[of], place }]
+          )
+        },
+        window: { validAfter: conditions.validAfter, validUntil: conditions.validUntil },
+        dependsOn: call.dependsOn === null ? [] : [call.dependsOn],
+        reserve: Preparing.bounded(Payer.walletShare(payer, each)),
+        l1Fee: each.l1Fee,
+        returned: Preparing.kept(Ledger.returned(shown(each.index), each.returned) ?? each.returned),
+        goodUntil: Preparing.goodUntil(now, present, conditions.validUntil)
+      }
+    ]
+  })
+  return {
+    ...Preparing.nothing,
+    ops,
+    failed,
+    waiting,
+    funds: ops.length === 0 ? [] : Funding.forAcceptance(input.context, estimate)
+  }
+}
+
+const prepareOn = (
+  input: Sift.Input
+): Effect.Effect<
+  {
+    readonly made: ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>
+    readonly timestamp: number | null
+  },
+  Failure,
+  BundlerRpc | ChainFacts
+> =>
+  Effect.gen(function* () {
+    const { context, snapshot } = input
+    const lastSecond = yield* Snapshot.validUntil(snapshot.block)
+    const sifted: Array<Result.Result<Sift.Sifted, Failure>> = []
+    for (const batch of input.batches) {
+      const one = Sift.of(input, batch, lastSecond)
+      if (Result.isSuccess(one)) yield* failUncalled(input, one.success)
+      sifted.push(one)
+      yield* EventLoop.breathe
+    }
+    const todo = sifted.flatMap((one, place) =>
+      Result.isSuccess(one) && one.success.willing.size > 0
+        ? [{ sifted: one.success, order: Sift.ordered(input, one.success), place }]
+        : []
+    )
+    const measured = yield* Measure.all(input, todo)
+    let timestamp: number | null = null
+    const used = new Map<string, bigint>()
+    const now = yield* Clock.currentTimeMillis
+    const made: Array<Result.Result<Preparing.Prepared, Failure>> = []
+    for (const [place, one] of sifted.entries()) {
+      const own = measured.get(place)
+      if (Result.isFailure(one)) made.push(Result.fail(one.failure))
+      else if (own === undefined) {
+        const { failed, waiting } = one.success
+        made.push(Result.succeed({ ...Preparing.nothing, failed, waiting }))
+      } else if (Result.isFailure(own)) made.push(Result.fail(own.failure))
+      else {
+        const { estimate } = own.success
+        if (timestamp === null)
+          yield* Snapshot.checkImplementation(
+            context.connection,
+            estimate.implementation,
+            context.settings.validator
+          )
+        timestamp = estimate.timestamp
+        const present = lastSecond - Snapshot.signatureLifeSeconds
+        made.push(Result.succeed(finish(input, own.success, used, now, present)))
+        yield* EventLoop.breathe
+      }
+    }
+    return { made, timestamp }
+  })
+
+/** Which calls of each batch can not be executed at any time, as far as it can be told without measuring them, and which wait. */
+export const check = (
+  input: Sift.Input
+): Effect.Effect<
+  ReadonlyArray<Result.Result<Pick<Preparing.Prepared, "failed" | "waiting">, Failure>>,
+  Failure,
+  ChainFacts
+> =>
+  Effect.gen(function* () {
+    const lastSecond = yield* Snapshot.validUntil(input.snapshot.block)
+    return yield* EventLoop.each(input.batches, (batch) =>
+      Effect.gen(function* () {
+        const sifted = Sift.of(input, batch, lastSecond)
+        if (Result.isFailure(sifted)) return Result.fail(sifted.failure)
+        yield* failUncalled(input, sifted.success)
+        return sifted
+      })
+    )
+  })
+
+/**
+ * The calls of each batch as prepared ops, in the order of the batches. A `Failure` of a batch is its request's own; a
+ * failing node, and an implementation that is not the pinned one, fail all of them.
+ */
+export const prepare = (
+  input: Sift.Input
+): Effect.Effect<
+  ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>,
+  Failure,
+  BundlerRpc | ChainFacts
+> =>
+  Effect.gen(function* () {
+    const { made, timestamp } = yield* prepareOn(input)
+    if (timestamp === null || Math.abs(timestamp - input.snapshot.block.timestamp) <= mostLag) return made
+    const snapshot = yield* Snapshot.atLatest(input.context, input.snapshot)
+    return (yield* prepareOn({ ...input, snapshot, early: [] })).made
+  })

@@ -1,0 +1,142 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import type * as Payer from "../pay/Payer.js"
+import type { Budgets } from "../ports/Budgets.js"
+import type { PreparedOp } from "../ports/journal/Records.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
+import type { Call } from "./Call.js"
+import type { OfRequest, Shared } from "./OpContext.js"
+import * as ServiceEoa from "./ServiceEoa.js"
+
+/** Money that ops may cost others than their wallets: what it is held for from acceptance to the end. */
+
+type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
+
+export const partOf = ({ index, kind, requestId, unsigned, userOpHash }: UserOp): Payer.Part => ({
+  requestId,
+  index,
+  given: kind === "given" ? userOpHash : null,
+  op: unsigned
+})
+
+const isUserOp = (op: PreparedOp): op is UserOp => op.kind !== "direct"
+
+/** Holds what each op may cost its payer, and the service's EOA: null, or why it can not be held. */
+export const reserve = (
+  context: Shared,
+  ops: ReadonlyArray<PreparedOp>,
+  prices: FeePrices
+): Effect.Effect<ReadonlyMap<PreparedOp, ElementFailure>, Failure, Budgets> =>
+  Effect.gen(function* () {
+    const failed = new Map<PreparedOp, ElementFailure>()
+    const left = ops.filter(isUserOp)
+    const { payer } = context
+    const lacks = yield* payer.reserve(left.map(partOf))
+    for (const [place, op] of left.entries()) {
+      const lack = lacks[place] ?? null
+      if (lack !== null) failed.set(op, lack)
+    }
+    if (!ServiceEoa.isAtRisk(context)) return failed
+    const risky = left.filter((op) => !failed.has(op))
+    const risks = risky.map((op) => ({ ...partOf(op), l1Fee: op.l1Fee }))
+    const refused = yield* ServiceEoa.reserve(context, risks, prices)
+    for (const [place, op] of risky.entries()) {
+      const lack = refused[place] ?? null
+      if (lack !== null) failed.set(op, lack)
+    }
+    yield* payer.release(risky.filter((op) => failed.has(op)).map(partOf))
+    return failed
+  })
+
+/** Gives back what is held for ops of which nothing is signed. */
+export const release = (
+  context: Shared,
+  ops: ReadonlyArray<PreparedOp>
+): Effect.Effect<void, never, Budgets> => giveBackHeld(context, ops.filter(isUserOp).map(partOf))
+
+/** Nothing of these elements goes to the chain any more. What was signed may have, and stays held until the chain decides. */
+export const giveBack = (
+  context: OfRequest,
+  calls: ReadonlyArray<Call>
+): Effect.Effect<void, never, Budgets> => {
+  const held = calls.map((call) => ({ ...call, given: call.kind === "given" ? call.userOpHash : null }))
+  return context.kind === "direct" ? Effect.void : giveBackHeld(context, held)
+}
+
+const giveBackHeld = (
+  context: Shared,
+  held: ReadonlyArray<Payer.Held>
+): Effect.Effect<void, never, Budgets> => {
+  const paid = context.payer.release(held)
+  return ServiceEoa.isAtRisk(context) ? Effect.andThen(paid, ServiceEoa.giveBack(context, held)) : paid
+}
+
+/** Of the chain when ops were prepared. */
+export interface Look {
+  /** Of the EOA, wei. */
+  readonly balance: bigint
+  readonly prices: FeePrices
+  /** Gas that one transaction may have. */
+  readonly gasBound: bigint
+}
+
+/**
+ * What the EOA lacks to send these ops in a transaction of their own, wei: 0, or more. What it has beside transactions in
+ * flight decides when they go.
+ */
+const lackOf = (
+  { access, buffers, connection: { profile }, version }: Shared,
+  ops: ReadonlyArray<UserOp>,
+  { balance, gasBound, prices }: Look
+): bigint => {
+  const l1Fee = ops.reduce((sum, op) => sum + op.l1Fee, 0n)
+  // The service's EOA never pays more than its ops do.
+  const price = ops.reduce(
+    (least, { unsigned }) => BigInts.min(least, unsigned.maxFeePerGas),
+    prices.maxFeePerGas
+  )
+  const gasPrice = access.key === "serviceEoa" ? price : prices.maxFeePerGas
+  if (balance >= gasBound * gasPrice + l1Fee) return 0n
+  const gas = Gas.transactionGasLimit(
+    version,
+    ops.map(({ unsigned }) => unsigned),
+    {
+      bound: gasBound,
+      overshoot: buffers.transaction,
+      withoutPostOp: profile.sponsor?.paymaster ?? null
+    }
+  )
+  const cost = Result.getOrElse(gas, () => gasBound) * gasPrice + l1Fee
+  return BigInts.max(cost - balance, 0n)
+}
+
+/** Components whose transaction the EOA could not pay for if it carried nothing else. */
+export const unaffordable = (
+  context: Shared,
+  components: Iterable<ReadonlyArray<PreparedOp>>,
+  look: Look
+): ReadonlyMap<PreparedOp, ElementFailure> => {
+  const failed = new Map<PreparedOp, ElementFailure>()
+  if (context.connection.profile.remoteBundler !== null) return failed
+  for (const ops of components) {
+    const own = ops.filter(isUserOp)
+    const missing = lackOf(context, own, look)
+    if (own.length === 0 || missing === 0n) continue
+    const { submitter } = context
+    const failure = elementFailure(
+      "insufficient_funds",
+      Reasons.text("submitterFunds", { submitter, missing }),
+      {
+        submitter,
+        missing: missing.toString()
+      }
+    )
+    for (const op of own) failed.set(op, failure)
+  }
+  return failed
+}

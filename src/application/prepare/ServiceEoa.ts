@@ -1,0 +1,268 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
+import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Connection from "../chain/Connection.js"
+import * as Capabilities from "../inspect/Capabilities.js"
+import * as Keys from "../keys/Keys.js"
+import { budget } from "../pay/Losses.js"
+import * as Payer from "../pay/Payer.js"
+import { Budgets, type BudgetsError, type Reservation } from "../ports/Budgets.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import type { Networks } from "../ports/Networks.js"
+import { SignerError, SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
+import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
+import type { ForOps } from "../request/Settings.js"
+import type { Shared } from "./OpContext.js"
+
+const unpaid = (message: Reasons.Text, path: string): Failure =>
+  unprocessable("submission_unpaid", [{ path, message }])
+
+/** Settings that would bring wallets or contracts of somebody else before the service's EOA. */
+const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
+  if (settings.aggregator !== undefined) return "aggregator"
+  if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
+    return "beaconAdminAddress"
+  const code = settings.beaconAdminCreationCode
+  if (code !== undefined && code.toLowerCase() !== profile.creationCode?.toLowerCase())
+    return "beaconAdminCreationCode"
+  return null
+}
+
+/** The node has shown that it can say what an op pays; without that the EOA would refuse what somebody has signed. */
+export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.Effect<void, Failure> =>
+  profile.remoteBundler !== null
+    ? Effect.void
+    : Effect.flatMap(Capabilities.simulates(chain), (simulates) =>
+        // One that did not say is asked again when the ops come.
+        simulates === false
+          ? Effect.fail(
+              unprocessable("node_refused", [
+                { path: "settings.rpc", message: Reasons.text("nodeWithoutSimulation") }
+              ])
+            )
+          : Effect.void
+      )
+
+/** The EOA is the service's own, and no bundler of somebody else pays: what it submits has to pay for it. */
+export const isAtRisk = ({ access, connection }: Pick<Shared, "access" | "connection">): boolean =>
+  access.key === "serviceEoa" && connection.profile.remoteBundler === null
+
+/** Fails before anybody has signed what the EOA would not submit. */
+export const assertSubmits = (
+  { profile }: Connection.Connection,
+  settings: ForOps
+): Effect.Effect<void, Failure> => {
+  const name = foreign(settings, profile)
+  if (name !== null)
+    return Effect.fail(unpaid(Reasons.text("foreignSetting", { setting: name }), `settings.${name}`))
+  return profile.implementationCodeHash === null
+    ? Effect.fail(unpaid(Reasons.text("nothingPinned"), "settings.rpc"))
+    : Effect.void
+}
+
+/**
+ * The service's own EOA as the submitter, and the operator's node, from which everything is read that it relies on. It
+ * works for wallets of the account's own profile alone, whose implementation the operator has pinned, and buys no gas
+ * beside what the service finds right.
+ */
+export const open = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<
+  {
+    readonly connection: Connection.Connection
+    readonly submitter: Address
+    readonly settings: Omit<ForOps, "useABI">
+  },
+  Failure,
+  ChainRpc | Networks | SystemSigners
+> =>
+  Effect.gen(function* () {
+    const { serviceEoa } = yield* SystemSigners
+    const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
+    const connection = yield* Connection.openOperator(caller, settings)
+    yield* assertSubmits(connection, settings)
+    const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, useABI: ___, ...own } = settings
+    return { connection, submitter: address, settings: own }
+  })
+
+const refused = (why: Reasons.Text): ElementFailure => elementFailure("submission_unpaid", why)
+
+/** What the EIP-7623 floor leaves aside: whether an op pays that, the simulation of its bundle tells. */
+const enoughGas = 2n ** 64n
+
+/**
+ * Why the EOA does not submit this op, its signature in place; null: nothing against it. `least` is what a gas unit
+ * costs now, without any buffer.
+ */
+export const objection = (
+  { sponsor }: Pick<NetworkProfile, "sponsor">,
+  version: Version,
+  op: UserOperation,
+  least: FeePrices
+): ElementFailure | null => {
+  if (op.paymasterAndData !== Hex.empty) {
+    const paymaster = PaymasterData.read(version, op.paymasterAndData)?.paymaster
+    if (paymaster === undefined || paymaster !== sponsor?.paymaster)
+      return refused(Reasons.text("foreignPaymaster", { paymaster: paymaster ?? op.paymasterAndData }))
+  }
+  for (const price of ["maxFeePerGas", "maxPriorityFeePerGas"] as const)
+    if (op[price] < least[price])
+      return refused(Reasons.text(price, { given: op[price], least: least[price] }))
+  const preVerificationGas = Gas.preVerificationGas(op, { version, measuredGas: enoughGas })
+  if (op.preVerificationGas < preVerificationGas)
+    return refused(
+      Reasons.text("preVerificationGas", { given: op.preVerificationGas, least: preVerificationGas })
+    )
+  return null
+}
+
+/** One op that the EOA is to submit. */
+export interface Risk extends Pick<Payer.Part, "requestId" | "index" | "op"> {
+  /** Wei that layer 1 may ask for it. */
+  readonly l1Fee: bigint
+}
+
+/** Whose op the EOA submits, and where. */
+export interface Site {
+  readonly accountId: AccountId
+  readonly connection: Pick<Connection.Connection, "profile">
+  readonly version: Version
+}
+
+type Element = Pick<Risk, "requestId" | "index">
+
+const idOf = ({ index, requestId }: Element): string => `${budget}:${requestId}:${index}`
+
+const idShape = new RegExp(`^${budget}:(.+):[0-9]+$`)
+
+/** More than any op can declare. */
+const mostGas = 2n ** 160n
+
+/** Most wei that the EOA loses when the op pays nothing after all. */
+const atRisk = (
+  { sponsor }: NetworkProfile,
+  version: Version,
+  { l1Fee, op }: Risk,
+  prices: FeePrices
+): bigint => {
+  const gas = Gas.transactionGasLimit(version, [op], {
+    bound: mostGas,
+    overshoot: Percent.zero,
+    withoutPostOp: sponsor?.paymaster ?? null
+  })
+  return Result.getOrElse(gas, () => mostGas) * prices.maxFeePerGas + l1Fee
+}
+
+const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): ElementFailure =>
+  elementFailure(
+    "submission_limit",
+    reason === "maxOpen"
+      ? Reasons.text("tooManyInFlight", { count: serviceSubmission.maxInFlight })
+      : Reasons.text("dailyLoss", { wei: serviceSubmission.dailyLoss })
+  )
+
+/** Sets aside what each op may cost the EOA, in one call: null, or why there is no room for it. */
+export const reserve = (
+  { accountId, connection: { profile }, version }: Site,
+  risks: ReadonlyArray<Risk>,
+  prices: FeePrices
+): Effect.Effect<ReadonlyArray<ElementFailure | null>, never, Budgets> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const { dailyLoss, maxInFlight } = profile.serviceSubmission
+    const expiresAt = (yield* Clock.currentTimeMillis) + Payer.heldMillis
+    const groups = risks.map((risk): ReadonlyArray<Reservation> => {
+      const least = SubmitterReimbursement.prices(prices, [risk.op])
+      return [
+        {
+          accountId,
+          chainId: profile.chainId,
+          name: budget,
+          id: idOf(risk),
+          wei: atRisk(profile, version, risk, least),
+          limit: dailyLoss,
+          maxOpen: maxInFlight,
+          daily: true,
+          expiresAt
+        }
+      ]
+    })
+    const lacks = yield* Effect.orDie(budgets.reserve(groups))
+    return lacks.map((lack) => (lack === null ? null : limitReached(profile, lack.reason)))
+  })
+
+/** From the moment at which it is signed, what an op may cost is set aside until the request is through. */
+export const bind = (site: Site, risk: Risk): Effect.Effect<void, SignerError, Budgets> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const { chainId } = site.connection.profile
+    const bound = Effect.orDie(budgets.bind({ chainId, id: idOf(risk), wei: 0n }, ""))
+    if (yield* bound) return
+    // Too long ago: it is set aside again.
+    const [lack] = yield* reserve(site, [risk], { ...risk.op, legacy: false })
+    if (lack === null && (yield* bound)) return
+    return yield* new SignerError({ reason: "unavailable", message: lack?.message ?? "nothing is set aside" })
+  })
+
+/** Nothing is set aside for these elements any more: what their transactions have cost is booked by transaction. */
+export const giveBack = (
+  { connection: { profile } }: Pick<Site, "connection">,
+  elements: ReadonlyArray<Element>
+): Effect.Effect<void, never, Budgets> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const ids = elements.map(idOf)
+    yield* budgets.release(profile.chainId, ids)
+    for (const id of ids) yield* budgets.settle(profile.chainId, id, 0n)
+  }).pipe(Effect.ignoreCause({ log: "Debug" }))
+
+/** The request for which something is held, and whether it is set aside for the EOA; null: it is held for something else. */
+const holderOf = (id: string): { readonly requestId: string; readonly isOwn: boolean } | null => {
+  const own = idShape.exec(id)?.[1]
+  if (own !== undefined) return { requestId: own, isOwn: true }
+  const requestId = Payer.requestOf(id)
+  return requestId === null ? null : { requestId, isOwn: false }
+}
+
+/**
+ * Gives back what is held for requests that have come to their end elsewhere: cancelled, expired or answered while the
+ * work that had held it was interrupted, or its process was gone. The chain decides about what a sponsor has signed.
+ */
+export const giveBackEnded = (
+  chainId: bigint
+): Effect.Effect<void, BudgetsError | JournalError, Budgets | RequestJournal> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const requestJournal = yield* RequestJournal
+    const held = (yield* budgets.open(chainId)).flatMap(({ bound, id }) => {
+      const holder = holderOf(id)
+      return holder === null || (bound && !holder.isOwn) ? [] : [{ ...holder, bound, id }]
+    })
+    if (held.length === 0) return
+    const ended = new Set(
+      yield* requestJournal.finalAmong([...new Set(held.map(({ requestId }) => requestId))])
+    )
+    const over = held.filter(({ requestId }) => ended.has(requestId))
+    yield* budgets.release(
+      chainId,
+      over.flatMap(({ bound, id }) => (bound ? [] : [id]))
+    )
+    for (const { bound, id } of over) if (bound) yield* budgets.settle(chainId, id, 0n)
+  })

@@ -1,0 +1,68 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Proof from "../../domain/signature/Proof.js"
+import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
+import * as Keys from "../keys/Keys.js"
+import type { Signer, SignerRef, Signers } from "../ports/Signers.js"
+import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, invalid } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
+
+/** Most cosigners of a request: with its signer as many as one proof may have. */
+export const maxCosigners = Proof.maxParts - 1
+
+/**
+ * Which of these keys, by their places, consent for the wallet: of its owners as many as it asks for, in the order in which
+ * they are given.
+ */
+export const places = (
+  config: WalletConfig.WalletConfig,
+  keys: ReadonlyArray<Address>
+): Result.Result<ReadonlyArray<number>, ElementFailure> => {
+  if (config.owners.length === 0) return Result.fail(elementFailure("signer_without_authority"))
+  const owners = [...keys.keys()].filter((place) => config.owners.includes(keys[place] as Address))
+  return owners.length < config.threshold
+    ? Result.fail(
+        elementFailure(
+          "threshold_not_met",
+          Reasons.text("threshold", { have: owners.length, threshold: config.threshold }),
+          { threshold: String(config.threshold) }
+        )
+      )
+    : Result.succeed(owners.slice(0, config.threshold))
+}
+
+/**
+ * The keys that a request names: its signer first, if there is one, then its cosigners. No two of them are one.
+ */
+export const signersOf = (
+  caller: Caller,
+  settings: {
+    readonly signer?: SignerRef | undefined
+    readonly cosigners?: ReadonlyArray<SignerRef> | undefined
+  }
+): Effect.Effect<ReadonlyArray<Signer>, Failure, Signers> =>
+  Effect.gen(function* () {
+    const { cosigners = [], signer } = settings
+    const wrong = (path: string, message: string) =>
+      Effect.fail(invalid("invalid_request", [{ path, message }]))
+    if (cosigners.length > maxCosigners)
+      return yield* wrong("settings.cosigners", `expected at most ${maxCosigners} cosigners`)
+    const named = [
+      ...(signer === undefined ? [] : [{ ref: signer, path: "settings.signer" }]),
+      ...cosigners.map((ref, index) => ({ ref, path: `settings.cosigners[${index}]` }))
+    ]
+    const keys = yield* Effect.forEach(named, ({ path, ref }) => Keys.resolve(caller, ref, path), {
+      concurrency: "unbounded"
+    })
+    const first = new Map<string, string>()
+    for (const [position, { address }] of keys.entries()) {
+      const path = named[position]?.path ?? ""
+      const before = first.get(address)
+      if (before !== undefined) return yield* wrong(path, `${before} is the same key`)
+      first.set(address, path)
+    }
+    return keys
+  })

@@ -1,0 +1,29 @@
+import * as Precompile from "../../../domain/evm/Precompile.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+
+/**
+ * Whether there is a contract where calls with data go: an address without code takes them, does nothing, and the call
+ * is a success.
+ */
+
+/** Whether a call needs a contract. Value without data is a transfer. */
+export const needsOne = (
+  { data, target }: Pick<WalletCalls.Call, "data" | "target">,
+  { precompiles }: NetworkProfile
+): boolean => data !== Hex.empty && !Precompile.isReserved(target) && !precompiles.includes(target)
+
+/** The addresses at which these calls need a contract, each once. */
+export const of = (
+  calls: ReadonlyArray<WalletCalls.Call>,
+  profile: NetworkProfile
+): ReadonlyArray<Address> => [
+  ...new Set(calls.filter((call) => needsOne(call, profile)).map(({ target }) => target))
+]
+
+export const failureAt = (target: Address, { chainId }: NetworkProfile): ElementFailure =>
+  elementFailure("no_contract", Reasons.text("noContract", { address: target, chain: chainId }))

@@ -1,0 +1,442 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Revert from "../../../domain/abi/Revert.js"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Funding from "../../pay/Funding.js"
+import * as PaymasterFailure from "../../pay/PaymasterFailure.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as FirstLook from "./FirstLook.js"
+import * as L1Fees from "./L1Fees.js"
+import * as LensEstimation from "./LensEstimation.js"
+import * as RemoteGas from "./RemoteGas.js"
+import * as SilentRevert from "./SilentRevert.js"
+
+export interface Input extends FirstLook.Input {
+  readonly revert: (data: Hex.Hex) => string
+  /** A first look that was asked for before all of this was known, and is good if it fits. */
+  readonly early?: FirstLook.FirstLook | null
+}
+
+/** An op with its limits, and what its call returned in the last simulation. */
+export interface Estimated extends FirstLook.Draft {
+  readonly returned: Hex.Hex
+  /** Wei that the EntryPoint demands before it runs the op, of its wallet or of its paymaster. */
+  readonly prefund: bigint
+  /** Wei that layer 1 may ask of the submitter for the op's data; the op's preVerificationGas pays it back. */
+  readonly l1Fee: bigint
+}
+
+export interface Estimate extends Funding.Funds {
+  readonly estimated: ReadonlyArray<Estimated>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  /** Sequence of the nonce key of each draft, by index, before any of them. */
+  readonly sequences: ReadonlyMap<number, bigint>
+  readonly implementation: GasLens.Report["implementation"]
+  /** The chain's clock in the block on which it was measured, Unix seconds. */
+  readonly timestamp: number
+}
+
+/** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
+const retryCallGas = 200_000n
+
+/** The op under the limits that the measure asks for, the caller's buffer included. */
+const withLimits = (
+  input: Input,
+  draft: FirstLook.Draft,
+  measure: GasLens.Measure,
+  l1Gas: bigint,
+  leastPreVerificationGas: bigint
+): UserOperation.UserOperation => {
+  if (input.declared) return draft.op
+  const { buffers, payer, version } = input.context
+  const op = { ...draft.op, ...Gas.meteredLimits(version, draft.op, measure, buffers.op) }
+  const { callGas, creationGas, paymasterGas, postOpGas, validationGas } = measure
+  const own = Gas.preVerificationGas(payer.priced(op), {
+    version,
+    measuredGas: creationGas + validationGas + paymasterGas + callGas + postOpGas,
+    l1Gas
+  })
+  return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
+}
+
+/** A call that used up less than it may have when it is sent: its failure says as little as being starved. */
+const judged =
+  (grant: LensEstimation.Grant, cap: bigint) =>
+  (measure: GasLens.Measure): GasLens.Measure =>
+    grant.callGas < cap && measure.stage === "call" && measure.callGas * 32n > grant.callGas * 31n
+      ? { ...measure, stage: "starved" }
+      : measure
+
+/** Why a call failed of which nothing came back; `most` is the gas that it was given. */
+const silentReason = (
+  { context: { connection } }: Input,
+  op: UserOperation.UserOperation,
+  { callGas }: GasLens.Measure,
+  most: bigint
+): Effect.Effect<string, never, ChainFacts> =>
+  Effect.gen(function* () {
+    const { chain, profile } = connection
+    if (callGas * 32n > most * 31n) return SilentRevert.outOfGas
+    const [call, ...others] = WalletCalls.read(op.callData).filter(({ target }) => target !== profile.ledger)
+    if (call === undefined || others.length > 0) return SilentRevert.withoutReason
+    const { data, target, value } = call
+    return yield* SilentRevert.reason(chain, yield* ChainFacts, { from: op.sender, to: target, data, value })
+  })
+
+const stageFailure = (
+  input: Input,
+  { op }: FirstLook.Draft,
+  measure: GasLens.Measure,
+  callGas: bigint
+): Effect.Effect<ElementFailure, never, ChainFacts> =>
+  Effect.gen(function* () {
+    if (LensEstimation.isStarved(measure))
+      return elementFailure("too_large_to_bundle", Reasons.text("simulationGas"))
+    const { data, stage } = measure
+    const isSilent = stage === "call" && data === Hex.empty
+    const silent = isSilent ? yield* silentReason(input, op, measure, callGas) : null
+    const reason =
+      silent ??
+      PaymasterFailure.message(Funding.paymasterOf(input.context.version, op), measure, input.revert)
+    const undecoded = Revert.undecoded(data, input.revert(data))
+    return elementFailure(
+      "execution_failed",
+      Reasons.text("reverted", { reason }),
+      undecoded === null ? {} : { data: undecoded }
+    )
+  })
+
+/** One estimate under way: what was tried, and what the node said of it. */
+interface Measuring {
+  readonly input: Input
+  readonly first: ReadonlyArray<FirstLook.FirstTrial>
+  readonly drafts: ReadonlyArray<FirstLook.Draft>
+  readonly ops: ReadonlyArray<UserOperation.UserOperation>
+  readonly l1Fees: ReadonlyArray<L1Fees.FeeOf>
+  /** Wallets and paymasters, in the order in which they are reported. */
+  readonly accounts: ReadonlyArray<Address>
+  readonly looked: FirstLook.FirstLook
+  /** What the accounts had, see `accounts`. */
+  states: ReadonlyArray<GasLens.WalletState>
+  grant: LensEstimation.Grant
+  report: GasLens.Report
+  leastPreVerification: ReadonlyArray<bigint>
+  /** The ops under the limits of the last report; null: not made yet. */
+  limited: ReadonlyArray<Limited> | null
+}
+
+/** An op under the limits of its measure. */
+type Limited = FirstLook.Draft & {
+  readonly prefund: bigint
+  readonly measure: GasLens.Measure | undefined
+  readonly l1Fee: bigint
+}
+
+const limitedBy = ({
+  drafts,
+  grant,
+  input,
+  l1Fees,
+  leastPreVerification,
+  report
+}: Measuring): ReadonlyArray<Limited> => {
+  const { connection, version } = input.context
+  const measured = judged(grant, connection.profile.caps.transactionGas)
+  return drafts.map((draft, position) => {
+    const told = report.measures[position]
+    const measure = told === undefined ? undefined : measured(told)
+    const priced = (l1Gas: bigint) =>
+      measure === undefined
+        ? draft.op
+        : withLimits(input, draft, measure, l1Gas, leastPreVerification[position] ?? 0n)
+    // The chain's operator takes his part of the gas that the limits allow; what pays for that part is no gas used.
+    const allowed = Gas.requiredPrefund(version, { ...priced(0n), maxFeePerGas: 1n })
+    const fee = l1Fees[position]?.(allowed) ?? { wei: 0n, gas: 0n }
+    const op = priced(fee.gas)
+    return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee: fee.wei }
+  })
+}
+
+const limited = (measuring: Measuring): ReadonlyArray<Limited> => {
+  measuring.limited ??= limitedBy(measuring)
+  return measuring.limited
+}
+
+const fundsIn = ({ accounts, ops, states }: Measuring): Funding.Funds => Funding.found(ops, accounts, states)
+
+/** Sequence of the nonce key of each draft, before any of them. */
+const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<number, bigint> => {
+  const keys = [...new Set(ops.map(({ nonce }) => Nonce.keyOf(nonce)))]
+  return new Map(
+    drafts.flatMap(({ index, op }) => {
+      const state = states[accounts.indexOf(op.sender)]
+      return state === undefined
+        ? []
+        : [[index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n] as const]
+    })
+  )
+}
+
+/** The second look at ops whose first one was on the wrong side of their money; null: none is needed. */
+const secondOf = (measuring: Measuring) => {
+  const current = limited(measuring)
+  const { drafts, grant, input, looked } = measuring
+  const { version } = input.context
+  if (input.declared) return null
+  const funds = fundsIn(measuring)
+  const lacks = Funding.lacks(version, current, funds)
+  const guessed = Funding.paying(version, looked.trials, funds)
+  const isMisguessed = Funding.paying(version, current, funds).some(
+    (pays, position) => pays !== guessed[position]
+  )
+  const isForMoney = current.some(
+    ({ measure, value }, position) =>
+      (lacks[position] ?? 0n) > 0n ||
+      measure?.stage === "prefund" ||
+      (measure?.stage === "call" && (value > 0n || measure.shortfall > 0n))
+  )
+  if (!isMisguessed && !isForMoney) return null
+  const balances = new Map<Address, bigint>()
+  for (const [position, { op, prefund, value }] of current.entries())
+    if ((lacks[position] ?? 0n) > 0n && Funding.paymasterOf(version, op) === null)
+      balances.set(
+        op.sender,
+        (balances.get(op.sender) ?? funds.available.get(op.sender) ?? 0n) + prefund + value
+      )
+  const trials = current.map((each, position) => {
+    const call = each.measure?.stage === "call" ? retryCallGas : 0n
+    return {
+      ...each,
+      ...grant,
+      op: drafts[position]?.op ?? each.op,
+      prefund: each.prefund + call * each.op.maxFeePerGas
+    }
+  })
+  return { balances, trials }
+}
+
+/** What became of each op. */
+const concluded = (measuring: Measuring): Effect.Effect<Estimate, never, ChainFacts> =>
+  Effect.gen(function* () {
+    const current = limited(measuring)
+    const { grant, input, report } = measuring
+    const { version } = input.context
+    const funds = fundsIn(measuring)
+    const failed = new Map<number, ElementFailure>()
+    const unfunded = Funding.failures(version, current, funds)
+    const estimated: Array<Estimated> = []
+    const stopped: Array<Effect.Effect<void, never, ChainFacts>> = []
+    for (const [position, { measure, ...each }] of current.entries()) {
+      const lack = unfunded.get(position)
+      if (lack !== undefined) failed.set(each.index, lack)
+      else if (measure === undefined) failed.set(each.index, elementFailure("execution_failed"))
+      else if (measure.stage !== "ok") {
+        const callGas = input.declared ? each.op.callGasLimit : grant.callGas
+        stopped.push(
+          Effect.map(
+            stageFailure(input, each, measure, callGas),
+            (failure) => void failed.set(each.index, failure)
+          )
+        )
+      } else {
+        const why = PaymasterFailure.objection(version, each.op, measure, report.block.timestamp)
+        if (why === null) estimated.push({ ...each, returned: measure.data })
+        else
+          failed.set(
+            each.index,
+            elementFailure("execution_failed", Reasons.text("reverted", { reason: why }))
+          )
+      }
+    }
+    if (stopped.length > 0) yield* Effect.all(stopped, { concurrency: "unbounded" })
+    const { block, implementation } = report
+    return {
+      ...funds,
+      estimated,
+      failed,
+      sequences: sequencesIn(measuring),
+      implementation,
+      timestamp: Number(block.timestamp)
+    }
+  })
+
+const take = (measuring: Measuring, report: GasLens.Report): void => {
+  measuring.report = report
+  measuring.limited = null
+}
+
+/** The same look again at those of the estimates, with what the node said of each. */
+const lookAgain = (
+  view: LensEstimation.View,
+  some: ReadonlyArray<Measuring>,
+  questionOf: (measuring: Measuring) => LensEstimation.Question
+): Effect.Effect<ReadonlyMap<Measuring, Failure>, Failure, ChainFacts> =>
+  some.length === 0
+    ? Effect.succeed(new Map())
+    : Effect.map(LensEstimation.lookEach(view, some.map(questionOf)), (reports) => {
+        const refused = new Map<Measuring, Failure>()
+        for (const [place, measuring] of some.entries()) {
+          const report = reports[place]
+          if (report === undefined) continue
+          if (Result.isFailure(report)) refused.set(measuring, report.failure)
+          else take(measuring, report.success)
+        }
+        return refused
+      })
+
+/**
+ * Measures lists of ops, each list in its order, on the state after its predecessors and none of the other lists, and fills
+ * in the least limits under which they do the same as with plenty. One look for all in the ordinary case; one more for
+ * lists of which the guessed prefund was on the wrong side of a deposit, when money was what an op failed for, or when a
+ * wallet is not funded (so that what it lacks is exact). Before these, one more for lists that the node cannot simulate
+ * under generous grants. The inputs differ in nothing but `drafts`, `revert` and `early`.
+ */
+export const estimateEach = (
+  inputs: ReadonlyArray<Input>
+): Effect.Effect<ReadonlyArray<Result.Result<Estimate, Failure>>, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const [view] = inputs
+    if (view === undefined) return []
+    const { connection } = view.context
+    const cap = connection.profile.caps.transactionGas
+    const refused = new Map<number, Failure>()
+    const begun: Array<{ readonly place: number; readonly first: ReadonlyArray<FirstLook.FirstTrial> }> = []
+    for (const [place, input] of inputs.entries()) {
+      const first = yield* Effect.result(FirstLook.trials(input))
+      if (Result.isFailure(first)) refused.set(place, first.failure)
+      else begun.push({ place, first: first.success })
+    }
+    const earlyOf = (place: number, first: ReadonlyArray<FirstLook.FirstTrial>) => {
+      const early = inputs[place]?.early ?? null
+      return early !== null && FirstLook.fits(early, first) ? early : null
+    }
+    const unseen = begun.filter(({ first, place }) => earlyOf(place, first) === null)
+    const [looks, fees] = yield* Effect.all(
+      [
+        LensEstimation.lookEach(
+          view,
+          unseen.map(({ first }) => FirstLook.question(view, first))
+        ),
+        connection.profile.l1Fee === null
+          ? Effect.succeed([])
+          : Effect.forEach(
+              begun,
+              ({ first }) =>
+                Effect.result(
+                  L1Fees.ofOps(
+                    view.context,
+                    view.from,
+                    first.map(({ op }) => op)
+                  )
+                ),
+              { concurrency: "unbounded" }
+            )
+      ],
+      { concurrency: "unbounded" }
+    )
+    const measuring = new Map<number, Measuring>()
+    const places = new Map<Measuring, number>()
+    for (const [position, { first, place }] of begun.entries()) {
+      const input = inputs[place]
+      const fee = fees[position] ?? Result.succeed([])
+      const early = earlyOf(place, first)
+      const report =
+        early === null
+          ? looks[unseen.findIndex((each) => each.place === place)]
+          : Result.succeed(early.report)
+      if (input === undefined || report === undefined) continue
+      if (Result.isFailure(fee)) refused.set(place, fee.failure)
+      else if (Result.isFailure(report)) refused.set(place, report.failure)
+      else {
+        const ops = first.map(({ op }) => op)
+        const one: Measuring = {
+          input,
+          first,
+          drafts: first.map(({ index, op, value }): FirstLook.Draft => ({ index, op, value })),
+          ops,
+          l1Fees: fee.success,
+          accounts: Funding.payers(view.context.version, ops),
+          looked: early ?? { trials: first, report: report.success },
+          states: report.success.wallets,
+          grant: FirstLook.generous(cap),
+          report: report.success,
+          leastPreVerification: [],
+          limited: null
+        }
+        measuring.set(place, one)
+        places.set(one, place)
+      }
+    }
+    const drop = (some: ReadonlyMap<Measuring, Failure>) => {
+      for (const [one, failure] of some) {
+        const place = places.get(one)
+        if (place === undefined) continue
+        refused.set(place, failure)
+        measuring.delete(place)
+      }
+    }
+    const starved = [...measuring.values()].filter(
+      ({ input, report }) => !input.declared && report.measures.some(LensEstimation.isStarved)
+    )
+    for (const one of starved) one.grant = FirstLook.modest(cap)
+    drop(
+      yield* lookAgain(view, starved, ({ accounts, first, grant }) => ({
+        trials: first.map((each) => ({ ...each, ...grant })),
+        wallets: accounts
+      }))
+    )
+    for (const one of starved) one.states = one.report.wallets
+    if (!view.declared && connection.profile.remoteBundler !== null)
+      for (const one of measuring.values()) {
+        const sequences = sequencesIn(one)
+        one.leastPreVerification = yield* RemoteGas.leastPreVerificationGas(
+          view.context,
+          limited(one).map(({ index, op }) => ({
+            ...op,
+            nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
+          })),
+          LensEstimation.toOverrides(view.extra ?? {})
+        )
+        one.limited = null
+      }
+    const seconds = new Map(
+      [...measuring.values()].flatMap((one) => {
+        const second = secondOf(one)
+        return second === null ? [] : [[one, second] as const]
+      })
+    )
+    const ordinary = [...seconds.keys()].filter((one) => seconds.get(one)?.balances.size === 0)
+    drop(yield* lookAgain(view, ordinary, (one) => ({ trials: seconds.get(one)?.trials ?? [] })))
+    // Wallets have other balances in these, which hold for a whole call.
+    for (const [one, { balances, trials }] of seconds) {
+      if (balances.size === 0) continue
+      const report = yield* Effect.result(LensEstimation.look(view, { trials }, balances))
+      if (Result.isFailure(report)) drop(new Map([[one, report.failure]]))
+      else take(one, report.success)
+    }
+    const estimates: Array<Result.Result<Estimate, Failure>> = []
+    for (const place of inputs.keys()) {
+      const one = measuring.get(place)
+      const failure = refused.get(place)
+      if (one !== undefined) estimates.push(Result.succeed(yield* concluded(one)))
+      else if (failure !== undefined) estimates.push(Result.fail(failure))
+    }
+    return estimates
+  })
+
+/** The same of one list. */
+export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
+  Effect.flatMap(estimateEach([input]), ([only]) =>
+    only === undefined ? Effect.die(new Error("a list has an estimate")) : Effect.fromResult(only)
+  )

@@ -1,0 +1,104 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
+import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
+import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import * as Funding from "../../pay/Funding.js"
+import type { Failure } from "../../request/Failure.js"
+import type { OpContext } from "../OpContext.js"
+import type * as LensEstimation from "./LensEstimation.js"
+
+/** One op to be measured: its signature a dummy of the real shape; limits are filled in by the estimate unless declared. */
+export interface Draft {
+  readonly index: number
+  readonly op: UserOperation.UserOperation
+  /** Wei that its call sends. */
+  readonly value: bigint
+}
+
+export interface Input extends LensEstimation.View {
+  readonly drafts: ReadonlyArray<Draft>
+  /**
+   * Measure the ops for the lowest prefund first: this finds the limits of an op that the deposit of its wallet just
+   * pays. For a usual prefund otherwise, which mostly spares a second look.
+   */
+  readonly lowestPrefund: boolean
+}
+
+export type FirstTrial = Draft & LensEstimation.Trial
+
+/** The look with which an estimate begins. */
+export interface FirstLook {
+  readonly trials: ReadonlyArray<FirstTrial>
+  readonly report: GasLens.Report
+}
+
+const grantOf = (verificationGas: bigint, callGas: bigint): LensEstimation.Grant => ({
+  verificationGas,
+  callGas,
+  paymaster: { verificationGasLimit: verificationGas, postOpGasLimit: verificationGas }
+})
+
+/** Enough for any validation; the call's share is bound by the operator. */
+export const generous = (cap: bigint): LensEstimation.Grant => grantOf(3_000_000n, cap)
+/** For bundles of which a node simulates too little at once under the generous one. */
+export const modest = (cap: bigint): LensEstimation.Grant => grantOf(1_000_000n, BigInts.min(2_000_000n, cap))
+/** What the op's own limits give. */
+const declaredIn = ({ version }: OpContext, op: UserOperation.UserOperation): LensEstimation.Grant => ({
+  verificationGas: op.verificationGasLimit,
+  callGas: op.callGasLimit,
+  paymaster: PaymasterData.read(version, op.paymasterAndData)?.limits ?? PaymasterData.noLimits
+})
+
+/** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
+const guessedLimits = 120_000n
+const guessedPreVerification = 50_000n
+
+/** What is tried of each draft, with its payer's part. */
+export const trials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, Failure> => {
+  const { buffers, connection, payer, version } = input.context
+  const guessedGas = input.lowestPrefund
+    ? 1n
+    : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
+  return Effect.forEach(input.drafts, (draft) =>
+    Effect.map(payer.draft(draft.op), (op) => ({
+      ...draft,
+      op,
+      prefund: input.declared ? Gas.requiredPrefund(version, op) : guessedGas * op.maxFeePerGas,
+      ...(input.declared ? declaredIn(input.context, op) : generous(connection.profile.caps.transactionGas))
+    }))
+  )
+}
+
+/** What the first look at these asks. */
+export const question = (
+  { context: { version } }: LensEstimation.View,
+  trials: ReadonlyArray<FirstTrial>
+): LensEstimation.Question => ({
+  trials,
+  wallets: Funding.payers(
+    version,
+    trials.map(({ op }) => op)
+  )
+})
+
+/**
+ * Whether a look at some ops is as good as one at these. They may differ in their prices, which the prefund was guessed
+ * for, and in what their signatures name of a window: no frame uses other gas for these.
+ */
+export const fits = (look: FirstLook, others: ReadonlyArray<FirstTrial>): boolean =>
+  look.trials.length === others.length &&
+  look.trials.every(({ op, value }, position) => {
+    const other = others[position]
+    return (
+      other !== undefined &&
+      other.value === value &&
+      other.op.sender === op.sender &&
+      other.op.nonce === op.nonce &&
+      other.op.initCode === op.initCode &&
+      other.op.callData === op.callData &&
+      other.op.paymasterAndData === op.paymasterAndData &&
+      other.op.signature.length === op.signature.length
+    )
+  })

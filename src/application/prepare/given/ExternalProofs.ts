@@ -1,0 +1,114 @@
+import * as Result from "effect/Result"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Base64 from "../../../domain/primitives/Base64.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Proof from "../../../domain/signature/Proof.js"
+import * as Consents from "../../../domain/signature/ProofVerification.js"
+import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
+import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import type { Window } from "../../ports/journal/Records.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import type { Evidence } from "../Call.js"
+
+/** A wallet's consent to an op that was handed out. */
+export interface Consented {
+  readonly conditions: Conditions.Conditions
+  readonly proof: Hex.Hex
+}
+
+/** Under what an op may have been signed. */
+export interface Terms {
+  readonly bounds: Window
+  /** The EOA that will submit it; zero: anybody. */
+  readonly bundler: Address
+}
+
+const refused = (problem: string): Result.Result<never, ElementFailure> =>
+  Result.fail(elementFailure("invalid_signature", Reasons.text("invalidSignature", { problem })))
+
+const tooFew = (have: number, { threshold }: WalletConfig): Result.Result<never, ElementFailure> =>
+  Result.fail(elementFailure("threshold_not_met", Reasons.text("threshold", { have, threshold })))
+
+/** The conditions that a proof may be made under: those of the request, and none at all where it names no window. */
+const candidates = ({ bounds, bundler }: Terms): ReadonlyArray<Conditions.Conditions> => {
+  const bound = { ...bounds, bundler }
+  const windowed = bounds.validUntil !== 0 || bounds.validAfter !== 0
+  return windowed || Conditions.isNone(bound) ? [bound] : [bound, Conditions.none]
+}
+
+/** What has to be signed. */
+const expected = (userOpHash: Hex.Bytes32, conditions: ReadonlyArray<Conditions.Conditions>): string =>
+  conditions
+    .map((each) =>
+      Conditions.isNone(each)
+        ? `userOpHash ${userOpHash}`
+        : `signingHash ${Conditions.signingHash(userOpHash, each)}`
+    )
+    .join(" or ")
+
+const byProof = (
+  given: Hex.Hex,
+  userOpHash: Hex.Bytes32,
+  config: WalletConfig,
+  terms: Terms
+): Result.Result<Consented, ElementFailure> => {
+  const normal = Proof.normalise(given)
+  if (Result.isFailure(normal)) return refused(normal.failure)
+  const proof = normal.success
+  const tried = candidates(terms)
+  const refusals: Array<Consents.Refusal> = []
+  for (const conditions of tried) {
+    const verified = Consents.verify(config, Conditions.signingHash(userOpHash, conditions), proof)
+    if (Result.isSuccess(verified)) return Result.succeed({ conditions, proof })
+    refusals.push(verified.failure)
+  }
+  // Good signatures over one of the hashes, and too few of them.
+  const short = refusals.find(({ kind }) => kind === "threshold")
+  if (short !== undefined)
+    return Result.fail(elementFailure("threshold_not_met", Reasons.known(short.message)))
+  return Result.fail(
+    elementFailure(
+      "invalid_signature",
+      Reasons.text("unexpectedSignature", {
+        problem: refusals[0]?.message ?? "",
+        expected: expected(userOpHash, tried)
+      })
+    )
+  )
+}
+
+const byAssertion = (
+  auth: WebAuthn.Auth,
+  userOpHash: Hex.Bytes32,
+  config: WalletConfig,
+  terms: Terms
+): Result.Result<Consented, ElementFailure> => {
+  if (config.passkeys.length === 0) return refused("the wallet has no passkeys")
+  const tried = candidates(terms)
+  const hashOf = (conditions: Conditions.Conditions) => Conditions.signingHash(userOpHash, conditions)
+  const conditions = tried.find((each) =>
+    auth.clientDataJSON.includes(`"challenge":"${Base64.encodeUrl(hashOf(each))}"`)
+  )
+  if (conditions === undefined)
+    return refused(`clientDataJSON: the challenge is not base64url of ${expected(userOpHash, tried)}`)
+  const checked = WebAuthn.check(auth, hashOf(conditions))
+  if (Result.isFailure(checked)) return refused(checked.failure)
+  const index = WebAuthn.signedBy(auth, config.passkeys)
+  if (index === null) return refused("signature: it is by none of the wallet's passkeys")
+  if (config.threshold > 1) return tooFew(1, config)
+  const proof = Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })
+  return Result.succeed({ conditions, proof })
+}
+
+/** How the wallet consents to an op; `Failure` says what is wrong with the evidence, and what was expected. */
+export const consent = (
+  evidence: Exclude<Evidence, { readonly _tag: "keys" }>,
+  userOpHash: Hex.Bytes32,
+  config: WalletConfig,
+  terms: Terms
+): Result.Result<Consented, ElementFailure> =>
+  evidence._tag === "proof"
+    ? byProof(evidence.proof, userOpHash, config, terms)
+    : byAssertion(evidence.auth, userOpHash, config, terms)

@@ -1,0 +1,131 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
+import { type Connection, refusal } from "../../chain/Connection.js"
+import { dependencyFailed, type ElementFailure } from "../../request/Elements.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import type { Operation } from "../Operation.js"
+
+const wrong = (index: number, message: string) =>
+  Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
+
+const first = (on: Dependencies.Dependencies): number => on.findIndex((each) => each !== null)
+
+/** What the operations of a request depend on; 400 naming the first that can not be. */
+export const dependencies = (
+  operations: ReadonlyArray<Operation>
+): Result.Result<Dependencies.Dependencies, Failure> => {
+  const on = operations.map(({ dependsOn }) => dependsOn ?? null)
+  return Result.match(Dependencies.check(on), {
+    onFailure: ({ index, message }) => wrong(index, message),
+    onSuccess: () => Result.succeed(on)
+  })
+}
+
+/**
+ * The ledger that holds ops of one transaction to their dependencies; null: none is needed, or somebody else's bundler
+ * parts them anyway.
+ */
+export const ledger = (
+  on: Dependencies.Dependencies,
+  { profile }: Pick<Connection, "profile">
+): Address | null => (Dependencies.any(on) && profile.remoteBundler === null ? profile.ledger : null)
+
+/** 400 for dependencies where a ledger is needed and the profile has none. */
+export const provided = (
+  on: Dependencies.Dependencies,
+  connection: Pick<Connection, "profile">
+): Result.Result<void, Failure> =>
+  !Dependencies.any(on) || connection.profile.remoteBundler !== null || ledger(on, connection) !== null
+    ? Result.void
+    : wrong(
+        first(on),
+        "the network profile names no ledger: ask the operator for one, or send this operation once the other has succeeded"
+      )
+
+/** 400 for dependencies of ops that are handed out where a bundler of somebody else parts them: nothing would hold them. */
+export const held = (
+  on: Dependencies.Dependencies,
+  { profile }: Pick<Connection, "profile">
+): Result.Result<void, Failure> =>
+  !Dependencies.any(on) || profile.remoteBundler === null
+    ? Result.void
+    : wrong(
+        first(on),
+        "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
+      )
+
+/** 400 unless there is a contract at the ledger's address: calls of an empty one succeed, and hold nothing to anything. */
+export const present = (
+  on: Dependencies.Dependencies,
+  connection: Connection
+): Effect.Effect<void, Failure, ChainFacts> =>
+  Effect.gen(function* () {
+    const at = ledger(on, connection)
+    if (at === null) return
+    const facts = yield* ChainFacts
+    const code = yield* Effect.mapError(facts.code(connection.chain, at), refusal(connection.trust))
+    if (code === null)
+      yield* Effect.fromResult(
+        wrong(first(on), `there is no ledger at ${at} on this chain: ask the operator`)
+      )
+  })
+
+/** By what an op is told from any other one, so that another may depend on it. */
+export interface Name {
+  readonly wallet: Address
+  readonly key: Hex.Bytes32
+}
+
+/** How each of these elements is linked to the others of them. */
+export const of = (
+  on: Dependencies.Dependencies,
+  elements: ReadonlyArray<number>,
+  nameOf: (index: number) => Name
+): ((index: number) => Ledger.Links) => {
+  const inner = Dependencies.within(on, elements)
+  const asked = new Set(inner)
+  return (index) => {
+    const before = inner[index] ?? null
+    return {
+      records: asked.has(index) ? nameOf(index).key : null,
+      requires: before === null ? null : nameOf(before)
+    }
+  }
+}
+
+/** The wallet's calldata of a linked call; without a ledger nothing is linked. */
+export const callData = (
+  ledger: Address | null,
+  call: Parameters<typeof Ledger.callData>[1],
+  links: Ledger.Links
+): Hex.Hex =>
+  ledger === null ? Ledger.callData(call.target, call, Ledger.unlinked) : Ledger.callData(ledger, call, links)
+
+/** Adds why elements have failed. Behind one that has failed an element reverts, for no reason of its own. */
+export const fail = (
+  on: Dependencies.Dependencies,
+  order: ReadonlyArray<number>,
+  own: ReadonlyMap<number, ElementFailure>,
+  failed: Map<number, ElementFailure>
+): void => {
+  for (const index of order) {
+    const before = on[index] ?? null
+    const failure = before !== null && failed.has(before) ? dependencyFailed(before) : own.get(index)
+    if (failure !== undefined) failed.set(index, failure)
+  }
+}
+
+/** What depends on elements that have failed, by however many steps, has failed too. */
+export const failDependants = (on: Dependencies.Dependencies, failed: Map<number, ElementFailure>): void => {
+  if (failed.size === 0 || !Dependencies.any(on)) return
+  for (const index of Dependencies.order(on)) {
+    const before = on[index] ?? null
+    if (before !== null && failed.has(before) && !failed.has(index))
+      failed.set(index, dependencyFailed(before))
+  }
+}

@@ -1,0 +1,111 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import { elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as Estimation from "../estimate/Estimation.js"
+import * as Fit from "./Fit.js"
+import * as Links from "./Links.js"
+import * as Sift from "./Sift.js"
+
+/** Limits of sifted calls, and whether what belongs together fits into a transaction. */
+
+/** A batch whose calls are measured. */
+export interface Measured extends Sift.Sifted {
+  readonly order: ReadonlyArray<number>
+  readonly estimate: Estimation.Estimate
+}
+
+/** Gas limits that are far from a transaction's bound, whatever their data cost: no other figure is asked for. */
+const isSmall = (
+  { context: { buffers }, snapshot: { gasBound } }: Sift.Input,
+  { op }: Fit.Fitting
+): boolean =>
+  2n * Gas.overshoot(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas, buffers.transaction) <
+  gasBound
+
+/** What of a measured batch is too large for a transaction, and whether another order would help. */
+const tooLargeOf = (input: Sift.Input, { dependencies, estimate, failed }: Measured) => {
+  const left = estimate.estimated.filter(({ index }) => !failed.has(index))
+  const isLinked = Dependencies.any(dependencies)
+  if (!isLinked && left.every((each) => isSmall(input, each))) return { tooLarge: [], scattered: false }
+  return Fit.split(input, input.snapshot, left, dependencies)
+}
+
+const refuseTooLarge = (measured: Measured, tooLarge: ReadonlyArray<number>): void => {
+  const { dependencies, failed } = measured
+  for (const index of tooLarge)
+    failed.set(
+      index,
+      elementFailure(
+        "too_large_to_bundle",
+        dependencies.some((on, each) => (each === index && on !== null) || on === index)
+          ? Reasons.text("dependentGas")
+          : undefined
+      )
+    )
+  Links.failDependants(dependencies, failed)
+}
+
+/** A batch of which something can be executed; `place`: its own among all. */
+interface Todo {
+  readonly sifted: Sift.Sifted
+  readonly order: ReadonlyArray<number>
+  readonly place: number
+}
+
+/** By their places. */
+type ByPlace = Map<number, Result.Result<Measured, Failure>>
+
+/** Measures batches, each in the order that is given for it: one look for all. */
+const measure = (
+  input: Sift.Input,
+  todo: ReadonlyArray<Todo>
+): Effect.Effect<ByPlace, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const drafts = todo.map(({ order, place, sifted }) =>
+      Sift.drafted(input, sifted, order, input.early?.[place] ?? null)
+    )
+    const estimates = yield* Estimation.estimateEach(drafts)
+    const measured: ByPlace = new Map()
+    for (const [position, { order, place, sifted }] of todo.entries()) {
+      const estimated = estimates[position]
+      if (estimated === undefined) continue
+      const own = Result.map(estimated, (estimate): Measured => {
+        const failed = new Map(sifted.failed)
+        Links.fail(sifted.dependencies, order, estimate.failed, failed)
+        return { ...sifted, failed, order, estimate }
+      })
+      measured.set(place, own)
+    }
+    return measured
+  })
+
+/** Measures batches; by their places. What is too large for a transaction has failed. */
+export const all = (
+  input: Sift.Input,
+  todo: ReadonlyArray<Todo>
+): Effect.Effect<ReadonlyMap<number, Result.Result<Measured, Failure>>, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const measured = yield* measure(input, todo)
+    // What does not fit into one transaction in the order of the request is brought together.
+    const scattered: Array<Todo> = []
+    for (const { place, sifted } of todo) {
+      const one = measured.get(place)
+      if (one === undefined || Result.isFailure(one)) continue
+      const { scattered: isScattered, tooLarge } = tooLargeOf(input, one.success)
+      const { dependencies, willing } = sifted
+      if (isScattered)
+        scattered.push({ place, sifted, order: Dependencies.gathered(dependencies, willing.keys()) })
+      else if (tooLarge.length > 0) refuseTooLarge(one.success, tooLarge)
+    }
+    for (const [place, one] of yield* measure({ ...input, early: [] }, scattered)) {
+      if (Result.isSuccess(one)) refuseTooLarge(one.success, tooLargeOf(input, one.success).tooLarge)
+      measured.set(place, one)
+    }
+    return measured
+  })

@@ -1,0 +1,174 @@
+import * as Result from "effect/Result"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Proof from "../../../domain/signature/Proof.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
+import * as Submitter from "../../pay/Submitter.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Call from "../Call.js"
+import type * as Estimation from "../estimate/Estimation.js"
+import type * as FirstLook from "../estimate/FirstLook.js"
+import type { OpContext } from "../OpContext.js"
+import type * as Preparing from "../Preparing.js"
+import * as SignerAuthorization from "../SignerAuthorization.js"
+import * as OwnedWallets from "../wallets/OwnedWallets.js"
+import * as Links from "./Links.js"
+import * as NotBegun from "./NotBegun.js"
+import * as Windows from "./Windows.js"
+
+/** What of a request can be executed now, and how it is measured. */
+
+export type Batch = Preparing.Batch<Call.OpCall>
+
+export interface Input extends Preparing.Input<Call.OpCall> {
+  /** Looks at what the chain was when it was last seen, one a batch, see `looks`. */
+  readonly early?: ReadonlyArray<FirstLook.FirstLook | null>
+}
+
+/** A call to which the wallet's owners among the keys consent. */
+export interface Willing {
+  readonly call: Call.OpCall
+  /** Places of the keys that sign. */
+  readonly places: ReadonlyArray<number>
+  readonly conditions: Conditions.Conditions
+  /** A proof of the real shape by nobody. */
+  readonly dummy: Hex.Hex
+}
+
+/** What of a batch can be executed now. */
+export interface Sifted {
+  readonly batch: Batch
+  readonly dependencies: Dependencies.Dependencies
+  readonly willing: Map<number, Willing>
+  readonly failed: Map<number, ElementFailure>
+  readonly waiting: ReadonlyMap<number, number>
+}
+
+/** Whether the chain's clock tells nothing of it but its ten minutes. */
+export const isTimeless = ({ window }: Pick<Call.OpCall, "window">): boolean => window === null
+
+/** Which of the calls are too early at that time of the chain, and until when they wait, Unix seconds. */
+export const waitingOf = (
+  { connection, version }: Pick<OpContext, "connection" | "version">,
+  calls: ReadonlyArray<Pick<Call.Call, "dependsOn" | "index" | "window">>,
+  timestamp: number
+): ReadonlyMap<number, number> => {
+  if (calls.every(isTimeless)) return new Map()
+  const windows = new Map(calls.map(({ index, window }) => [index, window]))
+  return NotBegun.until(
+    [...windows.keys()],
+    (index) => windows.get(index) ?? null,
+    Call.dependencies(calls),
+    {
+      timestamp,
+      isApart: connection.profile.remoteBundler !== null,
+      version
+    }
+  )
+}
+
+/**
+ * Which calls of a batch can be executed now, as far as wallets, windows and keys go. `Failure`: the whole request is bad. A
+ * window that has ended makes it so until it is accepted, and is the call's own affair from then on.
+ */
+export const of = (input: Input, batch: Batch, lastSecond: number): Result.Result<Sifted, Failure> =>
+  Result.gen(function* () {
+    const { context, snapshot } = input
+    const { connection, signers, submitter, version } = context
+    const dependencies = Call.dependencies(batch.calls)
+    const waiting = new Map(batch.mayWait ? waitingOf(context, batch.calls, snapshot.block.timestamp) : [])
+    const { configs, failed } = yield* OwnedWallets.find(batch.calls, snapshot)
+    const willing = new Map<number, Willing>()
+    const bundler = Submitter.boundTo(connection.profile, submitter)
+    for (const call of batch.calls) {
+      const { index } = call
+      const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block, version)
+      const why = Result.isFailure(bounds) ? bounds.failure : null
+      if (why !== null && "_tag" in why && !batch.isAccepted) return yield* Result.fail(why)
+      const config = configs.get(index)
+      if (config === undefined) continue
+      const places = SignerAuthorization.places(config, signers)
+      if (why !== null && "_tag" in why) failed.set(index, elementFailure("window_passed"))
+      else if (why !== null && !waiting.has(index)) failed.set(index, why)
+      else if (Result.isFailure(places)) failed.set(index, places.failure)
+      else if (!waiting.has(index)) {
+        const { validAfter = 0, validUntil = 0 } = call.window ?? {}
+        const conditions = { validUntil: validUntil === 0 ? lastSecond : validUntil, validAfter, bundler }
+        const dummy = Proof.dummyEcdsa(places.success.length)
+        willing.set(index, { call, places: places.success, conditions, dummy })
+      }
+    }
+    Links.failDependants(dependencies, failed)
+    for (const index of failed.keys()) {
+      willing.delete(index)
+      waiting.delete(index)
+    }
+    return { batch, dependencies, willing, failed, waiting }
+  })
+
+export const callOf = ({ data, to, value }: Call.OpCall) => ({ target: to, value, data })
+
+/**
+ * The calls in this order, as they are measured: by names that stand for those of the nonces. Their payer's part is still to
+ * be added.
+ */
+export const drafted = (
+  { context, nonceOf, snapshot }: Pick<Input, "nonceOf" | "snapshot"> & { readonly context: OpContext },
+  sifted: Pick<Sifted, "batch" | "dependencies" | "willing">,
+  order: ReadonlyArray<number>,
+  early: FirstLook.FirstLook | null
+): Estimation.Input => {
+  const ledger = Links.ledger(sifted.dependencies, context.connection)
+  const links = placeholders(sifted, order)
+  return {
+    context,
+    entryPointCode: snapshot.entryPointCode,
+    from: context.submitter,
+    drafts: order.flatMap((index) => {
+      const own = sifted.willing.get(index)
+      if (own === undefined) return []
+      const { call, conditions, dummy } = own
+      const { maxFeePerGas, maxPriorityFeePerGas } = snapshot.prices
+      const op = {
+        sender: call.wallet,
+        nonce: Nonce.make(nonceOf(call).key, 0n),
+        initCode: Hex.empty,
+        callData: Links.callData(ledger, callOf(call), links(index)),
+        callGasLimit: 0n,
+        verificationGasLimit: 0n,
+        preVerificationGas: 0n,
+        maxFeePerGas,
+        maxPriorityFeePerGas,
+        paymasterAndData: Hex.empty,
+        signature: Conditions.encodeSignature(conditions, dummy)
+      }
+      return [{ index, op, value: call.value }]
+    }),
+    declared: false,
+    lowestPrefund: false,
+    revert: sifted.batch.revert,
+    early
+  }
+}
+
+export const placeholders = (
+  { dependencies, willing }: Pick<Sifted, "dependencies" | "willing">,
+  order: ReadonlyArray<number>
+) =>
+  Links.of(dependencies, order, (index) => ({
+    wallet: willing.get(index)?.call.wallet ?? Address.zero,
+    key: Ledger.placeholder(index)
+  }))
+
+/** At somebody else's bundler an op that waits for the inclusion of another one holds up what is behind it in its nonce key. */
+export const ordered = (
+  { context: { connection } }: Pick<Input, "context">,
+  { dependencies, willing }: Sifted
+): ReadonlyArray<number> =>
+  connection.profile.remoteBundler === null
+    ? Dependencies.order(dependencies, willing.keys())
+    : Dependencies.layered(dependencies, willing.keys())

@@ -1,0 +1,24 @@
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as Wallets from "./Wallets.js"
+
+/** Of an op that names another configuration of its wallet than the one in force. */
+export const changed = (named: bigint, current: bigint): ElementFailure =>
+  elementFailure(
+    "configuration_changed",
+    Reasons.text("configuration", { named: named + 1n, current: current + 1n })
+  )
+
+/**
+ * The failure of an op whose nonce names another configuration than the one in force; null when it names that one. Its
+ * wallet accepts such an op never again, whoever signs it.
+ */
+export const failureOf = (
+  { nonce }: Pick<UserOperation, "nonce">,
+  wallet: Wallets.WalletState | undefined
+): ElementFailure | null => {
+  const [named, current] = [Nonce.epochOf(nonce), Wallets.epochOf(wallet)]
+  return named === current ? null : changed(named, current)
+}

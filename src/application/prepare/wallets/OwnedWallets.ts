@@ -1,0 +1,48 @@
+import * as Result from "effect/Result"
+import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import type { Call } from "../Call.js"
+import type { Snapshot } from "../Snapshot.js"
+
+/**
+ * The configuration of the wallet that each call acts for, as the chain says, and why the others have none that can act. A
+ * custody that is not the wallet's is a 400 of the whole request.
+ */
+export const find = (
+  calls: ReadonlyArray<Pick<Call, "custody" | "index" | "wallet">>,
+  { forgeable, wallets }: Pick<Snapshot, "forgeable" | "wallets">
+): Result.Result<
+  { readonly configs: ReadonlyMap<number, WalletConfig>; readonly failed: Map<number, ElementFailure> },
+  Failure
+> =>
+  Result.gen(function* () {
+    const failed = new Map<number, ElementFailure>()
+    const configs = new Map<number, WalletConfig>()
+    for (const { custody, index, wallet } of calls) {
+      const state = wallets.get(wallet)
+      if (state === undefined || state._tag === "absent") {
+        failed.set(index, elementFailure("wallet_not_deployed", undefined, { wallet }))
+        continue
+      }
+      if (state._tag === "foreign") {
+        failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
+        continue
+      }
+      const { config } = state.configuration
+      if (custody !== 0 && custody !== config.custody)
+        return yield* Result.fail(
+          invalid("custody_mismatch", [
+            {
+              path: `operations[${index}].walletCustody`,
+              message: `wallet ${wallet} has custody ${config.custody}; send ${config.custody} or 0`
+            }
+          ])
+        )
+      // Whoever signs: what is sent there is no longer the owners' alone to spend.
+      if (forgeable && config.passkeys.length > 0)
+        failed.set(index, elementFailure("passkeys_forgeable", undefined, { wallet }))
+      else configs.set(index, config)
+    }
+    return { configs, failed }
+  })

@@ -1,0 +1,258 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Address from "../../../domain/primitives/Address.js"
+import type { Hex } from "../../../domain/primitives/Hex.js"
+import type { Custody, Stored } from "../../../domain/wallet/Custody.js"
+import * as Salt from "../../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
+import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import {
+  type Detail,
+  type Failure,
+  type InvalidRequest,
+  invalid,
+  unprocessable
+} from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
+
+/** The parts of `settings` that make wallet addresses. */
+export interface AddressSettings {
+  readonly factory?: Address.Address
+  readonly beaconAdminAddress?: Address.Address
+  readonly beaconAdminCreationCode?: string
+}
+
+/** Everything that the address formula needs beside salt and custody. */
+export interface Formula {
+  readonly factory: Address.Address
+  readonly beacon: Address.Address
+  /** Creation code with the constructor's arguments. */
+  readonly initCode: Hex
+  readonly predict: (salt: Salt.Salt, custody: Stored, legacy: boolean) => Address.Address
+}
+
+const missing = (name: string): Detail => ({
+  path: `settings.${name}`,
+  message: "is required: the network profile has none for this chain"
+})
+
+/** 422 when the creation code cannot be used. */
+export const creationCode = (
+  text: string
+): Result.Result<WalletAddress.CreationCode, ReturnType<typeof unprocessable>> =>
+  Result.mapError(WalletAddress.creationCode(text), ({ message }) =>
+    unprocessable("internal_application_error", [
+      {
+        path: "settings.beaconAdminCreationCode",
+        message: Reasons.text("creationCode", { problem: message })
+      }
+    ])
+  )
+
+/** The refusal of a factory that is not the account's own: nothing of a request is done for wallets of another. */
+export const foreignFactory = (
+  profile: NetworkProfile,
+  settings: AddressSettings
+): ReturnType<typeof invalid> | null =>
+  settings.factory === undefined || settings.factory === profile.factory
+    ? null
+    : invalid("factory_not_allowed", [
+        { path: "settings.factory", message: "it is not the factory of this account's network profile" }
+      ])
+
+/** The address formula of a request; what its settings leave out comes from the network profile. */
+export const formula = (
+  profile: NetworkProfile,
+  settings: AddressSettings
+): Result.Result<Formula, Failure> =>
+  Result.gen(function* () {
+    const factory = settings.factory ?? profile.factory
+    const beacon = settings.beaconAdminAddress ?? profile.beacon
+    const code = settings.beaconAdminCreationCode ?? profile.creationCode
+    if (factory === null || beacon === null || code === null)
+      return yield* Result.fail(
+        invalid("invalid_request", [
+          ...(factory === null ? [missing("factory")] : []),
+          ...(beacon === null ? [missing("beaconAdminAddress")] : []),
+          ...(code === null ? [missing("beaconAdminCreationCode")] : [])
+        ])
+      )
+    const usable = yield* creationCode(code)
+    const initCodeHash = WalletAddress.initCodeHash(usable, beacon)
+    return {
+      factory,
+      beacon,
+      initCode: WalletAddress.initCode(usable, beacon),
+      predict: WalletAddress.predictor({ factory, initCodeHash })
+    }
+  })
+
+/** What a request says of a wallet. */
+export interface Selector {
+  readonly wallet?: string
+  readonly salt?: string
+  readonly walletCustody: Custody
+  /** The salt alone makes the address. */
+  readonly legacyWallet?: boolean
+}
+
+/** Every custody that a wallet can have. */
+export const custodies: ReadonlyArray<Stored> = [1, 2, 3, 4, 5]
+
+/**
+ * The custody of a salt's wallet. Where it is not said: that of the wallet that is named beside the salt, which its
+ * address tells; of a salt alone, and of a legacy wallet, the operator's default.
+ */
+export const custodyOf = (
+  salt: Salt.Salt,
+  { legacyWallet = false, walletCustody }: Selector,
+  wallet: Address.Address | null,
+  { predict }: Formula,
+  { defaultCustody }: NetworkProfile
+): Stored => {
+  if (walletCustody !== 0) return walletCustody
+  const own =
+    wallet === null || legacyWallet
+      ? undefined
+      : custodies.find((custody) => predict(salt, custody, false) === wallet)
+  return own ?? defaultCustody
+}
+
+/** The address that a selector names. `path` is the element's. An empty text counts as absent. */
+export const select = (
+  selector: Selector,
+  formula: Formula,
+  profile: NetworkProfile,
+  path: string
+): Result.Result<Address.Address, Failure> =>
+  Result.gen(function* () {
+    const { salt = "", wallet = "" } = selector
+    if (salt === "" && wallet === "")
+      return yield* Result.fail(
+        invalid("invalid_request", [{ path: `${path}.salt`, message: "either salt or wallet is required" }])
+      )
+    const named =
+      wallet === ""
+        ? null
+        : yield* Result.mapError(Address.from(wallet), ({ message }) =>
+            invalid("invalid_request", [{ path: `${path}.wallet`, message }])
+          )
+    if (salt === "") return named ?? Address.zero
+    const text = yield* saltOf(salt, `${path}.salt`)
+    const custody = custodyOf(text, selector, named, formula, profile)
+    const predicted = formula.predict(text, custody, selector.legacyWallet === true)
+    if (named !== null && named !== predicted)
+      return yield* Result.fail(
+        invalid("invalid_request", [
+          { path: `${path}.wallet`, message: `salt and walletCustody name another wallet: ${predicted}` }
+        ])
+      )
+    return predicted
+  })
+
+/** 400 `invalid salt format`. */
+export const saltOf = (text: string, path: string): Result.Result<Salt.Salt, InvalidRequest> =>
+  Result.mapError(Salt.from(text), () =>
+    invalid("invalid_salt_format", [
+      { path, message: "expected 1 to 256 bytes of NFC text without control characters or outer white space" }
+    ])
+  )
+
+/** What stands at a wallet's address. */
+export type WalletState =
+  | { readonly _tag: "absent" }
+  /** Code that is no proxy of the beacon, or whose implementation is no wallet. */
+  | { readonly _tag: "foreign" }
+  | { readonly _tag: "deployed"; readonly configuration: WalletConfig.Configuration }
+
+/** Whether anybody acts for the wallet whose signature the chain has to verify as P-256. */
+export const hasPasskeys = (configuration: WalletConfig.Configuration | null): boolean =>
+  configuration !== null && configuration.config.passkeys.length > 0
+
+/** The epoch that nonces of the wallet's ops name; 0 where nothing is deployed. */
+export const epochOf = (state: WalletState | undefined): bigint =>
+  state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n
+
+/**
+ * Null: its code was not asked for, since it is known, and what it answers is not what that code does; or it has code, and was
+ * asked nothing.
+ */
+const stateOf = (code: Hex | null, answer: CallResult | null, expected: Hex | null): WalletState | null => {
+  if (code === "0x") return { _tag: "absent" }
+  if (answer === null) return null
+  const configuration = WalletConfig.decode(answer.data)
+  if ((code === null || code === expected) && answer.success && Result.isSuccess(configuration))
+    return { _tag: "deployed", configuration: configuration.success }
+  return code === null ? null : { _tag: "foreign" }
+}
+
+/**
+ * Reads what stands at each address. `initCode` is that of the beacon's proxies. Their code never changes: where it was
+ * seen it is not asked for again, unless it has gone with its block. `wanted`: where most likely there is nobody to ask, since
+ * the wallet is to be deployed.
+ */
+export const read = (
+  facts: ChainFacts,
+  chain: ChainClient,
+  initCode: Hex,
+  wallets: ReadonlyArray<Address.Address>,
+  {
+    known = (wallet) => facts.wallet(chain, wallet, initCode) !== null,
+    wanted
+  }: {
+    readonly known?: (wallet: Address.Address) => boolean
+    readonly wanted?: ReadonlySet<Address.Address>
+  } = {}
+): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
+  Effect.gen(function* () {
+    const look = (wallet: Address.Address) =>
+      Effect.all(
+        [
+          known(wallet) ? Effect.succeed(null) : chain.code(wallet),
+          wanted?.has(wallet) === true && !known(wallet)
+            ? Effect.succeed(null)
+            : chain.call({ to: wallet, data: WalletCalls.configuration })
+        ],
+        { concurrency: "unbounded" }
+      )
+    const [expected, answers] = yield* Effect.all(
+      [
+        wallets.every(known) ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
+        Effect.forEach(wallets, look, { concurrency: "unbounded" })
+      ],
+      { concurrency: "unbounded" }
+    )
+    const found = new Map<Address.Address, WalletState>()
+    const again: Array<Address.Address> = []
+    for (const [index, wallet] of wallets.entries()) {
+      const own = answers[index]
+      if (own === undefined) continue
+      const state = stateOf(...own, expected)
+      if (state === null) again.push(wallet)
+      else found.set(wallet, state)
+      if (state?._tag === "deployed") facts.noteWallet(chain, wallet, initCode, state.configuration)
+    }
+    if (again.length === 0) return found
+    const seen = yield* read(facts, chain, initCode, again, { known: () => false })
+    return new Map([...found, ...seen])
+  })
+
+/** What stood at these addresses when each was last read; null: not all of them were wallets. */
+export const lastSeen = (
+  facts: ChainFacts,
+  chain: ChainClient,
+  initCode: Hex,
+  wallets: ReadonlyArray<Address.Address>
+): ReadonlyMap<Address.Address, WalletState> | null => {
+  const found = new Map<Address.Address, WalletState>()
+  for (const wallet of wallets) {
+    const configuration = facts.wallet(chain, wallet, initCode)
+    if (configuration === null) return null
+    found.set(wallet, { _tag: "deployed", configuration })
+  }
+  return found
+}

@@ -1,0 +1,195 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import * as Custody from "../../../domain/wallet/Custody.js"
+import * as Salt from "../../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
+import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
+import * as Keys from "../../keys/Keys.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import type { Signers } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import { type Detail, type Failure, type InvalidRequest, invalid } from "../../request/Failure.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
+import type { OpContext } from "../OpContext.js"
+import * as Account from "./Account.js"
+import * as Wallets from "./Wallets.js"
+
+/** Who shall act for the wallet of an account, every key known; null: nothing is said of it. */
+interface Validators extends Omit<Account.Validators, "signers"> {
+  readonly signers: ReadonlyArray<Address> | null
+}
+
+/** An account whose signers are addresses. */
+export interface Resolved extends Omit<Account.Parsed, "validators"> {
+  readonly validators: Validators
+}
+
+/** The addresses of the signers that the accounts name; each key is looked up once. */
+export const resolve = (
+  caller: Caller,
+  accounts: ReadonlyArray<Account.Parsed>
+): Effect.Effect<ReadonlyArray<Resolved>, Failure, Signers> =>
+  Effect.gen(function* () {
+    const known = new Map<string, Address>()
+    const resolved: Array<Resolved> = []
+    for (const account of accounts) {
+      const { passkeys, signers, threshold } = account.validators
+      const addresses: Array<Address> = []
+      for (const [index, signer] of (signers ?? []).entries()) {
+        if (typeof signer === "string") {
+          addresses.push(signer)
+          continue
+        }
+        const name = JSON.stringify([signer.clientId, signer.versionId, signer.assetId])
+        const path = `accounts[${account.index}].signers[${index}]`
+        const address = known.get(name) ?? (yield* Keys.resolve(caller, signer, path)).address
+        known.set(name, address)
+        addresses.push(address)
+      }
+      resolved.push({
+        ...account,
+        validators: { passkeys, threshold, signers: signers === null ? null : addresses }
+      })
+    }
+    return resolved
+  })
+
+/** How a wanted wallet comes into being. */
+export interface Making {
+  readonly saltHash: Hex.Bytes32
+  readonly custody: Custody.Stored
+  readonly legacy: boolean
+  readonly config: WalletConfig.WalletConfig
+  readonly configHash: Hex.Bytes32
+  readonly create2Salt: Hex.Bytes32
+}
+
+/** A wallet that the request wants. */
+export interface Wanted {
+  readonly index: number
+  readonly account: Resolved
+  readonly wallet: Address
+  /** Null: it is named by its address alone, and has to exist. */
+  readonly making: Making | null
+}
+
+/** A factory deploys the proxies of its own beacon only, and deployments are authorised for the account's own factory. */
+export const checkFactory = (
+  profile: NetworkProfile,
+  settings: Wallets.AddressSettings
+): Result.Result<void, InvalidRequest> => {
+  const foreign = Wallets.foreignFactory(profile, settings)
+  if (foreign !== null) return Result.fail(foreign)
+  const wrong: Array<Detail> = []
+  const message = "it differs from the network profile's, which the factory deploys"
+  if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
+    wrong.push({ path: "settings.beaconAdminAddress", message })
+  if (
+    settings.beaconAdminCreationCode !== undefined &&
+    settings.beaconAdminCreationCode.toLowerCase() !== profile.creationCode
+  )
+    wrong.push({ path: "settings.beaconAdminCreationCode", message })
+  return wrong.length > 0 ? Result.fail(invalid("invalid_request", wrong)) : Result.void
+}
+
+/** The configuration that an account of this custody asks for. `owner` is the request's signer. */
+const configOf = (
+  { index, validators }: Resolved,
+  custody: Custody.Stored,
+  owner: Address
+): Result.Result<WalletConfig.WalletConfig, InvalidRequest> =>
+  Result.gen(function* () {
+    const path = `accounts[${index}]`
+    const { passkeys, signers, threshold } = validators
+    const given = { passkeys: passkeys !== null, signers: signers !== null, threshold: threshold !== null }
+    yield* Account.checkUse(given, custody, path)
+    return yield* Result.mapError(
+      WalletConfig.make({
+        custody,
+        owners: Custody.ownerIsSigner(custody) ? [owner] : (signers ?? []),
+        passkeys: passkeys ?? [],
+        threshold: threshold ?? 1
+      }),
+      ({ field, message }) => invalid("invalid_request", [{ path: `${path}.${field}`, message }])
+    )
+  })
+
+/** Every wallet once: the same address twice would be deployed twice in one bundle. */
+const distinct = (wanted: ReadonlyArray<Wanted>): Result.Result<void, InvalidRequest> => {
+  const first = new Map<Address, number>()
+  for (const { index, making, wallet } of wanted) {
+    const before = first.get(wallet)
+    const path = `accounts[${index}].${making === null ? "wallet" : "salt"}`
+    if (before !== undefined)
+      return Result.fail(
+        invalid("invalid_request", [{ path, message: `accounts[${before}] names the same wallet` }])
+      )
+    first.set(wallet, index)
+  }
+  return Result.void
+}
+
+/** The wallets of the accounts; no two of them the same. `owner` is the request's signer. */
+export const read = (
+  accounts: ReadonlyArray<Resolved>,
+  owner: Address,
+  { connection: { profile }, formula }: OpContext
+): Effect.Effect<ReadonlyArray<Wanted>, Failure> =>
+  Effect.gen(function* () {
+    const wanted: Array<Wanted> = []
+    for (const account of accounts) {
+      yield* EventLoop.breathe
+      const { index, legacy, salt, selector } = account
+      const wallet = yield* Effect.fromResult(
+        Wallets.select(selector, formula, profile, `accounts[${index}]`)
+      )
+      if (salt === null) {
+        wanted.push({ index, account, wallet, making: null })
+        continue
+      }
+      const custody = Wallets.custodyOf(salt, selector, wallet, formula, profile)
+      const config = yield* Effect.fromResult(configOf(account, custody, owner))
+      const saltHash = Salt.hash(salt)
+      const making = {
+        saltHash,
+        custody,
+        legacy,
+        config,
+        configHash: WalletConfig.configHash(config),
+        create2Salt: WalletAddress.create2Salt(saltHash, custody, legacy)
+      }
+      wanted.push({ index, account, wallet, making })
+    }
+    yield* Effect.fromResult(distinct(wanted))
+    return wanted
+  })
+
+/**
+ * Whether a wallet that exists is as it is wanted. One that is named by its address alone is, unless its validators
+ * are described as well.
+ */
+export const isAsWanted = (
+  { account, making, wallet }: Wanted,
+  owner: Address,
+  config: WalletConfig.WalletConfig
+): Result.Result<boolean, InvalidRequest> => {
+  const configHash = WalletConfig.configHash(config)
+  if (making !== null) return Result.succeed(making.configHash === configHash)
+  const { index, validators, walletCustody } = account
+  if (walletCustody !== 0 && walletCustody !== config.custody)
+    return Result.fail(
+      invalid("custody_mismatch", [
+        {
+          path: `accounts[${index}].walletCustody`,
+          message: `wallet ${wallet} has custody ${config.custody}; send ${config.custody} or 0`
+        }
+      ])
+    )
+  if (Object.values(validators).every((part) => part === null)) return Result.succeed(true)
+  return Result.map(
+    configOf(account, config.custody, owner),
+    (described) => WalletConfig.configHash(described) === configHash
+  )
+}

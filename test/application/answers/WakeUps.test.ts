@@ -1,0 +1,117 @@
+import { describe, expect } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import * as WakeUps from "../../../src/application/answers/WakeUps.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
+
+/** A journal of which is known what it was asked, in which requests become final and events come. */
+const start = Effect.gen(function* () {
+  const journal = {
+    isAway: false,
+    finals: new Set<string>(),
+    newest: new Map<string, number>(),
+    askedFinal: [] as Array<ReadonlyArray<string>>,
+    askedEvents: [] as Array<ReadonlyArray<string>>
+  }
+  const answer = <A>(value: () => A) =>
+    Effect.suspend(() =>
+      journal.isAway ? Effect.fail(new JournalError({ message: "away" })) : Effect.sync(value)
+    )
+  const wakeUps = yield* WakeUps.make({
+    finalAmong: (ids) =>
+      answer(() => {
+        journal.askedFinal.push([...ids])
+        return [...ids].filter((id) => journal.finals.has(id))
+      }),
+    newestEvents: (ids) =>
+      answer(() => {
+        journal.askedEvents.push([...ids])
+        return new Map([...journal.newest].filter(([id]) => ids.includes(id)))
+      })
+  })
+  return { journal, wakeUps }
+})
+
+/** Looks that see nothing until told otherwise. */
+const looking = () => {
+  const state = { looks: 0, seen: null as string | null }
+  const look = Effect.sync(() => {
+    state.looks += 1
+    return state.seen
+  })
+  return { state, look }
+}
+
+describe("what somebody wants to see of a request", () => {
+  test("is looked at once, again when something became of it, and every 30 seconds", function* () {
+    const { wakeUps } = yield* start
+    const { look, state } = looking()
+    const seeing = yield* Effect.forkChild(wakeUps.until("a", look))
+    yield* Time.adjust(0)
+    expect(state.looks).toBe(1)
+    yield* wakeUps.notify(["b"])
+    yield* Time.adjust(0)
+    expect(state.looks).toBe(1)
+    yield* wakeUps.notify(["a"])
+    yield* Time.adjust(0)
+    expect(state.looks).toBe(2)
+    yield* Time.adjust("30 seconds")
+    expect(state.looks).toBe(3)
+    state.seen = "final"
+    yield* wakeUps.notify(["a"])
+    expect(yield* Fiber.join(seeing)).toBe("final")
+  })
+
+  test("in another process is found by one question a second for all, while somebody waits", function* () {
+    const { journal, wakeUps } = yield* start
+    yield* Time.adjust("5 seconds")
+    expect(journal.askedFinal).toEqual([])
+    const [a, b] = [looking(), looking()]
+    const seeing = yield* Effect.forkChild(wakeUps.until("a", a.look))
+    const other = yield* Effect.forkChild(wakeUps.until("b", b.look))
+    yield* Time.adjust("1 second")
+    expect(journal.askedFinal).toEqual([["a", "b"]])
+    a.state.seen = "final"
+    journal.finals.add("a")
+    yield* Time.adjust("1 second")
+    expect(yield* Fiber.join(seeing)).toBe("final")
+    expect(b.state.looks).toBe(1)
+    yield* Fiber.interrupt(other)
+    yield* Time.adjust("5 seconds")
+    expect(journal.askedFinal).toHaveLength(2)
+  })
+})
+
+describe("events", () => {
+  test("wake those who want each of them, once for each", function* () {
+    const { journal, wakeUps } = yield* start
+    const { look, state } = looking()
+    yield* Effect.forkChild(wakeUps.until(WakeUps.events("a"), look))
+    yield* Time.adjust(0)
+    journal.newest.set("a", 1)
+    yield* Time.adjust("1 second")
+    expect([journal.askedEvents, state.looks]).toEqual([[["a"]], 2])
+    yield* Time.adjust("3 seconds")
+    expect(state.looks).toBe(2)
+    journal.newest.set("a", 2)
+    yield* Time.adjust("1 second")
+    expect(state.looks).toBe(3)
+    yield* wakeUps.notify(["a"])
+    yield* Time.adjust(0)
+    expect(state.looks).toBe(4)
+    expect(journal.askedFinal).toEqual([])
+  })
+
+  test("and ends of requests end the wait of whoever tells others, once however many there were", function* () {
+    const { wakeUps } = yield* start
+    for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
+      yield* Effect.andThen(word, word)
+      yield* wakeUps.told
+      const waiting = yield* Effect.forkChild(wakeUps.told)
+      yield* Time.adjust(0)
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* Fiber.interrupt(waiting)
+    }
+  })
+})

@@ -1,0 +1,69 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as OpenNonces from "../../../src/application/lanes/OpenNonces.js"
+import { type ChainClient, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { LaneAccess } from "../../../src/application/ports/journal/Transactions.js"
+import type * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+import { test } from "../../support/Test.js"
+
+const { callers, rawOf, recordOf, service } = Monitor
+
+const { chainId, signer } = recordOf(0, service)
+const records = [
+  recordOf(4, service, { state: "settled" }),
+  recordOf(5, service, { state: "settled" }),
+  recordOf(6, callers, { state: "settled" }),
+  recordOf(7, { ...callers, accountId: Make.bob }, { state: "settled" }),
+  recordOf(8, callers)
+]
+
+const nodeAt5 = Effect.map(Monitor.node("one"), (node) => {
+  node.nonce = 5n
+  return node
+})
+
+const offerOpen = (chain: ChainClient, access: LaneAccess) =>
+  OpenNonces.offerOpen(
+    {
+      transactionsBetween: (_, from, below) =>
+        Effect.succeed(records.filter(({ nonce }) => nonce >= from && nonce < below))
+    },
+    { chainId, signer },
+    chain,
+    access
+  )
+
+describe("settled transactions of a lane whose nonces a node has open", () => {
+  test("are given to the operator's node again, the highest first, and nothing else is", function* () {
+    const node = yield* nodeAt5
+    yield* offerOpen(node.chain, service)
+    expect(node.given).toEqual([7, 6, 5].map(rawOf))
+  })
+
+  test("are given once more, in nonce order, to a node that takes none above an open nonce", function* () {
+    const node = yield* nodeAt5
+    const offered: Array<Hex.Hex> = []
+    const chain = {
+      ...node.chain,
+      sendRawTransaction: (raw: Hex.Hex) =>
+        Effect.suspend(() => {
+          offered.push(raw)
+          const isNext = raw === rawOf(5) || offered.includes(rawOf(5))
+          return isNext
+            ? node.chain.sendRawTransaction(raw)
+            : new ChainRpcError({ reason: "rejected", origin: "one", message: "a nonce below is open" })
+        })
+    }
+    yield* offerOpen(chain, service)
+    expect(offered).toEqual([7, 6, 5, 6, 7].map(rawOf))
+    expect(node.given).toEqual([5, 6, 7].map(rawOf))
+  })
+
+  test("are given to a caller's node where they are of its account, and went by such a node", function* () {
+    const node = yield* nodeAt5
+    yield* offerOpen(node.chain, callers)
+    expect(node.given).toEqual([rawOf(6)])
+  })
+})

@@ -1,0 +1,212 @@
+import { describe, expect } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import type { OpContext } from "../../../../src/application/lanes/worker/rules/Context.js"
+import { obstacle } from "../../../../src/application/lanes/worker/rules/Context.js"
+import * as Strays from "../../../../src/application/lanes/worker/Strays.js"
+import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
+import type { Op } from "../../../../src/application/ports/journal/Records.js"
+import type { OpCall } from "../../../../src/application/prepare/Call.js"
+import type * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Landings from "../../../support/lanes/Landings.js"
+import * as Ops from "../../../support/lanes/Ops.js"
+import { test } from "../../../support/Test.js"
+
+/** A lane of which the journal knows nonce 0 alone; its EOA has used nonce 1 since, in a block that the node shows or not. */
+const world = () => {
+  const state = {
+    refusal: null as ChainRpcError["reason"] | null,
+    unopened: new Map<string, ReadonlyArray<OpCall> | null>(),
+    fresh: new Set<string>(),
+    knownTo: 1n as bigint | null,
+    isSilent: false,
+    ready: [] as ReadonlyArray<Op>,
+    acceptedAt: 0
+  }
+  const told: Array<string> = []
+  const tell = (text: string) => Effect.sync(() => void told.push(text))
+  const refused = Effect.suspend(() =>
+    state.refusal === null
+      ? Effect.void
+      : Effect.fail(new ChainRpcError({ reason: state.refusal, origin: "http://node", message: "pruned" }))
+  )
+  const transaction = {
+    from: Make.lane.signer,
+    nonce: 1n,
+    to: Landings.entryPoint,
+    data: Hex.empty,
+    value: 0n,
+    txHash: Make.word(1),
+    maxFeePerGas: 1n,
+    maxPriorityFeePerGas: 1n
+  }
+  const chain = {
+    origin: "http://node",
+    block: () => Effect.succeed({ number: 3n, hash: Make.word(3), timestamp: 3_600 }),
+    transactionCount: (_: unknown, block: unknown) =>
+      Effect.as(refused, typeof block === "bigint" && block < 2n ? 1n : 2n),
+    transactionsIn: (block: bigint) => Effect.as(refused, block === 2n ? [transaction] : [])
+  }
+  /** What wallets have done on it is in its logs. */
+  const landings = Landings.makeChain()
+  landings.mine(9)
+  const context = {
+    kind: "ops",
+    version: "v0.7",
+    entryPoint: Landings.entryPoint,
+    access: Make.access(),
+    connection: { chain, profile: { ledger: null } }
+  } as unknown as OpContext
+  const known = Strays.make({
+    opJournal: {
+      ready: () => Effect.succeed(state.ready.map((op) => ({ ...op, acceptedAt: state.acceptedAt }))),
+      publish: (_, opIds) => tell(`published: ${opIds.length}`)
+    },
+    recoveryJournal: {
+      knownTo: () => Effect.succeed(state.knownTo),
+      provenAt: () => Effect.succeed(null),
+      known: () => Effect.succeed(new Set()),
+      openIn: () =>
+        Effect.succeed(
+          [...state.unopened.keys()].map((requestId) => ({
+            requestId,
+            acceptedAt: state.acceptedAt
+          }))
+        ),
+      keepUnread: () => tell("kept unread"),
+      explain: (_, below) => tell(`explained to ${below}`),
+      hold: (_, requestId, why) => Effect.as(tell(`held: ${requestId}, ${why}`), true)
+    },
+    transactionJournal: { adopt: () => tell("adopted") },
+    watch: () => tell("watched"),
+    unopened: (requestIds) =>
+      state.isSilent
+        ? Effect.fail(obstacle("its node is silent"))
+        : Effect.succeed(new Map([...state.unopened].filter(([requestId]) => requestIds.includes(requestId))))
+  })
+  const isFresh = ({ requestId }: { readonly requestId: string }) => state.fresh.has(requestId)
+  return {
+    from: Effect.result(known.from(Make.lane, context, isFresh)),
+    read: Effect.result(known.read(Make.lane, context, [1n], isFresh)),
+    holdDone: Effect.result(
+      known.holdDone(
+        Make.lane,
+        { ...context, connection: { ...context.connection, chain: landings.client } },
+        1_000
+      )
+    ),
+    landings,
+    state,
+    told
+  }
+}
+
+describe("nonces of a lane that the journal does not know", () => {
+  test("are read, and known from then on", function* () {
+    const { read, told } = world()
+    expect(yield* read).toEqual(Result.succeed([{ nonce: 1n, isOurs: false }]))
+    expect(told).toEqual(["kept unread", "explained to 2"])
+  })
+
+  test("stay unknown as long as the node is away, however often it is asked", function* () {
+    const { read, state, told } = world()
+    state.refusal = "unreachable"
+    for (let times = 0; times < 9; times += 1) expect(Result.isFailure(yield* read)).toBe(true)
+    expect(new Set(told)).toEqual(new Set(["kept unread"]))
+  })
+
+  test("have all work held that they may have done when a node refuses to show them three times in a row", function* () {
+    const { read, state, told } = world()
+    state.unopened.set("later", [])
+    for (const refusal of ["rejected", "unsupported", null, "rejected", "rejected"] as const) {
+      state.refusal = refusal
+      expect(Result.isFailure(yield* read)).toBe(refusal !== null)
+    }
+    expect(told.filter((text) => text.startsWith("held"))).toEqual([])
+    told.length = 0
+    expect(yield* read).toEqual(Result.succeed([{ nonce: 1n, isOurs: true }]))
+    expect(told).toEqual([
+      "kept unread",
+      "held: later, what its key has done since the journal's last entry cannot be read: pruned",
+      "published: 0",
+      "explained to 2"
+    ])
+  })
+
+  test("of a key that others have used are of no account where all work was accepted since", function* () {
+    const { from, read, state, told } = world()
+    state.knownTo = null
+    state.unopened.set("fresh", [])
+    expect(yield* from).toEqual(Result.succeed(1n))
+    expect(told).toEqual([])
+    state.fresh.add("fresh")
+    expect(yield* from).toEqual(Result.succeed(2n))
+    // A restart may follow before anything is signed: that work is not fresh then.
+    expect(told).toEqual(["explained to 2"])
+    state.refusal = "rejected"
+    for (let times = 0; times < 3; times += 1) yield* read
+    expect(told.filter((text) => text.startsWith("held"))).toEqual([])
+  })
+})
+
+describe("what wallets have done that the journal does not know", () => {
+  const wallet = Make.address(0x77)
+  const call = Hex.unsafe("0x1234")
+  const unsigned = (nonce: bigint, callData = call): UserOperation.UserOperation => ({
+    ...Ops.plain,
+    sender: wallet,
+    nonce,
+    callData
+  })
+  const ready = (opId: number, nonce: bigint): Op =>
+    ({
+      opId,
+      requestId: `r${opId}`,
+      index: 0,
+      accountId: Make.access().accountId,
+      exposed: false,
+      nonceKey: 0n,
+      sequence: nonce,
+      space: { ...Make.space(1), wallet, entryPoint: Landings.entryPoint },
+      prepared: { kind: "op", unsigned: unsigned(nonce) }
+    }) as unknown as Op
+  test("holds whoever asks for the same call under another nonce, and nobody else", function* () {
+    for (const [op, held] of [
+      // The second one's own.
+      [unsigned(5n), []],
+      [unsigned(6n), ["held: r1", "held: r2"]],
+      [unsigned(6n, Hex.unsafe("0x99")), []]
+    ] as const) {
+      const { holdDone, landings, state, told } = world()
+      state.ready = [ready(1, 0n), ready(2, 5n)]
+      landings.landOp(op, Make.chainId)
+      expect(yield* holdDone).toEqual(Result.succeed(undefined))
+      expect(told.map((text) => text.split(",")[0])).toEqual(held)
+    }
+  })
+
+  test("holds whoever's wallet has done what the node does not show, and nothing from after the claim", function* () {
+    const { holdDone, landings, state, told } = world()
+    state.ready = [ready(1, 0n)]
+    landings.landOp(unsigned(6n), Make.chainId, 5n, false)
+    yield* holdDone
+    expect(told).toEqual([expect.stringContaining("an op that the node does not show")])
+    told.length = 0
+    state.acceptedAt = 1_000
+    yield* holdDone
+    expect(told).toEqual([])
+  })
+
+  test("holds what it might show when a node refuses to three times in a row", function* () {
+    const { holdDone, landings, state, told } = world()
+    state.ready = [ready(1, 0n)]
+    landings.refuseLogs(true)
+    for (let times = 0; times < 2; times += 1) expect(Result.isFailure(yield* holdDone)).toBe(true)
+    expect(told).toEqual([])
+    expect(yield* holdDone).toEqual(Result.succeed(undefined))
+    expect(told).toEqual([
+      "held: r1, what its wallets have done since it was accepted cannot be read: method not found"
+    ])
+  })
+})

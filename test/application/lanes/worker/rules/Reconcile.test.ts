@@ -1,0 +1,90 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import * as Reconcile from "../../../../../src/application/lanes/worker/rules/Reconcile.js"
+
+const looked = (
+  latest: bigint,
+  pending: bigint,
+  known: ReadonlyArray<bigint>,
+  from = 0n
+): Reconcile.Event => ({
+  _tag: "looked",
+  latest,
+  pending,
+  from,
+  isKnown: (nonce) => known.includes(nonce)
+})
+
+const through = (...events: ReadonlyArray<Reconcile.Event>): Reconcile.State =>
+  events.reduce(Reconcile.step, Reconcile.clear)
+
+describe("nonces that the journal does not know", () => {
+  it("hold up nothing where there are none", () => {
+    const state = through(looked(1n, 2n, [0n, 1n]))
+    expect(Reconcile.maySign(state)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 0, 50)).toBe(true)
+  })
+
+  it("hold everything up that was never exposed, from the pool on", () => {
+    const state = through(looked(0n, 1n, []))
+    expect([...state.unknown]).toEqual([0n])
+    expect(Reconcile.maySign(state)).toBe(false)
+    expect(Reconcile.mayGiveUp(state, 0, 50)).toBe(false)
+    expect(Reconcile.readable(state, 0n)).toEqual([])
+  })
+
+  it("stay unknown when the pool has lost them", () => {
+    expect([...through(looked(0n, 1n, []), looked(0n, 0n, [])).unknown]).toEqual([0n])
+  })
+
+  it("stay unknown while another transaction under their nonce waits for a block", () => {
+    const waiting = through(looked(0n, 1n, []), looked(0n, 1n, [0n]))
+    expect([...waiting.unknown]).toEqual([0n])
+    expect([...Reconcile.step(waiting, looked(1n, 1n, [0n])).unknown]).toEqual([])
+  })
+
+  it("are read once a block has used them, in their order", () => {
+    expect(Reconcile.readable(through(looked(2n, 4n, [1n])), 3n)).toEqual([0n, 2n])
+  })
+
+  it("are known once they were read", () => {
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: false, at: 50, now: 5 })
+    expect(Reconcile.maySign(state)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 5, 50)).toBe(true)
+  })
+
+  it("expose all open ops for their window where one of them was ours", () => {
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, at: 50, now: 5 })
+    expect(Reconcile.maySign(state)).toBe(true)
+    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis - 1, 50)).toBe(false)
+    expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis, 50)).toBe(true)
+    const later = Reconcile.step(state, { _tag: "read", nonce: 1n, isOurs: false, at: 60, now: 6 })
+    expect(later.provenUntil).toBe(state.provenUntil)
+  })
+
+  it("expose nothing that was accepted later", () => {
+    const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, at: 50, now: 5 })
+    expect(Reconcile.mayGiveUp(state, 5, 51)).toBe(true)
+  })
+
+  it("expose in the next life what they have exposed, for what is left of the time", () => {
+    const left = (at: number) => through({ _tag: "resumed", provenAt: 50, at, now: 7 }).provenUntil - 7
+    expect(left(60)).toBe(Reconcile.lostMillis - 10)
+    expect(left(50 + 2 * Reconcile.lostMillis)).toBe(0)
+    // By a clock that was set back.
+    expect(left(40)).toBe(Reconcile.lostMillis)
+    expect(through({ _tag: "resumed", provenAt: null, at: 60, now: 7 })).toEqual(Reconcile.clear)
+  })
+
+  it("are all that is below the pending nonce and neither read nor known below the latest", () => {
+    const nonce = fc.bigInt({ min: 0n, max: 12n })
+    fc.assert(
+      fc.property(nonce, nonce, fc.array(nonce), (one, other, known) => {
+        const [latest, pending] = one < other ? [one, other] : [other, one]
+        const { unknown } = through(looked(latest, pending, known))
+        for (let each = 0n; each < 13n; each += 1n)
+          expect(unknown.has(each)).toBe(each < pending && !known.includes(each))
+      })
+    )
+  })
+})

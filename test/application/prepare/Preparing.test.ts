@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest"
+import * as Preparing from "../../../src/application/prepare/Preparing.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+
+const now = 1_700_000_000_000
+const chainTime = 1_699_999_990
+
+describe("an op is signed as it was prepared", () => {
+  it("for five minutes, whatever longer window it has", () => {
+    expect(Preparing.goodUntil(now, chainTime, 0)).toBe(now + 300_000)
+    expect(Preparing.goodUntil(now, chainTime, chainTime + 600)).toBe(now + 300_000)
+  })
+
+  it("no longer than its window by the chain's clock", () => {
+    expect(Preparing.goodUntil(now, chainTime, chainTime + 20)).toBe(now + 20_000)
+    expect(Preparing.goodUntil(now, chainTime, chainTime - 1)).toBe(now)
+  })
+})
+
+describe("of what a call returned", () => {
+  const of = (bytes: number) => Hex.unsafe(`0x${"ab".repeat(bytes)}`)
+
+  it("16 KiB are kept, and nothing of a longer value", () => {
+    expect(Preparing.kept(of(16_384))).toBe(of(16_384))
+    expect(Preparing.kept(of(16_385))).toBe(null)
+  })
+})

@@ -1,0 +1,46 @@
+import * as Result from "effect/Result"
+import { describe, expect, it } from "vitest"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
+import * as WantedWallets from "../../../../src/application/prepare/wallets/WantedWallets.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Make from "../../../support/journal/Make.js"
+
+describe("a deployment is authorised", () => {
+  const profile = NetworkProfile.make({
+    chainId: Make.chainId,
+    factory: Make.address(0xfa),
+    beacon: Make.address(0xbe),
+    creationCode: Hex.unsafe("0xabcd")
+  })
+  const own = {
+    factory: Make.address(0xfa),
+    beaconAdminAddress: Make.address(0xbe),
+    beaconAdminCreationCode: "0xABCD"
+  }
+  /** The settings that are refused, and as what. */
+  const refused = (settings: Parameters<typeof WantedWallets.checkFactory>[1]) =>
+    Result.match(WantedWallets.checkFactory(profile, settings), {
+      onFailure: ({ code, details }) => [code, ...details.map(({ path }) => path)],
+      onSuccess: () => []
+    })
+
+  it("for the account's own factory, which deploys the proxies of its own beacon", () => {
+    expect(refused({})).toEqual([])
+    expect(refused(own)).toEqual([])
+  })
+
+  it("for no other factory, beacon or proxy, whatever else the request names rightly", () => {
+    const other = Make.address(0x0f)
+    expect(refused({ ...own, factory: other })).toEqual(["factory_not_allowed", "settings.factory"])
+    expect(refused({ ...own, beaconAdminAddress: other })).toEqual([
+      "invalid_request",
+      "settings.beaconAdminAddress"
+    ])
+    expect(refused({ ...own, beaconAdminCreationCode: "0xabce" })).toEqual([
+      "invalid_request",
+      "settings.beaconAdminCreationCode"
+    ])
+    // A profile without a factory has none that could be named.
+    expect(WantedWallets.checkFactory({ ...profile, factory: null }, { factory: other })._tag).toBe("Failure")
+  })
+})
