@@ -11,6 +11,7 @@ import * as PublicApi from "./PublicApi.js"
 import * as Markdown from "./reference/Markdown.js"
 import * as OpenApiDocument from "./reference/OpenApiDocument.js"
 import * as Reference from "./reference/Reference.js"
+import * as Runbooks from "./reference/Runbooks.js"
 
 const root = new URL("../", import.meta.url)
 
@@ -63,6 +64,8 @@ export const pages = (): Readonly<Record<string, string>> => {
     "docs/errors.md": Markdown.errors(source),
     "docs/llms.txt": Llms.page(),
     "docs/public-api.md": publicApi,
+    "docs/runbooks.md": Runbooks.page(),
+    "docs/alerts.yaml": Runbooks.alerts(),
     ...Markdown.reference(source)
   }
 }

@@ -82,6 +82,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
       ...items({
         Deployment: "/deployment",
         Operations: "/operations",
+        Runbooks: "/runbooks",
         "Accounts, keys and limits": "/accounts"
       }),
       { text: "Signers", link: "/signers", collapsed: true, items: signers },
@@ -123,4 +124,4 @@ export const nav: Array<DefaultTheme.NavItem> = [
 ]
 
 /** Files of `docs/` that pages link to and that are no pages. */
-export const files: ReadonlyArray<string> = ["config.schema.json", "grafana/castellan.json"]
+export const files: ReadonlyArray<string> = ["alerts.yaml", "config.schema.json", "grafana/castellan.json"]

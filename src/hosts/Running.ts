@@ -16,10 +16,11 @@ import * as SqlAbiStore from "../adapters/sql/AbiStore.js"
 import * as SqlAuditLog from "../adapters/sql/AuditLog.js"
 import * as SqlBudgets from "../adapters/sql/Budgets.js"
 import * as SqlJournal from "../adapters/sql/journal/Journal.js"
+import * as SqlRefusals from "../adapters/sql/Refusals.js"
 import * as SqlWatches from "../adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as Engine from "../application/lanes/Engine.js"
-import * as Balances from "../application/observe/Balances.js"
+import * as Health from "../application/observe/Health.js"
 import * as Observed from "../application/observe/Observed.js"
 import * as Start from "../application/operate/Start.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
@@ -49,6 +50,7 @@ export type Ports =
   | Budgets
   | ChainRpc
   | Engine.Engine
+  | Health.Health
   | Journals
   | Networks
   | RateLimit
@@ -98,6 +100,7 @@ export const stored = ({
     own.abiStore ?? Layer.provide(SqlAbiStore.layer, sql),
     own.auditLog ?? Layer.provide(SqlAuditLog.layer, sql),
     own.journal ?? Layer.provide(SqlJournal.layer({ sealingKey }), sql),
+    Layer.provide(SqlRefusals.layer, sql),
     Layer.provide(SqlWatches.layer({ sealingKey }), sql),
     Layer.provide(SqlWebhooks.layer({ sealingKey }), sql)
   )
@@ -117,8 +120,8 @@ const replicas = <R>({ shared, sql }: Given<R>): Port<Replicas> =>
         )
       ).pipe(Layer.provide(sql))
 
-/** Polling interval of the Submitting EOAs' balances. */
-const balanceInterval = "60 seconds"
+/** Time between two polls of the operator's nodes. */
+const healthInterval = "4 seconds"
 
 /** Adds spans, metrics, the audit log and balance warnings to the adapters' ports. */
 const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "networks">) =>
@@ -126,25 +129,26 @@ const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "network
     Effect.gen(function* () {
       const { record } = yield* AuditLog
       const system = yield* SystemSigners
-      const balances = Balances.make(
+      const health = Health.make(
         networks.map((profile) => ({ profile, least: lowBalances.get(profile.chainId) ?? 0n }))
       )
-      const nodes = Observed.chainRpc(yield* ChainRpc, balances)
+      const nodes = Observed.chainRpc(yield* ChainRpc, health)
       const signers = Observed.signers(yield* Signers, record)
       yield* Effect.ignore(
         Effect.flatMap(system.serviceEoa, ({ address }) =>
-          Effect.forEach(networks, ({ chainId }) => balances.submits(chainId, address))
+          Effect.forEach(networks, ({ chainId }) => health.submits(chainId, address))
         )
       )
-      yield* balances.check.pipe(
+      yield* health.poll.pipe(
         Effect.provideService(ChainRpc, nodes),
-        Effect.repeat(Schedule.spaced(balanceInterval)),
+        Effect.repeat(Schedule.spaced(healthInterval)),
         Effect.forkScoped
       )
       return Context.make(ChainRpc, nodes).pipe(
+        Context.add(Health.Health, health),
         Context.add(Signers, {
           resolve: (account, ref) =>
-            Effect.tap(signers.resolve(account, ref), ({ address }) => balances.register(address))
+            Effect.tap(signers.resolve(account, ref), ({ address }) => health.register(address))
         }),
         Context.add(SystemSigners, Observed.systemSigners(system, record)),
         Context.merge(Observed.journal(yield* Effect.context<Journals>(), record))

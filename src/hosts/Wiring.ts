@@ -22,6 +22,7 @@ import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
 import * as ErrorCode from "../adapters/sql/ErrorCode.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
+import * as OperatorLog from "../adapters/sql/OperatorLog.js"
 import type * as Postgres from "../adapters/sql/Postgres.js"
 import * as ServerClock from "../adapters/sql/postgres/ServerClock.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
@@ -37,12 +38,13 @@ import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainR
 import { ClockConfirmations } from "../application/ports/clock/ClockConfirmations.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
+import type { OperatorLog as OperatorLogPort } from "../application/ports/operator/OperatorLog.js"
+import type { RequestHistory as RequestHistoryPort } from "../application/ports/operator/RequestHistory.js"
 import {
   RateLimitError,
   RateLimit as RateLimitPort,
   limits as rateLimits
 } from "../application/ports/RateLimit.js"
-import type { RequestHistory as RequestHistoryPort } from "../application/ports/RequestHistory.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type AccountId, type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
@@ -57,7 +59,7 @@ import * as Packages from "./Packages.js"
 import * as Running from "./Running.js"
 
 /** All ports that the use cases and the HTTP server require. */
-export type Ports = Running.Ports | AccountsPort | AccountStorePort | RequestHistoryPort
+export type Ports = Running.Ports | AccountsPort | AccountStorePort | OperatorLogPort | RequestHistoryPort
 
 /** The service cannot start with this configuration; `message` gives the reason, without secrets. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -271,6 +273,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.succeed(OpenRequestBounds, boundsOf(config, "open")),
     Layer.succeed(ScheduledRequestBounds, boundsOf(config, "scheduled")),
     Layer.provide(RequestHistory.layer, sql),
+    Layer.provide(OperatorLog.layer, sql),
     Layer.provide(SqlClockConfirmations.layer, sql),
     AccountSigners.layer(registry(config.keys)).pipe(
       Layer.provideMerge(tenants(config)),

@@ -7,7 +7,7 @@ import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as SqlRequestHistory from "../../src/adapters/sql/RequestHistory.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import type { Acceptance } from "../../src/application/ports/journal/Records.js"
-import { RequestHistory } from "../../src/application/ports/RequestHistory.js"
+import { RequestHistory } from "../../src/application/ports/operator/RequestHistory.js"
 import { accept, answer } from "../support/journal/Facts.js"
 import * as Journals from "../support/journal/Journals.js"
 import { options, temporaryFolder } from "../support/journal/Layers.js"
@@ -60,9 +60,15 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
               endpoint: "/execute",
               chainId: 137n,
               state: "pending",
+              result: null,
               acceptedAt: 2_500
             },
-            expect.objectContaining({ requestId: "two", state: "final", accountId: Make.bob }),
+            expect.objectContaining({
+              requestId: "two",
+              state: "final",
+              result: "succeeded",
+              accountId: Make.bob
+            }),
             expect.objectContaining({ requestId: "one", state: "forgotten", acceptedAt: 1_000 })
           ])
           // Of what is forgotten only the id is left.
@@ -82,5 +88,65 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
           )
         )
       })
+  )
+
+  it.effect("tells what came of requests, what waits, and which ones a text names", () =>
+    Effect.gen(function* () {
+      const sql = Layer.fresh(yield* client)
+      yield* Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const history = yield* RequestHistory
+        yield* Time.setTime(1_000)
+        const ended = [
+          ["all", { httpStatus: 200, status: 1 }, "succeeded"],
+          ["some", { httpStatus: 200, status: 4 }, "partly"],
+          ["none", { httpStatus: 200, status: 0 }, "failed"],
+          ["refused", { httpStatus: 422, code: "execution_failed" }, "failed"]
+        ] as const
+        for (const [requestId, summary] of ended) {
+          yield* accept(journal, acceptance(requestId))
+          yield* answer(journal, requestId, "{}", summary)
+        }
+        yield* accept(journal, acceptance("cancelled"))
+        yield* journal.cancel("cancelled", {
+          code: "request_cancelled",
+          outcome: "{}",
+          onlyUnsigned: false
+        })
+        const results = new Map(
+          (yield* history.find({ limit: 10 })).map(({ requestId, result }) => [requestId, result])
+        )
+        for (const [requestId, , result] of ended)
+          expect([requestId, results.get(requestId)]).toEqual([requestId, result])
+        expect(results.get("cancelled")).toBe("cancelled")
+        expect(yield* history.waiting).toEqual([])
+
+        yield* Time.setTime(2_000)
+        const op = Make.op({ index: 0, userOpHash: Make.word(7) })
+        yield* accept(
+          journal,
+          acceptance("waits", { ...Make.acceptance("waits", [op]), metadata: { order: "INV-1%" } })
+        )
+        yield* Time.setTime(3_000)
+        yield* accept(journal, acceptance("later", { unopened: 2, elements: 2 }))
+        expect(yield* history.waiting).toEqual([{ chainId: Make.chainId, ops: 3, oldestAt: 2_000 }])
+        const pending = yield* history.find({ state: "pending", isOldestFirst: true, limit: 10 })
+        expect(pending.map(({ requestId }) => requestId)).toEqual(["waits", "later"])
+
+        const found = (text: string) =>
+          Effect.map(history.search(text, 10), (entries) => entries.map(({ requestId }) => requestId))
+        for (const text of ["waits", Make.word(7), op.space.wallet, "INV-1%"])
+          expect([text, yield* found(text)]).toEqual([text, ["waits"]])
+        for (const text of ["INV-1", "INV", "%", "wait", Make.word(8), Make.address(0x99), "'"])
+          expect([text, yield* found(text)]).toEqual([text, []])
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(
+            Layer.provide(sql),
+            Layer.orDie
+          )
+        )
+      )
+    })
   )
 })

@@ -1,22 +1,67 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Entry, RequestHistory, RequestHistoryError } from "../../application/ports/RequestHistory.js"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { Fragment } from "effect/sql/Statement"
+import {
+  type Entry,
+  type Result as Outcome,
+  RequestHistory,
+  RequestHistoryError
+} from "../../application/ports/operator/RequestHistory.js"
+import * as Address from "../../domain/primitives/Address.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import type * as Custody from "../../domain/wallet/Custody.js"
+import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import * as ErrorCode from "./ErrorCode.js"
+import * as Terms from "./listing/Terms.js"
 import * as Migrations from "./Migrations.js"
 
-interface Row extends Omit<Entry, "chainId" | "number" | "state"> {
+interface Row extends Omit<Entry, "chainId" | "number" | "result" | "state"> {
   readonly number: number | string
   readonly chainId: string
   readonly state: "open" | "final" | "forgotten"
   readonly held: string | null
+  /** Kind and data of the last event that ended the request. */
+  readonly ended: string | null
 }
 
-const entryOf = ({ held, ...row }: Row): Entry => ({
+const End = Schema.Struct({
+  httpStatus: Schema.optional(Schema.Number),
+  status: Schema.optional(Schema.Number)
+})
+const decodeEnd = Schema.decodeUnknownOption(Schema.fromJsonString(End))
+
+/** By the result status values of the interface. */
+const resultOf = (ended: string): Outcome => {
+  const [kind = "", data] = ended.split("\n")
+  if (kind === "cancelled" || kind === "expired") return kind
+  const { httpStatus = 200, status = 1 } = Option.getOrElse(decodeEnd(data), () => ({}) as typeof End.Type)
+  if (httpStatus !== 200 || status === 0) return "failed"
+  return status === 3 || status === 4 ? "partly" : "succeeded"
+}
+
+const entryOf = ({ ended, held, ...row }: Row): Entry => ({
   ...row,
   number: BigInt(row.number),
   chainId: BigInt(row.chainId),
-  state: row.state !== "open" ? row.state : held === null ? "pending" : "held"
+  acceptedAt: Number(row.acceptedAt),
+  state: row.state !== "open" ? row.state : held === null ? "pending" : "held",
+  result: row.state !== "final" || ended === null ? null : resultOf(ended)
 })
+
+const custodies: ReadonlyArray<Custody.Stored> = [1, 2, 3, 4, 5]
+
+/** CREATE2 salts of wallets with this salt, whatever their custody. */
+const create2Salts = (salt: string): ReadonlyArray<string> => {
+  const hash = Keccak.hashText(salt)
+  return [hash, ...custodies.map((custody) => WalletAddress.create2Salt(hash, custody, false))]
+}
+
+/** Requests whose metadata is searched. */
+const mostSearched = 20_000
 
 const failed = (error: unknown): RequestHistoryError =>
   new RequestHistoryError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
@@ -24,15 +69,54 @@ const failed = (error: unknown): RequestHistoryError =>
 /** Reads the journal's table of requests; only the journal writes it. */
 export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
+  const select = sql.literal(`
+    select request_no as number, request_id as "requestId", account_id as "accountId", endpoint,
+      chain_id as "chainId", state, accepted_at as "acceptedAt", held, (
+        select kind || '\n' || coalesce(data, '{}') from request_events
+        where request_events.request_no = requests.request_no and kind in ('final', 'cancelled', 'expired')
+        order by sequence desc limit 1) as ended
+    from requests`)
+  const entries = Effect.mapBoth({
+    onFailure: failed,
+    onSuccess: (rows: ReadonlyArray<Row>) => rows.map(entryOf)
+  })
+  const where = (text: string): Fragment => {
+    if (/^0x[0-9a-fA-F]{64}$/.test(text)) {
+      const hash = text.toLowerCase()
+      return sql`request_id in (
+        select request_id from ops where user_op_hash = ${hash}
+        union select ops.request_id from transaction_versions as version
+          join transaction_ops as link on link.chain_id = version.chain_id and link.signer = version.signer
+            and link.nonce = version.nonce
+          join ops on ops.op_id = link.op_id
+          where version.tx_hash = ${hash}
+        union select transactions.direct from transaction_versions as version
+          join transactions on transactions.chain_id = version.chain_id
+            and transactions.signer = version.signer and transactions.nonce = version.nonce
+          where version.tx_hash = ${hash} and transactions.direct is not null)`
+    }
+    const address = Address.from(text)
+    if (Result.isSuccess(address))
+      return sql`request_no in (
+        select request_no from request_terms where term = ${Terms.ofWallet(address.success)})`
+    return sql`(request_id = ${text}
+      or request_id in (select request_id from deployments where ${sql.in("create2_salt", create2Salts(text))})
+      or (metadata like ${`%:${JSON.stringify(text).replace(/[\\%_]/g, "\\$&")}%`} escape '\\'
+        and request_no > (select coalesce(max(request_no), 0) from requests) - ${mostSearched}))`
+  }
   return {
-    find: ({ accountId, before, chainId, endpoint, limit, state }) =>
+    search: (text, limit) =>
       sql<Row>`
-        select request_no as number, request_id as "requestId", account_id as "accountId", endpoint,
-          chain_id as "chainId", state, accepted_at as "acceptedAt", held
-        from requests
+        ${select} where declined_at is null and state <> 'forgotten' and ${where(text)}
+        order by request_no desc limit ${limit}`.pipe(Effect.withTracerEnabled(false), entries),
+    find: ({ accountId, before, chainId, endpoint, isOldestFirst = false, limit, state }) =>
+      sql<Row>`
+        ${select}
         where ${sql.and([
           sql`declined_at is null`,
-          sql`request_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
+          isOldestFirst
+            ? sql`request_no > ${(before ?? 0n).toString()}`
+            : sql`request_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...(accountId === undefined ? [] : [sql`account_id = ${accountId}`]),
           ...(chainId === undefined ? [] : [sql`chain_id = ${chainId.toString()}`]),
           ...(endpoint === undefined ? [] : [sql`endpoint = ${endpoint}`]),
@@ -41,10 +125,31 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
             : [sql`state = ${state === "pending" || state === "held" ? "open" : state}`]),
           ...(state === "held" ? [sql`held is not null`] : [])
         ])}
-        order by request_no desc limit ${Math.min(Math.max(1, limit), 1_000)}`.pipe(
-        Effect.withTracerEnabled(false),
-        Effect.mapBoth({ onFailure: failed, onSuccess: (rows) => rows.map(entryOf) })
-      )
+        order by request_no ${sql.literal(isOldestFirst ? "asc" : "desc")}
+        limit ${Math.min(Math.max(1, limit), 1_000)}`.pipe(Effect.withTracerEnabled(false), entries),
+    waiting: Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const due = sql`
+        requests.state = 'open' and held is null and declined_at is null and (due_at is null or due_at <= ${now})`
+      const ops = yield* sql<{ readonly chainId: string; readonly ops: number | string }>`
+        select ops.chain_id as "chainId", count(*) as ops
+        from ops join requests on requests.request_id = ops.request_id
+        where ops.state in ('accepted', 'sent') and ${due}
+        group by ops.chain_id`
+      const requests = yield* sql<{
+        readonly chainId: string
+        readonly unopened: number | string
+        readonly oldestAt: number | string
+      }>`
+        select chain_id as "chainId", sum(coalesce(unopened, 0)) as unopened,
+          min(case when not_before * 1000 > accepted_at then not_before * 1000 else accepted_at end) as "oldestAt"
+        from requests where ${due} group by chain_id`
+      return requests.map(({ chainId, oldestAt, unopened }) => ({
+        chainId: BigInt(chainId),
+        ops: Number(ops.find((each) => each.chainId === chainId)?.ops ?? 0) + Number(unopened),
+        oldestAt: Number(oldestAt)
+      }))
+    }).pipe(Effect.withTracerEnabled(false), Effect.mapError(failed))
   }
 })
 

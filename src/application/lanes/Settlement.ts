@@ -1,7 +1,10 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Inclusions from "../chain/Inclusions.js"
+import * as Metrics from "../observe/Metrics.js"
 import * as Losses from "../pay/Losses.js"
 import type { BudgetsError } from "../ports/Budgets.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
@@ -50,6 +53,27 @@ const outcomesOf = (
     },
     confirmations
   )
+
+/** A request's id begins with the Unix milliseconds of its arrival (UUID version 7). */
+const arrivedAt = (requestId: string): number => Number.parseInt(requestId.replace("-", "").slice(0, 12), 16)
+
+/** Counts what a transaction that was just mined has done and cost. */
+const measured = (
+  { chainId, ops, signer }: TransactionRecord,
+  { effectiveGasPrice, gasUsed, l1Fee = 0n }: Receipt,
+  outcomes: ReadonlyArray<OpSettlement>
+) =>
+  Effect.gen(function* () {
+    const chain = chainId.toString()
+    yield* Metrics.note(Metrics.gasPaid, { chain, signer }, Number(gasUsed * effectiveGasPrice + l1Fee))
+    const now = yield* Clock.currentTimeMillis
+    const requests = new Map(ops.map(({ requestId, userOpHash }) => [userOpHash, requestId]))
+    for (const { success, userOpHash } of outcomes) {
+      yield* Metrics.count(Metrics.opsSettled, { chain, outcome: success ? "success" : "failed" })
+      const millis = now - arrivedAt(requests.get(userOpHash) ?? "")
+      if (millis >= 0) yield* Metric.update(Metrics.inclusionSeconds, millis / 1_000)
+    }
+  })
 
 /** How deep a mined transaction is. */
 export interface Seen {
@@ -153,6 +177,7 @@ export const make = ({ listener, losses, transactionJournal }: Dependencies): Se
           outcomes,
           final
         )
+        if (record.state === "signed") yield* measured(record, receipt, outcomes)
         yield* affected(record, requestIds)
         yield* mined({ ...record, mined: receipt }, final)
       }),

@@ -74,6 +74,39 @@ export const laneOldestSeconds = gauge(
 /** Labels: chain, signer (address). */
 export const eoaBalance = gauge("eoa_balance_wei", "Balance of an EOA that submits, when it was last read.")
 
+/** Labels: chain. */
+export const headBlock = gauge("head_block", "Newest block that the operator's node returned.")
+/** Labels: chain. */
+export const headSeconds = gauge(
+  "head_seconds",
+  "Age of that block, by its timestamp and the service's clock."
+)
+/** Labels: chain. */
+export const nodeUp = gauge("node_up", "1: the operator's node answered the last poll; 0: it did not.")
+/** Labels: chain. */
+export const nodeSeconds = gauge("node_seconds", "Answer time of the operator's node in the last poll.")
+/** Labels: chain. */
+export const baseFee = gauge("base_fee_wei", "Base fee of the newest block.")
+/** Labels: chain, entry_point (address). */
+export const sponsorDeposit = gauge("sponsor_deposit_wei", "Deposit of the operator's paymaster.")
+/** Labels: chain, kind (see the runbooks). */
+export const incident = gauge("incident", "1: the incident of this kind lasts; 0: it has ended.")
+/** Labels: chain, outcome (`success`, `failed`). */
+export const opsSettled = counter("ops_settled_total", "Operations whose outcome the chain has told.")
+/** Labels: chain, signer (address). */
+export const gasPaid = counter("gas_paid_wei_total", "What an EOA's mined transactions have cost it.")
+/** Labels: none. */
+export const rateLimitStoreAway = gauge(
+  "rate_limit_store_away",
+  "1: the store that counts requests does not answer; 0: it does."
+)
+/** Labels: none. */
+export const inclusionSeconds = histogram(
+  "inclusion_seconds",
+  "Time from an op's acceptance to the block that includes it.",
+  latency
+)
+
 /** Labels: none. */
 export const workStranded = gauge(
   "work_stranded",

@@ -19,7 +19,7 @@ import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { Signer, SignerError, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
-import type { Balances } from "./Balances.js"
+import type { Health } from "./Health.js"
 import * as Metrics from "./Metrics.js"
 import * as Span from "./Span.js"
 
@@ -48,6 +48,11 @@ type Recording = AuditLog["Service"]["record"]
 const recorded = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
   Effect.flatMap(request, (found) => record({ ...act, ...found }))
 
+/** Digests that a signer has been given and has not answered, with the time, Unix milliseconds. */
+const awaited = new Set<{ readonly signer: Address; readonly since: number }>()
+
+export const signatures = (): ReadonlySet<{ readonly signer: Address; readonly since: number }> => awaited
+
 const signer = (own: Signer, accountId: AccountId | null, record: Recording): Signer => ({
   ...own,
   sign: (digest) =>
@@ -65,8 +70,13 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
           nonce: null
         })
       )
-      const signature = yield* Effect.tapError(own.sign(digest), ({ reason }) =>
-        Metrics.count(Metrics.signatureErrors, { signer: own.address, reason })
+      const asked = { signer: own.address, since: began }
+      awaited.add(asked)
+      const signature = yield* own.sign(digest).pipe(
+        Effect.tapError(({ reason }) =>
+          Metrics.count(Metrics.signatureErrors, { signer: own.address, reason })
+        ),
+        Effect.ensuring(Effect.sync(() => void awaited.delete(asked)))
       )
       const millis = (yield* Clock.currentTimeMillis) - began
       yield* Metrics.note(Metrics.signatureSeconds, { signer: own.address }, millis / 1_000)
@@ -110,7 +120,7 @@ const watchedBy = <Port extends object>(
  */
 export const chainRpc = (
   port: ChainRpc["Service"],
-  own: Pick<Balances, "isOwn" | "submits">
+  own: Pick<Health, "isOwn" | "submits">
 ): ChainRpc["Service"] => {
   const known = new WeakMap<ChainClient, ChainClient>()
   const watch = (client: ChainClient, node: string): ChainClient => {

@@ -1,4 +1,6 @@
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as Metrics from "../observe/Metrics.js"
 import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Wait from "../runtime/Wait.js"
@@ -37,6 +39,7 @@ export const withFailover = (
         const counted = yield* Effect.result(first.take(account, limits))
         if (counted._tag === "Success") {
           awayUntil = 0
+          if (wasAway) yield* Metric.update(Metrics.rateLimitStoreAway, 0)
           if (wasAway) yield* Effect.logInfo("requests are counted as usual again")
           return counted.success
         }
@@ -50,6 +53,7 @@ export const withFailover = (
             { detail: counted.failure.message }
           )
         awayUntil = now + awayMillis
+        yield* Metric.update(Metrics.rateLimitStoreAway, 1)
         return yield* fallBack
       })
   }

@@ -17,6 +17,7 @@ import * as HostPattern from "../../domain/net/HostPattern.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { given } from "../../domain/primitives/InvalidValue.js"
+import type { Operator } from "../config/OperationsFile.js"
 import { ListenError, type Listening, listening } from "../node/server/Server.js"
 import * as Console from "./console/Console.js"
 import type { Data } from "./console/Data.js"
@@ -26,8 +27,8 @@ export interface Options {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  /** Required in every request as `Authorization: Bearer`. */
-  readonly token: Redacted.Redacted<string>
+  /** The token of one of them is required in every request as `Authorization: Bearer`. */
+  readonly operators: ReadonlyArray<Operator>
   /** Allowed Host names in addition to loopback's; other names are refused, against DNS rebinding. */
   readonly hosts: ReadonlyArray<HostPattern.HostPattern>
   /** Whether a link with the token signs in to the console: for development, since browsers keep links. */
@@ -48,28 +49,30 @@ const loopback = ["localhost", "127.0.0.1", "::1"].map((text) => Result.getOrThr
 /** Hashes give equal lengths, so that the comparison takes constant time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
 
-const isOperator =
-  ({ token }: Pick<Options, "token">) =>
-  (sent: string): boolean =>
-    timingSafeEqual(digest(sent), digest(Redacted.value(token)))
+/** The operator with this token. Each is compared, whoever it is. */
+const operatorOf =
+  ({ operators }: Pick<Options, "operators">) =>
+  (sent: string): string | null => {
+    const hash = digest(sent)
+    const found = operators.filter(({ token }) => timingSafeEqual(hash, digest(Redacted.value(token))))
+    return found[0]?.name ?? null
+  }
 
 const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Options): boolean =>
   HostPattern.matches([...loopback, ...hosts], headers.host ?? "")
 
-/** Refuses requests from other sites' pages, and requests without the operator's token; null: allowed. */
-const refusalOfOrigin = (
-  { headers }: HttpServerRequest.HttpServerRequest,
-  options: Options
-): Response | null => {
+/** The operator who sends this; a refusal of other sites' pages and of requests without an operator's token. */
+const senderOf = ({ headers }: HttpServerRequest.HttpServerRequest, options: Options): string | Response => {
   const { authorization = "", origin } = headers
   // Browsers send the origin of a page's request; tools send nothing.
   const site = headers["sec-fetch-site"]
   if (origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin"))
     return refuse(403, "not for pages of other sites")
   const [, sent = ""] = /^Bearer (.+)$/.exec(authorization) ?? []
-  if (!isOperator(options)(sent))
-    return refuse(401, "the operator's token is missing or wrong", { "www-authenticate": "Bearer" })
-  return null
+  const operator = operatorOf(options)(sent)
+  return operator === null
+    ? refuse(401, "the operator's token is missing or wrong", { "www-authenticate": "Bearer" })
+    : operator
 }
 
 const millisOf = (text: string): number | null => {
@@ -168,10 +171,10 @@ const own = (text: string): string => text.replace(/^(?!(?:# \w+ )?castellan_).*
 
 interface Route {
   readonly method: "GET" | "POST"
-  readonly answer: (query: URLSearchParams) => Effect.Effect<Response>
+  readonly answer: (query: URLSearchParams, operator: string) => Effect.Effect<Response>
 }
 
-const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<string, Route> =>
+const routes = ({ data: { audit, operators, refresh, unstick } }: Options): ReadonlyMap<string, Route> =>
   new Map<string, Route>([
     [
       "/metrics",
@@ -202,14 +205,27 @@ const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<str
       "/lanes/unstick",
       {
         method: "POST",
-        answer: (query) =>
+        answer: (query, operator) =>
           Result.match(laneOf(query), {
             onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
             onSuccess: ({ dryRun, lane }) =>
-              Effect.match(unstick(lane, dryRun), {
-                onFailure: ({ message }) => refuse(503, message),
-                onSuccess: (unstuck) => json(200, told(unstuck))
-              })
+              Effect.match(
+                Effect.andThen(
+                  dryRun
+                    ? Effect.void
+                    : operators.record({
+                        operator,
+                        act: "unstick",
+                        subject: `lane ${lane.chainId} ${lane.signer}`,
+                        reason: "by command"
+                      }),
+                  unstick(lane, dryRun)
+                ),
+                {
+                  onFailure: ({ message }) => refuse(503, message),
+                  onSuccess: (unstuck) => json(200, told(unstuck))
+                }
+              )
           })
       }
     ]
@@ -217,7 +233,8 @@ const routes = ({ data: { audit, refresh, unstick } }: Options): ReadonlyMap<str
 
 const routed = (
   { method, url }: HttpServerRequest.HttpServerRequest,
-  known: ReadonlyMap<string, Route>
+  known: ReadonlyMap<string, Route>,
+  operator: string
 ): Effect.Effect<Response> => {
   const { pathname, searchParams } = new URL(url, "http://admin.invalid")
   const route = known.get(pathname)
@@ -228,7 +245,7 @@ const routed = (
   // Stops when the client leaves.
   return route === undefined
     ? Effect.succeed(refuse(404, "expected /metrics, /audit, /lanes/unstick or /console"))
-    : Effect.interruptible(route.answer(searchParams))
+    : Effect.interruptible(route.answer(searchParams, operator))
 }
 
 const commonHeaders = {
@@ -242,7 +259,7 @@ const isPage = (url: string): boolean => /^\/(?:console(?:[/?]|$)|(?:\?|$))/.tes
 
 const app = (options: Options): Console.App => {
   const known = routes(options)
-  const pages = Console.app(options.data, isOperator(options), options.linked)
+  const pages = Console.app(options.data, operatorOf(options), options.linked)
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     if (!isNamed(request, options))
       return Effect.succeed(
@@ -252,8 +269,8 @@ const app = (options: Options): Console.App => {
         )
       )
     if (isPage(request.url)) return pages
-    const refused = refusalOfOrigin(request, options)
-    return refused === null ? routed(request, known) : Effect.succeed(refused)
+    const sender = senderOf(request, options)
+    return typeof sender === "string" ? routed(request, known, sender) : Effect.succeed(sender)
   }).pipe(
     Effect.catchCause((cause) =>
       Effect.as(Effect.logError("operator request failed", cause), refuse(500, "internal error"))

@@ -1,4 +1,4 @@
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as HostPattern from "../../domain/net/HostPattern.js"
@@ -10,9 +10,14 @@ export const operationsFields = {
     Schema.Struct({
       host: optional(Name),
       port: integer(0, 65_535),
-      token: Secret,
+      token: optional(Secret),
+      operators: optional(Schema.Array(Schema.Struct({ name: Name, token: Secret }))),
       hosts: optional(Schema.Array(Name))
-    }).annotate(says('expected {"port": 0 to 65535, "token": Secret} with or without "host" and "hosts"'))
+    }).annotate(
+      says(
+        'expected {"port": 0 to 65535} with "token": Secret or "operators": [{"name", "token"}], with or without "host" and "hosts"'
+      )
+    )
   ),
   telemetry: optional(
     Schema.Struct({
@@ -32,13 +37,21 @@ export const adminHost = "127.0.0.1"
 
 const OperationsFile = Schema.Struct(operationsFields)
 
+/** A person or a program that operates the service. */
+export interface Operator {
+  /** The audit log names the operator so. */
+  readonly name: string
+  readonly token: Redacted.Redacted<string>
+}
+
 /** Operation and monitoring of the service. */
 export interface Operations {
   /** The operator's port; null: none. */
   readonly admin: {
     readonly host: string
     readonly port: number
-    readonly token: Redacted.Redacted<string>
+    /** Who may use it, each by a token of their own; never empty. */
+    readonly operators: ReadonlyArray<Operator>
     /** Allowed Host names in addition to loopback's. */
     readonly hosts: ReadonlyArray<HostPattern.HostPattern>
   } | null
@@ -48,6 +61,36 @@ export interface Operations {
     readonly authorization: Redacted.Redacted<string> | null
     readonly intervalMillis: number
   } | null
+}
+
+/** Name of the operator with `admin.token`. */
+const unnamed = "operator"
+
+/** Reports names and tokens that do not tell operators apart. */
+const operatorsOf = (
+  { operators = [], token }: NonNullable<(typeof OperationsFile.Type)["admin"]>,
+  secret: ReadSecret,
+  say: (path: string, message: string) => void
+): ReadonlyArray<Operator> => {
+  const all = [
+    ...(token === undefined
+      ? []
+      : [{ path: "admin.token", name: unnamed, token: secret("admin.token", token) }]),
+    ...operators.map(({ name, token }, index) => ({
+      path: `admin.operators[${index}]`,
+      name,
+      token: secret(`admin.operators[${index}].token`, token)
+    }))
+  ]
+  if (all.length === 0) say("admin.operators", "nobody could sign in: set an operator, or admin.token")
+  all.forEach((each, at) => {
+    const before = all.slice(0, at)
+    if (before.some(({ name }) => name === each.name))
+      say(`${each.path}.name`, `${JSON.stringify(each.name)} names another operator too`)
+    if (before.some(({ token }) => Redacted.value(token) === Redacted.value(each.token)))
+      say(each.path, "another operator has this token")
+  })
+  return all.map(({ name, token }) => ({ name, token }))
 }
 
 /** Reports a pattern that no request can match. */
@@ -76,7 +119,7 @@ export const read = (
       : {
           host: admin.host ?? adminHost,
           port: admin.port,
-          token: secret("admin.token", admin.token),
+          operators: operatorsOf(admin, secret, say),
           hosts: patterns(admin.hosts, say)
         },
   telemetry:

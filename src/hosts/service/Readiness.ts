@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import type { Health } from "../../application/observe/Health.js"
 import type { OpJournal } from "../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest } from "../../application/ports/journal/Requests.js"
 import * as Wait from "../../application/runtime/Wait.js"
 import * as Address from "../../domain/primitives/Address.js"
+import type { Node } from "../http/service/Public.js"
 
 /** Time-out of the journal, and lifetime of its result, in ms. */
 const millis = 1_000
@@ -35,3 +37,12 @@ export const make = (
     millis
   )
 }
+
+/** Whether the operator's node of each chain answered the last poll; a chain without such a node is unknown. */
+export const nodes = ({ chains }: Pick<Health, "chains">): Readonly<Record<string, Node>> =>
+  Object.fromEntries(
+    chains().map(({ answeredAt, failing, profile }) => [
+      profile.chainId.toString(),
+      failing !== null ? "down" : answeredAt === null ? "unknown" : "up"
+    ])
+  )

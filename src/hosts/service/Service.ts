@@ -4,18 +4,10 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { Following } from "../../application/lanes/worker/Lanes.js"
-import * as Observed from "../../application/observe/Observed.js"
-import { AuditLog } from "../../application/ports/AuditLog.js"
-import { Budgets } from "../../application/ports/Budgets.js"
+import { Health } from "../../application/observe/Health.js"
 import { OpJournal } from "../../application/ports/journal/OpJournal.js"
-import { RequestJournal } from "../../application/ports/journal/RequestJournal.js"
-import { TransactionJournal } from "../../application/ports/journal/TransactionJournal.js"
-import { RequestHistory } from "../../application/ports/RequestHistory.js"
-import { TenantStore } from "../../application/ports/TenantStore.js"
-import { Webhooks } from "../../application/ports/Webhooks.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import { Submissions } from "../../application/usecases/operations/Submissions.js"
-import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import type { Config } from "../config/Config.js"
 import * as Groups from "../http/handlers/Groups.js"
 import * as Playground from "../http/playground/Playground.js"
@@ -56,24 +48,15 @@ const build = <A, E, R>(
     const { edge, limits, operations } = config
     const { admin } = operations
     const ports = yield* Layer.build(Wiring.layer(config, seams))
+    const ready = yield* Readiness.make(Context.get(ports, OpJournal))
     if (admin !== null) {
-      const Admin = yield* Effect.promise(() => import("../admin/Admin.js"))
+      const [Admin, Live] = yield* Effect.promise(() =>
+        Promise.all([import("../admin/Admin.js"), import("../admin/Live.js")])
+      )
       const { url } = yield* Admin.serve({
         ...admin,
         linked: config.profile === "development",
-        data: {
-          refresh: yield* Observed.lanes(Context.get(ports, TransactionJournal)),
-          profiles: config.networks,
-          accounts: config.accounts,
-          transactions: Context.get(ports, TransactionJournal),
-          history: Context.get(ports, RequestHistory),
-          requests: Context.get(ports, RequestJournal),
-          tenants: Context.get(ports, TenantStore),
-          budgets: Context.get(ports, Budgets),
-          webhooks: Context.get(ports, Webhooks),
-          audit: Context.get(ports, AuditLog),
-          unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
-        }
+        data: yield* Live.data(config, ports, ready)
       })
       yield* Effect.annotateLogs(Effect.logInfo("operator port open"), { url })
     }
@@ -88,7 +71,8 @@ const build = <A, E, R>(
       corsOrigins: edge.corsOrigins,
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
-      ready: yield* Readiness.make(Context.get(ports, OpJournal)),
+      ready,
+      nodes: () => Readiness.nodes(Context.get(ports, Health)),
       room: Context.get(ports, Submissions).room,
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })

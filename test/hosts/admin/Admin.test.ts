@@ -12,7 +12,7 @@ const token = "an operator's token of the tests"
 const options: Admin.Options = {
   host: "127.0.0.1",
   port: 0,
-  token: Redacted.make(token),
+  operators: [{ name: "ann", token: Redacted.make(token) }],
   hosts: [],
   linked: false,
   data: {

@@ -71,7 +71,7 @@ const check = `(() => {
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
     if (ratio < 4.5) say(element, "contrast " + ratio.toFixed(1))
   }
-  if (document.documentElement.scrollWidth > innerWidth) breaches.push("scrolls sideways")
+  if (document.documentElement.scrollWidth > innerWidth) breaches.push("scrolls sideways: " + ([...all("*")].filter((each) => each.getBoundingClientRect().right > innerWidth + 1).at(-1)?.outerHTML.slice(0, 80) ?? ""))
   return breaches
 })()`
 

@@ -1,4 +1,4 @@
-import { computeAddress } from "ethers"
+import { Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as DevService from "../../support/http/DevService.js"
@@ -49,14 +49,25 @@ const transfer = () =>
 const heading = () => browser.page.locator("h1").textContent()
 
 const open = async (section: string) => {
-  await browser.page.getByRole("navigation").getByRole("link", { name: section }).click()
-  expect(await heading()).toBe(section)
+  await browser.page.getByRole("navigation", { name: "Console" }).getByRole("link", { name: section }).click()
+  if (section !== "Overview") expect(await heading()).toBe(section)
 }
 
 const isSound = async () => expect(await Accessibility.breaches(browser.page)).toEqual([])
 
+/** Opens the dialog behind a button, gives a reason, and confirms. */
+const act = async (button: string, confirm: string) => {
+  const { page } = browser
+  await page.getByRole("button", { name: button, exact: true }).first().click()
+  const dialog = page.getByRole("dialog")
+  await dialog.waitFor()
+  await isSound()
+  await dialog.getByLabel("Reason").fill("a trial of the console")
+  await dialog.getByRole("button", { name: confirm }).click()
+}
+
 describe("the operator's console in a browser", () => {
-  test("requires the token, and refuses a wrong one", async () => {
+  test("requires a token, and refuses a wrong one", async () => {
     const { page, picture } = browser
     await page.goto(console_)
     expect(await heading()).toBe("Sign in")
@@ -64,60 +75,112 @@ describe("the operator's console in a browser", () => {
     await page.keyboard.type("another token")
     await page.keyboard.press("Enter")
     await page.getByRole("alert").waitFor()
-    expect(await page.getByRole("alert").textContent()).toBe("This is not the operator's token.")
+    expect((await page.getByRole("alert").textContent())?.trim()).toBe("No operator has this token.")
     await picture("console-sign-in")
-    await page.getByLabel("The operator's token").fill(token)
+    await page.getByLabel("Your operator's token").fill(token)
     await page.keyboard.press("Enter")
-    await page.getByRole("navigation").waitFor()
-    expect(await heading()).toBe("Overview")
+    await page.getByRole("navigation", { name: "Console" }).waitFor()
+    expect(await heading()).toMatch(/^Money moves/)
   })
 
-  test("shows the chain, the EOA and the executed operations", async () => {
+  test("shows the chain, and the decoded request with its timeline", async () => {
     const { page, picture } = browser
-    expect((await transfer()).status).toBe(200)
+    const { body, status } = await transfer()
+    expect(status).toBe(200)
     await open("Overview")
-    expect(await page.getByRole("region", { name: "Chains" }).textContent()).toContain(
-      String(service.info.chainId)
-    )
-    expect(await page.getByRole("region", { name: /^Requests since/ }).textContent()).toContain("/execute")
+    await expect.poll(() => page.getByRole("region", { name: "Chains" }).textContent()).toContain("ms")
     await isSound()
     await picture("console-overview")
+    await page.getByRole("region", { name: "Chains" }).getByRole("link", { name: "Development" }).click()
+    expect(await heading()).toContain("Development chain")
+    await isSound()
+    await picture("console-chain")
     await open("Requests")
     await isSound()
     await picture("console-requests")
-    await page.getByRole("region").getByRole("row").nth(1).getByRole("link").click()
-    expect(await heading()).toBe("Request")
-    expect(await page.locator("main").textContent()).toContain("settled, succeeded")
-    expect(await page.locator("pre").textContent()).toContain('"status": 1')
+    await page
+      .getByRole("link", { name: /^transfer/ })
+      .first()
+      .click()
+    expect(await heading()).toMatch(/^transfer \S+ CTT to 0x0000…dEaD/)
+    const main = await page.locator("main").textContent()
+    for (const part of ["Accepted", "Included", "Final", "Succeeded", "What moved", "Fees"])
+      expect(main).toContain(part)
     await isSound()
     await picture("console-request")
+    await page.emulateMedia({ media: "print" })
+    await picture("console-receipt")
+    await page.emulateMedia({ media: null })
+    await page.keyboard.press("/")
+    await page.keyboard.type(body.txHash)
+    await page.keyboard.press("Enter")
+    await page.getByRole("region", { name: "Found" }).waitFor()
+    expect(await page.getByRole("link", { name: /^transfer/ }).count()).toBe(1)
+    await isSound()
     await open("Audit")
     expect(await page.getByRole("row").count()).toBeGreaterThan(4)
     await isSound()
-    await open("Budgets")
+    await open("Webhooks")
     await isSound()
+  })
+
+  test("shows why a request was refused, to the operator and to its caller", async () => {
+    const { page, picture } = browser
+    const { body, status } = await service.ask<DevService.Envelope>("/execute", {
+      operations: [
+        {
+          salt: "console",
+          walletCustody: 0,
+          to: service.info.token,
+          funcSignature: "transfer(address,uint256)",
+          funcParams: [recipient, "1000000"]
+        }
+      ],
+      settings: service.info.settings
+    })
+    expect([status, body.code]).toEqual([422, "execution_failed"])
+    const told = await service.request(body.requestId)
+    expect([told.status, told.body.state, told.body.httpStatus]).toEqual([200, "refused", 422])
+    expect(told.body.answer).toMatchObject({ code: "execution_failed", error: body.error })
+    await open("Overview")
+    const failures = page.getByRole("region", { name: "Recent failures" })
+    expect(await failures.textContent()).toContain("execution_failed")
+    await failures.getByRole("row").nth(1).getByRole("link").click()
+    expect(await heading()).toContain("Refused before acceptance")
+    await isSound()
+    await picture("console-refusal")
   })
 
   test("pauses an account, which stops its writes, and resumes it", async () => {
     const { page, picture } = browser
     await open("Accounts")
-    await page.getByRole("button", { name: "pause account enterprise" }).click()
-    expect(await page.getByRole("status").textContent()).toContain("Paused")
-    await isSound()
     await picture("console-accounts")
-    const resume = page
-      .getByRole("region", { name: "Accounts" })
-      .getByRole("button", { name: "resume account enterprise" })
-    expect(await resume.count()).toBe(1)
+    const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "enterprise" }) })
+    await row.getByRole("button", { name: "Pause…" }).click()
+    const dialog = page.getByRole("dialog")
+    await dialog.waitFor()
+    await isSound()
+    await picture("console-pause")
+    await dialog.getByLabel("Reason").fill("a trial of the console")
+    await dialog.getByRole("button", { name: "Pause account enterprise" }).click()
+    expect(await page.getByRole("status").textContent()).toContain("Paused: from the next second")
+    await isSound()
     await expect.poll(async () => (await transfer()).status, { timeout: 10_000 }).not.toBe(200)
-    await resume.click()
-    expect(await page.getByRole("status").textContent()).toContain("Resumed")
+    await open("Rules")
+    await picture("console-rules")
+    await act("Resume…", "Resume account enterprise")
     await expect.poll(async () => (await transfer()).status, { timeout: 10_000 }).toBe(200)
+    await open("Audit")
+    const acts = await page.getByRole("region", { name: "Acts of operators" }).textContent()
+    for (const part of ["operator", "pause", "resume", "account enterprise", "a trial of the console"])
+      expect(acts).toContain(part)
+    await picture("console-audit")
   })
 
   test("shows a waiting transaction and its new prices without sending one", async () => {
     const { page, picture } = browser
-    const signer = computeAddress(devKeys.signer.privateKey)
+    const { address } = new Wallet(devKeys.signer.privateKey)
+    const lane = `${address.slice(0, 6)}…${address.slice(-4)}`
     await service.provider.send("evm_setAutomine", [false])
     try {
       const answer = transfer()
@@ -125,21 +188,24 @@ describe("the operator's console in a browser", () => {
         .poll(
           async () => {
             await open("Lanes")
-            return page.getByRole("link", { name: signer, exact: false }).count()
+            return page.getByRole("link", { name: lane, exact: false }).count()
           },
           { timeout: 20_000 }
         )
         .toBe(1)
       await isSound()
       await picture("console-lanes")
-      await page.getByRole("link", { name: signer, exact: false }).click()
-      expect(await heading()).toBe("Lane")
+      await page.getByRole("link", { name: lane, exact: false }).click()
+      expect(await heading()).toContain(lane)
       await isSound()
-      await page.getByRole("button", { name: "See what new prices would be" }).click()
-      expect(await heading()).toBe("New prices: dry run")
-      expect(await page.locator("main").textContent()).toContain("no transaction was sent")
+      await picture("console-lane")
+      await page.getByRole("button", { name: "Show new prices" }).click()
+      expect(await heading()).toBe("New prices")
+      expect(await page.locator("main").textContent()).toContain("Nothing was signed or sent yet.")
       await isSound()
       await picture("console-dry-run")
+      await act("Unstick…", "Replace")
+      expect(await heading()).toBe("Replacements sent")
       await service.provider.send("evm_mine", [])
       expect((await answer).status).toBe(200)
     } finally {
@@ -147,21 +213,47 @@ describe("the operator's console in a browser", () => {
     }
   })
 
-  test("works by keyboard only, and in a dark colour scheme", async () => {
+  test("renews what it shows, without a reload", async () => {
+    const { page } = browser
+    await open("Requests")
+    const rows = page.getByRole("region", { name: "List" }).getByRole("row")
+    const before = await rows.count()
+    expect((await transfer()).status).toBe(200)
+    await expect.poll(() => rows.count(), { timeout: 20_000 }).toBe(before + 1)
+  })
+
+  test("works by keyboard only, in the dark, and on a phone", async () => {
     const { complaints, page, picture } = browser
     await open("Accounts")
     const path = await Accessibility.walk(page, 8)
     expect(path[0]?.name).toBe("Skip to the content")
     expect(path.every(({ inView, outlined }) => inView && outlined)).toBe(true)
-    await page.emulateMedia({ colorScheme: "dark" })
-    await isSound()
-    await picture("console-dark")
-    await page.setViewportSize({ width: 380, height: 800 })
-    await isSound()
-    await picture("console-narrow")
-    await page.getByRole("button", { name: "Sign out" }).click()
+    for (const colorScheme of ["light", "dark"] as const)
+      for (const [size, width] of [
+        ["wide", 1_280],
+        ["narrow", 390]
+      ] as const) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 900 })
+        for (const section of ["Overview", "Requests", "Lanes", "Rules", "Accounts", "Webhooks", "Audit"]) {
+          await open(section)
+          await isSound()
+          await picture(`console-${section.toLowerCase()}-${size}-${colorScheme}`)
+        }
+        await open("Requests")
+        await page
+          .getByRole("link", { name: /^transfer/ })
+          .first()
+          .click()
+        await isSound()
+        await picture(`console-request-${size}-${colorScheme}`)
+        await page.goto(`${console_}/console/runbooks`)
+        await isSound()
+        await picture(`console-runbooks-${size}-${colorScheme}`)
+      }
+    await page.getByRole("button", { name: "Sign out" }).last().click()
     expect(await heading()).toBe("Sign in")
     // Expected refusals are not complaints.
     expect(complaints.filter((text) => !text.includes("401"))).toEqual([])
-  })
+  }, 120_000)
 })

@@ -1,18 +1,45 @@
 import * as Effect from "effect/Effect"
+import type { Facts } from "../../../src/application/observe/Incidents.js"
 import type { Data } from "../../../src/hosts/admin/console/Data.js"
+
+/** Nothing waits, and nothing is wrong. */
+export const facts: Facts = {
+  now: 0,
+  chains: [],
+  waiting: [],
+  transactions: [],
+  budgets: [],
+  held: [],
+  database: { isWritable: true, errors: 0 },
+  failingSigners: new Map(),
+  isClockDoubted: false,
+  isRateLimitStoreAway: false,
+  failingWebhooks: []
+}
 
 /** Data of the operator's port for an empty service. */
 export const empty: Data = {
   refresh: Effect.void,
+  observer: {
+    situation: () => ({ facts, incidents: [], endedAt: null }),
+    series: { sample: Effect.void, hour: Effect.succeed([]), day: Effect.succeed([]) }
+  },
   profiles: [],
   accounts: [],
   transactions: { open: Effect.succeed([]), openOf: () => Effect.succeed([]) },
-  history: { find: () => Effect.succeed([]) },
-  requests: { request: () => Effect.succeed(null) },
+  history: { find: () => Effect.succeed([]), search: () => Effect.succeed([]) },
+  requests: {
+    bodies: () => Effect.succeed([]),
+    events: () => Effect.succeed([]),
+    request: () => Effect.succeed(null)
+  },
+  recovery: { unhold: () => Effect.succeed(false) },
   tenants: {
     content: Effect.succeed({ accounts: [], keys: [], networks: [], signers: [], pauses: [] }),
     pause: () => Effect.void,
-    resume: () => Effect.void
+    resume: () => Effect.void,
+    endKey: () => Effect.void,
+    uses: Effect.succeed(new Map())
   },
   budgets: { open: () => Effect.succeed([]) },
   webhooks: {
@@ -22,5 +49,12 @@ export const empty: Data = {
     changes: () => Effect.succeed([])
   },
   audit: { find: () => Effect.succeed([]) },
-  unstick: () => Effect.succeed({ replaced: [], left: [] })
+  operators: { find: () => Effect.succeed([]), record: () => Effect.void },
+  failures: Effect.succeed([]),
+  refusal: () => Effect.succeed(null),
+  delayOf: () => null,
+  unknown: () => [],
+  call: () => Effect.succeed(null),
+  unstick: () => Effect.succeed({ replaced: [], left: [] }),
+  cancel: () => Effect.succeed(null)
 }

@@ -61,7 +61,7 @@ export type CreateResult = TransactionResult<{
 export interface RequestState {
   readonly requestId: string
   readonly endpoint: string
-  readonly state: "pending" | "final"
+  readonly state: "pending" | "final" | "refused"
   readonly acceptedAt: number
   readonly metadata: Readonly<Record<string, string>>
   readonly txHashes: ReadonlyArray<string>

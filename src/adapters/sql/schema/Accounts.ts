@@ -190,3 +190,32 @@ export const rateCounts = step((sql) => [
 export const clockConfirmations = step((sql) => [
   sql`create table clock_confirmations (confirmation_no ${identity(sql)}, confirmed_at bigint not null)`
 ])
+
+/**
+ * Acts of operators, append-only as the audit log is. Refused requests, of which the latest are kept; `answer` is JSON, null
+ * where it was too long. Times are Unix milliseconds.
+ */
+export const operators = step((sql) => [
+  sql`
+    create table operator_acts (
+      entry_no ${identity(sql)},
+      at bigint not null,
+      operator text not null,
+      act text not null,
+      subject text not null,
+      reason text not null
+    )`,
+  appendOnly(sql, "operator_acts", "the log of operators"),
+  sql`
+    create table refusals (
+      refusal_no ${identity(sql)},
+      request_id text not null unique,
+      account_id text not null,
+      endpoint text not null,
+      chain_id text,
+      code text not null,
+      message text not null,
+      answer text,
+      at bigint not null
+    )`
+])

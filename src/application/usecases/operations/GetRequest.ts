@@ -4,6 +4,7 @@ import { WakeUps } from "../../answers/WakeUps.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
+import { Refusals } from "../../ports/operator/Refusals.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
@@ -48,8 +49,13 @@ const Progress = Schema.Struct({
 export const Response = Schema.Struct({
   requestId: Schema.String,
   endpoint: Schema.String.annotate({ description: "For example /execute." }),
-  state: Schema.Literals(["pending", "final"]),
-  acceptedAt: Schema.Int.annotate({ description: "Unix seconds." }),
+  state: Schema.Literals(["pending", "final", "refused"]).annotate({
+    description:
+      "refused: castellan accepted nothing of the request, and a repeat runs anew. It keeps the answers of the latest refusals."
+  }),
+  acceptedAt: Schema.Int.annotate({
+    description: "Unix seconds. Of a refused request: when it was refused."
+  }),
   metadata: Metadata.schema,
   notBefore: Schema.NullOr(Schema.Int).annotate({
     description:
@@ -118,6 +124,32 @@ const progressOf = (
   }
 }
 
+/** A request that was refused before acceptance, as long as its refusal is kept; else `failure`. */
+const refusedOr = (
+  { principal }: Caller,
+  requestId: string,
+  failure: Failure
+): Effect.Effect<Response, Failure> =>
+  Effect.gen(function* () {
+    const refusal = shape.test(requestId) ? yield* (yield* Refusals).find(requestId) : null
+    if (refusal === null || refusal.accountId !== principal.accountId) return yield* Effect.fail(failure)
+    const { answer, at, code, endpoint, message } = refusal
+    return {
+      requestId,
+      endpoint,
+      state: "refused" as const,
+      acceptedAt: Math.floor(at / 1_000),
+      metadata: {},
+      notBefore: null,
+      delay: null,
+      txHashes: [],
+      progress: { total: 0, waiting: 0, sent: 0, succeeded: 0, failed: 0 },
+      httpStatus: 422,
+      answer:
+        answer === null ? { error: message, code, requestId, details: [] } : (JSON.parse(answer) as unknown)
+    }
+  })
+
 /** The request once it is final, or as it is when the time is over. Waiting costs the journal nothing. */
 const awaited = (caller: Caller, requestId: string, seconds: number) =>
   Effect.gen(function* () {
@@ -132,7 +164,7 @@ const awaited = (caller: Caller, requestId: string, seconds: number) =>
     )
   })
 
-/** What is known of a request of the account that was accepted. */
+/** What is known of a request of the account that was accepted, or refused lately. */
 export const run = (
   caller: Caller,
   { requestId, wait = "0" }: Request & Query
@@ -154,4 +186,7 @@ export const run = (
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null
     }
-  }).pipe(Span.named("GetRequest"))
+  }).pipe(
+    Effect.catchTag("NotFound", (failure) => refusedOr(caller, requestId, failure)),
+    Span.named("GetRequest")
+  )

@@ -7,30 +7,30 @@ import type * as Cookies from "effect/http/Cookies"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as Result from "effect/Result"
-import type { Lane } from "../../../application/ports/journal/Transactions.js"
-import type { Pause } from "../../../application/ports/TenantStore.js"
-import * as Address from "../../../domain/primitives/Address.js"
-import * as Accounts from "./Accounts.js"
+import * as Acts from "./Acts.js"
 import type { Data, Missing, View } from "./Data.js"
 import { type Html, html } from "./Html.js"
-import * as NonceLanes from "./NonceLanes.js"
-import * as Overview from "./Overview.js"
 import * as Page from "./Page.js"
-import * as Records from "./Records.js"
-import * as Requests from "./Requests.js"
+import * as Accounts from "./pages/Accounts.js"
+import * as Chain from "./pages/Chain.js"
+import * as Lanes from "./pages/Lanes.js"
+import * as Overview from "./pages/Overview.js"
+import * as Pauses from "./pages/Pauses.js"
+import * as Records from "./pages/Records.js"
+import * as Request from "./pages/Request.js"
+import * as Requests from "./pages/Requests.js"
+import * as Runbooks from "./pages/Runbooks.js"
+import * as Webhooks from "./pages/Webhooks.js"
 import * as Sessions from "./Sessions.js"
-import * as Webhooks from "./Webhooks.js"
 
-/** The operator's console: rendered on the server, without scripts, behind the operator's token. */
+/** The operator's console: rendered on the server, whole without its script, behind an operator's token. */
 
-type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
-export type App = Effect.Effect<Response, never, Request>
+export type App = Effect.Effect<Response, never, HttpServerRequest.HttpServerRequest>
 
 const policy =
-  "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 const answer = (status: number, text: string): Response =>
   HttpServerResponse.text(text, { status, contentType: "text/html; charset=utf-8" })
@@ -38,11 +38,27 @@ const answer = (status: number, text: string): Response =>
 const seeOther = (path: string): Response =>
   HttpServerResponse.empty({ status: 303, headers: { location: `${Page.path}${path}` } })
 
-let kept: string | undefined
+const files = new Map([
+  ["/style.css", "text/css"],
+  ["/script.js", "text/javascript"]
+])
 
-const style = (): Response => {
-  kept ??= readFileSync(new URL("style.css", import.meta.url), "utf8")
-  return HttpServerResponse.text(kept, { contentType: "text/css" })
+const kept = new Map<string, string>()
+
+/** A style sheet without the spaces that only its readers need. */
+const compact = (css: string): string =>
+  css
+    .replace(/\s+/g, " ")
+    .replace(/ ?([{};,]) ?/g, "$1")
+    .replaceAll(": ", ":")
+    .replaceAll(";}", "}")
+
+/** A file beside this one. */
+const file = (path: string, contentType: string): Response => {
+  const text = kept.get(path) ?? readFileSync(new URL(`.${path}`, import.meta.url), "utf8")
+  const sent = contentType === "text/css" ? compact(text) : text
+  kept.set(path, sent)
+  return HttpServerResponse.text(sent, { contentType })
 }
 
 const maxFormBytes = ByteSize.bytes(8_192)
@@ -55,34 +71,28 @@ const withCookie = (response: Response, value: string, maxAge: number): Response
     maxAge: `${maxAge} seconds`
   })
 
-const signInPage = (status: number, problem: string | null): Response =>
+const signInPage = (status: number, problem: string | null, now: number): Response =>
   answer(
     status,
     Page.page(
-      { title: "Sign in", section: null, formToken: "" },
+      { title: "Sign in", section: null, formToken: "", now },
       html`${problem === null ? null : Page.problem(problem)}
-<form class="inline" method="post" action="${Page.path}/sign-in">
-<div><label for="token">The operator's token (<code>admin.token</code>)</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus size="40"></div>
-<button>Sign in</button>
+${Page.head("Sign in")}
+<form class="filters" method="post" action="${Page.path}/sign-in">
+<div><label for="token">Your operator's token (<code>admin.operators</code> or <code>admin.token</code>)</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus size="40"></div>
+<button class="go">Sign in</button>
 </form>`
     )
   )
 
 /** Accepts forms only from pages of this port, by the browser's headers. */
-const isForeign = ({ headers }: Request): boolean => {
+const isForeign = ({ headers }: HttpServerRequest.HttpServerRequest): boolean => {
   const { host = "", origin } = headers
   const site = headers["sec-fetch-site"]
   return (
     (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) ||
     (site !== undefined && site !== "same-origin" && site !== "none")
   )
-}
-
-const laneOf = (chain: string, signer: string): Lane | null => {
-  const address = Address.from(signer)
-  return /^[1-9][0-9]{0,15}$/.test(chain) && Result.isSuccess(address)
-    ? { chainId: BigInt(chain), signer: address.success }
-    : null
 }
 
 interface Shown {
@@ -93,91 +103,90 @@ interface Shown {
 
 const contents: Readonly<Record<Page.Section, (data: Data, view: View) => Shown["content"]>> = {
   "": Overview.overview,
-  "/lanes": NonceLanes.lanes,
   "/requests": Requests.requests,
+  "/lanes": Lanes.lanes,
+  "/rules": Pauses.rules,
   "/accounts": Accounts.accounts,
   "/webhooks": Webhooks.webhooks,
-  "/budgets": Records.budgets,
   "/audit": Records.audit
 }
 
 /** The page at a path; null when there is none. */
 const pageAt = (data: Data, view: View, path: string): Shown | null => {
   const [, first = "", second, third, ...rest] = path.split("/")
+  if (rest.length > 0) return null
+  if (second === undefined) {
+    if (first === "search")
+      return { title: "Search", section: "/requests", content: Requests.search(data, view) }
+    if (first === "runbooks")
+      return { title: "Runbooks", section: "", content: Effect.succeed(Runbooks.page) }
+  }
   const [section, title] = Page.sections.find(([at]) => at === (first === "" ? "" : `/${first}`)) ?? []
-  if (rest.length > 0 || section === undefined) return null
-  if (section === "" || second === undefined)
+  if (section !== undefined && (section === "" || second === undefined))
     return { title, section, content: contents[section](data, view) }
-  if (section === "/requests" && third === undefined)
-    return { title: "Request", section, content: Requests.request(data, view, second) }
-  const lane = laneOf(second, third ?? "")
-  return section === "/lanes" && lane !== null
-    ? { title: "Lane", section, content: NonceLanes.lane(data, view, lane) }
-    : null
+  if (second === undefined) return null
+  if (first === "requests" && third === undefined)
+    return { title: "Request", section: "/requests", content: Request.request(data, view, second) }
+  if (first === "chains" && third === undefined && /^[1-9][0-9]{0,15}$/.test(second))
+    return { title: "Chain", section: "", content: Chain.chain(data, view, BigInt(second)) }
+  const lane = first === "lanes" ? Lanes.laneOf(second, third ?? "") : null
+  return lane === null ? null : { title: "Lane", section: "/lanes", content: Lanes.lane(data, view, lane) }
 }
 
-const kinds: ReadonlyArray<string> = ["account", "signer", "chain"] satisfies ReadonlyArray<Pause["kind"]>
+/** The frame of a page for whoever is signed in. */
+const frameOf = (
+  data: Data,
+  { formToken, now, operator, query }: View,
+  title: string,
+  section: Page.Section
+): Page.Frame => ({
+  title,
+  section,
+  formToken,
+  operator,
+  now,
+  waiting: data.observer.situation().facts.waiting.reduce((sum, { ops }) => sum + ops, 0),
+  search: query.get("q") ?? "",
+  said: Acts.confirmations.get(query.get("done") ?? "") ?? ""
+})
 
-const isKind = (text: string): text is Pause["kind"] => kinds.includes(text)
-
-/** Confirmation shown after an action. */
-const done: ReadonlyMap<string, string> = new Map([
-  ["paused", "Paused: from the next second on nothing is accepted for it, by any process."],
-  ["resumed", "Resumed."]
-])
-
-const render = (view: View, { content, section, title }: Shown): Effect.Effect<Response> =>
+const render = (data: Data, view: View, { content, section, title }: Shown): Effect.Effect<Response> =>
   Effect.match(content, {
     onFailure: ({ message, status = 503 }) =>
-      answer(status, Page.page({ title, section, formToken: view.formToken }, Page.problem(message))),
-    onSuccess: (shown) => {
-      const said = done.get(view.query.get("done") ?? "") ?? ""
-      return answer(200, Page.page({ title, section, formToken: view.formToken, said }, shown))
-    }
+      answer(status, Page.page(frameOf(data, view, title, section), Page.problem(message))),
+    onSuccess: (shown) => answer(200, Page.page(frameOf(data, view, title, section), shown))
   })
 
-const unknown = (view: View): Response =>
+const unknown = (data: Data, view: View): Response =>
   answer(
     404,
     Page.page(
-      { title: "No such page", section: "", formToken: view.formToken },
-      html`<p><a href="${Page.path}">Overview</a></p>`
+      frameOf(data, view, "No such page", ""),
+      html`${Page.head("No such page")}<p><a href="${Page.path}">Overview</a></p>`
     )
   )
 
 /** Runs a signed-in operator's form. */
 const act = (data: Data, view: View, path: string, form: URLSearchParams): Effect.Effect<Response> => {
-  const wrong = (what: string) =>
-    answer(400, Page.page({ title: "Not done", section: "", formToken: view.formToken }, Page.problem(what)))
-  switch (path) {
-    case "/pause":
-    case "/resume": {
-      const kind = form.get("kind") ?? ""
-      const subject = form.get("subject") ?? ""
-      if (!isKind(kind) || subject === "") return Effect.succeed(wrong("kind, subject: not of this console"))
-      const done =
-        path === "/pause"
-          ? data.tenants.pause({ kind, subject, since: view.now })
-          : data.tenants.resume(kind, subject)
-      return Effect.match(done, {
-        onFailure: ({ message }) => wrong(message),
-        onSuccess: () => seeOther(`/accounts?done=${path === "/pause" ? "paused" : "resumed"}`)
+  const wrong = ({ message }: { readonly message: string }) =>
+    answer(400, Page.page(frameOf(data, view, "Not done", ""), Page.problem(message)))
+  if (path === "/unstick")
+    return Effect.matchEffect(Acts.unstick(data, view, form), {
+      onFailure: (why) => Effect.succeed(wrong(why)),
+      onSuccess: ({ dryRun, lane }) =>
+        render(data, view, {
+          title: dryRun ? "New prices: dry run" : "New prices",
+          section: "/lanes",
+          content: Lanes.unstuck(data, view, lane, dryRun)
+        })
+    })
+  const task = Acts.run(data, view, path, form)
+  return task === null
+    ? Effect.succeed(unknown(data, view))
+    : Effect.match(task, {
+        onFailure: wrong,
+        onSuccess: ({ path, said }) => seeOther(`${path}?done=${said}`)
       })
-    }
-    case "/unstick": {
-      const lane = laneOf(form.get("chain") ?? "", form.get("signer") ?? "")
-      if (lane === null) return Effect.succeed(wrong("chain, signer: not of this console"))
-      // A dry run unless dryRun=false.
-      const dryRun = form.get("dryRun") !== "false"
-      return render(view, {
-        title: dryRun ? "New prices: dry run" : "New prices",
-        section: "/lanes",
-        content: NonceLanes.unstuck(data, view, lane, dryRun)
-      })
-    }
-    default:
-      return Effect.succeed(unknown(view))
-  }
 }
 
 const same = (one: string, other: string): boolean => {
@@ -185,11 +194,14 @@ const same = (one: string, other: string): boolean => {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-/** `isOperator` compares tokens in constant time. `linked`: a link with the token signs in, in development only. */
-export const app = (data: Data, isOperator: (token: string) => boolean, linked: boolean): App => {
+/**
+ * `operatorOf`: the name of the operator with this token, compared in constant time; null: nobody has it. `linked`: a link with
+ * the token signs in, in development only.
+ */
+export const app = (data: Data, operatorOf: (token: string) => string | null, linked: boolean): App => {
   const sessions = Sessions.make()
 
-  const form = (request: Request): Effect.Effect<URLSearchParams | null> =>
+  const form = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<URLSearchParams | null> =>
     request.text.pipe(
       Effect.provideService(HttpIncomingMessage.MaxBodySize, maxFormBytes),
       Effect.map((text) => new URLSearchParams(text)),
@@ -197,13 +209,19 @@ export const app = (data: Data, isOperator: (token: string) => boolean, linked: 
     )
 
   const signIn = (fields: URLSearchParams, now: number): Response => {
-    if (!sessions.mayTry(now)) return signInPage(429, "Too many tries: wait a minute.")
-    return isOperator(fields.get("token") ?? "")
-      ? withCookie(seeOther(""), sessions.begin(now), Sessions.life)
-      : signInPage(401, "This is not the operator's token.")
+    if (!sessions.mayTry(now)) return signInPage(429, "Too many tries: wait a minute.", now)
+    const operator = operatorOf(fields.get("token") ?? "")
+    return operator === null
+      ? signInPage(401, "No operator has this token.", now)
+      : withCookie(seeOther(""), sessions.begin(operator, now), Sessions.life)
   }
 
-  const posted = (request: Request, path: string, query: URLSearchParams, now: number) =>
+  const posted = (
+    request: HttpServerRequest.HttpServerRequest,
+    path: string,
+    query: URLSearchParams,
+    now: number
+  ) =>
     Effect.gen(function* () {
       if (isForeign(request)) return answer(403, "not for pages of other sites\n")
       // Rejects a long form by its Content-Length, without reading it.
@@ -213,14 +231,15 @@ export const app = (data: Data, isOperator: (token: string) => boolean, linked: 
       if (path === "/sign-in") return signIn(fields, now)
       const secret = request.cookies[Sessions.cookieName] ?? ""
       const session = sessions.find(secret, now)
-      if (session === null) return signInPage(401, "You are not signed in any more.")
+      if (session === null) return signInPage(401, "You are not signed in any more.", now)
       if (!same(fields.get("formToken") ?? "", session.formToken))
         return answer(403, "the form is not of this session\n")
       if (path === "/sign-out") {
         sessions.end(secret)
         return withCookie(seeOther(""), "", 0)
       }
-      return yield* act(data, { formToken: session.formToken, query, now }, path, fields)
+      const { formToken, operator } = session
+      return yield* act(data, { formToken, operator, query, now }, path, fields)
     })
 
   return Effect.gen(function* () {
@@ -232,13 +251,15 @@ export const app = (data: Data, isOperator: (token: string) => boolean, linked: 
     if (request.method === "POST") return yield* posted(request, path, query, now)
     if (request.method !== "GET" && request.method !== "HEAD")
       return HttpServerResponse.setHeader(answer(405, "expected GET or POST\n"), "allow", "GET, HEAD, POST")
-    if (path === "/style.css") return style()
-    if (linked && path === "/sign-in") return isForeign(request) ? signInPage(401, null) : signIn(query, now)
+    const contentType = files.get(path)
+    if (contentType !== undefined) return file(path, contentType)
+    if (linked && path === "/sign-in")
+      return isForeign(request) ? signInPage(401, null, now) : signIn(query, now)
     const session = sessions.find(request.cookies[Sessions.cookieName] ?? "", now)
-    if (session === null) return signInPage(path === "" ? 200 : 401, null)
-    const view = { formToken: session.formToken, query, now }
+    if (session === null) return signInPage(path === "" ? 200 : 401, null, now)
+    const view = { formToken: session.formToken, operator: session.operator, query, now }
     const shown = pageAt(data, view, path)
-    return shown === null ? unknown(view) : yield* render(view, shown)
+    return shown === null ? unknown(data, view) : yield* render(data, view, shown)
   }).pipe(
     Effect.map(
       HttpServerResponse.setHeaders({

@@ -4,12 +4,14 @@ import { createHash, randomBytes } from "node:crypto"
 export interface Session {
   /** Sent with every form; another site's page does not know it. */
   readonly formToken: string
+  /** Name of the operator who signed in. */
+  readonly operator: string
   readonly until: number
 }
 
 export interface Sessions {
   /** Returns the cookie's value. */
-  readonly begin: (now: number) => string
+  readonly begin: (operator: string, now: number) => string
   readonly find: (secret: string, now: number) => Session | null
   readonly end: (secret: string) => void
   /** Whether another sign-in attempt is allowed; counts it. */
@@ -30,12 +32,13 @@ export const make = (): Sessions => {
   const sessions = new Map<string, Session>()
   let tries: ReadonlyArray<number> = []
   return {
-    begin: (now) => {
+    begin: (operator, now) => {
       const secret = randomBytes(32).toString("base64url")
       const [oldest] = sessions.keys()
       if (sessions.size >= most && oldest !== undefined) sessions.delete(oldest)
       sessions.set(nameOf(secret), {
         formToken: randomBytes(24).toString("base64url"),
+        operator,
         until: now + life * 1_000
       })
       return secret

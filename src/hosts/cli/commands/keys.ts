@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
+import { idOf, type KnownKey } from "../../../application/tenants/KnownKeys.js"
 import * as Secrets from "../../config/Secrets.js"
 import * as Wiring from "../../Wiring.js"
 import { help, json, Operator, optional, report, required } from "../support/Operator.js"
@@ -36,11 +37,11 @@ const durationOf = (text: string): Effect.Effect<number, string> => {
     : Effect.succeed(Number(count) * millis)
 }
 
-const stateOf = ({ endsAt }: OperatorContext.KnownKey, now: number): "active" | "ending" | "ended" =>
+const stateOf = ({ endsAt }: KnownKey, now: number): "active" | "ending" | "ended" =>
   endsAt === null ? "active" : endsAt > now ? "ending" : "ended"
 
 /** A key for JSON output. */
-export const shown = (key: OperatorContext.KnownKey, now: number) => ({
+export const shown = (key: KnownKey, now: number) => ({
   id: key.id,
   account: key.accountId,
   scopes: key.scopes,
@@ -52,7 +53,7 @@ export const shown = (key: OperatorContext.KnownKey, now: number) => ({
 })
 
 /** Keys as a table and as JSON. */
-export const listed = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number) =>
+export const listed = (keys: ReadonlyArray<KnownKey>, now: number) =>
   Table.listed(
     keys.map((key) => shown(key, now)),
     "there are no keys",
@@ -67,7 +68,7 @@ export const listed = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: numbe
     }
   )
 
-const one = (key: OperatorContext.KnownKey, now: number) => ({
+const one = (key: KnownKey, now: number) => ({
   text: listed([key], now).text,
   json: shown(key, now)
 })
@@ -77,13 +78,13 @@ const issue = (
   context: OperatorContext.OperatorContext,
   accountId: OperatorContext.Account["accountId"],
   scopes: ReadonlyArray<Scope>,
-  replaced?: { readonly key: OperatorContext.KnownKey; readonly endsAt: number }
+  replaced?: { readonly key: KnownKey; readonly endsAt: number }
 ) =>
   Effect.gen(function* () {
     const { hash, key } = yield* Wiring.issueKey(context.config.keyPepper)
     const fresh = { hash, accountId, scopes, origin: "command", issuedAt: context.now, endsAt: null } as const
     yield* context.store.addKey(fresh, replaced)
-    const json = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
+    const json = { key: Redacted.value(key), id: idOf(hash), account: accountId, scopes }
     return {
       json,
       text: [

@@ -3,9 +3,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { type Content, type Key, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
+import { type Content, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
 import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
-import { allScopes } from "../../../application/tenants/FileAccounts.js"
+import * as KnownKeys from "../../../application/tenants/KnownKeys.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
 import { Operator, type Why } from "./Operator.js"
@@ -21,13 +21,6 @@ export interface Account extends OwnLimits {
   readonly createdAt: number | null
 }
 
-/** An API key of the file or the database. */
-export interface KnownKey extends Key {
-  /** Name in commands: the first digits of the key's hash, which reveal nothing about the key. */
-  readonly id: string
-  readonly usedAt: number | null
-}
-
 /** Configuration and database of a service, with the accounts and keys of both. */
 export interface OperatorContext {
   readonly config: Config.Config
@@ -36,12 +29,10 @@ export interface OperatorContext {
   readonly store: TenantStore["Service"]
   readonly content: Content
   readonly accounts: ReadonlyArray<Account>
-  readonly keys: ReadonlyArray<KnownKey>
+  readonly keys: ReadonlyArray<KnownKeys.KnownKey>
   /** Time of reading, Unix milliseconds. */
   readonly now: number
 }
-
-export const idOf = (hash: string): string => hash.slice(0, 12)
 
 /** Start of a pause in the database, Unix milliseconds; null: not paused. */
 export const pausedSince = ({ pauses }: Content, kind: Pause["kind"], subject: string): number | null =>
@@ -65,32 +56,6 @@ const accountsOf = ({ accounts }: Config.Config, content: Content): ReadonlyArra
   ]
 }
 
-const keysOf = (
-  { accounts }: Config.Config,
-  content: Content,
-  uses: ReadonlyMap<string, number>
-): ReadonlyArray<KnownKey> => {
-  const ends = new Map(content.keys.map(({ endsAt, hash }) => [hash, endsAt]))
-  const ofFile = accounts.flatMap(({ accountId, keys }) =>
-    keys.map(
-      ({ hash, scopes }): Key => ({
-        hash,
-        accountId,
-        scopes: scopes.length === 0 ? allScopes : scopes,
-        origin: "file",
-        issuedAt: 0,
-        endsAt: ends.get(hash) ?? null
-      })
-    )
-  )
-  const issued = content.keys.filter(({ origin }) => origin === "command")
-  return [...ofFile, ...issued].map((key) => ({
-    ...key,
-    id: idOf(key.hash),
-    usedAt: uses.get(key.hash) ?? null
-  }))
-}
-
 /** The configuration that --config or CASTELLAN_CONFIG names, or that of the folder's development stack. */
 export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(
   Operator,
@@ -111,7 +76,7 @@ export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> =
     store,
     content,
     accounts: accountsOf(read, content),
-    keys: keysOf(read, content, uses),
+    keys: KnownKeys.of(read.accounts, content, uses),
     now: yield* Clock.currentTimeMillis
   }
 })
@@ -156,7 +121,7 @@ export const openForOwn = (id: string) =>
   )
 
 /** The key whose hash starts with these digits, at least eight. */
-export const keyOf = ({ keys }: OperatorContext, id: string): Effect.Effect<KnownKey, string> => {
+export const keyOf = ({ keys }: OperatorContext, id: string): Effect.Effect<KnownKeys.KnownKey, string> => {
   const remedy = 'run "castellan keys list"'
   if (!/^[0-9a-f]{8,64}$/.test(id))
     return Effect.fail(`a key is named by its id, 8 or more hex digits, and never by itself; ${remedy}`)

@@ -12,7 +12,7 @@ const wildcards: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", ":
 
 /** Uses `node:http`: `fetch` sets the Host header from the address, and the port expects a loopback name. */
 const send = (
-  { host, port, token }: NonNullable<Config["operations"]["admin"]>,
+  { host, operators: [operator], port }: NonNullable<Config["operations"]["admin"]>,
   path: string,
   signal: AbortSignal
 ) =>
@@ -22,7 +22,10 @@ const send = (
       port,
       path,
       method: "POST",
-      headers: { host: "localhost", authorization: `Bearer ${Redacted.value(token)}` },
+      headers: {
+        host: "localhost",
+        authorization: `Bearer ${operator === undefined ? "" : Redacted.value(operator.token)}`
+      },
       timeout: patience,
       signal
     })

@@ -6,9 +6,15 @@ import * as Schema from "effect/Schema"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { said, Unlimited } from "./EndpointAnnotations.js"
 
-const Health = Schema.Struct({ status: Schema.Literals(["live", "ready"]) }).annotate({
-  identifier: "Health"
-})
+const Live = Schema.Struct({ status: Schema.Literal("live") }).annotate({ identifier: "Live" })
+
+const Ready = Schema.Struct({
+  status: Schema.Literal("ready"),
+  nodes: Schema.Record(Schema.String, Schema.Literals(["up", "down", "unknown"])).annotate({
+    description:
+      "By decimal chain id: whether the operator's node answered the last poll, a few seconds ago. unknown: the service has not asked it. Requests of the other chains are served."
+  })
+}).annotate({ identifier: "Ready" })
 
 const failures = [ErrorEnvelope.schemas[400], ErrorEnvelope.schemas[500], ErrorEnvelope.schemas[503]]
 
@@ -17,10 +23,10 @@ const html = "text/html; charset=utf-8"
 /** The service itself. These endpoints need no key. */
 export const group = HttpApiGroup.make("service")
   .add(
-    HttpApiEndpoint.get("live", "/health/live", { disableCodecs: true, success: Health, error: failures })
+    HttpApiEndpoint.get("live", "/health/live", { disableCodecs: true, success: Live, error: failures })
       .annotate(Unlimited, true)
       .annotateMerge(said("Liveness", "Answers as long as the process does.")),
-    HttpApiEndpoint.get("ready", "/health/ready", { disableCodecs: true, success: Health, error: failures })
+    HttpApiEndpoint.get("ready", "/health/ready", { disableCodecs: true, success: Ready, error: failures })
       .annotate(Unlimited, true)
       .annotateMerge(
         said(

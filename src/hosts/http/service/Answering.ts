@@ -8,6 +8,7 @@ import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
+import * as Refusals from "../../../application/ports/operator/Refusals.js"
 import * as StoreFailure from "../../../application/request/StoreFailure.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
@@ -39,6 +40,8 @@ export interface Parts {
   readonly inFlight: InFlightLimit
   readonly anonymous: AnonymousRateLimit
   readonly origins: Cors.Origins
+  /** Told of requests of known accounts that are answered with 422. */
+  readonly refused: (refusal: Refusals.Refusal) => void
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
 }
 
@@ -95,6 +98,7 @@ export const make = (parts: Parts, ask: Ask): App =>
           onFailure: (cause) =>
             Effect.flatMap(after(cause, known, parts), (why) => {
               const { body, headers, status } = ErrorEnvelope.answer(why ?? clientGone, known.requestId)
+              if (why !== null && status === 422) noteRefusal(why, body, known, parts)
               known.code = why?.code ?? null
               Object.assign(known.headers, headers)
               const response = HttpServerResponse.text(body, { status, contentType: "application/json" })
@@ -104,6 +108,28 @@ export const make = (parts: Parts, ask: Ask): App =>
       )
     )
   })
+
+/** Writes of known accounts. What became of an accepted request is in the journal. */
+const noteRefusal = (
+  { code, details: [first], message }: Problem,
+  body: string,
+  { began, chainId, endpoint, principal, requestId }: Exchange.Known,
+  { refused }: Pick<Parts, "refused">
+): void => {
+  if (endpoint === null || principal === null || !endpoint.idempotent || code === "outcome_unknown") return
+  refused({
+    requestId,
+    accountId: principal.accountId,
+    endpoint: endpoint.path,
+    chainId,
+    code,
+    message: first === undefined ? message : `${message}: ${first.message}`.slice(0, longestMessage),
+    answer: body.length > Refusals.longestAnswer ? null : body,
+    at: began
+  })
+}
+
+const longestMessage = 500
 
 /** Refuses keyless callers over their limit, and unknown paths and methods, before any use case runs. */
 const edge = (request: HttpServerRequest, known: Exchange.Known, parts: Parts, ask: Ask): ReturnType<Ask> => {

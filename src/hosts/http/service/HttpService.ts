@@ -1,6 +1,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Room } from "../../../application/intake/OpenRequests.js"
+import { Refusals } from "../../../application/ports/operator/Refusals.js"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Tenants } from "../../../application/ports/Tenants.js"
 import * as Settings from "../../../application/request/Settings.js"
@@ -43,6 +44,8 @@ export interface Options {
   readonly ready?: Effect.Effect<boolean>
   /** Checks the limit of an account's open work before a body is read. Default: the use cases check it. */
   readonly room?: Room
+  /** Whether the node of each chain answers, by decimal chain id, for `/health/ready`. Default: no chain. */
+  readonly nodes?: Public.Parts["nodes"]
   /** Runs after the drain time of a stop: lets waiting handlers answer with their current state. Default: nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
@@ -86,7 +89,12 @@ export const make = <H extends Handlers>(
     )
     const anonymous = new AnonymousRateLimit({ perMinute: options.anonymousPerMinute ?? 300 })
     const admit = yield* Authentication.make(inFlight, anonymous)
-    const open = Public.make({ basePath, inFlight, ready: options.ready ?? Effect.succeed(true) })
+    const open = Public.make({
+      basePath,
+      inFlight,
+      ready: options.ready ?? Effect.succeed(true),
+      nodes: options.nodes ?? (() => ({}))
+    })
     const useCase = UseCases.make(handlers, context, {
       inFlight,
       basePath,
@@ -109,6 +117,7 @@ export const make = <H extends Handlers>(
       endpoints: Endpoints.make(api, new Map([...SwaggerUi.pages, ...(options.pages ?? [])])),
       inFlight,
       anonymous,
+      refused: (yield* Refusals).note,
       origins: new Set(options.corsOrigins),
       trustedProxies: options.trustedProxies ?? []
     }

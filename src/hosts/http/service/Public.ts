@@ -7,9 +7,14 @@ import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
 import * as Pages from "../message/Pages.js"
 
+/** Whether the operator's node of a chain has answered the last poll; `unknown`: it was not asked yet. */
+export type Node = "up" | "down" | "unknown"
+
 export interface Parts {
   readonly inFlight: InFlightLimit
   readonly ready: Effect.Effect<boolean>
+  /** By decimal chain id. */
+  readonly nodes: () => Readonly<Record<string, Node>>
   readonly basePath: string
 }
 
@@ -23,6 +28,7 @@ const stopping = problem("shutting_down", [], { headers: retryAfter(5) })
 export const make = ({
   basePath,
   inFlight,
+  nodes,
   ready
 }: Parts): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
   let document: HttpServerResponse.HttpServerResponse | undefined
@@ -32,7 +38,7 @@ export const make = ({
       inFlight.stopping
         ? Effect.fail(stopping)
         : Effect.flatMap(ready, (isReady) =>
-            isReady ? Effect.succeed({ status: "ready" }) : Effect.fail(notReady)
+            isReady ? Effect.succeed({ status: "ready", nodes: nodes() }) : Effect.fail(notReady)
           )
     ),
     openapi: Effect.sync(() => {

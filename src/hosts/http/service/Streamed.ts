@@ -14,7 +14,14 @@ import { type Known, logDefect } from "./Exchange.js"
 const beat = "15 seconds"
 
 const blockOf = (requestId: string, { at, data, kind, sequence }: RequestEvent): string => {
-  const body = JSON.stringify({ requestId, sequence, type: kind, at: Math.floor(at / 1_000), data })
+  const body = JSON.stringify({
+    requestId,
+    sequence,
+    type: kind,
+    at: Math.floor(at / 1_000),
+    atMillis: at,
+    data
+  })
   return `id: ${sequence}\nevent: ${kind}\ndata: ${body}\n\n`
 }
 

@@ -2,8 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import { AbiCoder, id } from "ethers"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
+import type { RequestRecord } from "../../../../src/application/ports/journal/Requests.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Admin from "../../../../src/hosts/admin/Admin.js"
 import type { Data } from "../../../../src/hosts/admin/console/Data.js"
 import { html } from "../../../../src/hosts/admin/console/Html.js"
@@ -16,7 +19,13 @@ const token = "an operator's token of the console's tests"
 const hostile = `<script>alert("1")</script>'&`
 const silent = Logger.layer([])
 
-const account = { accountId: "acme" as AccountId, name: hostile, tier: "pro", paused: false } as const
+const account = {
+  accountId: "acme" as AccountId,
+  name: hostile,
+  tier: "pro",
+  paused: false,
+  keys: []
+} as const
 
 interface Answer {
   readonly status: number
@@ -30,7 +39,10 @@ const browser = (data: Data, linked = false) =>
     const { url } = yield* Admin.serve({
       host: "127.0.0.1",
       port: 0,
-      token: Redacted.make(token),
+      operators: [
+        { name: "ann", token: Redacted.make(token) },
+        { name: "bo", token: Redacted.make(`${token} of bo`) }
+      ],
       hosts: [],
       linked,
       data
@@ -62,41 +74,217 @@ const browser = (data: Data, linked = false) =>
   })
 
 describe("the operator's console", () => {
-  it.live("shows a held request with its reason and the commands to decide it", () =>
+  const record = (over: Partial<RequestRecord> = {}): RequestRecord => ({
+    requestId: "r-1",
+    accountId: account.accountId,
+    endpoint: "/execute",
+    idempotency: null,
+    elements: 1,
+    metadata: {},
+    lane: Make.lane,
+    body: null,
+    acceptedAt: 0,
+    ops: [],
+    signed: [],
+    failed: [],
+    txHashes: [],
+    cancelled: null,
+    held: null,
+    notBefore: null,
+    note: null,
+    outcome: null,
+    ...over
+  })
+
+  it.live("shows why a request is held, and releases or drops it once", () =>
     Effect.gen(function* () {
-      const held = {
-        requestId: "r-1",
-        accountId: account.accountId,
-        endpoint: "/execute",
-        idempotency: null,
-        elements: 1,
-        metadata: {},
-        lane: Make.lane,
-        body: null,
-        acceptedAt: 0,
-        ops: [],
-        signed: [],
-        failed: [],
-        txHashes: [],
-        cancelled: null,
-        held: `it may be done <already>`,
-        notBefore: null,
-        note: null,
-        outcome: null
-      }
-      const { get, signIn } = yield* browser({
+      let shown = record({ held: "it may be done <already>" })
+      const done: Array<string> = []
+      const { formToken, get, post, signIn } = yield* browser({
         ...Empty.empty,
-        requests: { request: () => Effect.succeed(held) }
+        requests: { ...Empty.empty.requests, request: () => Effect.succeed(shown) },
+        recovery: {
+          unhold: (requestId) =>
+            Effect.sync(() => {
+              done.push(`release ${requestId}`)
+              return true
+            })
+        },
+        operators: {
+          ...Empty.empty.operators,
+          record: ({ act, operator, reason, subject }) =>
+            Effect.sync(() => void done.push(`${operator} ${act} ${subject}: ${reason}`))
+        }
       })
       yield* signIn
       const { text } = yield* get("/console/requests/r-1")
-      for (const part of [
-        ">held<",
-        "it may be done &lt;already&gt;",
-        "castellan requests release r-1",
-        "castellan requests drop r-1"
-      ])
+      for (const part of ["Held: it may be done &lt;already&gt;", "Release…", "Drop…"])
         expect(text).toContain(part)
+      const fields = { formToken: yield* formToken, request: "r-1" }
+      // Nothing is done without a reason.
+      for (const reason of ["", "no", "x".repeat(501)])
+        expect((yield* post("/console/release", { ...fields, reason })).status).toBe(400)
+      expect(done).toEqual([])
+      const released = yield* post("/console/release", { ...fields, reason: "the payment is missing" })
+      expect(released.headers.get("location")).toBe("/console/requests/r-1?done=released")
+      expect(done).toEqual(["ann release r-1: the payment is missing", "release r-1"])
+      shown = record()
+      const again = yield* post("/console/drop", { ...fields, reason: "the payment is missing" })
+      expect([again.status, done.length]).toEqual([400, 2])
+    }).pipe(Effect.provide(silent))
+  )
+
+  it.live("decodes what a request asked for, what moved and what it cost", () =>
+    Effect.gen(function* () {
+      const [wallet, token, to] = [Make.address(1), Make.address(2), Make.address(3)]
+      const word = (value: bigint | string) => BigInt(value).toString(16).padStart(64, "0")
+      const opHash = Make.word(9)
+      const txHash = Make.word(8)
+      const answer = {
+        status: 1,
+        txHash,
+        cumulativeGasUsed: 100,
+        gasUsed: 100,
+        effectiveGasPrice: "2000000000",
+        returnData: [{ "0": { userOpHash: opHash, success: true, error: null, result: "0x01", txHash } }],
+        logs: [
+          {
+            address: token,
+            topics: [id("Transfer(address,address,uint256)"), `0x${word(wallet)}`, `0x${word(to)}`],
+            data: `0x${word(250_000_000n)}`
+          },
+          {
+            address: Make.entryPoint,
+            topics: [
+              id("UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)"),
+              opHash,
+              `0x${word(wallet)}`,
+              `0x${word(0n)}`
+            ],
+            data: `0x${word(0n)}${word(1n)}${word(3_000_000_000_000_000n)}${word(1n)}`
+          }
+        ],
+        txHashes: [txHash]
+      }
+      const shown = record({
+        body: JSON.stringify({
+          operations: [
+            {
+              salt: "alice",
+              to: token,
+              funcSignature: "transfer(address to, uint256 amount)",
+              funcParams: [to, "250000000"]
+            }
+          ],
+          settings: { rpc: "http://node.example/with-a-key" }
+        }),
+        metadata: { order: "INV-1" },
+        ops: [
+          {
+            accountId: account.accountId,
+            requestId: "r-1",
+            index: 0,
+            userOpHash: opHash,
+            space: Make.space(1),
+            nonceKey: 0n,
+            sequence: 0n,
+            returned: null,
+            state: "settled",
+            txHash,
+            success: true,
+            revertData: null
+          }
+        ],
+        txHashes: [txHash],
+        outcome: JSON.stringify({ answer })
+      })
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        call: (_, __, data) =>
+          Effect.succeed(
+            Hex.unsafe(
+              data === id("symbol()").slice(0, 10)
+                ? AbiCoder.defaultAbiCoder().encode(["string"], ["USDC"])
+                : `0x${word(6n)}`
+            )
+          ),
+        requests: {
+          ...Empty.empty.requests,
+          request: () => Effect.succeed(shown),
+          events: () =>
+            Effect.succeed([
+              { sequence: 1, kind: "accepted", data: {}, at: 1 },
+              { sequence: 2, kind: "final", data: {}, at: 35 }
+            ])
+        }
+      })
+      yield* signIn
+      const { status, text } = yield* get("/console/requests/r-1")
+      const seen = text.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ")
+      expect(status).toBe(200)
+      for (const part of [
+        "transfer 250 USDC to 0x0000…0003",
+        "Succeeded",
+        "order INV-1",
+        "+ 250 USDC",
+        "− 250 USDC",
+        "0.003 ETH",
+        "100 at 2 gwei",
+        "35 ms from acceptance to the end",
+        "00:00:00.035"
+      ])
+        expect(seen).toContain(part)
+      expect(text).not.toContain("with-a-key")
+    }).pipe(Effect.provide(silent))
+  )
+
+  it.live("shows a refused request with its answer, and finds it by its id", () =>
+    Effect.gen(function* () {
+      const refusal = {
+        requestId: "r-2",
+        accountId: account.accountId,
+        endpoint: "/execute",
+        chainId: 8_453n,
+        code: "insufficient_funds",
+        message: hostile,
+        answer: JSON.stringify({ error: hostile }),
+        at: 0
+      }
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        refusal: (requestId) => Effect.succeed(requestId === "r-2" ? refusal : null)
+      })
+      yield* signIn
+      for (const path of ["/console/requests/r-2", "/console/search?q=r-2"]) {
+        const { status, text } = yield* get(path)
+        expect([path, status, text.includes("insufficient_funds")]).toEqual([path, 200, true])
+        expect(text).not.toContain(hostile)
+      }
+      expect((yield* get("/console/requests/r-3")).status).toBe(404)
+    }).pipe(Effect.provide(silent))
+  )
+
+  it.live("revokes a key once its id was typed", () =>
+    Effect.gen(function* () {
+      const hash = "ab".repeat(32)
+      const ended: Array<string> = []
+      const { formToken, get, post, signIn } = yield* browser({
+        ...Empty.empty,
+        accounts: [{ ...account, keys: [{ hash, scopes: ["read"] }] }],
+        tenants: {
+          ...Empty.empty.tenants,
+          endKey: (key) => Effect.sync(() => void ended.push(key.hash))
+        }
+      })
+      yield* signIn
+      const id = hash.slice(0, 12)
+      expect((yield* get("/console/accounts")).text).toContain(`Type ${id} to confirm`)
+      const fields = { formToken: yield* formToken, key: id, reason: "it was found in a log" }
+      expect((yield* post("/console/revoke", { ...fields, typed: "" })).status).toBe(400)
+      expect((yield* post("/console/revoke", { ...fields, key: "other", typed: "other" })).status).toBe(400)
+      expect(ended).toEqual([])
+      expect((yield* post("/console/revoke", { ...fields, typed: id })).status).toBe(303)
+      expect(ended).toEqual([hash])
     }).pipe(Effect.provide(silent))
   )
 
@@ -206,7 +394,8 @@ describe("the operator's console", () => {
         }
       })
       yield* signIn
-      const fields = { formToken: yield* formToken, kind: "chain", subject: "1" }
+      const reason = "the chain has halted"
+      const fields = { formToken: yield* formToken, kind: "chain", subject: "1", reason }
       for (const [headers, given] of [
         [{ origin: "https://evil.example" }, fields],
         [{ origin: "null" }, fields],
@@ -235,12 +424,14 @@ describe("the operator's console", () => {
           })
       })
       yield* signIn
+      const reason = "it waits for ever"
       const fields = { formToken: yield* formToken, chain: "1", signer: `0x${"11".repeat(20)}` }
       const { text } = yield* post("/console/unstick", fields)
-      expect(text).toContain("Dry run: no transaction was sent.")
+      expect(text).toContain("Nothing was signed or sent yet.")
       expect(text).not.toContain("<script>")
       yield* post("/console/unstick", { ...fields, dryRun: "0" })
-      yield* post("/console/unstick", { ...fields, dryRun: "false" })
+      expect((yield* post("/console/unstick", { ...fields, dryRun: "false" })).status).toBe(400)
+      yield* post("/console/unstick", { ...fields, dryRun: "false", reason })
       expect(asked).toEqual([true, true, false])
       expect((yield* post("/console/unstick", { ...fields, signer: "0x" })).status).toBe(400)
     }).pipe(Effect.provide(silent))
@@ -252,11 +443,11 @@ describe("the operator's console", () => {
       yield* signIn
       const { headers, text } = yield* get("/console/accounts")
       expect(text).toContain("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;")
-      expect(text).not.toContain("<script")
+      expect(text).not.toContain("<script>")
       expect(headers.get("content-security-policy")).toContain("default-src 'none'")
       expect(headers.get("cache-control")).toBe("no-store")
       const { text: requests } = yield* get(`/console/requests?account=${encodeURIComponent(hostile)}`)
-      expect(requests).not.toContain("<script")
+      expect(requests).not.toContain("<script>")
     }).pipe(Effect.provide(silent))
   )
 
@@ -288,10 +479,10 @@ describe("the operator's console", () => {
 describe("sessions", () => {
   it("sessions end after their time, the oldest first when there are too many", () => {
     const sessions = Sessions.make()
-    const first = sessions.begin(0)
+    const first = sessions.begin("ann", 0)
     expect(sessions.find(first, Sessions.life * 1_000 - 1)).not.toBeNull()
     expect(sessions.find(first, Sessions.life * 1_000)).toBeNull()
-    const secrets = Array.from({ length: 33 }, () => sessions.begin(0))
+    const secrets = Array.from({ length: 33 }, () => sessions.begin("ann", 0))
     expect(secrets.map((secret) => sessions.find(secret, 1) !== null)).toEqual([
       false,
       ...Array.from({ length: 32 }, () => true)
@@ -315,20 +506,19 @@ describe("a page", () => {
   })
 
   it("formats ages and wei in readable units", () => {
-    expect([-1, 119, 120, 7_199, 7_200, 172_799, 172_800].map(Page.age)).toEqual([
+    expect([-1, 89, 90, 5_399, 5_400, 129_599, 129_600].map(Page.age)).toEqual([
       "0 s",
-      "119 s",
+      "89 s",
       "2 min",
-      "119 min",
+      "90 min",
       "2 h",
-      "47 h",
+      "36 h",
       "2 d"
     ])
-    expect([0n, 10n ** 18n, 1_234_567_890_123_456_789n, 10n ** 12n - 1n].map(Page.native)).toEqual([
-      "0",
-      "1",
-      "1.234567",
-      "0"
-    ])
+    expect(
+      [0n, 10n ** 18n, 1_234_567_890_123_456_789_012n, 10n ** 12n - 1n, -5n * 10n ** 17n].map((wei) =>
+        Page.coins(wei, 1n)
+      )
+    ).toEqual(["0 ETH", "1 ETH", "1,234.5678 ETH", "0.000000999 ETH", "−0.5 ETH"])
   })
 })

@@ -1,0 +1,193 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Figures from "../observe/Figures.js"
+import { Health } from "../observe/Health.js"
+import * as Incidents from "../observe/Incidents.js"
+import * as Metrics from "../observe/Metrics.js"
+import { signatures } from "../observe/Observed.js"
+import * as Series from "../observe/Series.js"
+import * as Sponsorships from "../pay/Sponsorships.js"
+import { Budgets } from "../ports/Budgets.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
+import { RequestHistory } from "../ports/operator/RequestHistory.js"
+import { Webhooks } from "../ports/Webhooks.js"
+import * as MonotonicTime from "../runtime/MonotonicTime.js"
+import * as Wait from "../runtime/Wait.js"
+
+/** What the operator has to know now: the facts of the last look, the incidents that they show, and how the last day went. */
+export interface Situation {
+  readonly facts: Incidents.Facts
+  readonly incidents: ReadonlyArray<Incidents.Standing>
+  /** When the last incident that stopped work ended, Unix milliseconds; null: none has since the start of the process. */
+  readonly endedAt: number | null
+}
+
+export interface Observer {
+  readonly situation: () => Situation
+  readonly series: Series.Series
+}
+
+/** Time between two looks. */
+const interval = "4 seconds"
+
+/** Looks over which failures count: about a minute. */
+const recentLooks = 15
+
+/** A store that does not answer a look in this time leaves the facts of the look before, milliseconds. */
+const patienceMillis = 5_000
+
+const mostHeld = 100
+
+const sum = (figures: ReadonlyArray<Figures.Figure> = []): number =>
+  figures.reduce((total, { value }) => total + value, 0)
+
+type Read = Omit<Incidents.Facts, "chains" | "database" | "failingSigners" | "now">
+
+const empty: Read = {
+  waiting: [],
+  transactions: [],
+  budgets: [],
+  held: [],
+  isClockDoubted: false,
+  isRateLimitStoreAway: false,
+  failingWebhooks: []
+}
+
+/** What the stores say; each of their failures is counted by its port. */
+const read = Effect.gen(function* () {
+  const budgets = yield* Budgets
+  const history = yield* RequestHistory
+  const health = yield* Health
+  const figures = yield* Figures.read
+  const now = yield* Clock.currentTimeMillis
+  const sponsored = health.chains().filter(({ profile: { sponsor } }) => sponsor !== null)
+  const spending = yield* Effect.forEach(sponsored, ({ profile: { chainId, sponsor } }) =>
+    Effect.gen(function* () {
+      const open = yield* budgets.open(chainId)
+      const owners = new Set(
+        open.flatMap(({ accountId, name }) => (name === Sponsorships.budget ? [accountId] : []))
+      )
+      return yield* Effect.forEach(owners, (accountId) => {
+        const budget = { accountId, chainId, name: Sponsorships.budget }
+        return Effect.map(budgets.figures(budget, now), ({ booked, held }) => ({
+          ...budget,
+          spent: booked + held,
+          limit: sponsor?.dailyBudget ?? 0n
+        }))
+      })
+    })
+  )
+  return {
+    waiting: yield* history.waiting,
+    transactions: yield* (yield* TransactionJournal).open,
+    budgets: spending.flat(),
+    held: yield* history.find({ state: "held", limit: mostHeld }),
+    isClockDoubted: sum(figures.get("clock_doubted")) > 0,
+    isRateLimitStoreAway: sum(figures.get("rate_limit_store_away")) > 0,
+    failingWebhooks: (yield* (yield* Webhooks).list(null)).filter(({ state }) => state === "failing")
+  } satisfies Read
+})
+
+/** Failures since the start of the process: of the database, and of each signer. */
+const failures = Effect.map(Figures.read, (figures) => ({
+  database: sum(figures.get("journal_errors_total")),
+  signers: new Map(
+    (figures.get("signature_errors_total") ?? []).map(({ labels, value }) => [labels.signer ?? "", value])
+  )
+}))
+
+const note = ({ chainId, kind }: Incidents.Incident, value: 0 | 1) =>
+  Metrics.note(Metrics.incident, { kind, chain: chainId?.toString() ?? "" }, value)
+
+const logged = ({ chainId, kind, subject }: Incidents.Incident) => ({
+  incident: kind,
+  ...(chainId !== null && { chainId: chainId.toString() }),
+  ...(subject !== "" && { subject })
+})
+
+/** Looks again and again until the scope closes. `isWritable`: whether the database takes a write. */
+export const observe = (
+  isWritable: Effect.Effect<boolean>
+): Effect.Effect<
+  Observer,
+  never,
+  Budgets | Health | RequestHistory | Scope.Scope | TransactionJournal | Webhooks
+> =>
+  Effect.gen(function* () {
+    const health = yield* Health
+    const series = yield* Series.make
+    let stored: Read = empty
+    let recent = [yield* failures]
+    let situation: Situation = {
+      facts: {
+        ...empty,
+        now: yield* Clock.currentTimeMillis,
+        chains: health.chains(),
+        database: { isWritable: true, errors: 0 },
+        failingSigners: new Map()
+      },
+      incidents: [],
+      endedAt: null
+    }
+    let sampledAt = yield* MonotonicTime.millis
+    const look = Effect.gen(function* () {
+      stored = yield* Wait.within(
+        Effect.orElseSucceed(read, () => stored),
+        patienceMillis,
+        () => Effect.succeed(stored)
+      )
+      const now = yield* Clock.currentTimeMillis
+      const latest = yield* failures
+      const [first = latest] = recent
+      recent = [...recent, latest].slice(-recentLooks)
+      const failing = new Map(
+        [...latest.signers].flatMap(([signer, count]) => {
+          const fresh = count - (first.signers.get(signer) ?? 0)
+          return fresh > 0 ? [[signer, fresh] as const] : []
+        })
+      )
+      for (const { signer, since } of signatures())
+        if (now - since > Incidents.slowSignature) failing.set(signer, failing.get(signer) ?? 0)
+      const facts: Incidents.Facts = {
+        ...stored,
+        now,
+        chains: health.chains(),
+        database: { isWritable: yield* isWritable, errors: latest.database - first.database },
+        failingSigners: failing
+      }
+      const before = situation.incidents
+      const incidents = Incidents.standing(Incidents.of(facts), before, now)
+      const ended = Incidents.begun(before, incidents)
+      situation = {
+        facts,
+        incidents,
+        endedAt: ended.some(({ level }) => level === "stops") ? now : situation.endedAt
+      }
+      for (const each of ended) {
+        yield* note(each, 0)
+        yield* Effect.annotateLogs(Effect.logInfo("incident ended"), {
+          ...logged(each),
+          seconds: Math.round((now - each.since) / 1_000)
+        })
+      }
+      for (const each of incidents) yield* note(each, 1)
+      for (const each of Incidents.begun(incidents, before))
+        yield* Effect.annotateLogs(
+          each.level === "stops" ? Effect.logError("incident") : Effect.logWarning("incident"),
+          logged(each)
+        )
+      const at = yield* MonotonicTime.millis
+      if (at - sampledAt >= 60_000) {
+        sampledAt = at
+        yield* series.sample
+      }
+    })
+    yield* look.pipe(
+      Effect.catchCause((cause) => Effect.logError("look at the situation failed; retrying", cause)),
+      Effect.repeat(Schedule.spaced(interval)),
+      Effect.forkScoped
+    )
+    return { situation: () => situation, series }
+  })
