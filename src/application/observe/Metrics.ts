@@ -112,6 +112,12 @@ export const workStranded = gauge(
   "work_stranded",
   "Lanes and ops that something has kept from going on for more than three seconds; the log tells each cause."
 )
+/** Labels: version. */
+export const build = gauge("build_info", "1: this version runs.")
+/** Labels: chain, account. */
+export const budgetSpent = gauge("budget_spent_wei", "Wei of the sponsor's daily budget used today.")
+/** Labels: chain, account. */
+export const budgetLimit = gauge("budget_limit_wei", "The sponsor's daily budget in wei.")
 /** Labels: none. */
 export const clockDoubted = gauge(
   "clock_doubted",

@@ -173,6 +173,11 @@ export const observe = (
         })
       }
       for (const each of incidents) yield* note(each, 1)
+      for (const { accountId, chainId, limit, spent } of stored.budgets) {
+        const labels = { chain: chainId.toString(), account: accountId ?? "" }
+        yield* Metrics.note(Metrics.budgetSpent, labels, Number(spent))
+        yield* Metrics.note(Metrics.budgetLimit, labels, Number(limit))
+      }
       for (const each of Incidents.begun(incidents, before))
         yield* Effect.annotateLogs(
           each.level === "stops" ? Effect.logError("incident") : Effect.logWarning("incident"),

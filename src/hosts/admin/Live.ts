@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Cancellations from "../../application/answers/Cancellations.js"
+import * as Metrics from "../../application/observe/Metrics.js"
 import * as Observed from "../../application/observe/Observed.js"
 import * as Situation from "../../application/operate/Situation.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
@@ -20,6 +21,7 @@ import * as Wait from "../../application/runtime/Wait.js"
 import { Submissions } from "../../application/usecases/operations/Submissions.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import type { Config } from "../config/Config.js"
+import { version } from "../Packages.js"
 import type { Ports } from "../Wiring.js"
 import type { Data } from "./console/Data.js"
 import * as Failures from "./console/Failures.js"
@@ -39,6 +41,7 @@ export const data = (
     const refusals = Context.get(ports, Refusals)
     const submissions = Context.get(ports, Submissions)
     const rpcs = Context.get(ports, ChainRpc)
+    yield* Metrics.note(Metrics.build, { version }, 1)
     return {
       refresh: yield* Observed.lanes(Context.get(ports, TransactionJournal)),
       observer: yield* Effect.provide(Situation.observe(isWritable), ports),

@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Cli from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
+import { version } from "../Packages.js"
 import { type Commands, Operator, optional, type Run } from "./support/Operator.js"
 
 /** Summary and module of each group. A module loads when one of its commands is named: most load the service's adapters. */
@@ -41,10 +41,6 @@ const groups: Readonly<Record<string, readonly [about: string, load: () => Promi
     () => import("./commands/signers.js")
   ]
 }
-
-const { version }: { readonly version: string } = JSON.parse(
-  readFileSync(new URL("../../../package.json", import.meta.url), "utf8")
-)
 
 const configuration = [
   "CASTELLAN_CONFIG names the service's configuration file, unless --config does. In the folder of a running castellan dev, neither is needed."

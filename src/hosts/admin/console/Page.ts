@@ -1,3 +1,4 @@
+import { version } from "../../Packages.js"
 import * as Chains from "./Chains.js"
 import { Html, html, type Part } from "./Html.js"
 
@@ -115,7 +116,7 @@ ${content}
 ${
   section === null
     ? null
-    : html`<footer><span>castellan, signed in as ${operator}</span><span>Times are UTC, exact on hover</span>${signOut(frame, "")}</footer>`
+    : html`<footer><span>castellan ${version}, signed in as ${operator}</span><span>Times are UTC, exact on hover</span>${signOut(frame, "")}</footer>`
 }
 ${sprite}
 </body>
