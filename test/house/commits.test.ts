@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 
 /** Later commits keep the form; the history before is not rewritten. */
-const last = "6687ecce"
+const last = "229016fb"
 
 const form = /^[a-z0-9-]+: [^A-Z]/
 const mostCharacters = 72
