@@ -98,7 +98,7 @@ describe("the commands of a deployment", () => {
 
   it("commands of install.md show a plan and check a configuration", async () => {
     const serve = "npx castellan serve --config castellan.jsonc"
-    const environment = { RPC: anvil.url, PAYER: devKeys.faucet.privateKey, PEPPER: pepper }
+    const environment = { RPC: anvil.url, CHAIN: "31337", PAYER: devKeys.faucet.privateKey, PEPPER: pepper }
     const given = {
       ...environment,
       DEPLOYER: keys.deployer,
