@@ -5,7 +5,7 @@ import { computeAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { keyOf, type Stack, startStack } from "./support/stack/Stack.js"
 
-/** The README's program, run as it stands there. */
+/** Runs the program of docs/library.md. */
 
 let stack: Stack
 
@@ -26,11 +26,11 @@ afterAll(async () => {
   await stack.stop()
 })
 
-describe("the program of the README", () => {
+describe("the program of docs/library.md", () => {
   it("is at most 25 lines long, and the file that is run here", () => {
-    const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8")
+    const page = readFileSync(new URL("../docs/library.md", import.meta.url), "utf8")
     const program = readFileSync(new URL("embed/program.ts", import.meta.url), "utf8")
-    expect(readme).toContain(`\`\`\`ts\n${program}\`\`\``)
+    expect(page).toContain(`\`\`\`ts\n${program}\`\`\``)
     expect(program.trimEnd().split("\n").length).toBeLessThanOrEqual(25)
   })
 

@@ -21,6 +21,8 @@ let found = 0
 
 const shoot = (name: string): Promise<void> =>
   browser.inEveryForm(async (form) => {
+    // Menus slide when the width changes.
+    await page.waitForTimeout(600)
     await browser.picture(`${name}-${form}`)
     for (const line of await Accessibility.violations(page)) {
       found += 1

@@ -14,6 +14,7 @@ export default defineConfig({
   cacheDir: "../node_modules/.cache/vitepress",
   head: [["link", { rel: "icon", type: "image/svg+xml", href: "/icon.svg" }]],
   markdown: {
+    theme: { light: "github-light-high-contrast", dark: "github-dark" },
     anchor: { slugify: Markdown.slug },
     // Braces of a path stand for its parameters.
     attrs: { disable: true },

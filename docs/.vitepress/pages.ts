@@ -40,7 +40,10 @@ const decisions = items({
 
 /** What the site shows, in this order. A test holds it against the pages that there are. */
 export const sidebar: Array<DefaultTheme.SidebarItem> = [
-  { text: "Start", items: items({ "Quick start": "/start", Comparison: "/comparison" }) },
+  {
+    text: "Start",
+    items: items({ "Quick start": "/start", Installation: "/install", Comparison: "/comparison" })
+  },
   {
     text: "Concepts",
     items: items({
@@ -71,6 +74,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
     items: items({
       "Executing operations": "/executing",
       Clients: "/clients",
+      Library: "/library",
       Gas: "/gas",
       Webhooks: "/webhooks",
       Watches: "/watches"

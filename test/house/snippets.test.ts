@@ -21,7 +21,7 @@ const followed = new Set(
 
 /** Programs that stand, line by line, in files that tests run. */
 const programs: Readonly<Record<string, string>> = {
-  "README.md": "test/embed/program.ts",
+  "docs/library.md": "test/embed/program.ts",
   "docs/clients.md": "test/sdk/smoke.go test/sdk/smoke.py test/sdk/smoke.ts test/embed/called.ts",
   "docs/contracts.md": "test/embed/deployed.ts",
   "docs/operations.md": "test/embed/mounted.ts",
@@ -31,10 +31,11 @@ const programs: Readonly<Record<string, string>> = {
 
 /** Which test reads a snippet out of its page and runs it, or what runs the same: page, heading or "*", language. */
 const shown: ReadonlyArray<readonly [page: string, heading: string, language: string, by: string]> = [
-  ["README.md", "Two commands", "sh", ".ci/run"],
-  ["README.md", "From the package", "sh", "test/package/Readme.ts"],
-  ["README.md", "A tour with curl", "sh", "test/scenarios/dev.test.ts"],
-  ["README.md", "On your chain", "sh", "test/scenarios/docs/snippets.test.ts"],
+  ["README.md", "Quick start", "sh", ".ci/run"],
+  ["README.md", "Quick start", "js", "test/scenarios/dev.test.ts"],
+  ["README.md", "Quick start", "text", "test/scenarios/dev.test.ts"],
+  ["docs/install.md", "Installation", "sh", "test/package/Readme.ts"],
+  ["docs/install.md", "On your chain", "sh", "test/scenarios/docs/snippets.test.ts"],
   ["docs/contracts.md", "Deployment", "sh", "test/scenarios/docs/snippets.test.ts"],
   ["docs/deployment.md", "Kubernetes", "yaml", "test/deploy/formats.test.ts"],
   ["docs/operations.md", "*", "json", "test/house/docs.test.ts"],

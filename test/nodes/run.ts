@@ -217,7 +217,7 @@ const withHardhat = (folder: string): void => {
   }
 }
 
-/** The README's way from an empty folder to an executed op on Hardhat, with the packed tarball. */
+/** The way of docs/install.md from an empty folder to an executed op on Hardhat, with the packed tarball. */
 const readme = async (): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-nodes-"))
   try {
@@ -230,7 +230,7 @@ const readme = async (): Promise<void> => {
         .replace(/^npx castellan dev .*$/, "$& --port 0")
     const env = { HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", CI: "true" }
     const { ok, said } = await Readme.follow("On Hardhat", folder, env, moved)
-    fact("README's five commands lead to an executed op", ok, said)
+    fact("docs/install.md: its five commands lead to an executed op", ok, said)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -8,10 +8,10 @@ const lasting: ReadonlyArray<readonly [RegExp, string]> = [
   [/^npx hardhat node\b/, "Started HTTP"]
 ]
 
-/** The commands of the block below this line of the README. */
+/** The commands of the block below this line of docs/install.md. */
 const commandsOf = (title: string): ReadonlyArray<string> => {
-  const readme = readFileSync(fileURLToPath(new URL("../../README.md", import.meta.url)), "utf8")
-  const [, after = ""] = readme.split(`\n${title}`)
+  const page = readFileSync(fileURLToPath(new URL("../../docs/install.md", import.meta.url)), "utf8")
+  const [, after = ""] = page.split(`\n${title}`)
   const [, block = ""] = /```sh\n([\s\S]*?)```/.exec(after) ?? []
   return block
     .trim()
@@ -56,7 +56,7 @@ const end = async (children: ReadonlyArray<ChildProcess>): Promise<void> => {
 }
 
 /**
- * Gives the commands of the README one after the other, in a folder where the first of them, which installs, has been
+ * Gives the commands of docs/install.md one after the other, in a folder where the first of them, which installs, has been
  * carried out; then the one that the last of them prints. `replace` puts free ports in the place of the usual ones.
  */
 export const follow = async (

@@ -81,7 +81,7 @@ expect("a program's own effect is castellan's", {
 expect("npx castellan --help", run("npx", ["--no", "castellan", "--help"]))
 
 expect(
-  "README's two commands lead to an executed op",
+  "docs/install.md: its two commands lead to an executed op",
   await Readme.follow("On anvil", folder, {
     PATH: `${dirname(Anvil.binary())}${delimiter}${process.env.PATH}`
   })
@@ -203,7 +203,10 @@ for (const [module, resolution] of [
     join(folder, file),
     JSON.stringify({ compilerOptions, files: ["program.ts", "client.ts", "all.ts"] })
   )
-  expect(`the README's program type-checks with ${resolution}`, run(process.execPath, [compiler, "-p", file]))
+  expect(
+    `the program of docs/library.md type-checks with ${resolution}`,
+    run(process.execPath, [compiler, "-p", file])
+  )
 }
 
 /** Those whose types are of an opt-in package, which whoever imports them has. */

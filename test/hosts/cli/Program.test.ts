@@ -43,7 +43,7 @@ describe("help", () => {
 
   it.effect("help names required flags and the environment that a command reads", () =>
     Effect.gen(function* () {
-      expect(yield* said("deploy", "--help")).toMatch(/^ {2}--rpc URL +the node of the chain \(required\)$/m)
+      expect(yield* said("deploy", "--help")).toMatch(/^ {2}--deployer ADDRESS +EOA .*\(required\)$/m)
       const call = yield* said("call", "--help")
       expect(call).toContain("\n  CASTELLAN_URL says ")
       expect(call).not.toContain("CASTELLAN_CONFIG")

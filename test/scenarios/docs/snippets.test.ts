@@ -96,18 +96,17 @@ describe("the commands of a deployment", () => {
     beaconOwner: devKeys.beaconOwner.address
   }
 
-  it("commands of the README show a plan and check a configuration", async () => {
-    const serve = "npx castellan serve --config castellan.json"
-    const environment = { RPC: anvil.url, PAYER: devKeys.faucet.privateKey, PEPPER: pepper }
+  it("commands of install.md show a plan and check a configuration", async () => {
+    const serve = "npx castellan serve --config castellan.jsonc"
+    const environment = { RPC: anvil.url, CHAIN: "31337", PAYER: devKeys.faucet.privateKey, PEPPER: pepper }
     const given = {
       ...environment,
       DEPLOYER: keys.deployer,
       OWNER: keys.owner,
       BEACON_OWNER: keys.beaconOwner
     }
-    write("castellan.json", { networks: [] })
     const exports = Object.entries(given).map(([name, value]) => `export ${name}='${value}'\n`)
-    const text = exports.join("") + block("README.md", "On your chain")
+    const text = exports.join("") + block("docs/install.md", "On your chain")
     const said = await succeeded(Guides.perform(folder, text, [[serve, ": test/package/Served.ts does it"]]))
     expect(said).toContain("the configuration can be used")
     expect(said).toMatch(/factory/i)

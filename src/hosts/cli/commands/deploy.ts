@@ -21,7 +21,8 @@ import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as IntoConfig from "../deploy/IntoConfig.js"
 import * as Plan from "../deploy/Plan.js"
 import * as Bring from "../support/Bring.js"
-import { flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
+import { chainOf, flag, help, json, Operator, optional, report, required, text } from "../support/Operator.js"
+import * as OperatorContext from "../support/OperatorContext.js"
 import * as Provider from "../support/Provider.js"
 import * as Table from "../support/Table.js"
 
@@ -142,8 +143,23 @@ const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted[
     return wrong.length === 0 ? found : yield* Effect.fail(wrong.join("\n"))
   })
 
+/** URL of the node: the flag's, or the configuration's for a chain, which keeps its secret off the command line. */
+const nodeOf = (rpc: string | undefined, chain: string | undefined) =>
+  Effect.gen(function* () {
+    if ((rpc === undefined) === (chain === undefined))
+      return yield* Effect.fail("expected --rpc URL, or --chain CHAIN for a node of the configuration")
+    if (rpc !== undefined) return isHttpUrl(rpc) ? rpc : yield* Effect.fail(`--rpc: ${notHttpUrl}`)
+    const chainId = yield* chainOf(chain ?? "", "--chain: ")
+    const { networks } = yield* OperatorContext.config
+    const node = networks.find((network) => network.chainId === chainId)?.rpc ?? null
+    return node === null
+      ? yield* Effect.fail(`--chain: the configuration has no node of chain ${chainId}`)
+      : Redacted.value(node)
+  })
+
 const flags = {
-  rpc: required("rpc", "URL", "the node of the chain"),
+  rpc: optional("rpc", "URL", "the node of the chain"),
+  chain: optional("chain", "CHAIN", "chain of the configuration, whose node is used"),
   deployer: required(
     "deployer",
     "ADDRESS",
@@ -176,7 +192,8 @@ export const commands = [
     help(
       "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration, into the file of --config if there is one.",
       "--rpc http://127.0.0.1:8545 --payer node --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965...",
-      "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run"
+      "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run",
+      "--config castellan.jsonc --chain 137 --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme"
     ),
     report(function* (given) {
       const operator = yield* Operator
@@ -192,10 +209,10 @@ export const commands = [
         config === undefined
           ? null
           : yield* Effect.fromResult(IntoConfig.read(resolve(config), given.account))
-      if (!isHttpUrl(given.rpc)) return yield* Effect.fail(`--rpc: ${notHttpUrl}`)
-      const chainId = yield* Provider.chainIdOf(given.rpc)
-      const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
-      const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
+      const rpc = yield* nodeOf(given.rpc, given.chain)
+      const chainId = yield* Provider.chainIdOf(rpc)
+      const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(rpc)
+      const provider = yield* Provider.connect(rpc, chainId, local ? 50 : 1_000)
       const signer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
       if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
         yield* Bring.packages(operator.tell, EntryPoints.absent())

@@ -63,8 +63,8 @@ const said = (
     "",
     "Next, deploy the contracts. OWNER and BEACON_OWNER are cold addresses, PAYER holds the private key that pays:",
     ...chains.map(
-      ([chainId, url]) =>
-        `  npx castellan deploy ${own} --rpc ${url === undefined ? `$${Plan.rpcVariable(chainId)}` : `$(cat ${place.secrets}/rpc-${chainId})`} --account ${account} --deployer ${deployer} --sponsor ${sponsor} --owner OWNER --beacon-owner BEACON_OWNER --payer env:PAYER`
+      ([chainId]) =>
+        `  npx castellan deploy ${own} --chain ${chainId} --account ${account} --deployer ${deployer} --sponsor ${sponsor} --owner OWNER --beacon-owner BEACON_OWNER --payer env:PAYER`
     ),
     "Then check everything, issue an API key, and start the service:",
     `  npx castellan config check --connect ${own}`,

@@ -228,7 +228,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
       const file = join(folder, "castellan.jsonc")
       yield* CommandLine.run(["init", "--rpc", anvil.url, "--account", "a", "--out", file], {})
       const before = readFileSync(file, "utf8")
-      const words = ["deploy", "--rpc", anvil.url, ...keys, "--account", "a", "--config", file]
+      const words = ["deploy", "--chain", "31337", ...keys, "--account", "a", "--config", file]
       const report: Report = JSON.parse(yield* CommandLine.run([...words, "--json"], {}))
       const text = readFileSync(file, "utf8")
       expect(text.match(/\/\/.*/g)).toEqual(before.match(/\/\/.*/g))
@@ -246,6 +246,14 @@ describe("castellan deploy on a chain with nothing on it", () => {
       expect(
         yield* Effect.flip(CommandLine.run(["deploy", "--account", "z", ...words.slice(1)], {}))
       ).toContain("has no account z")
+      for (const [node, message] of [
+        [["--chain", "137"], "no node of chain 137"],
+        [["--chain", "137", "--rpc", anvil.url], "expected --rpc URL, or --chain CHAIN"],
+        [[], "expected --rpc URL, or --chain CHAIN"]
+      ] as const)
+        expect(
+          yield* Effect.flip(CommandLine.run(["deploy", ...node, ...keys, "--config", file], {}))
+        ).toContain(message)
     })
   )
 
