@@ -53,26 +53,27 @@ const noble = npm("@noble/")
 /** Effect itself. Its folders are technologies: HTTP, SQL, sockets, the command line, the cluster. */
 const effect = npm("effect/dist/([A-Z]\\w*|encoding/\\w+)\\.js$")
 
-/** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
+/** What each adapter's technology is made of. An adapter that is missing here gets `effect` alone. */
 const sdks = {
-  "aws-kms": [npm("@aws-sdk/client-kms/")],
   cluster: [npm("effect/dist/(cluster|sql)/"), npm("@effect/sql-pg/")],
-  "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
-  fireblocks: [npm("@fireblocks/ts-sdk/")],
-  "gcp-kms": [npm("(@google-cloud/kms|undici)/")],
   "json-rpc": [npm("undici/")],
+  "keys/AwsKms": [npm("@aws-sdk/client-kms/")],
+  "keys/AzureKeyVault": [npm("@azure/(identity|keyvault-keys)/")],
+  "keys/PrivateKeys": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
+  "keys/fireblocks": [npm("@fireblocks/ts-sdk/")],
+  "keys/gcp-kms": [npm("(@google-cloud/kms|undici)/")],
+  "keys/pkcs11": [npm("pkcs11js/")],
   memory: [pureEthers],
   native: [npm("(hash-wasm|secp256k1)/")],
-  pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
-  "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
   sql: [npm("effect/dist/(reactivity|sql)/"), npm("@effect/sql-pg/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
 
 /** Entry points: nothing imports them. */
-const roots = "^src/(index|hosts/(node/main|web/(Http|Promise)|cli/castellan)|client/(Client|Passkeys))\\.ts$"
+const roots =
+  "^src/(index|hosts/(node/main|library/(Http|Promise)|cli/castellan)|client/(Client|Passkeys))\\.ts$"
 
 module.exports = {
   forbidden: [
@@ -122,7 +123,7 @@ module.exports = {
       "prepare-stands-below",
       "Intake and lanes both make ops by it: it knows neither, and no endpoint.",
       { path: "^src/application/prepare/" },
-      { path: "^src/application/(intake|lanes|operate|usecases)/" }
+      { path: "^src/application/(endpoints|intake|lanes|operate)/" }
     ),
     forbid(
       "intake-knows-no-lane",
@@ -130,70 +131,72 @@ module.exports = {
       { path: "^src/application/intake/" },
       {
         path: "^src/application/",
-        pathNot: "^src/application/(chain|intake|keys|observe|pay|ports|prepare|request|runtime|tenants)/"
+        pathNot:
+          "^src/application/(chain|failures|intake|keys|observe|payers|ports|prepare|request|runtime|tenants)/"
       }
     ),
     forbid(
       "answers-stand-below",
       "Intake and lanes both tell of what ends: who answers knows neither, and no endpoint.",
       { path: "^src/application/answers/" },
-      { path: "^src/application/(intake|lanes|operate|prepare|usecases)/" }
+      { path: "^src/application/(endpoints|intake|lanes|operate|prepare)/" }
     ),
     forbid(
       "lanes-without-intake",
       "What is accepted goes on without the process that accepted it: intake and lanes meet in the journal.",
       { path: "^src/application/lanes/" },
-      { path: "^src/application/(intake|usecases)/" }
+      { path: "^src/application/(endpoints|intake)/" }
     ),
     forbid(
       "adapter-looks-down",
       "An adapter knows the ports, the runtime and the domain: no use case, no engine, no other adapter, no host.",
-      { path: "^src/adapters/([^/]+)/" },
+      // A key provider is an adapter of its own: a file or a folder.
+      { path: "^src/adapters/(keys/[^/.]+|(?!keys/)[^/]+)[/.]" },
       {
         path: "^(src|tools|test|contracts|bench)/",
-        pathNot: ["^src/(domain|application/(ports|runtime))/", "^src/adapters/$1/"]
+        pathNot: ["^src/(domain|application/(ports|runtime))/", "^src/adapters/$1[/.]"]
       }
     ),
-    ...Object.entries(sdks).map(([folder, allowed]) =>
+    ...Object.entries(sdks).map(([adapter, allowed]) =>
       forbid(
-        `adapter-${folder}-own-sdk`,
-        "One technology per folder.",
-        { path: `^src/adapters/${folder}/` },
+        `adapter-${adapter}-own-sdk`,
+        "One technology per adapter.",
+        { path: `^src/adapters/${adapter}[/.]` },
         { path: anyNpm, pathNot: [effect, ...allowed] }
       )
     ),
     forbid(
       "adapter-declares-its-sdk",
       "A new adapter names its packages in the table of this file.",
-      { path: "^src/adapters/", pathNot: `^src/adapters/(${Object.keys(sdks).join("|")})/` },
+      { path: "^src/adapters/", pathNot: `^src/adapters/(${Object.keys(sdks).join("|")})[/.]` },
       { path: anyNpm, pathNot: effect }
     ),
     forbid(
       "adapters-only-through-wiring",
       "One place decides which technology stands behind a port.",
-      { path: "^src/(?!adapters/)", pathNot: "^src/((hosts/(Running|Wiring)|Castellan)\\.ts$|hosts/keys/)" },
+      {
+        path: "^src/(?!adapters/)",
+        pathNot: "^src/(hosts/(Running|Wiring|config/KeyProviders)|Castellan)\\.ts$"
+      },
       { path: "^src/adapters/" }
     ),
     forbid(
       "key-providers-only",
       "A kind of key provider knows the technology of its keys.",
-      { path: "^src/hosts/keys/" },
-      {
-        path: "^src/adapters/",
-        pathNot: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11|private-key)/"
-      }
+      { path: "^src/hosts/config/" },
+      { path: "^src/adapters/", pathNot: "^src/adapters/keys/" }
     ),
     forbid(
       "key-technologies-load-late",
       "Their SDKs are large and optional: imported when one of the kind is configured.",
       { path: "^src/hosts/" },
-      { path: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11|redis)/", dynamic: false }
+      { path: "^src/adapters/(keys/(?!PrivateKeys)|redis/)", dynamic: false }
     ),
     forbid(
       "wiring-serves-any-host",
       "Configuration and wiring know no particular host.",
-      { path: "^src/hosts/([^/]+\\.ts$|(config|fields|keys)/)" },
-      { path: "^src/hosts/(node|web|cli|http)/" }
+      { path: "^src/hosts/([^/]+\\.ts$|config/)" },
+      { path: "^src/hosts/(cli|console|http|library/(Http|HttpApp|Promise|WebHandler)\\.|node|service)" }
     ),
     forbid(
       "http-serves-any-process",
@@ -210,14 +213,14 @@ module.exports = {
     forbid(
       "surface-loads-late",
       "To import the package loads no technology: its layer does, each adapter when it is needed.",
-      { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
+      { path: "^src/(index|Castellan|hosts/library/\\w+Options)\\.ts$" },
       { path: ["^src/adapters/", anyNpm], pathNot: effect, dynamic: false, dependencyTypesNot: ["type-only"] }
     ),
     forbid(
       "surface-without-hosts",
       "What embedders get from the package's root is no process, no port and no command line.",
-      { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
-      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config|fields)/|^src/hosts/Running\\.ts$" }
+      { path: "^src/(index|Castellan|hosts/library/\\w+Options)\\.ts$" },
+      { path: "^src/hosts/", pathNot: "^src/hosts/(library/\\w+Options\\.|config/|Running\\.)" }
     ),
     forbid(
       "source-knows-no-test",

@@ -12,7 +12,7 @@ const slow = [
   "test/faults/breaches.test.ts",
   "test/hosts/cli/commands/{accounts,signers}.test.ts",
   "test/hosts/http/{fuzz,hold}.test.ts",
-  "test/hosts/node/server/Server.test.ts",
+  "test/hosts/http/server/Server.test.ts",
   "test/hosts/rateLimit.test.ts",
   "test/hosts/replicas.test.ts",
   "test/ports/journal/Durability.test.ts",
@@ -59,9 +59,9 @@ export default defineConfig({
     alias: [
       { find: /^castellan$/, replacement: source("index.ts") },
       { find: /^castellan\/client$/, replacement: source("client/Client.ts") },
-      { find: /^castellan\/http$/, replacement: source("hosts/web/Http.ts") },
+      { find: /^castellan\/http$/, replacement: source("hosts/library/Http.ts") },
       { find: /^castellan\/passkeys$/, replacement: source("client/Passkeys.ts") },
-      { find: /^castellan\/promise$/, replacement: source("hosts/web/Promise.ts") }
+      { find: /^castellan\/promise$/, replacement: source("hosts/library/Promise.ts") }
     ]
   },
   test: {

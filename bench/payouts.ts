@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as ExecuteOperations from "../src/application/endpoints/operations/ExecuteOperations.js"
+import * as GetRequest from "../src/application/endpoints/operations/GetRequest.js"
 import * as Start from "../src/application/operate/Start.js"
 import type { Operation } from "../src/application/prepare/Operation.js"
-import * as ExecuteOperations from "../src/application/usecases/operations/ExecuteOperations.js"
-import * as GetRequest from "../src/application/usecases/operations/GetRequest.js"
 import { Address, startStack } from "../test/support/stack/Stack.js"
 
 /**

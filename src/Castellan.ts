@@ -16,12 +16,12 @@ import type { AccountId } from "./application/ports/Tenants.js"
 import type { Caller } from "./application/request/Caller.js"
 import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
-import * as NetworkOptions from "./hosts/embedded/NetworkOptions.js"
-import * as SignerOptions from "./hosts/embedded/SignerOptions.js"
+import * as NetworkOptions from "./hosts/library/NetworkOptions.js"
+import * as SignerOptions from "./hosts/library/SignerOptions.js"
 import type { Given, Own, Port, Ports } from "./hosts/Running.js"
 
-export type { Network } from "./hosts/embedded/NetworkOptions.js"
-export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
+export type { Network } from "./hosts/library/NetworkOptions.js"
+export type { Key, Signer } from "./hosts/library/SignerOptions.js"
 
 export type Services = Ports
 
@@ -79,10 +79,12 @@ const secret = (text: string | Redacted.Redacted<string>): Redacted.Redacted<str
 const clientOf = (database: Database | undefined): Port<SqlClient> =>
   database !== undefined && "url" in database
     ? late(() =>
-        import("./adapters/sql/Postgres.js").then(({ layer }) => layer({ url: secret(database.url) }))
+        import("./adapters/sql/postgres/Postgres.js").then(({ layer }) =>
+          layer({ url: secret(database.url) })
+        )
       )
     : late(() =>
-        import("./adapters/sql/Sqlite.js").then(({ layer }) =>
+        import("./adapters/sql/sqlite/Sqlite.js").then(({ layer }) =>
           layer({ filename: database?.path ?? ":memory:" })
         )
       )
@@ -102,7 +104,7 @@ const sharedOf = ({ database, journal, signers }: Options): Given["shared"] => {
 const exclusive = ({ database, journal }: Options): Port<never> =>
   database !== undefined && "path" in database && journal === undefined
     ? late(() =>
-        import("./adapters/sql/Sqlite.js").then(({ exclusive }) =>
+        import("./adapters/sql/sqlite/Sqlite.js").then(({ exclusive }) =>
           Layer.effectDiscard(exclusive({ filename: database.path }))
         )
       )
@@ -110,7 +112,7 @@ const exclusive = ({ database, journal }: Options): Port<never> =>
 
 const openKeys = (keys: Readonly<Record<string, Redacted.Redacted<string>>>) =>
   Effect.flatMap(
-    Effect.promise(() => import("./adapters/private-key/KeyProvider.js")),
+    Effect.promise(() => import("./adapters/keys/PrivateKeys.js")),
     ({ make }) => make({ keys })
   )
 

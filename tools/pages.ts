@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 /** Copies the service's browser files into the build: its pages, and Swagger UI's files with their licences. */
 const source = fileURLToPath(new URL("../src/hosts/", import.meta.url))
 const built = fileURLToPath(new URL("../dist/hosts/", import.meta.url))
-for (const folder of ["http/docs", "http/playground", "admin/console"])
+for (const folder of ["http/docs", "http/playground", "console"])
   for (const name of readdirSync(join(source, folder)))
     if (!name.endsWith(".ts")) copyFileSync(join(source, folder, name), join(built, folder, name))
 

@@ -1,4 +1,4 @@
-import type { Code } from "../application/request/Catalogue.js"
+import type { Code } from "../application/failures/Catalogue.js"
 
 /** Error body of a response other than 200 or 202. */
 export interface Problem {

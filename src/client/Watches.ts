@@ -1,5 +1,5 @@
-import type * as AddWatch from "../application/usecases/watches/AddWatch.js"
-import type * as Watch from "../application/usecases/watches/Watch.js"
+import type * as AddWatch from "../application/endpoints/subscriptions/AddWatch.js"
+import type * as Watch from "../application/endpoints/subscriptions/Watch.js"
 import type { CallOptions } from "./Transport.js"
 import * as Transport from "./Transport.js"
 

@@ -1,4 +1,4 @@
-import type * as Webhook from "../application/usecases/webhooks/Webhook.js"
+import type * as Webhook from "../application/endpoints/subscriptions/Webhook.js"
 import type { CallOptions } from "./Transport.js"
 import * as Transport from "./Transport.js"
 

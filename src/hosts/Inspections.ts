@@ -1,7 +1,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Inspection from "../application/inspect/Inspection.js"
+import * as Inspection from "../application/operate/Inspection.js"
 import type { ChainRpc } from "../application/ports/chain/ChainRpc.js"
 import type { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Config } from "./config/Config.js"

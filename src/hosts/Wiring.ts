@@ -17,18 +17,18 @@ import * as WebhookSender from "../adapters/json-rpc/services/WebhookSender.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
-import * as SqlClockConfirmations from "../adapters/sql/clock/ClockConfirmations.js"
-import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
+import * as SqlClockConfirmations from "../adapters/sql/ClockConfirmations.js"
 import * as ErrorCode from "../adapters/sql/ErrorCode.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
 import * as OperatorLog from "../adapters/sql/OperatorLog.js"
-import type * as Postgres from "../adapters/sql/Postgres.js"
+import type * as Postgres from "../adapters/sql/postgres/Postgres.js"
 import * as ServerClock from "../adapters/sql/postgres/ServerClock.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
-import type * as Sqlite from "../adapters/sql/Sqlite.js"
-import * as TenantStore from "../adapters/sql/tenants/TenantStore.js"
+import * as StoreCopy from "../adapters/sql/StoreCopy.js"
+import type * as Sqlite from "../adapters/sql/sqlite/Sqlite.js"
+import * as TenantStore from "../adapters/sql/TenantStore.js"
 import { type Bounds, OpenRequestBounds, ScheduledRequestBounds } from "../application/intake/OpenRequests.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
@@ -54,7 +54,7 @@ import * as Directory from "../application/tenants/Directory.js"
 import * as AccountNetworks from "./config/AccountNetworks.js"
 import * as AccountSigners from "./config/AccountSigners.js"
 import type { Config } from "./config/Config.js"
-import * as KeyProviders from "./keys/KeyProviders.js"
+import * as KeyProviders from "./config/KeyProviders.js"
 import * as Packages from "./Packages.js"
 import * as Running from "./Running.js"
 
@@ -70,8 +70,8 @@ export interface Seams {
 }
 
 /** Loads the packages of the configured database only. */
-const postgres = Effect.promise(() => import("../adapters/sql/Postgres.js"))
-const sqlite = Effect.promise(() => import("../adapters/sql/Sqlite.js"))
+const postgres = Effect.promise(() => import("../adapters/sql/postgres/Postgres.js"))
+const sqlite = Effect.promise(() => import("../adapters/sql/sqlite/Sqlite.js"))
 
 /** Prepares a database's schema before use. */
 type Preparation = typeof Migrations.run

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, it } from "vitest"
-import type * as ExecuteOperations from "../../src/application/usecases/operations/ExecuteOperations.js"
+import type * as ExecuteOperations from "../../src/application/endpoints/operations/ExecuteOperations.js"
 import * as Client from "../../src/client/Client.js"
-import type * as Promises from "../../src/hosts/web/Promise.js"
+import type * as Promises from "../../src/hosts/library/Promise.js"
 
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers })

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Migrations from "../../src/adapters/sql/Migrations.js"
-import * as Postgres from "../../src/adapters/sql/Postgres.js"
+import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
 import * as Databases from "../support/postgres/Postgres.js"
 import * as CommandLine from "../support/process/CommandLine.js"
 

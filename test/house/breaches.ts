@@ -38,7 +38,7 @@ export const lawful: ReadonlyArray<Planted> = [
   ["src/application/UseCase.ts", importing("effect/Effect", "./ports/Port.js", "../domain/Value.js")],
   ["src/adapters/json-rpc/Good.ts", importing("node:net", "effect/Layer", "../../application/ports/Port.js")],
   ["src/adapters/memory/Good.ts", importing("effect/Ref", "node:crypto", "../../application/ports/Port.js")],
-  ["src/adapters/private-key/Good.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
+  ["src/adapters/keys/PrivateKeys.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
   [
     "src/adapters/sql/Good.ts",
     importing("effect/sql/SqlClient", "@effect/sql-pg/PgClient", "../../domain/Value.js")
@@ -95,31 +95,50 @@ export const breaches: ReadonlyArray<Breach> = [
     importing("effect/Effect")
   ]),
   breach("adapter-looks-down", "src/adapters/memory/KnowsSql.ts", importing("../sql/Good.js")),
+  breach("adapter-looks-down", "src/adapters/keys/pkcs11/KnowsFile.ts", importing("../PrivateKeys.js")),
   breach("adapter-json-rpc-own-sdk", "src/adapters/json-rpc/Queries.ts", importing("effect/sql/SqlClient")),
   breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("effect/sql/SqlClient")),
   breach("adapter-redis-own-sdk", "src/adapters/redis/Calls.ts", importing("pkcs11js")),
-  breach("adapter-pkcs11-own-sdk", "src/adapters/pkcs11/Calls.ts", importing("@aws-sdk/client-kms")),
-  breach("adapter-aws-kms-own-sdk", "src/adapters/aws-kms/Calls.ts", importing("@google-cloud/kms")),
-  breach("adapter-gcp-kms-own-sdk", "src/adapters/gcp-kms/Calls.ts", importing("@azure/keyvault-keys")),
-  breach("adapter-azure-kv-own-sdk", "src/adapters/azure-kv/Calls.ts", importing("@aws-sdk/client-kms")),
+  breach(
+    "adapter-keys/pkcs11-own-sdk",
+    "src/adapters/keys/pkcs11/Calls.ts",
+    importing("@aws-sdk/client-kms")
+  ),
+  breach("adapter-keys/AwsKms-own-sdk", "src/adapters/keys/AwsKms.ts", importing("@google-cloud/kms")),
+  breach(
+    "adapter-keys/gcp-kms-own-sdk",
+    "src/adapters/keys/gcp-kms/Calls.ts",
+    importing("@azure/keyvault-keys")
+  ),
+  breach(
+    "adapter-keys/AzureKeyVault-own-sdk",
+    "src/adapters/keys/AzureKeyVault.ts",
+    importing("@aws-sdk/client-kms")
+  ),
   breach("adapter-native-own-sdk", "src/adapters/native/Calls.ts", importing("pkcs11js")),
   breach("adapter-cluster-own-sdk", "src/adapters/cluster/Keys.ts", importing("pkcs11js")),
-  breach("adapter-fireblocks-own-sdk", "src/adapters/fireblocks/Calls.ts", importing("pkcs11js")),
-  breach("adapter-private-key-own-sdk", "src/adapters/private-key/Dials.ts", importing("ethers/providers")),
+  breach("adapter-keys/fireblocks-own-sdk", "src/adapters/keys/fireblocks/Calls.ts", importing("pkcs11js")),
+  breach(
+    "adapter-keys/PrivateKeys-own-sdk",
+    "src/adapters/keys/PrivateKeys/Dials.ts",
+    importing("ethers/providers")
+  ),
   breach("adapter-sql-own-sdk", "src/adapters/sql/Hashes.ts", importing("ethers/crypto")),
-  breach("adapter-declares-its-sdk", "src/adapters/novel/Uses.ts", importing("ethers/crypto")),
+  breach("adapter-declares-its-sdk", "src/adapters/keys/Novel.ts", importing("ethers/crypto")),
   breach("adapters-only-through-wiring", "src/hosts/http/Stores.ts", importing("../../adapters/sql/Good.js")),
-  breach("key-providers-only", "src/hosts/keys/Stores.ts", importing("../../adapters/sql/Good.js")),
-  breach("key-technologies-load-late", "src/hosts/KeysAtOnce.ts", importing("../adapters/aws-kms/Good.js"), [
-    "src/adapters/aws-kms/Good.ts",
-    importing("effect/Effect")
-  ]),
+  breach("key-providers-only", "src/hosts/config/Stores.ts", importing("../../adapters/sql/Good.js")),
+  breach(
+    "key-technologies-load-late",
+    "src/hosts/KeysAtOnce.ts",
+    importing("../adapters/keys/gcp-kms/Good.js"),
+    ["src/adapters/keys/gcp-kms/Good.ts", importing("effect/Effect")]
+  ),
   breach("wiring-serves-any-host", "src/hosts/KnowsHttp.ts", importing("./http/Front.js")),
   breach("http-serves-any-process", "src/hosts/http/KnowsWiring.ts", importing("../Wiring.js")),
   breach("service-without-command-line", "src/hosts/node/KnowsTools.ts", importing("../cli/dev.js")),
   breach("surface-loads-late", "src/index.ts", importing("./adapters/memory/Good.js")),
-  breach("surface-loads-late", "src/hosts/embedded/Asks.ts", importing("effect/http/HttpClient")),
-  breach("surface-without-hosts", "src/hosts/embedded/Serves.ts", importing("../http/Front.js")),
+  breach("surface-loads-late", "src/hosts/library/AsksOptions.ts", importing("effect/http/HttpClient")),
+  breach("surface-without-hosts", "src/hosts/library/ServesOptions.ts", importing("../http/Front.js")),
   breach("source-knows-no-test", "src/hosts/http/KnowsTest.ts", importing("../../../test/Support.js"), [
     "test/Support.ts",
     importing("effect/Effect")

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
-import { type Code, catalogue } from "../../src/application/request/Catalogue.js"
-import * as Reasons from "../../src/application/request/Reasons.js"
+import { type Code, catalogue } from "../../src/application/failures/Catalogue.js"
+import * as Reasons from "../../src/application/failures/Reasons.js"
 import * as Statuses from "../../src/hosts/http/message/Statuses.js"
 
 const root = fileURLToPath(new URL("../../src", import.meta.url))
@@ -26,13 +26,13 @@ describe("the reasons of refusals", () => {
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
     // Messages of failures that were made here before, or are in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
-      "application/prepare/given/ExternalProofs.ts",
-      "application/request/Answer.ts",
-      "application/request/Delays.ts",
-      "application/request/Elements.ts"
+      "application/answers/Answer.ts",
+      "application/failures/Delays.ts",
+      "application/failures/Elements.ts",
+      "application/prepare/given/ExternalProofs.ts"
     ])
-    expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])
-    expect(using(/new Unprocessable\(/)).toEqual(["application/request/Failure.ts"])
+    expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/failures/Reasons.ts"])
+    expect(using(/new Unprocessable\(/)).toEqual(["application/failures/Failure.ts"])
   })
 
   it.each(listed)("%s is said by some part of the service", (name) => {

@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import * as SchemaAST from "effect/SchemaAST"
 import * as Config from "../../src/hosts/config/Config.js"
 import { ConfigFile } from "../../src/hosts/config/ConfigFile.js"
-import * as KeyProviders from "../../src/hosts/keys/KeyProviders.js"
+import * as KeyProviders from "../../src/hosts/config/KeyProviders.js"
 
 const root = new URL("../..", import.meta.url)
 const operating = readFileSync(new URL("docs/operations.md", root), "utf8")
@@ -58,7 +58,7 @@ describe("docs/architecture.md", () => {
   it("docs/architecture.md names existing folders and files", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")
     const files = [
-      ...page.matchAll(/\b(?:answers|application|hosts|intake|lanes|ports|prepare|usecases)\/[\w/]+\.ts/g)
+      ...page.matchAll(/\b(?:answers|application|hosts|intake|lanes|endpoints|ports|prepare)\/[\w/]+\.ts/g)
     ].map(([path]) =>
       path.startsWith("hosts/") || path.startsWith("application/") ? `src/${path}` : `src/application/${path}`
     )

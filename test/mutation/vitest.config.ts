@@ -6,10 +6,9 @@ export default defineConfig({
     include: [
       "test/domain/**/*.test.ts",
       "test/adapters/native/*.test.ts",
-      "test/application/chain/*.test.ts",
+      "test/application/chain/**/*.test.ts",
       "test/application/intake/**/*.test.ts",
       "test/application/lanes/monitor/*.test.ts",
-      "test/application/lanes/requests/RequestState.test.ts",
       "test/application/watches/Cursor.test.ts"
     ],
     testTimeout: 60_000

@@ -104,7 +104,7 @@ expect(
 expect(
   "what is loaded late can be loaded",
   module(
-    `for (const part of ["adapters/cluster/Replicas", "hosts/admin/Admin"])
+    `for (const part of ["adapters/cluster/Replicas", "hosts/console/Admin"])
       await import(new URL("dist/" + part + ".js", import.meta.resolve("castellan/package.json")))`
   )
 )

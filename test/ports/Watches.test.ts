@@ -1,6 +1,6 @@
 import * as Layer from "effect/Layer"
 import type * as SqlClient from "effect/sql/SqlClient"
-import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
 import * as SqlWatches from "../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../src/adapters/sql/webhooks/Webhooks.js"
 import { options } from "../support/journal/Layers.js"

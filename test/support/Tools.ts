@@ -23,7 +23,7 @@ const tools = {
     remedy: "apt-get install postgresql",
     files: [
       "test/adapters/cluster/*.test.ts",
-      "test/adapters/sql/Postgres.test.ts",
+      "test/adapters/sql/postgres/Postgres.test.ts",
       "test/adapters/sql/postgres/*.test.ts",
       "test/scenarios/docs/operating.test.ts",
       "test/scenarios/faults.test.ts",
@@ -47,7 +47,7 @@ const tools = {
     lacks: "softhsm2-util",
     remedy: "apt-get install softhsm2",
     files: [
-      "test/adapters/pkcs11/{KeyProvider,Losses,Pin}.test.ts",
+      "test/adapters/keys/pkcs11/{KeyProvider,Losses,Pin}.test.ts",
       "test/hosts/cli/commands/signers.test.ts",
       "test/scenarios/hsm.test.ts"
     ]
@@ -60,7 +60,7 @@ const tools = {
     lacks: "its compiled binding",
     remedy: "npm run build --prefix node_modules/pkcs11js, with python3, make and g++",
     files: [
-      "test/adapters/pkcs11/{Failure,KeyProvider,Losses,Pin}.test.ts",
+      "test/adapters/keys/pkcs11/{Failure,KeyProvider,Losses,Pin}.test.ts",
       "test/hosts/cli/commands/signers.test.ts",
       "test/scenarios/hsm.test.ts"
     ]
@@ -69,7 +69,7 @@ const tools = {
     has: () => spawnSync("g++", ["--version"]).status === 0,
     lacks: "g++",
     remedy: "apt-get install g++",
-    files: ["test/adapters/pkcs11/{Losses,Pin}.test.ts"]
+    files: ["test/adapters/keys/pkcs11/{Losses,Pin}.test.ts"]
   },
   Chromium: {
     has: () => existsSync(process.env.CHROMIUM ?? "/usr/bin/chromium"),

@@ -1,5 +1,5 @@
-import { catalogue, type Entry } from "../../src/application/request/Catalogue.js"
-import { reasons } from "../../src/application/request/Reasons.js"
+import { catalogue, type Entry } from "../../src/application/failures/Catalogue.js"
+import { reasons } from "../../src/application/failures/Reasons.js"
 import * as Statuses from "../../src/hosts/http/message/Statuses.js"
 import { type Document, type JsonSchema, type Operation, type Parameter, root } from "./OpenApiDocument.js"
 

@@ -1,5 +1,5 @@
-import { kinds } from "../../src/application/observe/Incidents.js"
-import { runbooks } from "../../src/hosts/admin/console/pages/Runbooks.js"
+import { kinds } from "../../src/application/operate/Incidents.js"
+import { runbooks } from "../../src/hosts/console/pages/Runbooks.js"
 
 /** The page of runbooks, and alert rules of Prometheus that link to its sections. */
 

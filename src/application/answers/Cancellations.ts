@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { type RefusalDetail, unprocessable } from "../failures/Failure.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Cancellation, CancellationCode } from "../ports/journal/Requests.js"
-import * as Answer from "../request/Answer.js"
-import { type RefusalDetail, unprocessable } from "../request/Failure.js"
+import * as Answer from "./Answer.js"
 
 /** Cancels what was never signed of the request, see `Journal.cancel`. */
 export const cancel = (

@@ -1,6 +1,6 @@
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import * as Elements from "../failures/Elements.js"
 import type { OpRecord, RequestRecord } from "../ports/journal/Requests.js"
-import * as Elements from "../request/Elements.js"
 
 /** What became of the elements of a request of which nothing is left to be done, as the journal tells it. Pure. */
 

@@ -5,19 +5,13 @@ import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Ledger from "../../domain/wallet/Ledger.js"
+import { dependencyFailed, refuseAll, revertDataOf } from "../failures/Elements.js"
+import type { Failure } from "../failures/Failure.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { Decoding } from "../request/Decoding.js"
-import { dependencyFailed, refuseAll, revertDataOf } from "../request/Elements.js"
-import type { Failure } from "../request/Failure.js"
-import type {
-  Created,
-  CreatedAccount,
-  Executed,
-  OperationResult,
-  Unstuck
-} from "../request/TransactionResult.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { Ended } from "./Ended.js"
+import type { Created, CreatedAccount, Executed, OperationResult, Unstuck } from "./TransactionResult.js"
 
 /** What has become of a request of which nothing is left to be done. */
 export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed" | "note"> {

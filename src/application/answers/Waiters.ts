@@ -4,8 +4,8 @@ import * as Troubles from "../observe/Troubles.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
-import type { Final } from "../request/Answer.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
+import type { Final } from "./Answer.js"
 import * as Ended from "./Ended.js"
 
 /**

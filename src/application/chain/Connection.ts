@@ -2,14 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import type { Address } from "../../domain/primitives/Address.js"
+import { type ElementFailure, elementFailure } from "../failures/Elements.js"
+import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
+import * as Reasons from "../failures/Reasons.js"
 import { type ChainClient, ChainRpc, type ChainRpcError, isAnswer } from "../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid, unavailable, unprocessable } from "../request/Failure.js"
-import * as Reasons from "../request/Reasons.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
 export interface Connection {

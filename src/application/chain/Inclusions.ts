@@ -14,8 +14,8 @@ import {
   type LogFilter,
   type Receipt
 } from "../ports/chain/ChainRpc.js"
-import * as LogRanges from "./LogRanges.js"
-import * as LogRefusal from "./LogRefusal.js"
+import * as LogRanges from "./logs/LogRanges.js"
+import * as LogRefusal from "./logs/LogRefusal.js"
 
 /** How far back an op is looked for that is not in the transaction that should have carried it. */
 const lookBackBlocks = 1_024n

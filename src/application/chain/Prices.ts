@@ -3,9 +3,9 @@ import * as Result from "effect/Result"
 import * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import type * as Percent from "../../domain/erc4337/Percent.js"
+import { type Failure, unprocessable } from "../failures/Failure.js"
+import * as Reasons from "../failures/Reasons.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
-import { type Failure, unprocessable } from "../request/Failure.js"
-import * as Reasons from "../request/Reasons.js"
 import { type Connection, refusal } from "./Connection.js"
 
 /** What a gas unit is paid in the next block, with a buffer, within the operator's bounds. */

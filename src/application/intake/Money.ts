@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Dependencies from "../../domain/erc4337/Dependencies.js"
+import type { ElementFailure } from "../failures/Elements.js"
+import type { Failure } from "../failures/Failure.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import * as Call from "../prepare/Call.js"
@@ -8,8 +10,6 @@ import type { Offer } from "../prepare/Offer.js"
 import type { OfRequest } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Reservations from "../prepare/Reservations.js"
-import type { ElementFailure } from "../request/Elements.js"
-import type { Failure } from "../request/Failure.js"
 import type * as Run from "./Run.js"
 
 /**

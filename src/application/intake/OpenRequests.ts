@@ -1,11 +1,11 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { catalogue } from "../failures/Catalogue.js"
+import { type Failure, TooManyRequests, Unavailable } from "../failures/Failure.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { Tally } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { AccountId } from "../ports/Tenants.js"
-import { catalogue } from "../request/Catalogue.js"
-import { type Failure, TooManyRequests, Unavailable } from "../request/Failure.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
 /** How much accepted work there may be: what goes on, and what waits for its windows, which is no work yet. */

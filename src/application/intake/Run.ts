@@ -5,6 +5,8 @@ import * as Nonce from "../../domain/erc4337/Nonce.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
+import { type ElementFailure, elementFailure, refuseAll } from "../failures/Elements.js"
+import { type Failure, unprocessable } from "../failures/Failure.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Look, Seen } from "../ports/journal/Records.js"
 import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
@@ -20,8 +22,6 @@ import * as Preparing from "../prepare/Preparing.js"
 import * as Snapshot from "../prepare/Snapshot.js"
 import * as Wallets from "../prepare/wallets/Wallets.js"
 import type { Caller } from "../request/Caller.js"
-import { type ElementFailure, elementFailure, refuseAll } from "../request/Elements.js"
-import { type Failure, unprocessable } from "../request/Failure.js"
 
 /** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
 

@@ -1,11 +1,11 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../failures/Failure.js"
+import * as Reasons from "../failures/Reasons.js"
+import * as StoreFailure from "../failures/StoreFailure.js"
 import * as Troubles from "../observe/Troubles.js"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
-import * as Reasons from "../request/Reasons.js"
-import * as StoreFailure from "../request/StoreFailure.js"
 import * as Wait from "../runtime/Wait.js"
 
 /** What callers are told of a signer that did not sign: nothing of what its provider said. */

@@ -3,12 +3,12 @@ import * as Result from "effect/Result"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Proof from "../../domain/signature/Proof.js"
 import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
+import { type ElementFailure, elementFailure } from "../failures/Elements.js"
+import { type Failure, invalid } from "../failures/Failure.js"
+import * as Reasons from "../failures/Reasons.js"
 import * as Keys from "../keys/Keys.js"
 import type { Signer, SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import { type Failure, invalid } from "../request/Failure.js"
-import * as Reasons from "../request/Reasons.js"
 
 /** Most cosigners of a request: with its signer as many as one proof may have. */
 export const maxCosigners = Proof.maxParts - 1

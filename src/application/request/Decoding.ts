@@ -6,9 +6,9 @@ import * as Revert from "../../domain/abi/Revert.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import type { RawLog } from "../../domain/evm/RawLog.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
+import { type InvalidRequest, invalid } from "../failures/Failure.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import type { Caller } from "./Caller.js"
-import { type InvalidRequest, invalid } from "./Failure.js"
 
 /** How one request's logs and reverts become readable. */
 export interface Decoding {

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import * as WalletCustody from "../../domain/wallet/Custody.js"
-import { codeAnnotation } from "./Catalogue.js"
+import { codeAnnotation } from "../failures/Catalogue.js"
 
 /** A field with what the documentation shows of it: of its form on the wire, which a codec does not share. */
 export const shown = <S extends Schema.Top>(

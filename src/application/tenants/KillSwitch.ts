@@ -1,9 +1,9 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import { type Failure, unavailable, unprocessable } from "../failures/Failure.js"
+import * as Reasons from "../failures/Reasons.js"
 import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, type Switched } from "../ports/KillSwitches.js"
-import { type Failure, unavailable, unprocessable } from "../request/Failure.js"
-import * as Reasons from "../request/Reasons.js"
 
 /** Something that a request works with, and where in the request it is named. */
 export interface Relied {

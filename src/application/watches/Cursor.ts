@@ -1,6 +1,6 @@
 import * as BigIntMath from "effect/BigInt"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import type { BlockRange } from "../chain/LogRefusal.js"
+import type { BlockRange } from "../chain/logs/LogRefusal.js"
 import type { Header } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Position } from "../ports/Watches.js"

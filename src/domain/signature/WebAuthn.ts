@@ -2,11 +2,11 @@ import * as Result from "effect/Result"
 import { sha256 } from "ethers/crypto"
 import * as Der from "../crypto/Der.js"
 import * as P256 from "../crypto/P256.js"
-import * as ClientData from "../op/ClientData.js"
 import * as Base64 from "../primitives/Base64.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Uint from "../primitives/Uint.js"
 import type { PublicKey } from "../wallet/WalletConfig.js"
+import * as ClientData from "./ClientData.js"
 
 /** A passkey's assertion (WebAuthn Level 2, section 7.2), as wallets take it: Solidity's `struct WebAuthnAuth`. */
 export interface Auth {

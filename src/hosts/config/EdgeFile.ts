@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as IpAddress from "../../domain/net/IpAddress.js"
-import { optional, says } from "../fields/FileFields.js"
+import { optional, says } from "./FileFields.js"
 
 const Range = Schema.String.check(
   Schema.makeFilter((text) => Result.isSuccess(IpAddress.range(text)))

@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import type { Problem } from "../fields/FileFields.js"
+import type { Problem } from "./FileFields.js"
 
 const prefix = "CASTELLAN__"
 

@@ -9,8 +9,8 @@ import {
 } from "../../application/keys/KeyRingRegistry.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as Address from "../../domain/primitives/Address.js"
-import { Name, optional, Secret, says } from "../fields/FileFields.js"
-import * as KeyProviders from "../keys/KeyProviders.js"
+import { Name, optional, Secret, says } from "./FileFields.js"
+import * as KeyProviders from "./KeyProviders.js"
 
 /** A key of a provider. */
 const keyOfProvider = { provider: Name, key: KeyProviders.KeyName, address: optional(Address.schema) }

@@ -6,7 +6,7 @@ import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Custody from "../../domain/wallet/Custody.js"
-import { integer, optional, Secret, says, saysInteger } from "../fields/FileFields.js"
+import { integer, optional, Secret, says, saysInteger } from "./FileFields.js"
 
 /** A developer's chain has no reorganizations and mines immediately. */
 export const ofDevelopment = { settledDepth: 1, pollIntervalMillis: 100 } satisfies NetworkProfile.Fields

@@ -2,7 +2,7 @@ import type * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import { type Problem, type ReadSecret, urlReader } from "../fields/FileFields.js"
+import { type Problem, type ReadSecret, urlReader } from "./FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
 
 /** Profile of an account with overrides on a chain. */

@@ -2,7 +2,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as HostPattern from "../../domain/net/HostPattern.js"
-import { integer, Name, optional, type ReadSecret, Secret, says, urlReader } from "../fields/FileFields.js"
+import { integer, Name, optional, type ReadSecret, Secret, says, urlReader } from "./FileFields.js"
 
 /** Configuration fields about operation and monitoring. */
 export const operationsFields = {

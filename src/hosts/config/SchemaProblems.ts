@@ -6,7 +6,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
 import { givenInteger } from "../../domain/primitives/InvalidValue.js"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
-import { type Problem, quoting } from "../fields/FileFields.js"
+import { type Problem, quoting } from "./FileFields.js"
 
 /** A path of the file, as problems name it. */
 export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>

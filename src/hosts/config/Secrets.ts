@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import type { Problem, Secret } from "../fields/FileFields.js"
+import type { Problem, Secret } from "./FileFields.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 
 /** Sources of secrets. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.js"
 import * as Inspections from "../Inspections.js"
-import * as JsonLog from "../telemetry/JsonLog.js"
+import * as JsonLog from "../service/JsonLog.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"
 

@@ -1,9 +1,9 @@
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Config } from "../config/Config.js"
+import * as Server from "../http/server/Server.js"
 import * as Service from "../service/Service.js"
 import type * as Wiring from "../Wiring.js"
-import * as Server from "./server/Server.js"
 
 /**
  * Runs the whole service until the scope closes. It then stops in order: refuses new requests, answers those in flight

@@ -3,19 +3,19 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
+import { Submissions } from "../../application/endpoints/Submissions.js"
 import { Following } from "../../application/lanes/worker/Lanes.js"
 import { Health } from "../../application/observe/Health.js"
 import { OpJournal } from "../../application/ports/journal/OpJournal.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
-import { Submissions } from "../../application/usecases/operations/Submissions.js"
 import type { Config } from "../config/Config.js"
-import * as Groups from "../http/handlers/Groups.js"
 import * as Playground from "../http/playground/Playground.js"
+import type { ListenError } from "../http/server/Server.js"
+import * as Groups from "../http/service/Groups.js"
 import * as HttpService from "../http/service/HttpService.js"
+import * as Readiness from "../http/service/Readiness.js"
 import * as Inspections from "../Inspections.js"
-import type { ListenError } from "../node/server/Server.js"
 import * as Wiring from "../Wiring.js"
-import * as Readiness from "./Readiness.js"
 
 export interface Options extends Wiring.Seams {
   /** Path of the service on another server. Default: none. */
@@ -51,7 +51,7 @@ const build = <A, E, R>(
     const ready = yield* Readiness.make(Context.get(ports, OpJournal))
     if (admin !== null) {
       const [Admin, Live] = yield* Effect.promise(() =>
-        Promise.all([import("../admin/Admin.js"), import("../admin/Live.js")])
+        Promise.all([import("../console/Admin.js"), import("../console/Live.js")])
       )
       const { url } = yield* Admin.serve({
         ...admin,
@@ -103,7 +103,7 @@ export const make = <A, E, R>(
     const tracer =
       telemetry === null
         ? Context.empty()
-        : yield* Layer.build((yield* Effect.promise(() => import("../telemetry/Otlp.js"))).layer(telemetry))
+        : yield* Layer.build((yield* Effect.promise(() => import("./Otlp.js"))).layer(telemetry))
     const served = yield* Effect.flatMap(isTraced, (isTraced) =>
       Effect.withTracerEnabled(build(config, options, serve), isTraced)
     ).pipe(Effect.provide(tracer))

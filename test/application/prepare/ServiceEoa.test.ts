@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import type { Connection } from "../../../src/application/chain/Connection.js"
-import * as Losses from "../../../src/application/pay/Losses.js"
+import * as Losses from "../../../src/application/payers/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as ServiceSubmission from "../../../src/application/prepare/ServiceEoa.js"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
-import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Build from "./Build.js"

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Config from "../../../src/hosts/config/Config.js"
 import * as Process from "../../../src/hosts/node/Process.js"
 import * as Service from "../../../src/hosts/node/Service.js"
-import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
+import * as JsonLog from "../../../src/hosts/service/JsonLog.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Killing from "./Killing.js"
 

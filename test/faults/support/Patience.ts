@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as AwsKms from "../../adapters/aws-kms/AwsKms.js"
+import * as AwsKms from "../../adapters/keys/aws-kms/AwsKms.js"
 import * as Keys from "../../support/kms/Keys.js"
 import type { Server } from "../../support/kms/Server.js"
 import * as Build from "./Build.js"

@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../src/domain/primitives/Address.js"
+import { integer, Name, optional, says, saysInteger, Text } from "../../../src/hosts/config/FileFields.js"
 import * as SchemaProblems from "../../../src/hosts/config/SchemaProblems.js"
-import { integer, Name, optional, says, saysInteger, Text } from "../../../src/hosts/fields/FileFields.js"
 
 /** The problems of a value, one per line. */
 const told = (schema: Schema.Codec<unknown, unknown>, value: unknown): ReadonlyArray<string> =>

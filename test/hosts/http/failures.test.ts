@@ -3,10 +3,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { AbiStoreError } from "../../../src/application/ports/AbiStore.js"
-import { BudgetsError } from "../../../src/application/ports/Budgets.js"
-import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
-import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
+import { type Code, catalogue } from "../../../src/application/failures/Catalogue.js"
 import {
   type Failure,
   invalid,
@@ -14,10 +11,13 @@ import {
   Unavailable,
   unauthorized,
   unprocessable
-} from "../../../src/application/request/Failure.js"
-import * as Reasons from "../../../src/application/request/Reasons.js"
+} from "../../../src/application/failures/Failure.js"
+import * as Reasons from "../../../src/application/failures/Reasons.js"
+import { AbiStoreError } from "../../../src/application/ports/AbiStore.js"
+import { BudgetsError } from "../../../src/application/ports/Budgets.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
-import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
+import * as JsonLog from "../../../src/hosts/service/JsonLog.js"
 import { posts } from "../../support/http/Contract.js"
 import { envelope, handlers, key, post, send, start } from "../../support/http/Service.js"
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
-import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
+import { type Code, catalogue } from "../../../src/application/failures/Catalogue.js"
 import * as Conformance from "../../support/http/Conformance.js"
 import { document, type Exchange, untruths } from "../../support/http/OpenApiDocument.js"
 

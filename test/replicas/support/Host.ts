@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Config from "../../../src/hosts/config/Config.js"
 import * as Process from "../../../src/hosts/node/Process.js"
 import * as Service from "../../../src/hosts/node/Service.js"
-import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
+import * as JsonLog from "../../../src/hosts/service/JsonLog.js"
 
 /**
  * The service as a process, as `src/hosts/node/main.ts` has it, on a machine whose name server tells an address of its

@@ -1,7 +1,7 @@
 import type { ParamType } from "ethers/abi"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as CountingProxy from "../../../tools/CountingProxy.js"
-import { type Vendor, vendors } from "../../application/chain/Vendors.js"
+import { type Vendor, vendors } from "../../application/chain/logs/Vendors.js"
 import { type Proxy, startProxy } from "../../support/http/Proxy.js"
 import { aloneInFile } from "../../support/http/SharedService.js"
 import { type Fault, type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"

@@ -1,6 +1,6 @@
 import { concat, id, Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
+import * as TransactSigner from "../../../src/application/endpoints/operations/TransactSigner.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { type Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"

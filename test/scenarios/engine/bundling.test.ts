@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { expect, it } from "vitest"
+import type * as ExecuteOperations from "../../../src/application/endpoints/operations/ExecuteOperations.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
-import type * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import { Address, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const salts = ["one", "two", "three", "four"]

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync } from "node:fs"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
 import * as Start from "../../../src/application/operate/Start.js"
-import * as UnstickLane from "../../../src/application/usecases/operator/UnstickLane.js"
+import * as UnstickLane from "../../../src/application/operate/UnstickLane.js"
 import * as Power from "../../support/stack/Power.js"
 import { Address, type Runtime, useStack, watchHeights } from "../../support/stack/Stack.js"
 

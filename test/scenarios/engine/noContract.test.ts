@@ -1,7 +1,7 @@
 import { getCreate2Address, hexlify, keccak256, randomBytes, toBeHex } from "ethers"
 import { describe, expect, it } from "vitest"
+import * as PasskeyHash from "../../../src/application/endpoints/operations/PasskeyHash.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
-import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as WalletCalls from "../../../src/domain/wallet/WalletCalls.js"

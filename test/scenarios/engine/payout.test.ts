@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
+import * as GetRequest from "../../../src/application/endpoints/operations/GetRequest.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import * as Heap from "../../support/Heap.js"
 import * as LoopMonitor from "../../support/LoopMonitor.js"
 import { useStack } from "../../support/stack/Stack.js"

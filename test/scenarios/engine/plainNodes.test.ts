@@ -1,6 +1,6 @@
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { type Fault, type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { Address, useStack } from "../../support/stack/Stack.js"

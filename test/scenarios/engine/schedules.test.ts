@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { describe, expect, it } from "vitest"
+import * as CancelRequest from "../../../src/application/endpoints/operations/CancelRequest.js"
+import * as GetRequest from "../../../src/application/endpoints/operations/GetRequest.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as CancelRequest from "../../../src/application/usecases/operations/CancelRequest.js"
-import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import * as Known from "../../support/stack/Known.js"
 import { type Runtime, useStack } from "../../support/stack/Stack.js"
 

@@ -1,7 +1,7 @@
 import { hexlify, id, randomBytes } from "ethers"
 import { describe, expect, it } from "vitest"
+import * as ReadContracts from "../../../src/application/endpoints/chain/ReadContracts.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
-import * as ReadContracts from "../../../src/application/usecases/chain/ReadContracts.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 
 /** What elements say of reverts that no definition decodes, or that have nothing to say. */

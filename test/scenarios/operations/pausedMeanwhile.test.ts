@@ -1,10 +1,10 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { expect, it } from "vitest"
+import type { Failure } from "../../../src/application/failures/Failure.js"
 import type { Switched } from "../../../src/application/ports/KillSwitches.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { size as sliceSize } from "../../../src/application/prepare/ops/Slices.js"
-import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { type Ports, useStack } from "../../support/stack/Stack.js"
 

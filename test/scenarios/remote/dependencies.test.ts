@@ -1,7 +1,7 @@
 import { id as hashOf, Interface } from "ethers"
 import { describe, expect, it } from "vitest"
+import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
-import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import type { JsonOp } from "../../support/bundler/StandIn.js"
 import { errorsOf } from "../../support/stack/Stack.js"

@@ -1,7 +1,7 @@
 import { ZeroAddress } from "ethers"
 import { describe, expect, it } from "vitest"
+import * as GetRequest from "../../../src/application/endpoints/operations/GetRequest.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import { conditionsOf } from "../../support/bundler/StandIn.js"
 import { keyOf } from "../../support/stack/Stack.js"
 import { mined } from "../../support/suite/Receipt.js"

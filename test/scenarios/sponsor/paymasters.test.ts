@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { Interface } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Facts } from "../../../src/application/observe/Incidents.js"
-import type { Data } from "../../../src/hosts/admin/console/Data.js"
+import type { Facts } from "../../../src/application/operate/Incidents.js"
+import type { Data } from "../../../src/hosts/console/Data.js"
 
 /** Nothing waits, and nothing is wrong. */
 export const facts: Facts = {

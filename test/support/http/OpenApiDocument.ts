@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
-import { catalogue } from "../../../src/application/request/Catalogue.js"
+import { catalogue } from "../../../src/application/failures/Catalogue.js"
 import * as SwaggerUi from "../../../src/hosts/http/docs/SwaggerUi.js"
 import * as Playground from "../../../src/hosts/http/playground/Playground.js"
 import * as OpenApiDocument from "../../../tools/reference/OpenApiDocument.js"

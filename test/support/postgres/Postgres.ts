@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { afterAll } from "vitest"
-import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as Postgres from "../../../src/adapters/sql/postgres/Postgres.js"
 import * as Tools from "../Tools.js"
 import * as Server from "./Server.js"
 

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as Postgres from "../../../src/adapters/sql/postgres/Postgres.js"
 import * as Port from "../process/Port.js"
 import * as Programs from "./Programs.js"
 

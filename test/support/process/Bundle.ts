@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url))
 const programs = [
   "src/hosts/cli/castellan.ts",
   "src/hosts/node/main.ts",
-  "test/hosts/web/program.ts",
+  "test/hosts/library/program.ts",
   "test/faults/support/Host.ts",
   "test/support/journal/Contender.ts",
   "test/support/journal/Writer.ts",
@@ -62,7 +62,7 @@ const dayMillis = 86_400_000
 /** Changes whenever a bundle's inputs may have changed. */
 const ingredients = (): string => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
-  for (const part of ["src", "tools", "test/support", "test/hosts/web"])
+  for (const part of ["src", "tools", "test/support", "test/hosts/library"])
     for (const path of readdirSync(join(root, part), { recursive: true, encoding: "utf8" }).sort())
       if (path.endsWith(".ts")) hash.update(path).update(readFileSync(join(root, part, path)))
   return hash.digest("hex").slice(0, 24)

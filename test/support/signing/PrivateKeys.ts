@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
+import * as PrivateKeys from "../../../src/adapters/keys/PrivateKeys.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import {
   type Registry,

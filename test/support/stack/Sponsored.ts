@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Contract } from "ethers"
-import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
+import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
 import { Budgets, type Figures } from "../../../src/application/ports/Budgets.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { Address, account, type Stack } from "./Stack.js"

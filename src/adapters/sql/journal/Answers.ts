@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import * as Events from "../events/Events.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
+import * as Events from "./Events.js"
 import * as Requests from "./tables/Requests.js"
 
 /** How requests are read for their answers, and end by them. */

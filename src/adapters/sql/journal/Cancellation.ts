@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import * as Events from "../events/Events.js"
 import type * as Store from "../Store.js"
+import * as Events from "./Events.js"
 import * as Ops from "./tables/Ops.js"
 import * as Requests from "./tables/Requests.js"
 

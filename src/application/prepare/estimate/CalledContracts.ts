@@ -2,9 +2,9 @@ import * as Precompile from "../../../domain/evm/Precompile.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
+import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
+import * as Reasons from "../../failures/Reasons.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import * as Reasons from "../../request/Reasons.js"
 
 /**
  * Whether there is a contract where calls with data go: an address without code takes them, does nothing, and the call

@@ -6,8 +6,8 @@ import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../../chain/Connection.js"
-import { type Failure, unprocessable } from "../../request/Failure.js"
-import * as Reasons from "../../request/Reasons.js"
+import { type Failure, unprocessable } from "../../failures/Failure.js"
+import * as Reasons from "../../failures/Reasons.js"
 import type { OpContext } from "../OpContext.js"
 
 /** What layer 1 asks for an op's data, and the chain's operator for its gas, a fifth of margin included. */

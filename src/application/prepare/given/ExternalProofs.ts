@@ -7,9 +7,9 @@ import * as Proof from "../../../domain/signature/Proof.js"
 import * as Consents from "../../../domain/signature/ProofVerification.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
+import * as Reasons from "../../failures/Reasons.js"
 import type { Window } from "../../ports/journal/Records.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import * as Reasons from "../../request/Reasons.js"
 import type { Evidence } from "../Call.js"
 
 /** A wallet's consent to an op that was handed out. */

@@ -4,7 +4,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
-import { type Failure, invalid } from "../../request/Failure.js"
+import { type Failure, invalid } from "../../failures/Failure.js"
 import type { OpContext } from "../OpContext.js"
 import type { Given } from "./GivenOps.js"
 

@@ -6,8 +6,8 @@ import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { type Connection, refusal } from "../../chain/Connection.js"
-import { dependencyFailed, type ElementFailure } from "../../request/Elements.js"
-import { type Failure, invalid } from "../../request/Failure.js"
+import { dependencyFailed, type ElementFailure } from "../../failures/Elements.js"
+import { type Failure, invalid } from "../../failures/Failure.js"
 import type { Operation } from "../Operation.js"
 
 const wrong = (index: number, message: string) =>

@@ -1,10 +1,10 @@
 import * as Result from "effect/Result"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
+import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
+import { type InvalidRequest, invalid } from "../../failures/Failure.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { Window } from "../../ports/journal/Records.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import { type InvalidRequest, invalid } from "../../request/Failure.js"
 
 /** The window of an element, Unix seconds; 0, or none: no bound. Null: it has none. 400 for one that can hold at no time. */
 export const read = (

@@ -1,7 +1,7 @@
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import * as Reasons from "../../request/Reasons.js"
+import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
+import * as Reasons from "../../failures/Reasons.js"
 import * as Wallets from "./Wallets.js"
 
 /** Of an op that names another configuration of its wallet than the one in force. */

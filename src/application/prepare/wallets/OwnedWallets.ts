@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
-import { type Failure, invalid } from "../../request/Failure.js"
+import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
+import { type Failure, invalid } from "../../failures/Failure.js"
 import type { Call } from "../Call.js"
 import type { Snapshot } from "../Snapshot.js"
 

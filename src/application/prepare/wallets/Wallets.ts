@@ -8,16 +8,16 @@ import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
-import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import {
   type Detail,
   type Failure,
   type InvalidRequest,
   invalid,
   unprocessable
-} from "../../request/Failure.js"
-import * as Reasons from "../../request/Reasons.js"
+} from "../../failures/Failure.js"
+import * as Reasons from "../../failures/Reasons.js"
+import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
 /** The parts of `settings` that make wallet addresses. */
 export interface AddressSettings {

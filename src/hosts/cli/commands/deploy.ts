@@ -14,8 +14,8 @@ import {
   type Signer,
   Wallet
 } from "ethers"
+import { isHttpUrl, notHttpUrl } from "../../config/FileFields.js"
 import * as Secrets from "../../config/Secrets.js"
-import { isHttpUrl, notHttpUrl } from "../../fields/FileFields.js"
 import * as Deployment from "../deploy/Deployment.js"
 import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as IntoConfig from "../deploy/IntoConfig.js"

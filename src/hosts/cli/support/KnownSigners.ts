@@ -12,7 +12,7 @@ import type { KeyProvider, KeyProviderError, ProviderKey } from "../../../applic
 import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as AccountSigners from "../../config/AccountSigners.js"
-import * as KeyProviders from "../../keys/KeyProviders.js"
+import * as KeyProviders from "../../config/KeyProviders.js"
 import type * as OperatorContext from "./OperatorContext.js"
 
 /** A key of the service, for accounts or for the operator. */

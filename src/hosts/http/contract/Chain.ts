@@ -1,7 +1,7 @@
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as GetReceipts from "../../../application/usecases/chain/GetReceipts.js"
-import * as ReadContracts from "../../../application/usecases/chain/ReadContracts.js"
+import * as GetReceipts from "../../../application/endpoints/chain/GetReceipts.js"
+import * as ReadContracts from "../../../application/endpoints/chain/ReadContracts.js"
 import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 

@@ -1,8 +1,8 @@
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as EventReader from "../../../application/chain/EventReader.js"
-import * as FilterEvents from "../../../application/usecases/events/FilterEvents.js"
-import * as GetEvents from "../../../application/usecases/events/GetEvents.js"
+import * as EventReader from "../../../application/chain/logs/EventReader.js"
+import * as FilterEvents from "../../../application/endpoints/events/FilterEvents.js"
+import * as GetEvents from "../../../application/endpoints/events/GetEvents.js"
 import { Authentication, post } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 

@@ -1,7 +1,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as ListNetworks from "../../../application/usecases/network/ListNetworks.js"
+import * as ListNetworks from "../../../application/endpoints/chain/ListNetworks.js"
 import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
 
 /** Networks open to the account. */

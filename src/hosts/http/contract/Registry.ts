@@ -1,7 +1,7 @@
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as AddError from "../../../application/usecases/registry/AddError.js"
-import * as AddEvent from "../../../application/usecases/registry/AddEvent.js"
+import * as AddError from "../../../application/endpoints/registry/AddError.js"
+import * as AddEvent from "../../../application/endpoints/registry/AddEvent.js"
 import { Authentication, post } from "./EndpointAnnotations.js"
 
 /** Registration of an account's contract events and errors. */

@@ -1,10 +1,10 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
+import * as GetBundlerAddress from "../../../application/endpoints/signing/GetBundlerAddress.js"
+import * as GetSigner from "../../../application/endpoints/signing/GetSigner.js"
+import * as SignMessages from "../../../application/endpoints/signing/SignMessages.js"
 import type { Caller } from "../../../application/request/Caller.js"
-import * as GetBundlerAddress from "../../../application/usecases/signing/GetBundlerAddress.js"
-import * as GetSigner from "../../../application/usecases/signing/GetSigner.js"
-import * as SignMessages from "../../../application/usecases/signing/SignMessages.js"
 import { Authentication, BodyOptional, post, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 

@@ -1,8 +1,8 @@
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as CheckWallets from "../../../application/usecases/wallets/CheckWallets.js"
-import * as CreateWallets from "../../../application/usecases/wallets/CreateWallets.js"
-import * as PredictWallets from "../../../application/usecases/wallets/PredictWallets.js"
+import * as CheckWallets from "../../../application/endpoints/wallets/CheckWallets.js"
+import * as CreateWallets from "../../../application/endpoints/wallets/CreateWallets.js"
+import * as PredictWallets from "../../../application/endpoints/wallets/PredictWallets.js"
 import { Authentication, post, write } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 

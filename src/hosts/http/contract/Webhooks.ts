@@ -1,7 +1,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
-import * as Webhook from "../../../application/usecases/webhooks/Webhook.js"
+import * as Webhook from "../../../application/endpoints/subscriptions/Webhook.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, BodyOptional, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"

@@ -1,5 +1,5 @@
-import { type Code, catalogue } from "../../../application/request/Catalogue.js"
-import type { FailureKind } from "../../../application/request/FailureKind.js"
+import { type Code, catalogue } from "../../../application/failures/Catalogue.js"
+import type { FailureKind } from "../../../application/failures/FailureKind.js"
 
 const statuses = {
   invalid: 400,

@@ -1,6 +1,6 @@
 import type { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
-import type { Detail } from "../../../application/request/Failure.js"
+import type { Detail } from "../../../application/failures/Failure.js"
 import { lastEventHeader } from "../contract/EndpointAnnotations.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import type { Endpoint } from "./Endpoints.js"

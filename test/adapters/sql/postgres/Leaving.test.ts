@@ -6,7 +6,7 @@ import * as Redacted from "effect/Redacted"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as SqlClient from "effect/sql/SqlClient"
 import pg from "pg"
-import * as Postgres from "../../../../src/adapters/sql/Postgres.js"
+import * as Postgres from "../../../../src/adapters/sql/postgres/Postgres.js"
 import * as PostgresServer from "../../../support/postgres/Postgres.js"
 
 const databases = PostgresServer.perFile()

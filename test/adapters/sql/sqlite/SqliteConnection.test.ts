@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { SqlError } from "effect/sql/SqlError"
 import * as ErrorCode from "../../../../src/adapters/sql/ErrorCode.js"
-import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
+import * as Sqlite from "../../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
 import { temporaryFolder } from "../../../support/journal/Layers.js"
 

@@ -12,7 +12,7 @@ import * as Log from "../../../support/Log.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 import { test } from "../../../support/Test.js"
 import * as Time from "../../../support/Time.js"
-import * as Site from "../../pay/Site.js"
+import * as Site from "../../payers/Site.js"
 
 const hash = Make.word(0x0b)
 

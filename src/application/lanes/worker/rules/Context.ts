@@ -6,12 +6,12 @@ import type { Percent } from "../../../../domain/erc4337/Percent.js"
 import type { Address } from "../../../../domain/primitives/Address.js"
 import type { Hex } from "../../../../domain/primitives/Hex.js"
 import type { Connection } from "../../../chain/Connection.js"
-import type { Payer } from "../../../pay/Payer.js"
+import type { ElementFailure } from "../../../failures/Elements.js"
+import type { Payer } from "../../../payers/Payer.js"
 import type { Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { LaneAccess } from "../../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../../ports/Signers.js"
 import type { OpCall } from "../../../prepare/Call.js"
-import type { ElementFailure } from "../../../request/Elements.js"
 
 interface Submission {
   readonly connection: Connection

@@ -1,14 +1,14 @@
 import * as Result from "effect/Result"
 import * as Dependencies from "../../../../domain/erc4337/Dependencies.js"
 import * as Address from "../../../../domain/primitives/Address.js"
+import * as Delays from "../../../failures/Delays.js"
+import type { ElementFailure } from "../../../failures/Elements.js"
+import type { Failure } from "../../../failures/Failure.js"
 import type { Body, Opening, PreparedOp } from "../../../ports/journal/Records.js"
 import * as Call from "../../../prepare/Call.js"
 import * as NotBegun from "../../../prepare/ops/NotBegun.js"
 import * as Slices from "../../../prepare/ops/Slices.js"
 import { type Batch, nothing, type Prepared } from "../../../prepare/Preparing.js"
-import * as Delays from "../../../request/Delays.js"
-import type { ElementFailure } from "../../../request/Elements.js"
-import type { Failure } from "../../../request/Failure.js"
 import { type Obstacle, obstacle } from "./Context.js"
 
 /** Which elements of an accepted request are opened next, and what comes of it. Pure. */

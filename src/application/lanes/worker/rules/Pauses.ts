@@ -1,4 +1,4 @@
-import * as Backoff from "../../../runtime/Backoff.js"
+import * as Backoff from "./Backoff.js"
 
 /** What obstacles keep from going, and until when. An obstacle only delays: each further one doubles the pause. Pure. */
 

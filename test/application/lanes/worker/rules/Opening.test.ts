@@ -1,11 +1,11 @@
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
+import { elementFailure } from "../../../../../src/application/failures/Elements.js"
+import { invalid, unprocessable } from "../../../../../src/application/failures/Failure.js"
 import * as Opening from "../../../../../src/application/lanes/worker/rules/Opening.js"
 import type { PreparedOp } from "../../../../../src/application/ports/journal/Records.js"
 import type { OpCall } from "../../../../../src/application/prepare/Call.js"
 import { nothing, type Prepared } from "../../../../../src/application/prepare/Preparing.js"
-import { elementFailure } from "../../../../../src/application/request/Elements.js"
-import { invalid, unprocessable } from "../../../../../src/application/request/Failure.js"
 import * as Hex from "../../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../../support/journal/Make.js"
 

@@ -1,0 +1,44 @@
+import * as Schema from "effect/Schema"
+import { type InvalidRequest, invalid } from "../failures/Failure.js"
+import { optional } from "../request/Fields.js"
+
+/** Lists that are answered a page at a time. */
+
+export const most = 100
+const usual = 20
+
+/** Parameters of the query. */
+export const query = (noun: string) => ({
+  cursor: optional(
+    Schema.String.annotate({ description: "The next of the page before, with the same filters." })
+  ),
+  limit: optional(
+    Schema.String.pipe(
+      Schema.check(
+        Schema.isPattern(/^(?:[1-9][0-9]?|100)$/u, { message: `expected a whole number, 1 to ${most}` })
+      )
+    ).annotate({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` })
+  )
+})
+
+/** Member of the answer. */
+export const next = Schema.NullOr(Schema.String).annotate({
+  description: "cursor of the next page, however many this one has; null: there is none."
+})
+
+export const limitOf = (limit: string | undefined): number => (limit === undefined ? usual : Number(limit))
+
+/** What was read with a limit of one more than the page has, as a page and the cursor of the next one. */
+export const cut = <A>(
+  found: ReadonlyArray<A>,
+  limit: number,
+  cursorOf: (last: A) => string
+): { readonly page: ReadonlyArray<A>; readonly next: string | null } => {
+  const page = found.slice(0, limit)
+  const last = page.at(-1)
+  return { page, next: found.length > limit && last !== undefined ? cursorOf(last) : null }
+}
+
+export const foreignCursor: InvalidRequest = invalid("invalid_request", [
+  { path: "cursor", message: "expected the next of a page before" }
+])

@@ -1,0 +1,91 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Custody from "../../../domain/wallet/Custody.js"
+import { RevertData } from "../../answers/TransactionResult.js"
+import { revertDataOf } from "../../failures/Elements.js"
+import type { Failure } from "../../failures/Failure.js"
+import type { Engine } from "../../lanes/Engine.js"
+import * as Span from "../../observe/Span.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Signers, SystemSigners } from "../../ports/Signers.js"
+import * as HandOut from "../../prepare/HandOut.js"
+import { Operation } from "../../prepare/Operation.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Settings from "../../request/Settings.js"
+
+export const Request = Schema.Struct({
+  operations: Schema.Array(Operation),
+  settings: Settings.ForOps
+}).annotate({ identifier: "EstimateGasRequest" })
+export type Request = typeof Request.Type
+
+/** An op that is ready to be signed and sent to `/executeEncoded`. */
+export const EstimatedOp = Schema.Struct({
+  encodedUserOp: Schema.String.annotate({
+    description: "ABI encoding of the op, its signature empty: send it unchanged."
+  }),
+  userOpHash: Schema.String.annotate({
+    description: "The op's ERC-4337 hash. To be signed when the op shall be bound to nothing."
+  }),
+  signingHash: Schema.String.annotate({
+    description: "To be signed: binds the op to the operation's window and to its bundler."
+  }),
+  bundler: Schema.String.annotate({ description: "The only EOA that may submit it; zero: any." }),
+  aggrIndexes: Schema.Array(Schema.Int).annotate({
+    description: "Indexes of the request's operations that this op carries."
+  })
+}).annotate({ identifier: "EstimatedOp" })
+
+export const Response = Schema.Struct({
+  status: Schema.Int.annotate({ description: "0 failed, 1 success" }),
+  gas: Schema.Int.annotate({ description: "Sum of the ops' gas limits, buffers included." }),
+  userOps: Schema.Array(EstimatedOp),
+  error: Schema.NullOr(Schema.String),
+  data: RevertData
+}).annotate({ identifier: "EstimateGasResponse" })
+export type Response = typeof Response.Type
+
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Signers | SystemSigners
+
+/**
+ * Encodes and estimates the operations as `/execute` would, and hands out the ops unsigned: for the request's signer to
+ * submit, or for the service's own EOA where it names none.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.gen(function* () {
+    const { bundler, failed, ops } = yield* HandOut.make(caller, {
+      ...request,
+      route: HandOut.routeOf(caller, request.settings),
+      byPasskeys: request.operations.some(({ walletCustody }) => Custody.usesPasskeys(walletCustody)),
+      dummy: (config) => Result.succeed(HandOut.costliest(config))
+    })
+    const [firstFailed] = [...failed].sort(([a], [b]) => a - b)
+    return {
+      status: firstFailed === undefined ? 1 : 0,
+      gas: Number(
+        ops.reduce(
+          (sum, { op }) => sum + op.callGasLimit + op.verificationGasLimit + op.preVerificationGas,
+          0n
+        )
+      ),
+      userOps: ops.map(({ encodedUserOp, index, signingHash, userOpHash }) => ({
+        encodedUserOp,
+        userOpHash,
+        signingHash,
+        bundler,
+        aggrIndexes: [index]
+      })),
+      error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`,
+      ...revertDataOf(firstFailed?.[1])
+    }
+  }).pipe(
+    Effect.catchTag("Unprocessable", (failure) =>
+      Effect.succeed({ status: 0, gas: 0, userOps: [], error: HandOut.textOf(failure) })
+    ),
+    Span.named("EstimateGas")
+  )

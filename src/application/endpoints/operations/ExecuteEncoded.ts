@@ -1,0 +1,65 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Executed } from "../../answers/TransactionResult.js"
+import { type Failure, invalid } from "../../failures/Failure.js"
+import * as Span from "../../observe/Span.js"
+import * as GivenOps from "../../prepare/given/GivenOps.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Settings from "../../request/Settings.js"
+import type * as Offers from "../Offers.js"
+import * as Submissions from "../Submissions.js"
+import * as Posted from "./Posted.js"
+
+export const Request = Schema.Struct({
+  operations: Schema.Array(GivenOps.EncodedOperation),
+  settings: Settings.ForOps
+}).annotate({ identifier: "ExecuteEncodedRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Executed
+export type Response = Executed
+
+/** What its requests need beside the caller. */
+export type Requirements = Posted.Surroundings | Submissions.Submissions
+
+/** The first op that nobody is there to sign. */
+const unsigned = ({ operations, settings }: Request): Failure | null => {
+  if (settings.signer !== undefined) return null
+  const index = operations.findIndex(({ signature }) => signature === undefined)
+  if (index >= 0)
+    return invalid("invalid_request", [
+      {
+        path: `operations[${index}].signature`,
+        message: "either signature or settings.signer is required"
+      }
+    ])
+  if (settings.cosigners === undefined) return null
+  return invalid("invalid_request", [
+    { path: "settings.cosigners", message: "settings.signer is required with cosigners" }
+  ])
+}
+
+const endpoint = "/executeEncoded"
+
+const offerOf = (
+  caller: Caller,
+  { operations, settings }: Request,
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
+  const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
+  const by = settings.signer === undefined ? "service" : "signer"
+  return Posted.offerOf(caller, { endpoint, settings, read }, by, body)
+}
+
+export const kind = { endpoint, Request, Response, offerOf }
+
+/**
+ * Submits ops that were handed out, with the proof that came with them or, where there is none, with one by the
+ * request's signer and cosigners. An op that was posted before is not sent again: its outcome is the answer.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> => {
+  const refused = unsigned(request)
+  return Span.named("ExecuteEncoded")(
+    refused === null ? Submissions.submit(caller, kind, request) : Effect.fail(refused)
+  )
+}

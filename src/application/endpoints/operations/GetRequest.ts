@@ -1,0 +1,192 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Answer from "../../answers/Answer.js"
+import { WakeUps } from "../../answers/WakeUps.js"
+import { catalogue } from "../../failures/Catalogue.js"
+import { type Failure, NotFound } from "../../failures/Failure.js"
+import * as Span from "../../observe/Span.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
+import { Refusals } from "../../ports/operator/Refusals.js"
+import type { Caller } from "../../request/Caller.js"
+import { optional } from "../../request/Fields.js"
+import { Submissions } from "../Submissions.js"
+import * as Metadata from "./Metadata.js"
+
+export const Request = Schema.Struct({
+  requestId: Schema.String.annotate({
+    description: "The requestId of an answer, also in its header X-Request-Id."
+  })
+}).annotate({ identifier: "GetRequestPath" })
+export type Request = typeof Request.Type
+
+export const Query = Schema.Struct({
+  wait: optional(
+    Schema.String.pipe(
+      Schema.check(
+        Schema.isPattern(/^(?:[0-9]|[1-5][0-9]|60)$/u, { message: "expected whole seconds, 0 to 60" })
+      )
+    ).annotate({
+      description: "Seconds, 0 to 60, for which the answer waits for a request that is not final. Default 0."
+    })
+  )
+}).annotate({ identifier: "GetRequestQuery" })
+export type Query = typeof Query.Type
+
+/** No request has an id of another form; whatever else is in a path is not taken to the journal. */
+const shape = /^[!-~]{1,255}$/
+
+const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
+
+const Progress = Schema.Struct({
+  total: Count,
+  waiting: Count.annotate({ description: "Not signed yet." }),
+  sent: Count.annotate({ description: "In a signed transaction, or at a bundler." }),
+  succeeded: Count,
+  failed: Count.annotate({ description: "Reverted on the chain, or not to be sent any more." })
+}).annotate({ identifier: "RequestProgress" })
+
+export const Response = Schema.Struct({
+  requestId: Schema.String,
+  endpoint: Schema.String.annotate({ description: "For example /execute." }),
+  state: Schema.Literals(["pending", "final", "refused"]).annotate({
+    description:
+      "refused: castellan accepted nothing of the request, and a repeat runs anew. It keeps the answers of the latest refusals."
+  }),
+  acceptedAt: Schema.Int.annotate({
+    description: "Unix seconds. Of a refused request: when it was refused."
+  }),
+  metadata: Metadata.schema,
+  notBefore: Schema.NullOr(Schema.Int).annotate({
+    description:
+      "Unix seconds by the chain's clock, until which the open elements wait unsigned. Null: the request does not wait for a time."
+  }),
+  txHashes: Schema.Array(Schema.String).annotate({
+    description: "Its transactions, as far as they are signed; the newest version of each."
+  }),
+  progress: Progress.annotateKey({
+    description:
+      "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
+  }),
+  delay: Schema.NullOr(Schema.String).annotate({
+    description:
+      "What keeps its unsigned elements from being sent now. Null: their turn has not come, or the process that answers does not know."
+  }),
+  httpStatus: Schema.NullOr(Schema.Int).annotate({
+    description: "Status of the final answer: 200 or 422. Null while it is pending."
+  }),
+  answer: Schema.Unknown.annotateKey({
+    description: "Body of the final answer, as the endpoint gives it. Null while it is pending."
+  })
+}).annotate({ identifier: "RequestState" })
+export type Response = typeof Response.Type
+
+/** The accepted request of the account. Another account's is not found, like none at all. */
+export const find = (
+  { principal }: Caller,
+  requestId: string
+): Effect.Effect<RequestRecord, Failure, RequestJournal> =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const record = shape.test(requestId) ? yield* Effect.orDie(requestJournal.request(requestId)) : null
+    if (record !== null && record.accountId === principal.accountId) return record
+    const code = "request_not_found"
+    return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
+  })
+
+const isStatus = Schema.is(Schema.Struct({ status: Schema.Int }))
+
+/** The ops of the journal tell it; of a request that needs none its final answer does. */
+const progressOf = (
+  { elements, failed, ops, txHashes }: RequestRecord,
+  final: { readonly httpStatus: number; readonly answer: unknown } | null
+): typeof Progress.Type => {
+  const alive = ops.filter(({ state }) => state === "sent" || state === "settled")
+  const sent = alive.filter(({ state }) => state === "sent").length
+  const succeeded = alive.filter(({ state, success }) => state === "settled" && success === true).length
+  const known = new Set(alive.map(({ index }) => index))
+  const refused = failed.filter(({ index }) => !known.has(index)).length
+  const ended = alive.length - sent - succeeded + refused
+  const left = elements - sent - succeeded - ended
+  if (final === null) {
+    // A transaction of the signer itself carries no ops.
+    const direct = ops.length === 0 && txHashes.length > 0 ? left : 0
+    return { total: elements, waiting: left - direct, sent: sent + direct, succeeded, failed: ended }
+  }
+  const isDone =
+    ops.length === 0 && final.httpStatus === 200 && isStatus(final.answer) && final.answer.status !== 0
+  return {
+    total: elements,
+    waiting: 0,
+    sent,
+    succeeded: succeeded + (isDone ? left : 0),
+    failed: ended + (isDone ? 0 : left)
+  }
+}
+
+/** A request that was refused before acceptance, as long as its refusal is kept; else `failure`. */
+const refusedOr = (
+  { principal }: Caller,
+  requestId: string,
+  failure: Failure
+): Effect.Effect<Response, Failure> =>
+  Effect.gen(function* () {
+    const refusal = shape.test(requestId) ? yield* (yield* Refusals).find(requestId) : null
+    if (refusal === null || refusal.accountId !== principal.accountId) return yield* Effect.fail(failure)
+    const { answer, at, code, endpoint, message } = refusal
+    return {
+      requestId,
+      endpoint,
+      state: "refused" as const,
+      acceptedAt: Math.floor(at / 1_000),
+      metadata: {},
+      notBefore: null,
+      delay: null,
+      txHashes: [],
+      progress: { total: 0, waiting: 0, sent: 0, succeeded: 0, failed: 0 },
+      httpStatus: 422,
+      answer:
+        answer === null ? { error: message, code, requestId, details: [] } : (JSON.parse(answer) as unknown)
+    }
+  })
+
+/** The request once it is final, or as it is when the time is over. Waiting costs the journal nothing. */
+const awaited = (caller: Caller, requestId: string, seconds: number) =>
+  Effect.gen(function* () {
+    const wakeUps = yield* WakeUps
+    const final = wakeUps.until(
+      requestId,
+      Effect.map(find(caller, requestId), (record) => (record.outcome === null ? null : record))
+    )
+    return yield* Effect.raceFirst(
+      final,
+      Effect.andThen(Effect.sleep(seconds * 1_000), find(caller, requestId))
+    )
+  })
+
+/** What is known of a request of the account that was accepted, or refused lately. */
+export const run = (
+  caller: Caller,
+  { requestId, wait = "0" }: Request & Query
+): Effect.Effect<Response, Failure, RequestJournal | Submissions | WakeUps> =>
+  Effect.gen(function* () {
+    const { delayOf } = yield* Submissions
+    const record = yield* wait === "0" ? find(caller, requestId) : awaited(caller, requestId, Number(wait))
+    const final = record.outcome === null ? null : yield* Answer.told(record.outcome, requestId)
+    return {
+      requestId,
+      endpoint: record.endpoint,
+      state: final === null ? ("pending" as const) : ("final" as const),
+      acceptedAt: Math.floor(record.acceptedAt / 1_000),
+      metadata: record.metadata,
+      notBefore: record.notBefore,
+      txHashes: record.txHashes,
+      progress: progressOf(record, final),
+      delay: final === null ? delayOf(record) : null,
+      httpStatus: final?.httpStatus ?? null,
+      answer: final?.answer ?? null
+    }
+  }).pipe(
+    Effect.catchTag("NotFound", (failure) => refusedOr(caller, requestId, failure)),
+    Span.named("GetRequest")
+  )

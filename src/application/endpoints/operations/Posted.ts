@@ -1,0 +1,129 @@
+import * as Effect from "effect/Effect"
+import * as Results from "../../answers/Results.js"
+import { Executed } from "../../answers/TransactionResult.js"
+import * as Connection from "../../chain/Connection.js"
+import { type Failure, invalid } from "../../failures/Failure.js"
+import * as Funding from "../../payers/Funding.js"
+import type { Payers } from "../../payers/Payer.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Signers, SystemSigners } from "../../ports/Signers.js"
+import type { GivenCall } from "../../prepare/Call.js"
+import * as GivenLinks from "../../prepare/given/GivenLinks.js"
+import type * as GivenOps from "../../prepare/given/GivenOps.js"
+import * as OpContext from "../../prepare/OpContext.js"
+import * as ServiceEoa from "../../prepare/ServiceEoa.js"
+import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
+import type { ForOps } from "../../request/Settings.js"
+import * as Offers from "../Offers.js"
+
+/** Requests whose ops were handed out before. */
+
+export type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
+
+export interface Posted {
+  readonly endpoint: string
+  readonly settings: ForOps
+  readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.Given>, Failure>
+}
+
+/** The request's signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
+const bySigner = (
+  caller: Caller,
+  { read, settings: { useABI: _, ...settings } }: Posted
+): Effect.Effect<OpContext.Route, Failure, ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    const [submitter] = signers
+    if (submitter === undefined || settings.signer === undefined)
+      return yield* Effect.die(new Error("the request names no signer"))
+    const opened = yield* Connection.open(caller, settings)
+    const { chainId, sponsor } = opened.profile
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(opened.profile, entryPoint)
+    const given = sponsor === null ? [] : yield* read({ chainId, entryPoint, version })
+    const isSponsored = given.some(({ op }) => Funding.paymasterOf(version, op) === sponsor?.paymaster)
+    const connection = isSponsored ? yield* Connection.openOperator(caller, settings) : opened
+    return { connection, submitter: submitter.address, key: settings.signer, signers, settings }
+  })
+
+/** The service's own EOA submits, through the operator's node. */
+const byService = (
+  caller: Caller,
+  posted: Posted
+): Effect.Effect<OpContext.Route, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    const { connection, settings, submitter } = yield* ServiceEoa.open(caller, posted.settings)
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    return { connection, submitter, key: "serviceEoa", signers, settings }
+  })
+
+/** 400 for ops that name another paymaster than the request does. */
+const agree = (
+  { settings: { paymaster } }: Posted,
+  given: ReadonlyArray<GivenOps.Given>,
+  { version }: GivenOps.Where
+): Effect.Effect<void, Failure> => {
+  const other = given.find(
+    ({ op }) => paymaster !== undefined && Funding.paymasterOf(version, op) !== paymaster
+  )
+  return other === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          {
+            path: `operations[${other.index}].encodedUserOp`,
+            message: "the op does not name the paymaster of settings.paymaster"
+          }
+        ])
+      )
+}
+
+export const offerOf = (
+  caller: Caller,
+  posted: Posted,
+  by: "signer" | "service",
+  body: string
+): Effect.Effect<Offers.Offered<Executed>, Failure, Surroundings> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, posted.settings.useABI)
+    const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
+    // Each op says who pays for it.
+    const { paymaster: _, ...settings } = route.settings
+    const context = yield* OpContext.of(caller, { ...route, settings })
+    const ops = yield* posted.read(context)
+    yield* agree(posted, ops, context)
+    const dependencies = yield* Effect.fromResult(GivenLinks.dependencies(ops, context))
+    const { ledger } = context.connection.profile
+    return Offers.make({
+      caller,
+      endpoint: posted.endpoint,
+      context,
+      calls: ops.map(
+        (each): GivenCall => ({
+          ...each,
+          requestId: caller.requestId,
+          kind: "given",
+          wallet: each.op.sender,
+          dependsOn: dependencies[each.index] ?? null
+        })
+      ),
+      body,
+      revert: decoding.revert,
+      Response: Executed,
+      answer: (outcomes) =>
+        Results.executed(
+          ops.map(({ index }) => index),
+          outcomes,
+          (index, data) => {
+            const own = ops[index]
+            return own === undefined ? data : GivenLinks.returned(ledger, own, data)
+          },
+          decoding,
+          dependencies
+        )
+    })
+  })

@@ -1,0 +1,56 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Fragment from "../../../domain/abi/Fragment.js"
+import { invalid, unprocessable } from "../../failures/Failure.js"
+import * as Reasons from "../../failures/Reasons.js"
+import { AbiStore, type AbiStoreError } from "../../ports/AbiStore.js"
+import { optional } from "../../request/Fields.js"
+
+const unread = optional(
+  Schema.Unknown.annotateKey({ description: "Old compilers and Vyper write it; it means nothing here." })
+)
+
+/** What compilers and libraries add to fragments and to inputs, and nothing is made of. */
+export const unreadFields = { gas: unread, signature: unread, unit: unread }
+
+/** What inputs of events and of errors have in common. The use case holds them to the rules of types and names. */
+export const inputFields = {
+  name: optional(Schema.String),
+  type: Schema.String.annotate({
+    description: "For example uint256, address[2][], tuple, (address,uint256)[]."
+  }),
+  internalType: optional(Schema.String),
+  components: optional(
+    Schema.Array(Schema.Unknown).annotate({
+      description: "The parts of a tuple, each an object with name, type, internalType and components."
+    })
+  ),
+  ...unreadFields
+}
+
+/**
+ * Registers a definition of the request's field for the caller's account. One that cannot be is told by the place in the
+ * request that is wrong; a registry that is full is the caller's matter, one that fails is not.
+ */
+export const register = Effect.fnUntraced(function* <D extends { readonly canonical: string }>(
+  field: string,
+  parsed: Result.Result<D, Fragment.InvalidDefinition>,
+  add: (store: AbiStore["Service"], definition: D) => Effect.Effect<void, AbiStoreError>
+) {
+  const definition = yield* Effect.fromResult(
+    Result.mapError(parsed, ({ path, why }) =>
+      invalid("invalid_request", [{ path: path === "" ? field : `${field}.${path}`, message: why }])
+    )
+  )
+  yield* Effect.catch(add(yield* AbiStore, definition), (error) =>
+    error.reason === "full"
+      ? Effect.fail(
+          unprocessable("registry_full", [
+            { path: field, message: Reasons.text("registryFull", { problem: error.message }) }
+          ])
+        )
+      : Effect.die(error)
+  )
+  return definition.canonical
+})

@@ -1,0 +1,182 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import * as OperationProof from "../../../domain/signature/OperationProof.js"
+import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
+import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
+import * as TypedData from "../../../domain/signature/typed/TypedData.js"
+import { invalid, unprocessable } from "../../failures/Failure.js"
+import * as Reasons from "../../failures/Reasons.js"
+import * as Keys from "../../keys/Keys.js"
+import * as Span from "../../observe/Span.js"
+import type { Signer } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import { optional, shown } from "../../request/Fields.js"
+import { SignerRef } from "../../request/Settings.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
+import * as KillSwitch from "../../tenants/KillSwitch.js"
+
+export const Request = Schema.Struct({
+  messages: Schema.Array(Schema.String).annotate({ description: "One signature each." }),
+  format: optional(Schema.Literals(["rsv", "hex", "compact", "der"]), "rsv").annotateKey({
+    description:
+      "rsv: an object. hex: r, s and v, 65 bytes. compact: 64 bytes (EIP-2098). der: ASN.1, without v. Default rsv."
+  }),
+  hashed: optional(Schema.Boolean, false).annotateKey({
+    description: "True: the messages are 32 bytes in hex, signed as they are. Default false."
+  }),
+  signer: SignerRef,
+  allowOperationHash: optional(Schema.Boolean, false).annotateKey({
+    description:
+      "True: also signs what could be the proof of an operation: messages of exactly 32 bytes, and typed data of the domains castellan, castellan approvals and ERC4337. Default false: such a message is an element of errors."
+  }),
+  eip712: optional(
+    Schema.Struct({
+      address: optional(shown(Address.schema, { description: "verifyingContract of the domain." })),
+      chainId: optional(shown(Uint.schema, { description: "Of any chain." }))
+    }).annotate({ identifier: "Eip712" })
+  ).annotateKey({
+    description: "Messages are signed as EIP-712 structured data; these complete the domain of a document."
+  })
+}).annotate({ identifier: "SignRequest" })
+export type Request = typeof Request.Type
+
+const Rsv = Schema.Struct({
+  r: Schema.String.annotate({ description: "0x and 64 hex digits." }),
+  s: Schema.String.annotate({ description: "0x and 64 hex digits, in the lower half." }),
+  v: Schema.Int.annotate({ description: "27 or 28" })
+}).annotate({ identifier: "Signature" })
+
+export const Response = Schema.Array(
+  Schema.Struct({
+    address: Schema.String,
+    publicKey: Schema.String.annotate({ description: "Uncompressed point, 130 hex digits without 0x." }),
+    signatures: Schema.Array(Schema.NullOr(Schema.Union([Rsv, Schema.String]))).annotate({
+      description: "In the order of the messages, in the request's format; null where there is none."
+    }),
+    errors: Schema.NullOr(Schema.Array(Schema.NullOr(Schema.String))).annotate({
+      description: "In the order of the messages; null where nothing went wrong, and when nothing did at all."
+    })
+  })
+).annotate({ identifier: "SignResponse" })
+export type Response = typeof Response.Type
+
+interface Digest {
+  readonly hash: Hex.Bytes32
+  /** Whether its signature could be the proof of an operation that the caller knows nothing of. */
+  readonly isProof: boolean
+}
+
+const digest = (hash: Result.Result<Hex.Bytes32, string>, isProof: boolean): Result.Result<Digest, string> =>
+  Result.map(hash, (hash) => ({ hash, isProof }))
+
+/** The digest of a message; `Failure` says why it has none. */
+const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.Result<Digest, string> => {
+  if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
+  const read = TypedData.read(message)
+  if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
+  const document = read?.success ?? null
+  if (eip712 === undefined) {
+    // Typed data that is signed as the text that it is has to be good all the same.
+    const checked = document === null ? null : TypedData.digest(document, {})
+    if (checked !== null && Result.isFailure(checked)) return Result.fail(checked.failure)
+    const bytes = PersonalMessage.bytes(message)
+    if (Result.isFailure(bytes)) return Result.fail(bytes.failure)
+    const isProof =
+      OperationProof.isMessage(bytes.success) || (document !== null && OperationProof.isDocument(document))
+    return digest(Result.succeed(PersonalMessage.digest(bytes.success)), isProof)
+  }
+  const { address: verifyingContract, chainId } = eip712
+  const given = {
+    ...(verifyingContract !== undefined && { verifyingContract }),
+    ...(chainId !== undefined && { chainId })
+  }
+  if (document !== null) return digest(TypedData.digest(document, given), OperationProof.isDocument(document))
+  return chainId === undefined || verifyingContract === undefined
+    ? Result.fail("a message other than typed data needs eip712.address and eip712.chainId")
+    : digest(TypedData.digest(TypedData.wrapped(message), given), false)
+}
+
+/** Every digest is in the log, signed or not, and of the message nothing. */
+const audited = (
+  { principal, requestId }: Caller,
+  { address }: Signer,
+  { hash, isProof }: Digest,
+  signed: boolean
+): Effect.Effect<void> =>
+  Effect.annotateLogs(Effect.logInfo(signed ? "digest signed" : "digest not signed"), {
+    requestId,
+    accountId: principal.accountId,
+    signer: address,
+    digest: hash,
+    purpose: "sign",
+    ...(isProof && { allowOperationHash: true })
+  })
+
+const guarded = "looks like an operation: set allowOperationHash"
+
+/** The act's author in the audit log, where the caller has lifted the guard. */
+const lifted = { endpoint: "/sign allowOperationHash" }
+
+interface Failed {
+  readonly why: string
+  /** Whether it is the signer who failed. */
+  readonly signer: boolean
+}
+
+/** Signs messages with a key of the account. Each is signed or fails on its own. */
+export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  const { allowOperationHash, eip712, format = "rsv", hashed, messages } = request
+  if (hashed === true && eip712 !== undefined)
+    return yield* invalid("invalid_request", [
+      { path: "hashed", message: "expected false with eip712: the service hashes structured data itself" }
+    ])
+  const signer = yield* Keys.resolve(caller, request.signer, "signer")
+  yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
+  // All are hashed before the first is signed: digests that are asked for at one moment travel together.
+  const digests = yield* EventLoop.map(messages, (message) => digestOf(request, message))
+  const sign = (made: Result.Result<Digest, string>) =>
+    Effect.gen(function* () {
+      const digest = yield* Effect.fromResult(
+        Result.filterOrFail(
+          made,
+          ({ isProof }) => !isProof || allowOperationHash === true,
+          () => guarded
+        ).pipe(Result.mapError((why): Failed => ({ why, signer: false })))
+      )
+      return yield* signer.sign(digest.hash).pipe(
+        Effect.annotateLogs(digest.isProof ? lifted : {}),
+        Effect.onExit(({ _tag }) => audited(caller, signer, digest, _tag === "Success")),
+        Effect.mapBoth({
+          onSuccess: (signature) => SignatureFormat.write(signature, format),
+          onFailure: (error): Failed => ({ why: error.message, signer: true })
+        })
+      )
+    })
+  const outcomes = yield* Effect.forEach(digests, (digest) => Effect.result(sign(digest)), {
+    concurrency: "unbounded"
+  })
+  const failures = outcomes.flatMap((outcome, index) =>
+    Result.isFailure(outcome) ? [{ ...outcome.failure, path: `messages[${index}]` }] : []
+  )
+  if (failures.length === messages.length && failures.some((failure) => failure.signer))
+    return yield* unprocessable(
+      "signer_unavailable",
+      failures.map(({ path, why }) => ({ path, message: Reasons.text("notSigned", { problem: why }) }))
+    )
+  return [
+    {
+      address: signer.address,
+      publicKey: signer.publicKey,
+      signatures: outcomes.map((outcome) => Result.getOrNull(outcome)),
+      errors:
+        failures.length === 0
+          ? null
+          : outcomes.map((outcome) => (Result.isFailure(outcome) ? outcome.failure.why : null))
+    }
+  ]
+}, Span.named("SignMessages"))

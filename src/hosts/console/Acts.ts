@@ -1,0 +1,155 @@
+import * as Effect from "effect/Effect"
+import type { Lane } from "../../application/ports/journal/Transactions.js"
+import type { OperatorAct } from "../../application/ports/operator/OperatorLog.js"
+import type { Pause } from "../../application/ports/TenantStore.js"
+import * as KnownKeys from "../../application/tenants/KnownKeys.js"
+import type { Data, View } from "./Data.js"
+import { laneOf } from "./pages/Lanes.js"
+
+/** What an operator's form does. Its reason is in the log before it is done. */
+
+/** Shortest and longest reason, characters. */
+const reasonLength = { least: 5, most: 500 }
+
+/** Where the browser goes after an act, and what the page then says. */
+export interface Done {
+  readonly path: string
+  readonly said: string
+}
+
+interface Refused {
+  readonly message: string
+}
+
+type Task = Effect.Effect<Done, Refused>
+
+const kinds: ReadonlyArray<string> = ["account", "signer", "chain"] satisfies ReadonlyArray<Pause["kind"]>
+
+const isKind = (text: string): text is Pause["kind"] => kinds.includes(text)
+
+const refused = (message: string): Effect.Effect<never, Refused> => Effect.fail({ message })
+
+/** Confirmations, by the name that the redirect carries. */
+export const confirmations: ReadonlyMap<string, string> = new Map([
+  ["paused", "Paused: from the next second on no process accepts new work for it."],
+  ["resumed", "Resumed."],
+  ["cancelled", "Cancelled: what was not signed is never executed."],
+  ["released", "Released: the service continues the request within a few seconds."],
+  ["dropped", "Dropped: what was not signed is never executed."],
+  ["revoked", "Revoked: the key stops within a second."]
+])
+
+const recorded = (
+  data: Data,
+  { operator }: View,
+  form: URLSearchParams,
+  act: OperatorAct["act"],
+  subject: string,
+  task: Task
+): Task => {
+  const reason = (form.get("reason") ?? "").replaceAll("\0", "").trim()
+  if (reason.length < reasonLength.least || reason.length > reasonLength.most)
+    return refused(`reason: expected ${reasonLength.least} to ${reasonLength.most} characters`)
+  return Effect.andThen(data.operators.record({ operator, act, subject, reason }), task)
+}
+
+const pause = (data: Data, view: View, form: URLSearchParams, act: "pause" | "resume"): Task => {
+  const kind = form.get("kind") ?? ""
+  const subject = form.get("subject") ?? ""
+  if (!isKind(kind) || subject === "") return refused("kind, subject: not of this console")
+  const isPause = act === "pause"
+  return recorded(
+    data,
+    view,
+    form,
+    act,
+    `${kind} ${subject}`,
+    Effect.as(
+      isPause ? data.tenants.pause({ kind, subject, since: view.now }) : data.tenants.resume(kind, subject),
+      { path: kind === "account" ? "/accounts" : "/rules", said: isPause ? "paused" : "resumed" }
+    )
+  )
+}
+
+const ofRequest = (
+  data: Data,
+  view: View,
+  form: URLSearchParams,
+  act: "cancel" | "drop" | "release"
+): Task => {
+  const requestId = form.get("request") ?? ""
+  const path = `/requests/${encodeURIComponent(requestId)}`
+  const ended = (code: "request_cancelled" | "request_dropped", said: string) =>
+    Effect.flatMap(data.cancel(requestId, code), (became) =>
+      became === null
+        ? refused("There is no such request, or it is not kept any more.")
+        : Effect.succeed({ path, said })
+    )
+  const released = Effect.flatMap(data.recovery.unhold(requestId), (isReleased) =>
+    isReleased ? Effect.succeed({ path, said: "released" }) : refused("The request is not held any more.")
+  )
+  const task =
+    act === "cancel"
+      ? ended("request_cancelled", "cancelled")
+      : act === "drop"
+        ? ended("request_dropped", "dropped")
+        : released
+  return Effect.flatMap(data.requests.request(requestId), (record) => {
+    if (record === null) return refused("There is no such request, or it is not kept any more.")
+    if (act !== "cancel" && record.held == null) return refused("The request is not held any more.")
+    return recorded(data, view, form, act, requestId, task)
+  })
+}
+
+const revoke = (data: Data, view: View, form: URLSearchParams): Task =>
+  Effect.gen(function* () {
+    const id = form.get("key") ?? ""
+    const keys = KnownKeys.of(data.accounts, yield* data.tenants.content, new Map())
+    const key = keys.find((each) => each.id === id)
+    if (key === undefined) return yield* refused("There is no such key.")
+    if (form.get("typed") !== id) return yield* refused(`typed: expected ${id}`)
+    return yield* recorded(
+      data,
+      view,
+      form,
+      "revoke",
+      `key ${id} of ${key.accountId}`,
+      Effect.as(data.tenants.endKey(key, view.now), { path: "/accounts", said: "revoked" })
+    )
+  })
+
+/** The lane of a form that gives waiting transactions new prices; recorded, once it is no dry run. */
+export const unstick = (
+  data: Data,
+  view: View,
+  form: URLSearchParams
+): Effect.Effect<{ readonly lane: Lane; readonly dryRun: boolean }, Refused> => {
+  const lane = laneOf(form.get("chain") ?? "", form.get("signer") ?? "")
+  if (lane === null) return refused("chain, signer: not of this console")
+  // A dry run unless dryRun=false.
+  if (form.get("dryRun") !== "false") return Effect.succeed({ lane, dryRun: true })
+  const subject = `lane ${lane.chainId} ${lane.signer}`
+  return Effect.as(recorded(data, view, form, "unstick", subject, Effect.succeed({ path: "", said: "" })), {
+    lane,
+    dryRun: false
+  })
+}
+
+/** Does what the form at this path says; null: there is no such form. */
+export const run = (data: Data, view: View, path: string, form: URLSearchParams): Task | null => {
+  switch (path) {
+    case "/pause":
+    case "/resume":
+      return pause(data, view, form, path === "/pause" ? "pause" : "resume")
+    case "/cancel":
+      return ofRequest(data, view, form, "cancel")
+    case "/drop":
+      return ofRequest(data, view, form, "drop")
+    case "/release":
+      return ofRequest(data, view, form, "release")
+    case "/revoke":
+      return revoke(data, view, form)
+    default:
+      return null
+  }
+}

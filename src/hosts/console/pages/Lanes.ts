@@ -1,0 +1,191 @@
+import * as Arr from "effect/Array"
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as UnstickLane from "../../../application/operate/UnstickLane.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Chains from "../Chains.js"
+import type { Data, Missing, View } from "../Data.js"
+import { type Html, html, type Part } from "../Html.js"
+import * as Page from "../Page.js"
+
+const keyOf = ({ accountId, key }: LaneAccess): string => {
+  if (key === "serviceEoa") return "the service's EOA"
+  return `${accountId}: ${key.clientId}, version ${key.versionId ?? key.assetId}`
+}
+
+/** The lane of a path or a form; null: it names none. */
+export const laneOf = (chain: string, signer: string): Lane | null => {
+  const address = Address.from(signer)
+  return /^[1-9][0-9]{0,15}$/.test(chain) && Result.isSuccess(address)
+    ? { chainId: BigInt(chain), signer: address.success }
+    : null
+}
+
+export const unreadable = ({ message }: { readonly message: string }): Missing => ({
+  message: `the journal cannot be read: ${message}`
+})
+
+const waitingOf = (records: ReadonlyArray<TransactionRecord>) =>
+  records.filter(({ state }) => state === "signed")
+
+const oldestOf = (records: ReadonlyArray<TransactionRecord>): number | null => {
+  const waiting = waitingOf(records)
+  return waiting.length === 0 ? null : Math.min(...waiting.map(({ signedAt }) => signedAt))
+}
+
+const linkTo = ({ chainId, signer }: Lane): Html =>
+  html`<a href="${Page.path}/lanes/${chainId}/${signer}">${Chains.of(chainId).name} · ${signer.slice(0, 6)}…${signer.slice(-4)}</a>`
+
+/** Lanes with work first: those whose oldest transaction waits longest. */
+export const lanes = (data: Data, { now }: View): Effect.Effect<Html, Missing> =>
+  Effect.map(Effect.mapError(data.transactions.open, unreadable), (records) => {
+    const all = Object.values(Arr.groupBy(records, ({ chainId, signer }): string => `${chainId} ${signer}`))
+    const sorted = all.toSorted(
+      (one, other) =>
+        (oldestOf(one) ?? Number.MAX_SAFE_INTEGER) - (oldestOf(other) ?? Number.MAX_SAFE_INTEGER)
+    )
+    return html`${Page.head("Lanes", "A lane is the ordered stream of transactions of one EOA on one chain.")}
+${Page.box(
+  "Lanes with transactions",
+  Page.table(
+    "Lanes with transactions",
+    ["Lane", "Key", "State", "Waiting", "Mined, not settled", "Lowest waiting nonce"],
+    sorted.map((own) => {
+      const [first] = own
+      const waiting = waitingOf(own)
+      const oldest = oldestOf(own)
+      const profile = data.profiles.find(({ chainId }) => chainId === first.chainId)
+      const isLate = oldest !== null && now - oldest > (profile?.bumpAfterMillis ?? 30_000)
+      return [
+        linkTo(first),
+        [...new Set(own.map(({ access }) => keyOf(access)))].join("; "),
+        waiting.length === 0
+          ? Page.status("ok", "Mined")
+          : Page.status(isLate ? "late" : "wait", `Waits ${Page.age((now - (oldest ?? now)) / 1_000)}`),
+        `${waiting.length} of ${profile?.maxInFlight ?? "?"}`,
+        own.length - waiting.length,
+        waiting[0]?.nonce.toString() ?? "–"
+      ]
+    }),
+    "No transaction is under way."
+  ),
+  null,
+  true
+)}`
+  })
+
+const requestsOf = ({ direct, ops }: TransactionRecord): ReadonlyArray<string> => [
+  ...new Set([...ops.map(({ requestId }) => requestId), ...(direct === null ? [] : [direct])])
+]
+
+const transactionRow =
+  (now: number) =>
+  (record: TransactionRecord): ReadonlyArray<Part> => {
+    const newest = record.versions.at(-1)
+    const requests = requestsOf(record)
+    const txHash = record.mined?.txHash ?? newest?.txHash
+    return [
+      record.nonce.toString(),
+      record.state === "signed" ? Page.status("wait", "Waiting") : Page.status("ok", "Mined"),
+      requests.length === 0
+        ? "fills the nonce"
+        : requests.map(
+            (id) => html`<a href="${Page.path}/requests/${id}">${id.slice(0, 8)}…${id.slice(-4)}</a> `
+          ),
+      Page.ago(record.signedAt, now),
+      newest === undefined ? "–" : Page.gwei(newest.maxFeePerGas),
+      record.versions.length,
+      txHash === undefined ? "–" : Page.transaction(txHash, record.chainId)
+    ]
+  }
+
+const columns = ["Nonce", "State", "Requests", "Last signed", "Max fee", "Versions", "Transaction"]
+
+const dryRun = ({ formToken }: View, { chainId, signer }: Lane): Html =>
+  html`<form method="post" action="${Page.path}/unstick">${Page.hidden({
+    formToken,
+    chain: chainId.toString(),
+    signer,
+    dryRun: "true"
+  })}<button>Show new prices</button></form>`
+
+export const lane = (data: Data, view: View, of: Lane): Effect.Effect<Html, Missing> =>
+  Effect.map(Effect.mapError(data.transactions.openOf(of), unreadable), (records) => {
+    const waiting = waitingOf(records)
+    const rest = records.filter((record) => !waiting.includes(record))
+    const held = data.unknown(of)
+    return html`${Page.head(
+      html`${Chains.of(of.chainId).name} · ${of.signer.slice(0, 6)}…${of.signer.slice(-4)}`,
+      html`${Page.address(of.signer, of.chainId)} ${[...new Set(records.map(({ access }) => keyOf(access)))].join("; ")}`,
+      waiting.length > 0 || held.length > 0 ? dryRun(view, of) : null,
+      html`<a href="${Page.path}/lanes">Lanes</a>`
+    )}
+${held.length === 0 ? null : Page.problem(`The journal does not know the transactions of nonce ${held.join(", ")}: the lane signs nothing new until it has read them.`)}
+${Page.box("Waiting", Page.table("Waiting transactions", columns, waiting.map(transactionRow(view.now)), "None waits."), null, true)}
+${rest.length === 0 ? null : html`<details class="box"><summary>Mined, not yet settled: ${rest.length}</summary>${Page.table("Mined transactions", columns, rest.map(transactionRow(view.now)), "None.")}</details>`}`
+  })
+
+const confirm = (
+  { formToken }: View,
+  { chainId, signer }: Lane,
+  replaced: UnstickLane.Unstuck["replaced"]
+): Html => {
+  const [least, most] = [replaced.at(0)?.nonce, replaced.at(-1)?.nonce]
+  const fee = replaced.reduce((most, { maxFeePerGas }) => BigInts.max(most, maxFeePerGas), 0n)
+  return Page.act({
+    id: "unstick",
+    button: "Unstick…",
+    question: `Replace ${replaced.length === 1 ? "the waiting transaction" : `the ${replaced.length} waiting transactions`}?`,
+    effects: [
+      least === most
+        ? `Nonce ${least} is signed again at ${Page.gwei(fee)}.`
+        : `Nonces ${least} to ${most} are signed again, at ${Page.gwei(fee)} at most.`
+    ],
+    stays: "Operations run once: old and new version have the same nonce.",
+    action: "/unstick",
+    fields: { formToken, chain: chainId.toString(), signer, dryRun: "false" },
+    confirm: "Replace",
+    isStop: false
+  })
+}
+
+export const unstuck = (data: Data, view: View, of: Lane, isDryRun: boolean): Effect.Effect<Html, Missing> =>
+  Effect.map(data.unstick(of, isDryRun), ({ left, replaced }: UnstickLane.Unstuck) => {
+    const nothing = left.length + replaced.length === 0
+    return html`${Page.head(
+      isDryRun ? "New prices" : "Replacements sent",
+      nothing
+        ? "The lane has no waiting transaction."
+        : isDryRun
+          ? "Nothing was signed or sent yet."
+          : "The new versions were sent.",
+      isDryRun && replaced.length > 0 ? confirm(view, of, replaced) : null,
+      html`<a href="${Page.path}/lanes">Lanes</a> › ${linkTo(of)}`
+    )}
+${Page.box(
+  isDryRun ? "Would be replaced" : "Replaced",
+  Page.table(
+    "Replacements",
+    ["Nonce", "Transaction", "New transaction", "Max fee", "Tip"],
+    replaced.map(({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) => [
+      nonce.toString(),
+      oldTxHash === null ? "–" : Page.transaction(oldTxHash, of.chainId),
+      newTxHash === null ? "–" : Page.transaction(newTxHash, of.chainId),
+      Page.gwei(maxFeePerGas),
+      Page.gwei(maxPriorityFeePerGas)
+    ]),
+    "None."
+  )
+)}
+${Page.box(
+  "Not replaced",
+  Page.table(
+    "Not replaced",
+    ["Nonce", "Reason"],
+    left.map(({ nonce, reason }) => [nonce.toString(), reason]),
+    "None."
+  )
+)}`
+  })

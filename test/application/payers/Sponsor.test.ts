@@ -1,0 +1,233 @@
+import { describe, expect } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { heldMillis, type Part } from "../../../src/application/payers/Payer.js"
+import * as Sponsor from "../../../src/application/payers/Sponsor.js"
+import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
+import type { Budgets } from "../../../src/application/ports/Budgets.js"
+import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../support/journal/InMemory.js"
+import * as Make from "../../support/journal/Make.js"
+import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
+import * as Site from "./Site.js"
+
+const { entryPoint, hashOf, now, part, paymaster, version } = Site
+const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_000_000n }
+const seal = Hex.unsafe(`0x${"5e".repeat(65)}`)
+
+/** A sponsor for requests that this EOA submits, with this budget of the day, and a paymaster with this deposit. */
+const world = (
+  options: {
+    readonly bundler?: Address.Address
+    readonly deposit?: bigint
+    readonly dailyBudget?: bigint
+    readonly accountId?: typeof Make.alice
+    /** What is kept already; left out: nothing. */
+    readonly budgets?: Budgets["Service"]
+  } = {}
+) =>
+  Effect.gen(function* () {
+    const { accountId = Make.alice, bundler = Make.lane.signer } = options
+    const { dailyBudget = 10n ** 17n, deposit = 10n ** 18n } = options
+    const { site } = yield* Site.make(deposit, { accountId, bundler })
+    const { connection } = site
+    const budgets = options.budgets ?? (yield* InMemory.makeBudgets)
+    const watched: Array<Sponsorships.Watched> = []
+    const signed: Array<Hex.Bytes32> = []
+    const payer = yield* Sponsor.make(
+      {
+        budgets,
+        sponsorships: { watch: (each) => Effect.sync(() => void watched.push(each)) },
+        signer: Effect.succeed(Site.key(signed, seal)),
+        dailyBudget
+      },
+      { ...site, connection: { ...connection, profile: { ...connection.profile, caps } } }
+    )
+    /** Why it is not paid for; null: it is. */
+    const objection = (op: UserOperation) =>
+      Effect.map(payer.reserve([part(op, Number(op.nonce))]), ([failure]) => failure?.code ?? null)
+    /** Why an op gets no signature; null: it gets one. */
+    const refusal = (of: Part, userOpHash = hashOf(of.op)) =>
+      Effect.map(Effect.result(payer.seal(of, userOpHash)), (sealed) =>
+        Result.match(sealed, {
+          onFailure: (error) => {
+            if (error._tag === "PayerRefusal") return error.failure.code
+            return error._tag === "SignerError" ? error.reason : error.code
+          },
+          onSuccess: () => null
+        })
+      )
+    return { budgets, bundler, objection, payer, refusal, signed, watched }
+  })
+
+const terms = (over: Partial<Sponsorship.Terms> = {}) =>
+  Sponsorship.paymasterData(version, {
+    paymaster,
+    limits: PaymasterData.noLimits,
+    validUntil: now + Sponsor.lifeSeconds,
+    validAfter: 0,
+    unbound: false,
+    ...over
+  })
+
+const good: UserOperation = { ...Site.op, paymasterAndData: terms() }
+
+describe("the sponsor pays for an op", () => {
+  test("up to the operator's caps on prices, and not a wei above one of them", function* () {
+    const { objection } = yield* world()
+    expect(yield* objection(good)).toBeNull()
+    expect(yield* objection({ ...good, nonce: 2n, maxFeePerGas: 101n })).toBe("fees_above_cap")
+    expect(yield* objection({ ...good, nonce: 3n, maxPriorityFeePerGas: 11n })).toBe("fees_above_cap")
+  })
+
+  test("up to the operator's bound on the gas of all its parts together", function* () {
+    const { objection } = yield* world()
+    for (const field of ["callGasLimit", "verificationGasLimit", "preVerificationGas"] as const)
+      expect(yield* objection({ ...good, [field]: good[field] + 1n })).toBe("not_sponsored")
+  })
+
+  test("of its own paymaster only", function* () {
+    const { objection } = yield* world()
+    for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
+      expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
+  })
+
+  test("for as long as it says itself, with a minute for a node that lags", function* () {
+    const { objection } = yield* world()
+    const until = (validUntil: number, nonce: bigint) =>
+      objection({ ...good, nonce, paymasterAndData: terms({ validUntil }) })
+    expect(yield* until(now + Sponsor.lifeSeconds + 60, 2n)).toBeNull()
+    expect(yield* until(now + Sponsor.lifeSeconds + 61, 3n)).toBe("not_sponsored")
+    expect(yield* until(0, 4n)).toBe("not_sponsored")
+    expect(yield* until(now + 1, 5n)).toBeNull()
+    expect(yield* until(now, 6n)).toBe("sponsorship_over")
+  })
+
+  test("from now on where the chain has rested: its next block has the time of the world", function* () {
+    const { objection, payer } = yield* world()
+    const later = now + 3_600
+    yield* Time.setTime(later * 1_000)
+    const drafted = yield* payer.draft({ ...good, paymasterAndData: Hex.empty })
+    expect(Result.getOrThrow(Sponsorship.read(version, drafted.paymasterAndData)).validUntil).toBe(
+      later + Sponsor.lifeSeconds
+    )
+    expect(yield* objection({ ...drafted, nonce: 2n })).toBeNull()
+    expect(yield* objection({ ...good, nonce: 3n })).toBe("sponsorship_over")
+  })
+
+  test("that names no submitter with a remote bundler, and with none else", function* () {
+    const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
+    const own = yield* world()
+    expect(yield* own.objection(unbound)).toBe("not_sponsored")
+    const remote = yield* world({ bundler: Address.zero })
+    expect(yield* remote.objection(good)).toBe("not_sponsored")
+    expect(yield* remote.objection(unbound)).toBeNull()
+  })
+
+  test("out of the account's budget of the day, and out of the deposit", function* () {
+    const most = 100n * 1_000_000n
+    const { objection } = yield* world({ deposit: 2n * most - 1n })
+    expect(yield* objection(good)).toBeNull()
+    expect(yield* objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+    const poor = yield* world({ dailyBudget: 2n * most - 1n })
+    expect(yield* poor.objection(good)).toBeNull()
+    expect(yield* poor.objection({ ...good, nonce: 2n })).toBe("sponsorship_exhausted")
+  })
+
+  test("out of a deposit that the ops of all accounts draw on", function* () {
+    const deposit = 2n * 100n * 1_000_000n - 1n
+    const alice = yield* world({ deposit })
+    expect(yield* alice.objection(good)).toBeNull()
+    const bob = yield* world({ deposit, accountId: Make.bob, budgets: alice.budgets })
+    expect(yield* bob.objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+  })
+
+  test("and keeps with its money from which block on the op may land, and until when", function* () {
+    const { budgets, payer } = yield* world()
+    yield* payer.reserve([part(good)])
+    yield* payer.seal(part(good), hashOf(good))
+    const validUntil = now + Sponsor.lifeSeconds
+    const note = Sponsorships.note({ userOpHash: hashOf(good), entryPoint, since: 7n, validUntil })
+    expect((yield* budgets.open(Make.chainId)).map((hold) => hold.notes)).toEqual([[note], [note]])
+  })
+
+  test("that has not landed: what it cost is booked once", function* () {
+    const { budgets, payer } = yield* world()
+    const codes = Effect.map(payer.reserve([part(good)]), Site.codes)
+    expect(yield* codes).toEqual([])
+    yield* budgets.settle(Make.chainId, "r/0", 0n)
+    expect(yield* codes).toEqual([])
+    yield* budgets.settle(Make.chainId, "r/0", 1n)
+    expect(yield* codes).toEqual([[0, "not_sponsored"]])
+  })
+})
+
+describe("the sponsor signs an op", () => {
+  const reserved = Effect.gen(function* () {
+    const it = yield* world()
+    yield* it.payer.reserve([part(good)])
+    return it
+  })
+
+  test("whose money is held, for the EOA that submits, and follows it", function* () {
+    const { budgets, bundler, payer, signed, watched } = yield* reserved
+    expect(watched).toEqual([])
+    expect(yield* payer.seal(part(good), hashOf(good))).toBe(seal)
+    expect(watched).toMatchObject([{ accountId: Make.alice, profile: { chainId: Make.chainId } }])
+    expect(signed).toEqual([Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)])
+    yield* payer.release([part(good)])
+    expect((yield* budgets.open(Make.chainId)).map(({ bound }) => bound)).toEqual([true, true])
+  })
+
+  test("again at a higher price, out of one hold, with all of its versions noted", function* () {
+    const { budgets, payer, refusal } = yield* world()
+    const cheap = part({ ...good, maxFeePerGas: 50n })
+    yield* payer.reserve([cheap])
+    expect([yield* refusal(cheap), yield* refusal(part(good))]).toEqual([null, null])
+    const holds = yield* budgets.open(Make.chainId)
+    expect(holds.map(({ notes, wei }) => [notes.length, wei])).toEqual([
+      [2, Site.cost],
+      [2, Site.cost]
+    ])
+  })
+
+  test("that comes from elsewhere when it was handed out, and comes back the same", function* () {
+    yield* Time.setTime(now * 1_000)
+    const { payer, refusal, signed } = yield* world()
+    yield* payer.handOut(good, hashOf(good))
+    const given = Site.givenPart(good)
+    expect(Site.codes(yield* payer.reserve([given]))).toEqual([])
+    expect(yield* refusal(given)).toBeNull()
+    const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
+    for (const other of [Site.givenPart(changed), { ...given, op: changed }]) {
+      expect(Site.codes(yield* payer.reserve([other]))).toEqual([[0, "not_sponsored"]])
+      expect(yield* refusal(other, hashOf(good))).toBe("not_sponsored")
+    }
+    expect(signed).toHaveLength(1)
+  })
+
+  test("whose money was given back, or has expired, if it can be held again", function* () {
+    const released = yield* reserved
+    yield* released.payer.release([part(good)])
+    expect(yield* released.refusal(part(good))).toBeNull()
+    expect((yield* released.budgets.open(Make.chainId)).map(({ bound }) => bound)).toEqual([true, true])
+    const late = yield* world({ dailyBudget: Site.cost })
+    yield* late.payer.reserve([part(good)])
+    yield* Time.adjust(heldMillis + 1)
+    yield* late.payer.reserve([part(good, 1)])
+    expect(yield* late.refusal(part(good))).toBe("sponsorship_exhausted")
+    expect(late.signed).toEqual([])
+  })
+
+  test("not above the operator's bounds, whatever was reserved", function* () {
+    const { payer, refusal, signed } = yield* world()
+    const dear = part({ ...good, maxFeePerGas: 101n })
+    yield* payer.reserve([dear])
+    expect(yield* refusal(dear)).toBe("fees_above_cap")
+    expect(signed).toEqual([])
+  })
+})

@@ -1,0 +1,222 @@
+import { describe, expect } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
+import type { Budgets } from "../../../src/application/ports/Budgets.js"
+import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+import * as InMemory from "../../support/journal/InMemory.js"
+import { alice, bob } from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
+import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
+
+const chainId = 31_337n
+const { entryPoint } = Landings
+const profile = NetworkProfile.make({ chainId, settledDepth: 3 })
+const second = 1_000
+const look = 5 * second
+
+const setting = Effect.gen(function* () {
+  const stored = yield* InMemory.makeBudgets
+  const noted: Array<bigint | null> = []
+  const budgets: Budgets["Service"] = {
+    ...stored,
+    land: (of, id, wei) =>
+      Effect.andThen(
+        Effect.sync(() => noted.push(wei)),
+        stored.land(of, id, wei)
+      )
+  }
+  const chain = Landings.makeChain()
+  const scope = yield* Effect.scope
+  const make = () => Sponsorships.make(budgets, scope)
+  const reserve = (
+    op: string,
+    rest: { readonly account?: typeof alice; readonly validUntil?: number } = {}
+  ) =>
+    Effect.gen(function* () {
+      const id = Keccak.hashText(op)
+      yield* budgets.reserve([
+        [
+          {
+            accountId: rest.account ?? alice,
+            chainId,
+            name: Sponsorships.budget,
+            id,
+            wei: 100n,
+            limit: null,
+            maxOpen: null,
+            daily: true,
+            expiresAt: 600 * second
+          }
+        ]
+      ])
+      return id
+    })
+  const noteOf = ({ validUntil = 600, ...rest }: { validUntil?: number; userOpHash?: Bytes32 } = {}) =>
+    Sponsorships.note({ ...rest, entryPoint, since: 0n, validUntil })
+  const bind = (id: string, note: string) => budgets.bind({ chainId, id, wei: 100n }, note)
+  const hold = (...of: Parameters<typeof reserve>) =>
+    Effect.tap(reserve(...of), (userOpHash) => bind(userOpHash, noteOf({ ...of[1], userOpHash })))
+  const figures = (account = alice) =>
+    budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
+  /** What is held and booked after the next look. */
+  const looked = (held: bigint, booked: bigint, account = alice) =>
+    Effect.map(Effect.andThen(Time.adjust(look), figures(account)), (told) =>
+      expect(told).toEqual({ held, booked })
+    )
+  const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
+  return { bind, budgets, chain, make, hold, noted, noteOf, reserve, looked, watched }
+})
+
+describe("sponsored ops", () => {
+  test("cost what the chain says from the block on that they land in, and that is booked at settled depth", function* () {
+    const { chain, hold, looked, make, noted, watched } = yield* setting
+    const op = yield* hold("op")
+    yield* make().watch(watched())
+    chain.mine(5)
+    yield* looked(100n, 0n)
+    chain.land(op, 30n)
+    yield* looked(30n, 0n)
+    chain.mine(1)
+    yield* looked(30n, 0n)
+    // What has not changed is not written again.
+    expect(noted).toEqual([30n])
+    chain.mine(1)
+    yield* looked(0n, 30n)
+  })
+
+  test("may cost all again when the chain undoes it, and cost what it costs the second time", function* () {
+    const { chain, hold, looked, make, watched } = yield* setting
+    const op = yield* hold("op")
+    yield* make().watch(watched())
+    chain.mine(5)
+    chain.land(op, 30n)
+    yield* looked(30n, 0n)
+    chain.undo()
+    yield* looked(100n, 0n)
+    chain.mine(1)
+    chain.land(op, 45n)
+    chain.mine(2)
+    yield* looked(0n, 45n)
+  })
+
+  test("cost nothing once their time is over at settled depth, not a block earlier, unless they have landed", function* () {
+    for (const lands of [false, true]) {
+      const { chain, hold, looked, make, watched } = yield* setting
+      const op = yield* hold("op", { validUntil: 600 })
+      yield* make().watch(watched())
+      // The settled block is two below the latest: 600 seconds are block 60.
+      chain.mine(62)
+      yield* looked(100n, 0n)
+      if (lands) chain.land(op, 30n)
+      chain.mine(1)
+      yield* looked(lands ? 30n : 0n, 0n)
+      chain.mine(1)
+      yield* looked(0n, lands ? 30n : 0n)
+    }
+  })
+
+  test("cost what the version of them costs that lands, once, and are held until the last one is over", function* () {
+    for (const landing of ["first", "second", null]) {
+      const { bind, chain, hold, looked, make, noteOf, watched } = yield* setting
+      const first = yield* hold("first")
+      const second = Keccak.hashText("second")
+      yield* bind(first, noteOf({ userOpHash: second, validUntil: 900 }))
+      yield* make().watch(watched())
+      chain.mine(80)
+      yield* looked(100n, 0n)
+      if (landing !== null) chain.land(Keccak.hashText(landing), 30n)
+      chain.mine(20)
+      yield* looked(0n, landing === null ? 0n : 30n)
+    }
+  })
+
+  test("of an earlier version are known by the names of their holds", function* () {
+    const { bind, chain, looked, make, noteOf, reserve, watched } = yield* setting
+    const op = yield* reserve("op")
+    yield* bind(op, noteOf())
+    yield* make().watch(watched())
+    chain.mine(5)
+    chain.land(op, 30n)
+    chain.mine(5)
+    yield* looked(0n, 30n)
+  })
+
+  test("stay held while the node lags with its logs, has no block, or is silent: what landed there is not missing", function* () {
+    for (const trouble of ["logs", "empty", "silent"]) {
+      const { chain, hold, looked, make, watched } = yield* setting
+      const op = yield* hold("op", { validUntil: 600 })
+      let isEmpty = trouble === "empty"
+      const block = (tag: BlockTag) => (isEmpty ? Effect.succeed(null) : chain.client.block(tag))
+      chain.fallSilent(trouble === "silent")
+      yield* make().watch({ ...watched(), chain: { ...chain.client, block } })
+      chain.mine(60)
+      chain.land(op, 30n)
+      chain.mine(10)
+      if (trouble === "logs") chain.fallBehindWithLogs(11)
+      yield* looked(100n, 0n)
+      chain.fallBehindWithLogs(0)
+      chain.fallSilent(false)
+      isEmpty = false
+      yield* looked(0n, 30n)
+    }
+  })
+
+  test("that the sponsor has not signed yet are not ended by the clock of the chain", function* () {
+    const { bind, budgets, chain, hold, make, noteOf, reserve, watched } = yield* setting
+    yield* hold("sealed", { validUntil: 10_000 })
+    const id = yield* reserve("reserved", { validUntil: 600 })
+    yield* reserve("reserved by another account", { account: bob })
+    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice])
+    yield* make().watch(watched())
+    chain.mine(100)
+    yield* Time.adjust(look)
+    expect(yield* bind(id, noteOf({ userOpHash: id }))).toBe(true)
+  })
+
+  test("that are sealed while the chain is asked about others are followed when these have ended", function* () {
+    const { chain, hold, looked, make, watched } = yield* setting
+    const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const asking = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer))
+    const block = (tag: BlockTag) => Effect.andThen(asking, chain.client.block(tag))
+    const sponsorships = make()
+    chain.land(yield* hold("first"), 30n)
+    chain.mine(5)
+    yield* sponsorships.watch({ ...watched(), chain: { ...chain.client, block } })
+    yield* Deferred.await(asked)
+    const second = yield* hold("second")
+    yield* sponsorships.watch(watched())
+    chain.land(second, 4n)
+    chain.mine(5)
+    yield* Deferred.succeed(answer, undefined)
+    yield* Time.adjust(look)
+    yield* looked(0n, 34n)
+  })
+
+  test("are followed account by account, those that are sealed later too, by two processes as by one", function* () {
+    const { budgets, chain, hold, looked, make, watched } = yield* setting
+    const [one, other] = [make(), make()]
+    const first = yield* hold("first")
+    const foreign = yield* hold("foreign", { account: bob })
+    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice, bob])
+    yield* one.watch(watched())
+    yield* other.watch(watched())
+    chain.mine(5)
+    chain.land(first, 30n)
+    chain.land(foreign, 7n)
+    chain.mine(5)
+    yield* looked(0n, 30n)
+    yield* looked(100n, 0n, bob)
+    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([bob])
+    const later = yield* hold("later")
+    yield* one.watch(watched())
+    yield* one.watch(watched(bob))
+    chain.land(later, 4n)
+    chain.mine(5)
+    yield* looked(0n, 34n)
+    yield* looked(0n, 7n, bob)
+  })
+})

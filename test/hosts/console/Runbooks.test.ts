@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { kinds } from "../../../src/application/operate/Incidents.js"
+import * as Program from "../../../src/hosts/cli/Program.js"
+import { runbooks } from "../../../src/hosts/console/pages/Runbooks.js"
+
+const read = (path: string) => readFileSync(new URL(`../../../docs/${path}`, import.meta.url), "utf8")
+
+const sources = {
+  runbooks: JSON.stringify(runbooks),
+  alerts: read("alerts.yaml"),
+  board: read("grafana/castellan.json"),
+  operations: read("operations.md")
+}
+
+describe("runbooks, alerts and the board", () => {
+  it.effect("name only commands that there are", () =>
+    Effect.gen(function* () {
+      const known = new Set((yield* Program.manual).map((words) => words.join(" ")))
+      const named = [...sources.runbooks.matchAll(/`castellan ([a-z-]+) ?([a-z-]*)/g)].map(
+        ([, group = "", command = ""]) => `${group} ${command}`.trim()
+      )
+      expect(named.length).toBeGreaterThan(5)
+      expect(named.filter((words) => !known.has(words))).toEqual([])
+    })
+  )
+
+  it("name only metrics that there are", () => {
+    const source = readFileSync(
+      new URL("../../../src/application/observe/Metrics.ts", import.meta.url),
+      "utf8"
+    )
+    const known = new Set(
+      [...source.matchAll(/(?:counter|gauge|histogram)\(\s*"([a-z_]+)"/g)].map(
+        ([, name]) => `castellan_${name}`
+      )
+    )
+    for (const [name, text] of Object.entries(sources)) {
+      const named = new Set(
+        [...text.matchAll(/castellan_[a-z_]+/g)].map(([metric]) =>
+          metric.replace(/_(?:bucket|sum|count)$/, "")
+        )
+      )
+      expect([name, [...named].filter((metric) => !known.has(metric))]).toEqual([name, []])
+    }
+  })
+
+  it("have a section and an alert for each kind of incident", () => {
+    for (const kind of kinds) {
+      expect(read("runbooks.md")).toContain(`{#${kind}}`)
+      expect(sources.alerts).toContain(`runbook: "runbooks.md#${kind}"`)
+    }
+  })
+})
