@@ -10,6 +10,8 @@ export interface RequestEvent {
   readonly type: EventKind
   /** Unix seconds. */
   readonly at: number
+  /** Unix milliseconds. */
+  readonly atMillis: number
   readonly data: EventData
 }
 

@@ -7,7 +7,7 @@ const block = (sequence: number, type: string, end = "\n") =>
   [
     `id: ${sequence}`,
     `event: ${type}`,
-    `data: ${JSON.stringify({ requestId: "r", sequence, type, at: 1, data: {} })}`,
+    `data: ${JSON.stringify({ requestId: "r", sequence, type, at: 1, atMillis: 1_000, data: {} })}`,
     "",
     ""
   ].join(end)

@@ -20,7 +20,7 @@ const event = (sequence: number): RequestEvent => ({
   at: 7_000
 })
 const block = (n: number, requestId: string) =>
-  `id: ${n}\nevent: included\ndata: {"requestId":"${requestId}","sequence":${n},"type":"included","at":7,"data":{"n":${n}}}\n\n`
+  `id: ${n}\nevent: included\ndata: {"requestId":"${requestId}","sequence":${n},"type":"included","at":7,"atMillis":7000,"data":{"n":${n}}}\n\n`
 
 /** Bytes from the connection as they arrive; ends with it. */
 const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
