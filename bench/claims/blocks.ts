@@ -13,7 +13,7 @@ const mostGas = 16_777_216
 
 export const claim: Claim = {
   name: "blocks",
-  title: "1,000 requests at once, a block a second",
+  title: "1,000 simultaneous requests, a block a second",
   boundSeconds: 420,
   run: async (context) => {
     const [wallets, requests] = [context.size(100, 10), context.size(1_000, 30)]

@@ -109,7 +109,7 @@ describe.each(names)("the example with %s", (name) => {
   if (name !== "fetch")
     it("has pages of its own", async () => {
       const answer = await fetch(new URL("/", of(name).running.url))
-      expect(await answer.text()).toBe("an app of its own")
+      expect(await answer.text()).toBe("the host app")
     })
 
   it("ends, and leaves the others", async () => {
