@@ -75,7 +75,7 @@ export const claim: Claim = {
         row("ops a second", figure(requests / seconds), "-", null)
       ],
       notes: [
-        `${requests} requests with an ERC-20 transfer each, all at once, from ${wallets} wallets, one signer. Each transfer has arrived once.`
+        `${requests} simultaneous requests with an ERC-20 transfer each, from ${wallets} wallets, one signer. Each transfer has arrived once.`
       ],
       raw: { after, transactions: hashes.length, blocks: numbers, gas, fill, seconds, answers }
     }

@@ -65,7 +65,7 @@ export const claim: Claim = {
     const together = await sample(callers, context.size(800, 40))
     ensure(alone.statements.writes > 0, "no statement was counted")
     return {
-      rows: [...rowsOf("alone", alone, null), ...rowsOf("at 40 callers", together, 0.2)],
+      rows: [...rowsOf("sequential", alone, null), ...rowsOf("at 40 callers", together, 0.2)],
       notes: [
         "A module loaded before the service counts statements at node:sqlite. In a separate run, strace counts fsyncs and bytes for the files of the database: the write-ahead log, and pages moved from it into the database.",
         ...(strace ? [] : ["This machine has no strace: fsyncs and bytes are not known."])
