@@ -6,10 +6,12 @@ import type { RequestJournal } from "./RequestJournal.js"
 import type { TransactionJournal } from "./TransactionJournal.js"
 
 /**
- * The durable memory of every write, a port per subject. One adapter provides them together, over one store. Each method
- * is one transaction: when it returns, its effect survives the process; when it fails, it has none. It survives the machine
- * too, if need be from the moment on at which a later method has returned: methods after which something leaves the process
- * (signed bytes, what another bundler gets, final answers, what is read for a caller, `RequestJournal.durable`) return when it does.
+ * The durable memory of every write, one port per subject; one adapter provides all of them over one store. Each method
+ * is one transaction. When it returns, its effect survives the process; when it fails, it has no effect.
+ *
+ * Its effect also survives the machine, possibly only once a later method has returned. Before data leaves the process
+ * (signed bytes, ops for another bundler, final answers, reads for a caller, `RequestJournal.durable`), the method
+ * returns only when everything survives the machine.
  */
 export type Journals =
   | RequestJournal

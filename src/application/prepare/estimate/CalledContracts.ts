@@ -7,8 +7,8 @@ import * as Reasons from "../../failures/Reasons.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
 /**
- * Whether there is a contract where calls with data go: an address without code takes them, does nothing, and the call
- * is a success.
+ * Checks that calls with data have a contract as their target. An address without code accepts them, does nothing, and
+ * the call succeeds.
  */
 
 /** Whether a call needs a contract. Value without data is a transfer. */
@@ -17,7 +17,7 @@ export const needsOne = (
   { precompiles }: NetworkProfile
 ): boolean => data !== Hex.empty && !Precompile.isReserved(target) && !precompiles.includes(target)
 
-/** The addresses at which these calls need a contract, each once. */
+/** The distinct addresses that these calls need a contract at. */
 export const of = (
   calls: ReadonlyArray<WalletCalls.Call>,
   profile: NetworkProfile
