@@ -8,9 +8,7 @@ import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { Ended, Landed } from "./Ended.js"
 
-/**
- * Outcomes of ops that were already done when they came: posted with another request, or landed in any transaction.
- */
+/** Outcomes of ops that were already done when they came: posted before, or landed in any transaction. */
 
 export interface Place {
   readonly accountId: AccountId

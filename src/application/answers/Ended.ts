@@ -58,9 +58,7 @@ export const of = ({
   }
 }
 
-/**
- * Whether one of its transactions may be pending although all of its ops have ended: the ops may have landed elsewhere.
- */
+/** Whether a transaction of it may be pending although all of its ops have ended, possibly elsewhere. */
 export const mayBeUnmined = ({ landed, txHashes }: Ended): boolean => {
   const mined = new Set([...landed.values()].map(({ txHash }) => txHash))
   return txHashes.some((txHash) => !mined.has(txHash))

@@ -22,10 +22,7 @@ export interface Waiters {
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** Elements of these requests were refused and may still land; callers do not wait until that is known. */
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /**
-   * The final answer (JSON). Null: there is none within this time, or only refused elements that may still land are
-   * left.
-   */
+  /** The final answer (JSON). Null: none in time, or only refused elements that may still land are left. */
   readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
   /** Another process has answered the request. */
   readonly heard: (requestId: string) => Effect.Effect<void>

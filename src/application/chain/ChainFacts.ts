@@ -93,10 +93,7 @@ export const ChainFacts: Context.Key<ChainFacts, ChainFacts> = Context.Service("
 /** Gas limits to try: more than any bundle needs, then the default bounds of Geth and Reth, then less. */
 const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
 
-/**
- * Wordings of nodes that refuse the gas limit as too high ("gas too high" in Reth, "exceeds gas cap" in Besu), not
- * those for too little gas.
- */
+/** Refusals of a gas limit as too high (Reth "gas too high", Besu "exceeds gas cap"), not as too low. */
 const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
 
 /** Age up to which the latest block serves purposes that need no exact time, milliseconds. */

@@ -18,9 +18,7 @@ export const mostAhead = 1_024n
 /** EIP-2681: the highest nonce that a transaction may have. */
 const highest = 2n ** 64n - 2n
 
-/**
- * Whether a transaction with the next nonce can be mined. A nonce too far ahead would keep its lane waiting forever.
- */
+/** Whether a transaction with the next nonce can be mined; one too far ahead would block its lane forever. */
 export const canBe = ({ latest, next }: EoaNonces): boolean => next <= highest && next <= latest + mostAhead
 
 /** Memory limit of the cache, and the size of one entry, bytes. */

@@ -190,9 +190,7 @@ export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>
 /** Largest assumed difference between a chain's clock and this one. */
 export const skewMillis = 600_000
 
-/**
- * The number of a block at or before `block` that is older than `millis` (Unix milliseconds), or the chain's first.
- */
+/** A block number up to `block` that is older than `millis` (Unix milliseconds), or the chain's first. */
 export const olderThan = Effect.fnUntraced(function* (chain: ChainClient, block: bigint, millis: number) {
   let from = block
   for (let step = lookBackBlocks; from > 0n; step *= 4n) {

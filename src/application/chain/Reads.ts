@@ -28,8 +28,7 @@ const tolls = Array.from({ length: 20 }, () => Multicall.toll)
 
 /**
  * Runs all in one call of Multicall3's code; null when the node does not run it as a whole, or when gas may have been
- * short. The code runs at the zero address, by a state override, so the targets see the same sender as for a call
- * without one.
+ * short. A state override puts the code at the zero address, so targets see the sender of a call without one.
  */
 const aggregated = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multicall.Call>) =>
   chain
@@ -60,9 +59,8 @@ const anonymous = (calls: ReadonlyArray<Call>): ReadonlyArray<Multicall.Call> =>
 
 /**
  * Returns the calls' results, all at one block; a call without a sender is the zero address's. If no call names its
- * sender, they go through Multicall3's code in one call, where the chain has it, the node takes state overrides, and
- * the gas suffices. Otherwise each call runs separately. Fails when the node answers no call at all; otherwise only the
- * failing calls fail.
+ * sender, they share one call of Multicall3's code, where the chain has it, the node takes state overrides and the gas
+ * suffices. Otherwise each runs separately. Fails only when the node answers no call at all.
  */
 export const run = Effect.fnUntraced(function* (
   chain: ChainClient,

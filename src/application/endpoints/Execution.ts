@@ -52,10 +52,7 @@ import * as Bodies from "./Bodies.js"
 import type { Offered } from "./Offers.js"
 import { Submissions } from "./Submissions.js"
 
-/**
- * Wires intake, lanes and answers: intake wakes a lane, the lane reports the requests whose state has changed, and
- * waiting callers are answered from the journal.
- */
+/** Wires intake (wakes lanes), lanes (report changed requests) and answers (read the journal). */
 
 /** Most calls of requests under way that stay in memory, so that neither body nor answer is read again. */
 const most = 8_192
@@ -76,10 +73,7 @@ const ownReceipts = (
   return Results.receiptsOf(context.entryPoint, receipts, own)
 }
 
-/**
- * The known state of a request that is not final: its transactions, the failures of its elements, and the delay of the
- * others.
- */
+/** A pending request's known state: its transactions, its elements' failures, and the others' delay. */
 const outcomeUnknown = (
   requestId: string,
   record: Pick<RequestRecord, "failed" | "txHashes"> | null,

@@ -10,17 +10,11 @@ import type { Kind, Offered } from "./Offers.js"
 
 /** Requests whose ops the lanes' workers bring onto the chain. */
 export interface Submissions {
-  /**
-   * Accepts the request, and answers with its outcome; 422 `outcome_unknown` when that takes longer than its time
-   * limit.
-   */
+  /** Accepts the request, and answers with its outcome; 422 `outcome_unknown` after a time limit. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
   /** Reviews an accepted request after a change in the journal: it may have ended. */
   readonly review: (request: Pick<RequestRecord, "lane" | "requestId">) => Effect.Effect<void>
-  /**
-   * Fails where `run` would refuse the account's request because of its open requests. Call it before the request is
-   * read.
-   */
+  /** Fails where `run` would refuse the account for its open requests. Call it before reading the request. */
   readonly room: Room
   /** Number of accepted requests without an answer, as far as known here. */
   readonly accepted: () => number

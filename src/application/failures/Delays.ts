@@ -4,9 +4,9 @@ import type { Failure, RefusalDetail } from "./Failure.js"
 import * as Reasons from "./Reasons.js"
 
 /**
- * Failures that only delay accepted work: nodes, key providers, external services, money of the operator, and other
- * work in the way. Accepted work waits for these until it expires. Refusals by the chain, its signer, a spent budget or
- * the caller's own bytes are final, and not here.
+ * Failures that only delay accepted work until it expires: nodes, key providers, external services, money of the
+ * operator, and other work in the way. Refusals by the chain, its signer, a spent budget or the caller's own bytes are
+ * final.
  */
 
 /** The obstacle to accepted work, as a detail of an answer. */

@@ -205,10 +205,7 @@ const shapes = Object.entries(reasons).map(([name, { text }]) => {
   return { name, constant: constants.join("").length, pattern: new RegExp(`^${pattern}$`) }
 })
 
-/**
- * Whether a message is of this reason, with any values. Of several possible reasons, the one with the most constant
- * characters counts.
- */
+/** Whether a message is of this reason; of several, the one with the most constant characters counts. */
 export const is = (reason: keyof Reasons, told: string): boolean => {
   const fitting = shapes.filter(({ pattern }) => pattern.test(told))
   const most = Math.max(...fitting.map(({ constant }) => constant))

@@ -9,8 +9,7 @@ import * as Fiber from "effect/Fiber"
 export const make = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
-  // Caching the fiber, not its result, makes the start instant, so that the first caller cannot be interrupted during
-  // it.
+  // Caching the fiber, not its result, makes the start instant: the first caller cannot be interrupted in it.
   const begin: Effect.Effect<Fiber.Fiber<A, E>> = Effect.suspend(() =>
     effect.pipe(
       Effect.provide(context),

@@ -101,10 +101,7 @@ export const systemSigners = (
   return { deployer: of(port.deployer), serviceEoa: of(port.serviceEoa), sponsor: of(port.sponsor) }
 }
 
-/**
- * The same port, with each of its effects, and of the effects that its methods return, wrapped by `watched` with its
- * name.
- */
+/** The same port; `watched` wraps each of its effects, and of those that its methods return, with its name. */
 const watchedBy = <Port extends object>(
   port: Port,
   watched: (name: string, call: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>

@@ -9,9 +9,7 @@ import * as MonotonicTime from "../runtime/MonotonicTime.js"
  * failure lasts, then its end. An outage of a minute makes a few lines, however much work waits for its end.
  */
 export interface Troubles {
-  /**
-   * `what` failed at the place; `subject`: for this subject of the place. Without a cause `what` is the whole message.
-   */
+  /** `what` failed at the place, for `subject` if given. Without a cause `what` is the whole message. */
   readonly failed: (trouble: Trouble, cause?: Cause.Cause<unknown>) => Effect.Effect<void>
   /** It did not fail this time. The trouble is over when it fails for no subject any more. */
   readonly passed: (trouble: Trouble) => Effect.Effect<void>
@@ -40,10 +38,7 @@ const unheardMillis = 600_000
 /** A failure this soon after the end continues the same trouble: a flapping node does not make two lines each time. */
 const relapseMillis = 60_000
 
-/**
- * Most causes of one trouble at one place with separate lines; further ones share a line, since a node may word each
- * failure differently.
- */
+/** Most causes of one trouble with separate lines; a node may word each failure differently. */
 const mostReasons = 16
 
 interface Standing {

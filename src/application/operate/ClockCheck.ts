@@ -95,7 +95,7 @@ const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
 
 /**
  * Compares this process's clock with its chains' time once, in the background. A clock far ahead would delete the
- * records that answer repeated requests. Until the chains have answered, or while the clock is doubted, no record is
+ * records that answer repeated requests. Until chains have answered, or while the clock is doubted, no record is
  * deleted and no work expires.
  */
 export const start = (options: Options): Effect.Effect<void, never, ChainRpc | Scope.Scope> =>

@@ -37,10 +37,7 @@ export interface Incident {
   readonly subject: string
   /** `stops`: work that needs the subject has stopped. `warns`: it continues. */
   readonly level: "stops" | "warns"
-  /**
-   * Values for the messages that distinguish this incident from others of its kind: amounts in wei, times in
-   * milliseconds.
-   */
+  /** Values for this incident's messages: amounts in wei, times in milliseconds. */
   readonly figures: Readonly<Record<string, string | number | bigint>>
 }
 
@@ -67,10 +64,7 @@ export interface Facts {
   readonly held: ReadonlyArray<{ readonly requestId: string; readonly chainId: bigint }>
   /** Whether the database takes a write; `errors`: failed calls of the last minute. */
   readonly database: { readonly isWritable: boolean; readonly errors: number }
-  /**
-   * Signers with failed signatures in the last minute, or with a signature that is pending for longer than
-   * `slowSignature`.
-   */
+  /** Signers with failed signatures in the last minute, or with one pending longer than `slowSignature`. */
   readonly failingSigners: ReadonlyMap<string, number>
   readonly isClockDoubted: boolean
   readonly isRateLimitStoreAway: boolean

@@ -20,9 +20,7 @@ import * as Series from "./Series.js"
 export interface Situation {
   readonly facts: Incidents.Facts
   readonly incidents: ReadonlyArray<Incidents.Standing>
-  /**
-   * When the last incident that stopped work ended, Unix milliseconds; null: none has since the start of the process.
-   */
+  /** End of the last incident that stopped work, Unix milliseconds; null: none since the start. */
   readonly endedAt: number | null
 }
 
@@ -34,7 +32,7 @@ export interface Observer {
 /** Time between two readings. */
 const interval = "4 seconds"
 
-/** Number of readings over which failures count: about a minute. */
+/** Readings whose failures count: about a minute. */
 const recentLooks = 15
 
 /** Time limit for the stores; a late answer leaves the previous facts, milliseconds. */

@@ -17,10 +17,7 @@ export class PayerRefusal extends Data.TaggedError("PayerRefusal")<{
   readonly passes?: boolean
 }> {}
 
-/**
- * An element that money is held for. `given`: the hash of an externally built op; null: the op may change until it is
- * signed.
- */
+/** An element with held money. `given`: an externally built op's hash; null: the op may change until signing. */
 export interface Held {
   readonly requestId: string
   readonly index: number
@@ -50,10 +47,7 @@ export const heldMillis = 600_000
  * own signature, for an op that is sent.
  */
 export interface Payer {
-  /**
-   * Null: each wallet pays for itself. Otherwise prefunds come from this paymaster's deposit, and wallets pay only
-   * values.
-   */
+  /** Null: each wallet pays for itself. Otherwise its deposit pays prefunds, and wallets only values. */
   readonly paymaster: Address | null
   /** Bytes that it appends to the wallet's own signature. */
   readonly tail: number
@@ -77,9 +71,7 @@ export interface Payer {
   readonly reserve: (
     parts: ReadonlyArray<Part>
   ) => Effect.Effect<ReadonlyArray<ElementFailure | null>, Failure>
-  /**
-   * Releases the holds of elements that failed, or have landed. Sealed ops may still be spent, so their holds stay.
-   */
+  /** Releases the holds of failed or landed elements. Sealed ops may still be spent: their holds stay. */
   readonly release: (held: ReadonlyArray<Held>) => Effect.Effect<void>
   /**
    * The bytes after the op's own signature. From here on its money is held until the chain has decided about it. A

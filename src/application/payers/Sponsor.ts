@@ -23,9 +23,7 @@ import * as Sponsorships from "./Sponsorships.js"
 /** Life of a sponsorship, seconds, by the chain's clock. */
 export const lifeSeconds = 600
 
-/**
- * Tolerated lag between nodes of a balancer, seconds: another node may have supplied the time when the op was built.
- */
+/** Tolerated lag of a node behind the one that supplied the time when the op was built, seconds. */
 const lagSeconds = 60
 
 /** Time for which a block counts as the latest. */
@@ -39,11 +37,9 @@ const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
 
 /**
  * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, from the
- * account's budget of the day, for ten minutes.
- *
- * The money is held before the request is accepted, and bound before the sponsor's key signs. Its signature comes last,
- * after the wallet's. It covers the op's hash, so that no byte can change, and the submitting EOA, so that no other EOA
- * earns from the submission. With a remote bundler it names no EOA.
+ * account's budget of the day, for ten minutes. The money is held before the request is accepted, and bound before the
+ * sponsor's key signs. Its signature comes last and covers the op's hash, so that no byte can change, and the
+ * submitting EOA, so that no other EOA earns from the submission. With a remote bundler it names no EOA.
  */
 export const make = (
   options: {

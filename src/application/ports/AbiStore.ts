@@ -33,9 +33,7 @@ export const refusal = (definitions: number, characters: number): AbiStoreError 
 export class AbiStore extends Context.Service<
   AbiStore,
   {
-    /**
-     * Returns the same array until the account registers another event, so callers may cache values derived from it.
-     */
+    /** Returns the same array until the account registers another event, so derived values may be cached. */
     readonly events: (account: AccountId) => Effect.Effect<ReadonlyArray<EventDefinition>, AbiStoreError>
     /** Returns the same array until the account registers another error. */
     readonly errors: (account: AccountId) => Effect.Effect<ReadonlyArray<ErrorDefinition>, AbiStoreError>

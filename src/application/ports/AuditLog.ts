@@ -61,9 +61,9 @@ export class AuditLog extends Context.Service<
   AuditLog,
   {
     /**
-     * Durable when it returns: the act waits for it. The record of a transaction, or of a `withheld` signature,
-     * survives the process when this returns. It survives the machine with the journal's next method that does, and the
-     * signature leaves the process only after that.
+     * Durable when it returns: the act waits for it. The record of a transaction, or of a `withheld` signature, then
+     * survives the process, and the machine with the journal's next method that does; the signature leaves the process
+     * only after that.
      */
     readonly record: (act: Act) => Effect.Effect<void, AuditLogError>
     /** Newest first. */

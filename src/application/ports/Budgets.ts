@@ -33,11 +33,8 @@ export interface Reservation extends Budget {
 }
 
 /**
- * Reason for a refused reservation:
- *
- * - `limit`: only `available` wei are left
- * - `maxOpen`: too many open reservations
- * - `ended`: the id's work has cost something, and is settled
+ * `limit`: only `available` wei are left. `maxOpen`: too many open reservations. `ended`: the id's work has cost
+ * something and is settled.
  */
 export interface Lack {
   readonly budget: string
@@ -107,10 +104,7 @@ export class Budgets extends Context.Service<
     readonly open: (chainId: bigint) => Effect.Effect<ReadonlyArray<Hold>, BudgetsError>
     /** Figures for the UTC day of the instant `at` (Unix milliseconds). */
     readonly figures: (budget: Budget, at: number) => Effect.Effect<Figures, BudgetsError>
-    /**
-     * Remembers until `until` (Unix seconds) that the account received this unsigned op. Repeating the call changes
-     * nothing.
-     */
+    /** Remembers until `until` (Unix seconds) that the account received this unsigned op. Idempotent. */
     readonly handOut: (
       accountId: AccountId,
       chainId: bigint,

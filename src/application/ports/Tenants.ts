@@ -29,9 +29,7 @@ export class TenantsError extends Data.TaggedError("AccountsError")<{ readonly m
 export class Tenants extends Context.Service<
   Tenants,
   {
-    /**
-     * The holder of the key; null: unknown or revoked. The search uses a keyed hash, so its duration reveals nothing.
-     */
+    /** The key's holder; null: unknown or revoked. Searches by a keyed hash: the duration reveals nothing. */
     readonly authenticate: (
       apiKey: Redacted.Redacted<string>
     ) => Effect.Effect<Principal | null, TenantsError>

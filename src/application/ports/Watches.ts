@@ -19,10 +19,7 @@ export interface WatchSpec {
 /** The node that serves a watch's reads. */
 export interface WatchNode {
   readonly chainId: bigint
-  /**
-   * Owner of the node, which is the account's own or assigned to it by the operator. Null: the operator's, for all
-   * accounts.
-   */
+  /** The account that owns the node, or has it assigned by the operator. Null: the operator's, for all. */
   readonly accountId: AccountId | null
   /** Null: the operator's node. */
   readonly rpc: Redacted.Redacted<string> | null
@@ -199,10 +196,7 @@ export class Watches extends Context.Service<
     readonly advance: (source: number, revision: number, step: WatchStep) => Asked<number>
     /** Moves the watches of one cursor to another. */
     readonly merge: (source: number, revision: number, from: number, into: number) => Asked<number>
-    /**
-     * Holds watches whose backlog is over its limit, resumes held watches whose backlog no longer is, and returns the
-     * number of changes.
-     */
+    /** Holds watches with a backlog over its limit, resumes the other held ones; returns the changes' number. */
     readonly balance: (source: number) => Asked<number>
     /** Records the problem that keeps the source from being read; null: none. */
     readonly note: (source: number, problem: string | null) => Asked<void>

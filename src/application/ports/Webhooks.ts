@@ -15,10 +15,7 @@ export interface Webhook {
   readonly url: Redacted.Redacted<string> | null
   /** Empty: all. */
   readonly kinds: ReadonlyArray<EventKind>
-  /**
-   * `failing`: paused by the service, since the endpoint has accepted no event for days or has answered that it is
-   * gone.
-   */
+  /** `failing`: paused by the service, after days without an accepted event or an answer that it is gone. */
   readonly state: "enabled" | "paused" | "failing"
   /** Unix milliseconds. */
   readonly createdAt: number
@@ -63,9 +60,7 @@ export type DeliveryRef = ({ readonly requestId: string } | { readonly watchId: 
   readonly sequence: number
 }
 
-/**
- * One change of an endpoint or of one of its watches, logged in the transaction that made it. Log entries never change.
- */
+/** One change of an endpoint or of its watches, logged in the same transaction. Entries never change. */
 export interface EndpointChange {
   /** Unix milliseconds. */
   readonly at: number
@@ -132,18 +127,13 @@ export class Webhooks extends Context.Service<
      */
     readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
     readonly release: (webhookId: string, process: string) => Asked<void>
-    /**
-     * The deliveries due: of each request and watch only the first undelivered event. Null: the endpoint is gone, or
-     * cannot be read.
-     */
+    /** The due deliveries: each request's and watch's first. Null: the endpoint is gone, or unreadable. */
     readonly next: (
       webhookId: string,
       limit: number
     ) => Asked<{ readonly target: Target; readonly deliveries: ReadonlyArray<Delivery> } | null>
     readonly delivered: (delivery: DeliveryRef) => Asked<void>
-    /**
-     * Makes the delivery and the later ones of its request or watch due at `retryAt`; null: the delivery is abandoned.
-     */
+    /** Makes it and its request's or watch's later ones due at `retryAt`; null: it is abandoned. */
     readonly failed: (delivery: DeliveryRef, error: string, retryAt: number | null) => Asked<void>
     /** Makes no delivery to the endpoint due before `until`. */
     readonly rest: (webhookId: string, until: number) => Asked<void>

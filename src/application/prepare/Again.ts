@@ -19,9 +19,7 @@ import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
 import * as Wallets from "./wallets/Wallets.js"
 
-/**
- * Prepares calls outside of intake's joint preparation: calls that bring their nonces, and calls of accepted requests.
- */
+/** Prepares calls outside of intake's runs: calls with their own nonces, and accepted requests' calls. */
 
 /** Calls of any kind; each batch has one kind. */
 export interface Input<K extends OfRequest = OfRequest> {

@@ -71,9 +71,7 @@ export interface DirectCall extends Element {
   readonly data: Hex
 }
 
-/**
- * Reprices the signer's pending transactions. `fillUnknown`: also replaces transactions that the service did not send.
- */
+/** Reprices the signer's pending transactions; with `fillUnknown` also those that the service did not send. */
 export interface RepricingCall extends Element {
   readonly kind: "repricing"
   readonly fillUnknown: boolean

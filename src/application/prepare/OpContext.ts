@@ -76,9 +76,7 @@ interface Submission {
   readonly connection: Connection.Connection
   readonly accountId: AccountId
   readonly chainId: bigint
-  /**
-   * Digest of account and settings. A stored request is read only where no request with its digest was seen before.
-   */
+  /** Digest of account and settings. Stored requests are read only for digests not seen before. */
   readonly digest: Bytes32
   /** The submitting EOA. */
   readonly submitter: Address
@@ -104,9 +102,7 @@ export interface Direct extends Submission {
 /** The context of an accepted request. */
 export type OfRequest = Shared | Direct
 
-/**
- * Connects a request for ops to its node: the operator's when the operator pays for the ops, otherwise the caller's.
- */
+/** Connects to the operator's node when the operator pays for the ops, otherwise to the caller's. */
 export const connect = (
   caller: Caller,
   settings: Pick<ForOps, "rpc" | "chainId" | "paymaster">

@@ -213,10 +213,7 @@ const prepareOn = (
     return { made, timestamp }
   })
 
-/**
- * Finds the calls of each batch that can never be executed, as far as possible without measuring, and the calls that
- * wait.
- */
+/** Finds the calls of each batch that can never be executed, as far as possible unmeasured, or that wait. */
 export const check = (
   input: Sift.Input
 ): Effect.Effect<

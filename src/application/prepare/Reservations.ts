@@ -59,10 +59,7 @@ export const release = (
   ops: ReadonlyArray<PreparedOp>
 ): Effect.Effect<void, never, Budgets> => giveBackHeld(context, ops.filter(isUserOp).map(partOf))
 
-/**
- * Releases the holds of elements that will not be sent any more. Signed ops may have been sent, so their holds stay
- * until the chain decides.
- */
+/** Releases the holds of elements that will not be sent. Signed ops' holds stay until the chain decides. */
 export const giveBack = (
   context: OfRequest,
   calls: ReadonlyArray<Call>

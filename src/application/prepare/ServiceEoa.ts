@@ -44,10 +44,7 @@ const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
   return null
 }
 
-/**
- * Fails when the node is known to lack simulations. The EOA could not check an op's payment there, and would refuse ops
- * that callers have already signed.
- */
+/** Fails when the node is known to lack simulations: the EOA would refuse ops that callers have signed. */
 export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.Effect<void, Failure> =>
   profile.remoteBundler !== null
     ? Effect.void

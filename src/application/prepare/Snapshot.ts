@@ -182,9 +182,9 @@ export const validUntil = (block: Block): Effect.Effect<number> =>
   Effect.map(ChainTime.present(block), (now) => now + signatureLifeSeconds)
 
 /**
- * Last second of a creation's authorisation. After a long gap between blocks, the simulation still runs at the time of
- * the latest block and would refuse a longer life than the factory allows. The authorisation may then be over when it
- * is mined, but that block ends the gap for the next one.
+ * Last second of a creation's authorisation. After a long gap between blocks, the simulation runs at the latest block's
+ * time and would refuse a life longer than the factory allows. The authorisation may then be over when it is mined, but
+ * that block ends the gap.
  */
 export const deployableUntil = (block: Block): Effect.Effect<number> =>
   Effect.map(validUntil(block), (until) => Math.min(until, block.timestamp + Deployment.maxLifeSeconds))

@@ -17,10 +17,7 @@ export interface Decoding {
   readonly log: (log: RawLog) => Log.DecodedLog
 }
 
-/**
- * Caches a value derived from an array of definitions as long as the array lives: a store returns the same array until
- * it changes.
- */
+/** Caches a value per array of definitions: a store returns the same array until it changes. */
 const keeping = <A, B>(make: (list: ReadonlyArray<A>) => B): ((list: ReadonlyArray<A>) => B) => {
   const kept = new WeakMap<ReadonlyArray<A>, B>()
   return (list) => {

@@ -54,10 +54,7 @@ const ChainId = Schema.Int.pipe(Schema.check(Schema.isGreaterThan(0))).annotate(
 /** The node of a request: the caller's, or the operator's of a chain. */
 export const node = { rpc: optional(RpcUrl), chainId: optional(ChainId) }
 
-/**
- * The last second of the year 2200. Later values were meant in milliseconds, and give a window that never begins or
- * never ends.
- */
+/** The last second of the year 2200. Later values were meant in milliseconds: such windows never begin or end. */
 const latestSecond = 7_289_654_399
 
 /** Unix seconds; 0 means no bound. */

@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 
 /**
  * The event loop has one thread for all requests: a long computation delays timers, sockets and every other request.
- * Fibers yield between their steps; a single step cannot be interrupted. Loops whose size a caller or a node chooses
- * use `map` or `each`, which let the event loop turn between two elements.
+ * Fibers yield between steps, not within them. Loops whose size a caller or a node chooses use `map` or `each`, which
+ * let the event loop turn between two elements.
  */
 
 /** Time that such loops run before the event loop turns, milliseconds. One more element may follow. */

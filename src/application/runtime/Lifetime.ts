@@ -9,9 +9,7 @@ export interface Lifetime {
   readonly scope: Scope.Scope
   /** Work in the journal is ready: the next round starts early. */
   readonly nudges: Queue.Queue<void>
-  /**
-   * Answers all callers that wait for a sent transaction with its known state, and advises them to check again later.
-   */
+  /** Answers all callers that wait for a sent transaction with its known state; they may check later. */
   readonly stopWaiting: Effect.Effect<void>
 }
 

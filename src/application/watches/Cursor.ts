@@ -6,11 +6,9 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Position } from "../ports/Watches.js"
 
 /**
- * How watches follow a chain: a pure state machine over their position. It decides which blocks to query and interprets
- * the answers; it queries no node.
- *
- * A node may be several nodes that answer in turn, some lagging, some on another fork. So a block is read only if its
- * parent is the block read before, and a reorganisation is believed only from a chain at least as high as the blocks
+ * How watches follow a chain: a pure state machine over their position, which decides the queries and interprets the
+ * answers. A node may be several nodes that answer in turn, some lagging, some on another fork. So a block is read only
+ * if its parent was read before, and a reorganisation is believed only from a chain at least as high as the blocks
  * read.
  */
 

@@ -43,10 +43,7 @@ const isOdd = (error: ChainRpcError | Reading.Unreadable): boolean =>
 const otherNode = "; if it stays so, give networks[].rpc another node"
 const otherRpc = "; if that persists, recreate the watch with another rpc"
 
-/**
- * Time for which a node is queried again for logs that it returns incompletely. Afterwards, for `readsAsTold`, the
- * incomplete logs are delivered.
- */
+/** Time to retry a node's incomplete logs; then, for `readsAsTold`, they are delivered incomplete. */
 const patienceMillis = 60_000
 const readsAsTold = 600_000
 
@@ -61,13 +58,9 @@ const asTold = (chain: ChainClient): ChainClient => ({
 const settledBlocks = 1_000n
 /** Blocks read by their hashes in one step. */
 const recentBlocks = 64n
-/**
- * Limits of one step, which is in memory and is one transaction of the journal. Larger blocks are processed in parts.
- */
+/** Limits of one step: it is in memory, and one transaction. Larger blocks are processed in parts. */
 const mostOfStep: Telling.Bounds = { events: 4_000, characters: 8_388_608 }
-/**
- * Duration of a claim, renewed with each turn. A longer step fails if another process has claimed the source meanwhile.
- */
+/** Duration of a claim, renewed each turn; a longer step fails if another process claims the source. */
 const claimMillis = 30_000
 /** Interval of the check for watches whose backlog is over its limit. */
 const balanceMillis = 5_000

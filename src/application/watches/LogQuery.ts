@@ -12,10 +12,7 @@ export interface Asked {
   readonly filters: ReadonlyArray<Pick<EventFilter, "topics">>
 }
 
-/**
- * Most addresses, or topics of one place, in one query: nodes refuse more. Above that, the query names none and returns
- * all.
- */
+/** Most addresses, or topics of one place, in a query: nodes refuse more. Above that it names none. */
 export const mostOfOne = 1_000
 
 const places = [0, 1, 2, 3] as const

@@ -165,8 +165,7 @@ const settled = Effect.fnUntraced(function* (
   )
   if (end === null || (at !== null && before === null)) return yield* behind(chain)
   if (at !== null && before?.hash !== at.hash) return "forked"
-  // One block is read whole, whatever its size: by its hash, because it is read the same way again when it is processed
-  // in parts.
+  // Read one block whole, whatever its size: by hash, as it is read again when processed in parts.
   if (found === null)
     return yield* recent(chain, queries, position, { from: range.from, to: range.from }, limits)
   const [logs, { to }] = found

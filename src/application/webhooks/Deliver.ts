@@ -105,10 +105,7 @@ class Claim {
     this.untouchedUntil = Math.max(this.untouchedUntil, until)
   }
 
-  /**
-   * Stores an attempt's result, with retries while no other process can begin the attempt. May be interrupted between
-   * two tries.
-   */
+  /** Stores an attempt's result; retries, interruptibly, while no other process can begin the attempt. */
   note(noting: Effect.Effect<void, WebhooksError>): Effect.Effect<void, WebhooksError> {
     return Effect.catch(noting, (error) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>

@@ -65,10 +65,7 @@ export const change = Effect.fnUntraced(function* (
   return yield* find(actor, webhookId)
 })
 
-/**
- * Issues a new secret. The previous one also signs for `overlapHours`, older ones until their own end; 0 ends all of
- * them.
- */
+/** Issues a new secret. The previous one also signs for `overlapHours`; older ones keep their end. 0: none. */
 export const rotate = Effect.fnUntraced(function* (actor: Actor, webhookId: string, overlapHours: number) {
   const store = yield* Webhooks
   yield* find(actor, webhookId)

@@ -38,9 +38,7 @@ const tooMuch =
 /** JSON-RPC codes for an invalid or an excessive query (EIP-1474). Our queries are never invalid. */
 const queryCodes = new Set<number | undefined>([-32_602, -32_005])
 
-/**
- * Only the answer's size or the search's duration is at fault, so the text says nothing about the number of blocks.
- */
+/** The answer's size or the search's duration is at fault; the text says nothing about block numbers. */
 const aboutResults =
   /results?\b|\blogs?\b (?:response|returned|requested|matched)|too many logs|response|time[ds]?[ -]?out|deadline|backend/i
 

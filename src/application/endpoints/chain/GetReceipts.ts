@@ -81,10 +81,7 @@ export type Response = typeof Response.Type
 
 const together = { concurrency: "unbounded" } as const
 
-/**
- * The reason for a transaction's failure, from its call on the state of the block before; null when the call does not
- * show one.
- */
+/** Reason for a transaction's failure, from its call on the state of the block before; null: unknown. */
 const reasonOf = Effect.fnUntraced(
   function* (
     chain: Port.ChainClient,
@@ -183,9 +180,7 @@ const fateOf = Effect.fnUntraced(function* (
   return known || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
 })
 
-/**
- * The receipts of mined transactions with decoded logs; the other hashes are listed as pending, unknown or incomplete.
- */
+/** Receipts of mined transactions with decoded logs; other hashes are pending, unknown or incomplete. */
 export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
   const connection = yield* Connection.open(caller, request, "rpc")

@@ -30,10 +30,7 @@ export interface Posted {
   readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.Given>, Failure>
 }
 
-/**
- * The request's signer submits, through the caller's node, or through the operator's when the operator pays for one of
- * the ops.
- */
+/** The signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
 const bySigner = (
   caller: Caller,
   { read, settings: { useABI: _, ...settings } }: Posted

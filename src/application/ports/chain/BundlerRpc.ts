@@ -15,23 +15,17 @@ import type { StateOverride } from "./ChainRpc.js"
  * - `paymaster` (-32501): its paymaster rejects it
  * - `opcode` (-32502): its validation breaks the rules of ERC-7562
  * - `expired` (-32503): outside of its time window, or too close to the end
- * - `throttled` (-32504): sender, factory or paymaster is throttled or banned
- * - `stake` (-32505): sender, factory or paymaster has too little stake
+ * - `throttled` (-32504), `stake` (-32505): sender, factory or paymaster is throttled or banned, or lacks stake
  * - `aggregator` (-32506): unsupported aggregator
  * - `signature` (-32507): invalid signature
  * - `deposit` (-32508): its paymaster's deposit is too low
  * - `reverted` (-32521): its call would revert
  * - `invalid` (-32602, -32600): fields of the op, its fees for example, are not accepted
  *
- * It did not process the call:
- * - `invalidUrl`, `forbidden`: the URL
- * - `rateLimited`: HTTP 429 or its equivalents
- * - `unsupported`: the bundler has no such method
+ * It did not process the call: `invalidUrl`, `forbidden` (the URL), `rateLimited` (HTTP 429 or its equivalents),
+ * `unsupported` (no such method).
  *
- * The outcome is unknown:
- * - `unreachable`: no answer
- * - `notAnRpc`: an unintelligible answer
- * - `other`: any other error object
+ * The outcome is unknown: `unreachable` (no answer), `notAnRpc` (an unintelligible one), `other` (any other error).
  *
  * `message` holds of a URL at most scheme and host: paths may hold keys.
  */
@@ -80,10 +74,7 @@ export interface BundlerClient {
   readonly chainId: Effect.Effect<bigint, BundlerRpcError>
   /** `eth_supportedEntryPoints`. */
   readonly entryPoints: Effect.Effect<ReadonlyArray<Address>, BundlerRpcError>
-  /**
-   * `eth_estimateUserOperationGas`: the lowest preVerificationGas that the bundler accepts. `state`: overrides for its
-   * simulation.
-   */
+  /** `eth_estimateUserOperationGas`: the lowest accepted preVerificationGas. `state`: its overrides. */
   readonly preVerificationGas: (
     offer: Offer,
     state: ReadonlyMap<Address, StateOverride>

@@ -189,11 +189,9 @@ export interface ChainClient {
    */
   readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
   /**
-   * Null while the transaction is pending or unknown.
-   *
-   * A receipt that lacks a member which cannot be known otherwise is not believed at all, except with `asTold`, where
-   * `missing` names the member. With `emitters`, decisions rest only on logs of these contracts, and an unreadable log
-   * of another contract is left out. Default: all contracts.
+   * Null while the transaction is pending or unknown. A receipt that lacks a member which cannot be known otherwise is
+   * an error, except with `asTold`, where `missing` names the member. With `emitters`, decisions rest only on logs of
+   * these contracts, and an unreadable log of another contract is left out. Default: all contracts.
    */
   readonly receipt: (
     txHash: Bytes32,
@@ -204,13 +202,11 @@ export interface ChainClient {
   /** Whether the node knows the transaction, mined or pending, whatever else its answer holds. */
   readonly knows: (txHash: Bytes32) => Effect.Effect<boolean, ChainRpcError>
   /**
-   * An unreadable log is left out when it certainly does not match the filter. When it may match, the whole call fails,
-   * because callers take an absent log as not on the chain.
-   *
-   * - `asTold`: returns the logs that certainly match with their readable members, and `missing` names the others; an
-   *   answer without any readable member is an error
-   * - `placed`: as `asTold`, but a log that may match and lacks its contract, its topics or its place in the chain is
-   *   an error
+   * A log that is unreadable is left out when it certainly does not match the filter. When it may match, the whole call
+   * fails, because callers take an absent log as not on the chain.
+   * - `asTold`: returns the certain matches with their readable members, and `missing` names the others; an answer
+   *   without any readable member is an error
+   * - `placed`: as `asTold`, but a possible match without contract, topics or place in the chain is an error
    */
   readonly logs: (
     filter: LogFilter,

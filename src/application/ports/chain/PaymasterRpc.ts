@@ -10,10 +10,8 @@ import type { Offer } from "./BundlerRpc.js"
  *
  * - `refused`: it answered that it does not pay for this op; `message` is its own
  * - `invalidUrl`, `forbidden`: the URL
- * - `rateLimited`: HTTP 429 or its equivalents
- * - `unsupported`: it has no such method
- * - `unreachable`: no answer
- * - `notAnRpc`: an unintelligible answer
+ * - `rateLimited`, `unsupported`: HTTP 429 or its equivalents; no such method
+ * - `unreachable`, `notAnRpc`: no answer; an unintelligible one
  *
  * `message` holds of a URL at most scheme and host: paths may hold keys.
  */

@@ -2,12 +2,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 
 /**
- * Result of the check of this process's clock since its start:
- *
- * - `asking`: the chains are being queried
- * - `unheard`: no chain has answered
- * - `trusted`: the clock is near the chains' time, or the operator has confirmed it
- * - `doubted`: neither
+ * Result of the clock's check since the process's start. `asking`: the chains are being queried. `unheard`: none has
+ * answered. `trusted`: it is near the chains' time, or the operator has confirmed it. `doubted`: neither.
  */
 export type Standing = "asking" | "unheard" | "trusted" | "doubted"
 

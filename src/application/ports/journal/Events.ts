@@ -1,13 +1,9 @@
 /**
  * Kinds of events of an accepted request. The transaction that makes a change writes its event.
- *
- * - `accepted`
- * - `scheduled`: the request's remaining work waits for a time of the chain's clock
+ * - `scheduled`: the remaining work waits for a time of the chain's clock
  * - `signed`: work is in a signed transaction, or in ops given to a bundler, and may land from then on
- * - `submitted`: a node or the bundler took the signed work, or it was found on the chain
- * - `replaced`: the transaction was signed again at higher prices
- * - `included`: it is in a block
- * - `reopened`: a reorganisation removed it from its block, and the request is not final
+ * - `submitted`, `replaced`: a node or the bundler took it, or the chain shows it; it was signed at higher prices
+ * - `included`, `reopened`: it is in a block; a reorganisation removed it, and the request is not final
  * - `settled`: no reorganisation is expected to remove it
  * - `final`: the request has its answer
  * - `cancelled`, `expired`: the request is final, and no work of it was ever signed

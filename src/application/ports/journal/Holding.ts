@@ -16,8 +16,7 @@ const nothing: Begun = { holding: null }
 
 /**
  * The holding that the current work began with; null: unknown. Another process may have had the lane since and given up
- * this work's plans, even though the lane has come back. The work's changes to the lane then fail as if the lane had
- * not come back.
+ * this work's plans. The work's changes to the lane then fail, even though the lane has come back.
  */
 export const begun: Context.Reference<Begun> = Context.Reference<Begun>("castellan/Holding", {
   defaultValue: () => nothing

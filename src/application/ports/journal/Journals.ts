@@ -7,11 +7,9 @@ import type { TransactionJournal } from "./TransactionJournal.js"
 
 /**
  * The durable memory of every write, one port per subject; one adapter provides all of them over one store. Each method
- * is one transaction. When it returns, its effect survives the process; when it fails, it has no effect.
- *
- * Its effect also survives the machine, possibly only once a later method has returned. Before data leaves the process
- * (signed bytes, ops for another bundler, final answers, reads for a caller, `RequestJournal.durable`), the method
- * returns only when everything survives the machine.
+ * is one transaction: when it returns, its effect survives the process; when it fails, it has none. It survives the
+ * machine too, possibly only once a later method has returned. Methods that precede data leaving the process (signed
+ * bytes, ops for another bundler, final answers, reads for a caller, `RequestJournal.durable`) return only then.
  */
 export type Journals =
   | RequestJournal

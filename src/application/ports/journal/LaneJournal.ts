@@ -18,10 +18,8 @@ export class LaneJournal extends Context.Service<
     /**
      * Claims a lane for this instance of the journal, until another instance claims it. From then on this instance's
      * changes to the lane (its transactions, ops and accepted requests) fail without effect. The first such change
-     * claims an unclaimed lane.
-     *
-     * Returns the epoch of the claim, see `Holding`. Null, and no change: one of the `independent` processes has the
-     * lane. A claim for the process "" releases the lane: the next claim gets it.
+     * claims an unclaimed lane. Returns the epoch of the claim, see `Holding`. Null, and no change: one of the
+     * `independent` processes has the lane. A claim for the process "" releases the lane.
      */
     readonly claim: (
       lane: Lane,

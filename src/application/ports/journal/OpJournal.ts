@@ -34,33 +34,27 @@ export class OpJournal extends Context.Service<
      */
     readonly versions: (opIds: ReadonlyArray<OpId>) => Effect.Effect<ReadonlyArray<OpVersion>, JournalError>
     /**
-     * Replaces ready ops that were prepared again under their nonces. An exposed op stays as an abandoned row, and the
-     * element's new row is exposed too. Authorisations for creations then last as long as the ops' windows. Returns the
-     * rows' ids in the order of the list; null: the element has no ready op of that nonce any more, and stays
-     * unchanged.
+     * Replaces ready ops that were prepared again under their nonces. An exposed op stays as an abandoned row, and its
+     * new row is exposed too. Authorisations for creations then last as long as the ops' windows. Returns the rows' ids
+     * in order; null: the element has no ready op of that nonce any more, and is unchanged.
      */
     readonly renew: (
       lane: Lane,
       prepared: ReadonlyArray<PreparedOp>
     ) => Effect.Effect<ReadonlyArray<OpId | null>, JournalError>
     /**
-     * Replaces ready ops that were prepared again under new nonces. Exposed ops are allowed when all their versions are
-     * dead, as the caller has verified; they stay as abandoned rows. All ops are replaced, or none: `nonceTaken`,
-     * another op owns that nonce; `notReady`, the element has no ready op any more. Elements may take each other's
-     * nonces.
+     * Replaces ready ops that were prepared again under new nonces. Exposed ops must be dead in all versions, as the
+     * caller has verified; they stay as abandoned rows. All are replaced, or none: `nonceTaken`, another op owns that
+     * nonce; `notReady`, the element has no ready op any more. Elements may take each other's nonces.
      */
     readonly renumber: (
       lane: Lane,
       prepared: ReadonlyArray<PreparedOp>
     ) => Effect.Effect<RenumberResult, JournalError>
     /**
-     * Fails elements with the given reasons:
-     *
-     * - Ready ops are abandoned, which frees nonces, keys and money. The caller states that exposed ones are dead.
-     * - For sent ops only the reason is stored, for landed elements nothing.
-     * - Unopened elements leave the count of unopened ones.
-     *
-     * For elements found `done`, ready ops are abandoned and no reason is stored.
+     * Fails elements with the given reasons. Ready ops are abandoned, which frees nonces, keys and money; the caller
+     * states that exposed ones are dead. For sent ops only the reason is stored, for landed elements nothing. Unopened
+     * elements leave their count. Elements found `done`: ready ops are abandoned, no reason is stored.
      */
     readonly fail: (
       lane: Lane,
@@ -75,9 +69,7 @@ export class OpJournal extends Context.Service<
      * knows, so the ops keep their nonces. See `RecoveryJournal.provenAt`.
      */
     readonly publish: (lane: Lane, opIds: ReadonlyArray<OpId>) => Effect.Effect<void, JournalError>
-    /**
-     * The ops of an accepted request, or only of the given elements; empty when the request is unknown or forgotten.
-     */
+    /** The ops of an accepted request, or of these elements only; empty when it is unknown or forgotten. */
     readonly ofRequest: (
       requestId: string,
       elements?: ReadonlyArray<number>

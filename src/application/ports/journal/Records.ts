@@ -135,9 +135,7 @@ export interface Acceptance {
   readonly key: LaneAccess["key"]
   /** JSON: everything the endpoint needs to resume the request after a restart. Sealed at rest. */
   readonly body: string
-  /**
-   * Identifies data shared with other requests (account, settings, signers, payer), which is made once for all of them.
-   */
+  /** Identifies data shared with other requests (account, settings, signers, payer), made once for all. */
   readonly contextDigest: string
   readonly idempotency: Idempotency | null
   /** Number of operations or accounts in the request. */
@@ -240,9 +238,7 @@ export interface Recording extends Lane, TransactionVersion {
   readonly nonce: bigint
   /** The EOA's next nonce on the chain (pending). */
   readonly chainNonce: bigint
-  /**
-   * Nonces below this one are used at the profile's `confirmations`, so they do not block another route. 0: unknown.
-   */
+  /** Nonces below it are used at the profile's `confirmations` and block no other route. 0: unknown. */
   readonly drainedTo: bigint
   /** Gas limit times maximal price, plus value, plus the layer 1 fee where there is one, wei. */
   readonly maxCost: bigint

@@ -24,10 +24,7 @@ export class RecoveryJournal extends Context.Service<
      * Null: the lane has neither. Signing above unread nonces makes none of them known.
      */
     readonly knownTo: (lane: Lane) => Effect.Effect<bigint | null, JournalError>
-    /**
-     * Marks the lane's nonces from `knownTo` on as unread. They stay unknown until `explain`, whatever is signed or
-     * adopted.
-     */
+    /** Marks nonces from `knownTo` on as unread until `explain`, whatever is signed or adopted. */
     readonly keepUnread: (lane: Lane) => Effect.Effect<void, JournalError>
     /** All nonces of the lane below `below` were read on the chain, and the consequences are recorded. */
     readonly explain: (lane: Lane, below: bigint) => Effect.Effect<void, JournalError>

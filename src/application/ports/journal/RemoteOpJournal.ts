@@ -61,10 +61,7 @@ export class RemoteOpJournal extends Context.Service<
       ops: ReadonlyArray<OpRef>,
       isDead: boolean
     ) => Effect.Effect<void, JournalError>
-    /**
-     * Every watched op, in the order of acceptance: handed over, or landed by others, and neither taken back nor
-     * settled.
-     */
+    /** Every watched op, in acceptance order: handed over, or landed by others, not taken back or settled. */
     readonly remoteSubmissions: Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError>
   }
 >()("castellan/RemoteOpJournal") {}

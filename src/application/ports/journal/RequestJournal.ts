@@ -14,22 +14,19 @@ export class RequestJournal extends Context.Service<
   {
     /**
      * Accepts requests of one lane in one transaction; no part of any of them was accepted before. Returns a result for
-     * each, in the order of the list. Of each request either everything is stored (the request, its ops with the nonces
-     * that they own from here on, the money they may cost, the deployments it will authorise, its failures) or nothing.
-     *
-     * The requests are judged in order, each as if the ones before it had been judged in earlier calls. A request's
-     * result is its first obstacle in the order of `AcceptanceResult`. A request whose id is already accepted is
-     * `accepted`: the answer to an earlier call was lost. Not fenced: any process accepts.
+     * each, in order. Of each request either everything is stored (the request, its ops with the nonces that they own
+     * from here on, the money they may cost, the deployments it will authorise, its failures) or nothing. They are
+     * judged in order, each as if the ones before it had been judged in earlier calls. The result is the first obstacle
+     * in the order of `AcceptanceResult`. A request whose id is already accepted is `accepted`: the answer to an
+     * earlier call was lost. Not fenced: any process accepts.
      *
      * Money: the sum that ops of other requests and of this request hold of the wallet, at all EntryPoints of the
      * chain, must not exceed the available funds. If no other request holds any of it, the request passes: the caller
      * has judged that case.
      *
-     * Fails, and accepts none, when a request contradicts itself:
-     * - an element is accepted twice, or also refused
-     * - an op or a deployment is of another lane
-     * - the funds of a wallet are missing
-     * - an integer does not fit its field
+     * Fails, and accepts none, when a request contradicts itself: an element is accepted twice, or also refused; an op
+     * or a deployment is of another lane. Likewise when the funds of a wallet are missing, or an integer does not fit
+     * its field.
      */
     readonly accept: (
       list: ReadonlyArray<Records.Acceptance>
@@ -37,9 +34,9 @@ export class RequestJournal extends Context.Service<
     /** Reads the state for requests that are prepared together. */
     readonly look: (question: Records.Look) => Effect.Effect<Records.Seen, JournalError>
     /**
-     * Opens elements of an accepted request of the lane: adds them like `accept`, with the same checks. The request's
-     * count of unopened elements falls by the ops and by the failures that had no op. `schedule` null: the remaining
-     * unopened elements are due.
+     * Opens elements of an accepted request of the lane like `accept`, with the same checks. The request's count of
+     * unopened elements falls by the ops and the failures without an op. `schedule` null: the remaining unopened
+     * elements are due.
      */
     readonly openElements: (
       lane: Lane,
@@ -58,9 +55,8 @@ export class RequestJournal extends Context.Service<
     readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>
     /**
      * The oldest open requests of the lane that were accepted and became due before `before` (Unix milliseconds), and
-     * that are neither held nor cancelled; only behind `after` where it is given. A request with work that is or was
-     * exposed is included only if it has unopened elements or ready ops that are not exposed, and if none of its work
-     * was signed or included since `before`.
+     * are neither held nor cancelled; only behind `after` if given. Requests with work that is or was exposed only if
+     * they have unopened elements or ready, unexposed ops, and if no work was signed or included since `before`.
      */
     readonly overdue: (
       lane: Lane,
@@ -81,10 +77,9 @@ export class RequestJournal extends Context.Service<
     /** The oldest requests of the lane that can be answered, see `ended`; no caller needs to know of them. */
     readonly unanswered: (lane: Lane, limit: number) => Effect.Effect<ReadonlyArray<string>, JournalError>
     /**
-     * Stores final answers in one transaction, and returns each request's current answer, in their order. The first
-     * answer stays until the request is reopened, a cancellation's too. Null, and nothing is stored: the request is
-     * unknown, has not ended, or has an event newer than `sequence`. Not fenced: the process that has the caller
-     * answers.
+     * Stores final answers in one transaction, and returns each request's current answer, in order. The first one stays
+     * until the request is reopened, a cancellation's too. Null, and nothing is stored: the request is unknown, has not
+     * ended, or has an event newer than `sequence`. Not fenced: the process that has the caller answers.
      */
     readonly answer: (
       answers: ReadonlyArray<Records.Final>
@@ -148,12 +143,11 @@ export class RequestJournal extends Context.Service<
       requestIds: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlyMap<string, number>, JournalError>
     /**
-     * Deletes final requests that were accepted before `before` (Unix milliseconds), if no op of theirs is under way or
-     * at a remote bundler and no transaction of theirs is signed or mined. Also deletes their events, leases and ops,
-     * the transactions that carry nothing else, and authorisations with a deadline before `before`.
-     *
-     * Their ids stay blocked: nothing is accepted under them. Requests declined before `before` leave no trace. Hashes
-     * of a nonce with several versions stay. Works in many small transactions, and may be called again.
+     * Deletes final requests accepted before `before` (Unix milliseconds), if none of their ops is under way or at a
+     * remote bundler and none of their transactions is signed or mined. Also deletes their events, leases, ops,
+     * transactions that carry nothing else, and authorisations with a deadline before `before`. Their ids stay blocked:
+     * nothing is accepted under them. Requests declined before `before` leave no trace. Hashes of a nonce with several
+     * versions stay. Works in many small transactions, and may be called again.
      */
     readonly forget: (before: number) => Effect.Effect<void, JournalError>
   }

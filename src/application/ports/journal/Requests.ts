@@ -18,9 +18,7 @@ export interface NonceSpace {
   readonly wallet: Address
 }
 
-/**
- * Stands for the EntryPoint of direct transactions, which have none. Their nonce key is the number of their request.
- */
+/** EntryPoint of direct transactions, which have none. Their nonce key is their request's number. */
 export const direct = "direct"
 
 /** The nonce space of direct transactions: the wallet is the signer. */
@@ -109,10 +107,8 @@ export interface OpRecord extends OpRef {
   readonly sequence: bigint
   readonly returned: Hex | null
   /**
-   * - `accepted`: in no signed transaction that could still be mined
-   * - `sent`: in a signed transaction, or handed to a bundler
-   * - `settled`: the chain has its outcome
-   * - `abandoned`: given up, or replaced by another op with its nonce
+   * `accepted`: in no signed transaction that could still be mined; `sent`: in one, or handed to a bundler. `settled`:
+   * the chain has its outcome. `abandoned`: given up, or replaced by another op with its nonce.
    */
   readonly state: "accepted" | "sent" | "settled" | "abandoned"
   /** The newest version of the transaction that carries it; after settlement the transaction that included it. */
@@ -140,10 +136,7 @@ export interface RequestRecord {
   /** Every op that was ever in a signed transaction, in the order of acceptance: its bytes are public. */
   readonly signed: ReadonlyArray<OpRecord>
   readonly failed: ReadonlyArray<FailedElement>
-  /**
-   * Hashes of its transactions that are or may be mined, in order of signing: one per nonce, the newest or the mined
-   * version.
-   */
+  /** Its transactions that are or may be mined, by signing: one per nonce, the newest or mined version. */
   readonly txHashes: ReadonlyArray<Bytes32>
   /** The last `RequestJournal.note`. */
   readonly note: string | null
@@ -191,9 +184,8 @@ export type ListPlace = Pick<ListedRequest, "acceptedAt" | "number">
 export interface RequestList {
   readonly requests: ReadonlyArray<ListedRequest>
   /**
-   * Place where the search stopped with fewer requests than the limit; pass it as `after` to continue. Null: the limit
-   * is reached, or there are no more requests. A search for a wallet and a member that many requests have separately
-   * runs in parts.
+   * Place where the search stopped before the limit; pass it as `after` to continue. Null: the limit is reached, or the
+   * list has ended. Searches for a wallet and a member that many requests have separately run in parts.
    */
   readonly searched: ListPlace | null
 }

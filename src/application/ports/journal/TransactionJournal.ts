@@ -46,11 +46,10 @@ export class TransactionJournal extends Context.Service<
     ) => Effect.Effect<void, JournalError>
     /**
      * Records the mined transaction of a nonce (state `mined`) and its ops' known outcomes; those ops free the money
-     * they held. Only a stored version can be mined. `final`: it is at settled depth already, see `finalise`.
-     *
-     * Repeating the call changes nothing, and may add outcomes until the transaction is settled. If another block or
-     * another version was recorded as mined, that record is undone first, see `unsettle`. Settled state stays
-     * unchanged. Outcomes of ops that the transaction does not carry are ignored.
+     * they held. Only a stored version can be mined. `final`: it is at settled depth already, see `finalise`. Repeating
+     * the call changes nothing, and may add outcomes until the transaction is settled. If another block or version was
+     * recorded as mined, that is undone first, see `unsettle`. Settled state never changes. Outcomes of ops that it
+     * does not carry are ignored.
      */
     readonly settle: (
       transaction: TransactionSettlement,
@@ -59,8 +58,7 @@ export class TransactionJournal extends Context.Service<
     ) => Effect.Effect<Affected, JournalError>
     /**
      * A mined transaction has reached settled depth, with that many confirmations: state `settled`. Its ops without an
-     * outcome did not land and never will through it: they are `accepted` again. Fails when it is neither mined nor
-     * settled.
+     * outcome never will land through it: they are `accepted` again. Fails when it is neither mined nor settled.
      */
     readonly finalise: (
       lane: Lane,
@@ -68,9 +66,8 @@ export class TransactionJournal extends Context.Service<
       confirmations: number
     ) => Effect.Effect<Affected, JournalError>
     /**
-     * A mined transaction has vanished from the chain before it was settled. It is `signed` again, its ops are `sent`
-     * (unless abandoned) without outcomes, and its requests are not final any more. Fails when it is neither mined nor
-     * signed.
+     * A mined transaction vanished from the chain before it was settled. It is `signed` again, its ops are `sent`
+     * (unless abandoned) without outcomes, and its requests not final. Fails when it is neither mined nor signed.
      */
     readonly unsettle: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
     /**

@@ -2,9 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { AccountId } from "../Tenants.js"
 
-/**
- * A known account's request that was refused before acceptance (422). No work of it was done, and its id is not bound.
- */
+/** A known account's request, refused before acceptance (422): no work was done, and its id is not bound. */
 export interface Refusal {
   readonly requestId: string
   readonly accountId: AccountId
@@ -26,9 +24,7 @@ export const longestAnswer = 8_192
 export const mostKept = 10_000
 
 export interface Kept {
-  /**
-   * Keeps the refusal within about a second. Never waits; drops refusals that arrive faster than the store takes them.
-   */
+  /** Keeps the refusal within about a second. Never waits; drops refusals that the store cannot keep up with. */
   readonly note: (refusal: Refusal) => void
   /** Null: unknown, or no longer kept. */
   readonly find: (requestId: string) => Effect.Effect<Refusal | null>

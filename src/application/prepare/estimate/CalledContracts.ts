@@ -6,10 +6,7 @@ import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
 import * as Reasons from "../../failures/Reasons.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
-/**
- * Checks that calls with data have a contract as their target. An address without code accepts them, does nothing, and
- * the call succeeds.
- */
+/** Checks that calls with data target contracts: at an address without code they do nothing, and succeed. */
 
 /** Whether a call needs a contract. Value without data is a transfer. */
 export const needsOne = (

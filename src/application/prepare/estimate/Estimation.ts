@@ -160,8 +160,7 @@ const limitedBy = ({
       measure === undefined
         ? draft.op
         : withLimits(input, draft, measure, l1Gas, leastPreVerification[position] ?? 0n)
-    // The chain's operator charges a share of the gas that the limits allow. The gas that pays for this share is not
-    // part of it.
+    // The chain's operator charges for gas that the limits allow, excluding the gas that pays for this charge.
     const allowed = Gas.requiredPrefund(version, { ...priced(0n), maxFeePerGas: 1n })
     const fee = l1Fees[position]?.(allowed) ?? { wei: 0n, gas: 0n }
     const op = priced(fee.gas)
@@ -299,12 +298,9 @@ const lookAgain = (
 /**
  * Measures lists of ops and sets the lowest limits that give the same results as generous ones. Each list runs in
  * order, each op on the state after its predecessors; lists do not see each other. Inputs may differ only in `drafts`,
- * `revert` and `early`.
- *
- * All lists share one simulation, with these exceptions:
- * - A list that the node cannot simulate with generous grants is simulated again with modest ones.
- * - A list has a second simulation if its guessed prefund was on the wrong side of a deposit, if an op failed for
- *   money, or if a wallet lacks funds (so that the lack is exact).
+ * `revert` and `early`. All lists share one simulation. A list that the node cannot simulate with generous grants is
+ * simulated again with modest ones. A list has a second simulation if its guessed prefund was on the wrong side of a
+ * deposit, if an op failed for money, or if a wallet lacks funds (so that the lack is exact).
  */
 export const estimateEach = (
   inputs: ReadonlyArray<Input>

@@ -14,16 +14,12 @@ import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/C
 import * as FallbackPaymaster from "./FallbackPaymaster.js"
 
 /**
- * Measures like the gas lens, for nodes that take no state overrides, by `eth_estimateGas` and `eth_call` in the name
- * of the EntryPoint. Every op is measured separately on the latest block, not after its predecessors, so an op that
- * needs an earlier op of its request is reported as failing. Figures are never below the lens's: an estimate includes
- * the gas of a transaction around the frame.
+ * Measures like the gas lens by `eth_estimateGas` and `eth_call` in the name of the EntryPoint, for nodes that take no
+ * state overrides. Every op is measured separately on the latest block, so an op that needs an earlier one of its
+ * request fails. Figures are never below the lens's: they include gas of a transaction around the frame.
  */
 
-/**
- * Bookkeeping around a validation: the deposit, and the nonce of a used key; `firstOfKey` is added for a key's first
- * op.
- */
+/** Bookkeeping around a validation: the deposit and a used key's nonce; a key's first op adds `firstOfKey`. */
 const bookkeeping = 14_000n
 const firstOfKey = 20_000n
 /** A creation by the suite's factory: with a configuration of one owner, and per additional word. */

@@ -9,10 +9,7 @@ import * as Funding from "../../payers/Funding.js"
 import type { OpContext } from "../OpContext.js"
 import type * as LensEstimation from "./LensEstimation.js"
 
-/**
- * One op to measure. Its signature is a dummy of the real shape; the estimate fills in the limits unless they are
- * declared.
- */
+/** One op to measure, with a dummy signature of the real shape; the estimate sets undeclared limits. */
 export interface Draft {
   readonly index: number
   readonly op: UserOperation.UserOperation
@@ -54,10 +51,7 @@ const declaredIn = ({ version }: OpContext, op: UserOperation.UserOperation): Le
   paymaster: PaymasterData.read(version, op.paymasterAndData)?.limits ?? PaymasterData.noLimits
 })
 
-/**
- * Gas of a usual op, for the first guess of the prefund: the part that the caller's buffer applies to, and the other
- * part.
- */
+/** Gas of a usual op, for the first guess of the prefund: with the caller's buffer, and without. */
 const guessedLimits = 120_000n
 const guessedPreVerification = 50_000n
 

@@ -65,10 +65,7 @@ export const toOverrides = (
     ])
   )
 
-/**
- * The lens's overrides for an EntryPoint with this code, cached: most simulations share them, and serialising them is
- * expensive.
- */
+/** The lens's overrides for an EntryPoint with this code; most simulations share them. Costly to make. */
 const usual = new Lru<
   Address,
   { readonly code: Hex.Hex; readonly overrides: ReadonlyMap<Address, StateOverride> }
@@ -139,10 +136,7 @@ const probeOf = (context: OpContext, trial: Trial): GasLens.Probe => {
 /** The query of one simulation. */
 export interface Question {
   readonly trials: ReadonlyArray<Trial>
-  /**
-   * Wallets and paymasters whose funds and nonces the report includes. They must be distinct, since a row holds every
-   * key.
-   */
+  /** Distinct wallets and paymasters whose funds and nonces are reported: a row holds every key. */
   readonly wallets?: ReadonlyArray<Address>
 }
 

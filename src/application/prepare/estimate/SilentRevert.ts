@@ -5,9 +5,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { CallResult, ChainClient } from "../../ports/chain/ChainRpc.js"
 
-/**
- * Finds the reason for a call's failure without return data, as far as its target's code and repeated calls reveal it.
- */
+/** Finds why a call failed without return data, as far as its target's code and repeated calls show. */
 
 export interface FailedCall {
   readonly from?: Address

@@ -57,10 +57,7 @@ interface Sifted {
   readonly dependencies: Dependencies.Dependencies
   readonly failed: Map<number, ElementFailure>
   readonly consents: Map<number, Consented>
-  /**
-   * Ops that cannot be submitted now: signed for an earlier configuration of the wallet, or no longer paid for. They
-   * may have landed before.
-   */
+  /** Ops of an earlier wallet configuration, or no longer paid for; they may have landed before. */
   readonly past: ReadonlyArray<Call.GivenCall>
   /** Indexes of ops that have landed, in any transaction. */
   readonly landed: Set<number>

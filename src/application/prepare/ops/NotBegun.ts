@@ -47,10 +47,7 @@ export const until = (
   return new Map([...times].filter(([, time]) => time > 0))
 }
 
-/**
- * When waiting elements are resumed: with the first of them by the chain's clock, with a delay where that is behind the
- * service's.
- */
+/** When waiting elements resume: with their first by the chain's clock, later if it lags the service's. */
 export const schedule = (
   scheduled: ReadonlyMap<number, number>,
   { timestamp }: Clock,

@@ -75,9 +75,7 @@ export interface Wanted {
   readonly making: Making | null
 }
 
-/**
- * A factory deploys only proxies of its own beacon, and deployments are authorised only for the account's own factory.
- */
+/** A factory deploys only proxies of its beacon; only the account's own factory is authorised. */
 export const checkFactory = (
   profile: NetworkProfile,
   settings: Wallets.AddressSettings
