@@ -54,7 +54,7 @@ const need = (setup: Model.Setup, perSecond: number): Need | null => {
   return null
 }
 
-console.log("\nBlocks every 2 s with 30M gas, transactions of at most 2^24, ERC-20 transfers:\n")
+console.log("\nBlocks of 30M gas every 2 s, transactions of 2^24, ERC-20 transfers:\n")
 line(
   "ops a second",
   "of the block",
@@ -106,6 +106,6 @@ for (const cpuMillisPerOp of [
     )
   }
 if (!isSound) {
-  console.error("the model does not come to what was measured")
+  console.error("model and measurement differ")
   process.exitCode = 1
 }

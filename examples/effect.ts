@@ -24,7 +24,7 @@ const server = (options: Castellan.Options, apiKey: string) =>
     Effect.map(Http.httpApp({ basePath: "/wallets" }), (app) =>
       HttpRouter.serve(
         Layer.merge(
-          HttpRouter.add("GET", "/", HttpServerResponse.text("an app of its own")),
+          HttpRouter.add("GET", "/", HttpServerResponse.text("the host app")),
           HttpRouter.addAll([HttpRouter.route("*", "/*", app)], { prefix: "/wallets" })
         )
       )

@@ -16,6 +16,6 @@ export const start = async (config: Http.Config.Config, port = 8080): Promise<Ru
     else next()
   })
   app.use(express.json())
-  app.get("/", (_, response) => void response.send("an app of its own"))
+  app.get("/", (_, response) => void response.send("the host app"))
   return listen(createServer(app), port, "/wallets", service.dispose)
 }

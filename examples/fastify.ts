@@ -7,7 +7,7 @@ export const start = async (config: Http.Config.Config, port = 8080): Promise<Ru
   const service = mount(config, "/wallets")
   await service.ready
   const app = Fastify()
-  app.get("/", () => "an app of its own")
+  app.get("/", () => "the host app")
   app.register(async (wallets) => {
     wallets.removeAllContentTypeParsers()
     wallets.addContentTypeParser("*", (_request, _body, done) => done(null))

@@ -9,7 +9,7 @@ export const start = async (config: Http.Config.Config, port = 8080): Promise<Ru
   const service = Http.toWebHandler(config, { basePath: "/wallets" })
   await service.ready
   const app = new Hono()
-    .get("/", (context) => context.text("an app of its own"))
+    .get("/", (context) => context.text("the host app"))
     .all("/wallets/*", (context) => service.handler(context.req.raw))
   return listen(createServer(getRequestListener(app.fetch)), port, "/wallets", service.dispose)
 }

@@ -35,7 +35,7 @@ const refusal = (options: Castellan.Options) =>
 const networks = Effect.flatMap(Castellan.caller(), (caller) => Castellan.ListNetworks.run(caller))
 
 describe("Castellan.layer", () => {
-  it.effect("needs nothing but networks and signers", () =>
+  it.effect("needs only networks and signers", () =>
     Effect.gen(function* () {
       const signer = yield* Castellan.GetSigner.run(yield* Castellan.caller(), { signer: treasury })
       expect(signer.type).toBe("PRIVATE_KEY")
@@ -104,7 +104,7 @@ describe("Castellan.layer", () => {
     )
   )
 
-  it.effect("reads amounts as numbers, bigints and texts, and secrets as they come", () =>
+  it.effect("reads amounts as numbers, bigints and strings, and secrets plain or redacted", () =>
     Effect.gen(function* () {
       const answer = yield* networks
       const named = answer.find(({ chainId }) => chainId === 31_337)
@@ -135,7 +135,7 @@ describe("Castellan.layer", () => {
     )
   )
 
-  it.effect("tells everything that is wrong with its options at once, each at its path", () =>
+  it.effect("reports every invalid option in one failure, each at its path", () =>
     Effect.gen(function* () {
       const { message, problems } = yield* refusal({
         networks: [{ chainId: 0, factory: "0x12" }],
@@ -213,7 +213,7 @@ describe("Castellan.caller", () => {
     })
   )
 
-  it.effect("tells bodies under one idempotency key apart", () =>
+  it.effect("distinguishes bodies under one idempotency key", () =>
     Effect.gen(function* () {
       const hashOf = (body: string) =>
         Effect.map(

@@ -4,10 +4,10 @@ import { describe, expect, it } from "vitest"
 
 const run = promisify(execFile)
 
-/** Checks with a command of their own: contracts, documentation, the package as others install it, the demo. */
+/** Checks with their own command: contracts, documentation, the installed package, the demo. */
 const commands = ["contracts -- --check", "docs:site", "test:solidity", "test:package", "demo"]
 
-/** They need packages of their own, which they install: the README's five commands on Hardhat, an app of Next, the image. */
+/** They install packages: the README's five commands on Hardhat, a Next app, the image. */
 const installing = ["test:hardhat", "test:next", "test:image"]
 
 describe("npm run", () => {

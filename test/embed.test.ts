@@ -74,7 +74,7 @@ describe("castellan/promise", () => {
     await expect(castellan.getSigner(signer("1"))).rejects.toMatchObject({ code: "shutting_down" })
   })
 
-  it("keeps accounts apart, and counts no requests", async () => {
+  it("separates accounts and counts no requests", async () => {
     const castellan = await Promises.create({ networks: [], signers })
     const acme = castellan.forAccount("acme")
     expect((await acme.getSigner(signer("2"))).address).toBe(computeAddress(`0x${"22".repeat(32)}`))

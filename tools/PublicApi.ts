@@ -82,7 +82,7 @@ export const page = (all: ReadonlyArray<Entry>): string =>
   [
     "# Public API",
     "",
-    "Every path under which the package can be imported, and the names there (generated: `npm run docs`). What is not listed is internal and cannot be imported. A name that goes, or means something else, is a breaking change and stands in the changelog.",
+    "Every import path of the package, with its names (generated: `npm run docs`). Other modules are internal and cannot be imported. A removed name, or a changed meaning, is a breaking change and stands in the changelog.",
     "",
     ...all.flatMap(({ path, types, values }) => [
       `## ${path}`,

@@ -103,5 +103,5 @@ const rowsOf = (samples: Readonly<Record<"execute" | "create" | "raw", ReadonlyA
 }
 
 const notes = [
-  "Both rows are held against viem's 40 transfers: a creation costs the chain more than a transfer, so the second demand is the harder one. Balances and code are checked on the chain."
+  "Both rows are compared with viem's 40 transfers. A creation costs the chain more than a transfer, so the second demand is harder. Balances and code are checked on the chain."
 ]

@@ -13,7 +13,7 @@ const mostGas = 16_777_216
 
 export const claim: Claim = {
   name: "blocks",
-  title: "1,000 requests at once, a block a second",
+  title: "1,000 simultaneous requests, a block a second",
   boundSeconds: 420,
   run: async (context) => {
     const [wallets, requests] = [context.size(100, 10), context.size(1_000, 30)]
@@ -75,7 +75,7 @@ export const claim: Claim = {
         row("ops a second", figure(requests / seconds), "-", null)
       ],
       notes: [
-        `${requests} requests with an ERC-20 transfer each, all at once, from ${wallets} wallets, one signer. Each transfer has arrived once.`
+        `${requests} simultaneous requests with an ERC-20 transfer each, from ${wallets} wallets, one signer. Each transfer has arrived once.`
       ],
       raw: { after, transactions: hashes.length, blocks: numbers, gas, fill, seconds, answers }
     }

@@ -38,7 +38,7 @@ const sampleOf = (
 
 export const claim: Claim = {
   name: "callers",
-  title: "40 callers at once, one ERC-20 transfer a request",
+  title: "40 parallel callers, one ERC-20 transfer a request",
   boundSeconds: 300,
   run: async (context) => {
     const world = await World.start(context)
@@ -158,5 +158,5 @@ const rowsOf = (
 const notes = [
   "Every op is checked on the chain: the recipient holds as many tokens as requests were answered with success.",
   "All callers are those of one account, whose own limits do not bind: ops of an account share transactions. castellan is measured after 1,500 ops: while functions are still compiled, an op costs half as much again.",
-  "The service is a process of its own with SQLite on disk, API keys, rate limits and a log line a request. alto runs with its defaults and without the rules of ERC-7562, which anvil cannot trace; it is stopped while others are measured. viem alone signs ops with fixed gas, keeps nonces itself, simulates nothing and stores nothing."
+  "The service is a separate process with SQLite on disk, API keys, rate limits and a log line a request. alto runs with its defaults and without the rules of ERC-7562, which anvil cannot trace. It is stopped during the other measurements. viem without a service signs ops with fixed gas, keeps nonces itself, simulates nothing and stores nothing."
 ]

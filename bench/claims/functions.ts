@@ -307,7 +307,7 @@ export const claim: Claim = {
     return {
       rows: measured.map(([row]) => row),
       notes: [
-        "Calls for a second of CPU of one process, medians of alternating rounds; the ratio is to the fastest of viem, ox and ethers; wasm is hash-wasm or tiny-secp256k1, for comparison. All agree in their results first. castellan's functions are those of the built package; logs come out as JSON texts with the event's definition, which the others do not make."
+        "Calls per second of CPU of one process, medians of alternating rounds. The ratio is to the fastest of viem, ox and ethers; wasm is hash-wasm or tiny-secp256k1, for comparison. All agree in their results first. castellan's functions come from the built package; they return logs as JSON strings with the event's definition, which the others do not make."
       ],
       raw: measured.map(([{ what }, rates]) => ({ what, rates }))
     }

@@ -172,7 +172,7 @@ export const claim: Claim = {
     return {
       rows: found.map(([row]) => row),
       notes: [
-        "CPU of the service's process. Requests in the journal are copies of a settled one with its op and its transaction, put there by SQL while the service was stopped; EOAs have each sent a transaction of their own; accounts are in the configuration file. Flat is within 2 times from the first to the last."
+        "CPU of the service's process. Requests in the journal are copies of a settled request with its op and its transaction, inserted by SQL while the service was stopped. Each EOA has sent its own transaction. Accounts are in the configuration file. Flat is within 2 times from the first to the last."
       ],
       raw: found.map(([, raw]) => raw)
     }

@@ -22,7 +22,7 @@ interface Sample {
 
 export const claim: Claim = {
   name: "journal",
-  title: "What an op costs the journal",
+  title: "Journal cost of an op",
   boundSeconds: 240,
   run: async (context) => {
     const world = await World.start(context)
@@ -65,9 +65,9 @@ export const claim: Claim = {
     const together = await sample(callers, context.size(800, 40))
     ensure(alone.statements.writes > 0, "no statement was counted")
     return {
-      rows: [...rowsOf("alone", alone, null), ...rowsOf("at 40 callers", together, 0.2)],
+      rows: [...rowsOf("sequential", alone, null), ...rowsOf("at 40 callers", together, 0.2)],
       notes: [
-        "Statements are counted where node:sqlite is called, by a module loaded before the service; fsyncs and bytes by strace, in a run of their own, for the files of the database (write-ahead log, and what is moved from it into the database).",
+        "A module loaded before the service counts statements at node:sqlite. In a separate run, strace counts fsyncs and bytes for the files of the database: the write-ahead log, and pages moved from it into the database.",
         ...(strace ? [] : ["This machine has no strace: fsyncs and bytes are not known."])
       ],
       raw: { alone, together }

@@ -55,7 +55,7 @@ const row = (
 
 export const claim: Claim = {
   name: "roundTrips",
-  title: "What an op asks of the node",
+  title: "Node calls of an op",
   boundSeconds: 120,
   run: async (context) => {
     const world = await World.start(context)
@@ -130,7 +130,7 @@ export const claim: Claim = {
         row("JSON-RPC calls, the first op of an account through a node", first.calls, 18, "-", null)
       ],
       notes: [
-        "Counted by a proxy in front of the node, from the request up to the first question for the receipt, that question included; the run with the fewest, of wallets whose account has sent ops of theirs through this node before.",
+        "A proxy in front of the node counts from the request to the first call for the receipt, inclusive. The run with the fewest calls counts, of wallets whose account has sent ops through this node before.",
         `An op alone: ${one.methods}.`,
         `A bundle of ten: ${ten.methods}.`,
         `The first op: ${first.methods}.`,

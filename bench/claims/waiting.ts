@@ -155,7 +155,7 @@ export const claim: Claim = {
         {
           what: `a write, while ${callers} callers wait for their transactions`,
           castellan: `${figure(during)} ms`,
-          against: `nobody waits: ${figure(before)} ms before and ${figure(after)} ms after`,
+          against: `no caller waits: ${figure(before)} ms before and ${figure(after)} ms after`,
           ratio: ratio(during / alone),
           demand: "at most 1.5 x",
           met: during / alone <= 1.5

@@ -29,7 +29,7 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
   new Response(JSON.stringify(body), { status, headers })
 
 const problem = (code: string, more: object = {}) => ({
-  error: "what is wrong",
+  error: "the problem",
   code,
   requestId: "r1",
   details: [{ path: "settings.rpc", message: "why" }],
@@ -66,7 +66,7 @@ describe("a request", () => {
     const error = await client.predict(prediction).catch((why) => why)
     expect(error).toBeInstanceOf(Client.CastellanError)
     expect(error).toMatchObject({ code: "invalid_rpc", status: 400, requestId: "r1", body })
-    expect(error.message).toBe("what is wrong; settings.rpc: why")
+    expect(error.message).toBe("the problem; settings.rpc: why")
     expect(sent).toHaveLength(1)
   })
 

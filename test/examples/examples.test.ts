@@ -86,7 +86,7 @@ const ask = async (url: string, apiKey: string, body: unknown) => {
 const signer = { clientId: "treasury", versionId: "1" }
 
 describe.each(names)("the example with %s", (name) => {
-  it("serves its own keys and signers, beside the others", async () => {
+  it("serves its own keys and signers next to the others", async () => {
     const { address, apiKey, running } = of(name)
     const url = `${running.url}/getSigner`
     expect(await ask(url, apiKey, { signer })).toMatchObject({ status: 200, address })
@@ -107,9 +107,9 @@ describe.each(names)("the example with %s", (name) => {
   })
 
   if (name !== "fetch")
-    it("has pages of its own", async () => {
+    it("serves its own pages", async () => {
       const answer = await fetch(new URL("/", of(name).running.url))
-      expect(await answer.text()).toBe("an app of its own")
+      expect(await answer.text()).toBe("the host app")
     })
 
   it("ends, and leaves the others", async () => {

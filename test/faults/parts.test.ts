@@ -20,7 +20,7 @@ describe("a scenario", () => {
     expect(new Set(some.map((scenario) => JSON.stringify({ ...scenario, seed: 0 }))).size).toBe(some.length)
   })
 
-  it("of seeds in a row kills before and after each step of the journal, and each side of sending", () => {
+  it("kills, over consecutive seeds, before and after each step of the journal and on each side of sending", () => {
     const first = some.slice(0, 8).map(({ kills: [kill] }) => {
       if (kill?.at === "journal") return `${kill.moment} ${kill.step}`
       return kill?.at === "send" ? `${kill.moment} send` : "none"
@@ -66,25 +66,22 @@ describe("a journal that kills its process", () => {
     return Effect.suspend(() => methods[step]?.() ?? Effect.die(new Error(`no method ${step}`)))
   }
 
-  it.each(["before", "after"] as const)(
-    "does so %s the call that it is told, whatever its methods are",
-    async (moment) => {
-      const kill = vi.spyOn(process, "kill").mockImplementation(() => {
-        told.push("killed")
-        return true
-      })
-      const names = await Campaign.steps
-      expect(names).toContain("record")
-      for (const step of names) {
-        told.length = 0
-        const wrapped = Killing.wrap({ step, moment, nth: 2, armed: true })(journal(names))
-        const call = callOf(wrapped, step)
-        await Effect.runPromise(Effect.andThen(call, call))
-        expect(told).toEqual(moment === "before" ? [step, "killed", step] : [step, step, "killed"])
-      }
-      expect(kill).toHaveBeenCalledWith(process.pid, "SIGKILL")
+  it.each(["before", "after"] as const)("does so %s the given call, for any methods", async (moment) => {
+    const kill = vi.spyOn(process, "kill").mockImplementation(() => {
+      told.push("killed")
+      return true
+    })
+    const names = await Campaign.steps
+    expect(names).toContain("record")
+    for (const step of names) {
+      told.length = 0
+      const wrapped = Killing.wrap({ step, moment, nth: 2, armed: true })(journal(names))
+      const call = callOf(wrapped, step)
+      await Effect.runPromise(Effect.andThen(call, call))
+      expect(told).toEqual(moment === "before" ? [step, "killed", step] : [step, step, "killed"])
     }
-  )
+    expect(kill).toHaveBeenCalledWith(process.pid, "SIGKILL")
+  })
 
   it("does nothing until it is armed", async () => {
     const kill = vi.spyOn(process, "kill").mockImplementation(() => true)
@@ -98,7 +95,7 @@ describe("a journal that kills its process", () => {
   })
 })
 
-describe("what webhooks were told", () => {
+describe("the verdict on webhook deliveries", () => {
   const told = (sequence: number, kind: string, data = "{}") => ({ requestId: "r1", sequence, kind, data })
   const [one, two, three] = [told(1, "accepted"), told(2, "submitted", '{"txHash":"0x1"}'), told(3, "final")]
   const judged = (...arrivals: ReadonlyArray<Receiver.Told>) =>
@@ -108,11 +105,11 @@ describe("what webhooks were told", () => {
       arrivals.map((each) => ({ ...each, isTaken: true }))
     )
 
-  it("is right with each event once or more, each after the one before it", () => {
+  it("passes with each event once or more, each after its predecessor", () => {
     expect(judged(one, one, two, one, three)).toEqual({ undelivered: [], outOfOrder: [], invented: [] })
   })
 
-  it("is wrong with an event that is missing, that overtook another, or that never was", () => {
+  it("fails with an event that is missing, that overtook another, or that never existed", () => {
     expect(judged(one).undelivered).toEqual(["r1 2 submitted", "r1 3 final", "the end of r1"])
     expect(judged(two, one, three).outOfOrder).toEqual(["r1 2 submitted after 0"])
     const other = told(2, "submitted", '{"txHash":"0x2"}')
@@ -131,7 +128,7 @@ describe("an error in the log", () => {
   const crash = `"a lane's worker failed; retrying","cause":"TypeError: x is not a function"`
   const line = (message: string) => `{"time":"2026","level":"ERROR","message":${message}}`
 
-  it("is no complaint where it is of a database that was away", () => {
+  it("is excused while its database was away", () => {
     const complaints = (isAway: boolean) =>
       [ofRate, crash].map((message) => Supervisor.complaint(line(message), isAway).length)
     expect([complaints(true), complaints(false)]).toEqual([

@@ -4,15 +4,15 @@ import * as Campaign from "./support/Campaign.js"
 import * as Patience from "./support/Patience.js"
 
 /**
- * `npm run test:faults`: every accepted write reaches the chain exactly once, whatever happens to node, database and
- * service; then the long forms of the tests of outages and of two services.
+ * `npm run test:faults`: every accepted write reaches the chain exactly once, despite faults of node, database and
+ * service. Then come the long forms of the tests of outages and of two services.
  *
- * - `--seeds N` how many (200), from `--from N` (1) on; without the long forms
- * - `--seed N` this one alone, with the service's logs
- * - `--long` the long forms alone
- * - `--worlds N` chains side by side (2)
- * - `--upgrade-from COMMIT` each process runs that commit until it is killed or stopped for the first time, then this version
- * - `--patience MINUTES` only that accepted work outlasts a silent signer, a broken node and a stopped process for so long
+ * - `--seeds N` number of seeds (200), from `--from N` (1) on; without the long forms
+ * - `--seed N` only this seed, with the service's logs
+ * - `--long` only the long forms
+ * - `--worlds N` parallel chains (2)
+ * - `--upgrade-from COMMIT` each process runs that commit until its first kill or stop, then this version
+ * - `--patience MINUTES` only the test that accepted work outlasts a silent signer, a broken node and a stopped process
  */
 const { values } = parseArgs({
   options: {
@@ -30,11 +30,11 @@ const { values } = parseArgs({
 const number = (name: string, text: string): number => {
   const value = Number(text)
   if (Number.isSafeInteger(value) && value >= 0) return value
-  console.error(`--${name} is no number: ${text}`)
+  console.error(`--${name} is not a number: ${text}`)
   process.exit(2)
 }
 
-// What it has started ends with it.
+// Its child processes end with it.
 process.once("SIGINT", () => process.exit(130))
 process.once("SIGTERM", () => process.exit(143))
 

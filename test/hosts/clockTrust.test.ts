@@ -78,7 +78,7 @@ it.live(
           networks: [{ chainId: 1, rpc: { env: "NODE" } }]
         })
       )
-      const env = { CASTELLAN_CONFIG: path, PEPPER: "a pepper that nobody else knows of", NODE: url }
+      const env = { CASTELLAN_CONFIG: path, PEPPER: "a pepper that only this test uses", NODE: url }
       const doubted = yield* Deferred.make<void>()
       const confirmed = yield* Deferred.make<void>()
       const logger = Logger.layer([

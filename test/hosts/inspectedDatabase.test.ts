@@ -26,7 +26,7 @@ const check = (url: Redacted.Redacted<string>) => {
     networks: []
   }
   writeFileSync(path, JSON.stringify(file))
-  const env = { DATABASE: Redacted.value(url), PEPPER: "a pepper that nobody else knows of" }
+  const env = { DATABASE: Redacted.value(url), PEPPER: "a pepper that only this test uses" }
   return Effect.result(CommandLine.run(["config", "check", path, "--connect"], env))
 }
 

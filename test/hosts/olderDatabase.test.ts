@@ -38,7 +38,7 @@ const environment = (database: unknown, url = "") => {
     networks: []
   }
   writeFileSync(path, JSON.stringify(file))
-  return { CASTELLAN_CONFIG: path, DATABASE: url, PEPPER: "a pepper that nobody else knows of" }
+  return { CASTELLAN_CONFIG: path, DATABASE: url, PEPPER: "a pepper that only this test uses" }
 }
 
 const onSqlite = Effect.sync(() => {

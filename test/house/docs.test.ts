@@ -134,7 +134,7 @@ describe("docs/operations.md", () => {
     const least = (chainId: bigint) =>
       gwei(plain.networks.find((network) => network.chainId === chainId)?.minPriorityFeePerGas)
     expect(row("networks[].minPriorityFeePerGas")).toContain(
-      `${least(137n)} gwei on 137, ${least(80_002n)} on 80002, else ${least(8_453n)}`
+      `${least(137n)} gwei on 137, ${least(80_002n)} on 80002, otherwise ${least(8_453n)}`
     )
     expect(row("networks[].receiptTimeoutMillis")).toContain(grouped(polygon?.receiptTimeoutMillis))
     expect(row("networks[].pollIntervalMillis")).toContain(`\`development\` ${polygon?.pollIntervalMillis}`)

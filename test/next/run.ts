@@ -9,7 +9,7 @@ import * as Wiring from "../../src/hosts/Wiring.js"
 import * as Installed from "../package/Installed.js"
 import * as Port from "../support/process/Port.js"
 
-/** `npm run test:next`: the route of examples/next in an app of Next. See README.md beside this file. */
+/** `npm run test:next`: the route of examples/next in a Next app; see README.md in this folder. */
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const next = here("app/node_modules/next/dist/bin/next")
@@ -54,7 +54,7 @@ const files = {
   one: `${privateKey}\n`
 }
 
-/** In an ignored folder of the repository: what castellan needs is found above it. */
+/** In an ignored folder of the repository: Node finds castellan's packages above it. */
 const ignored = here("app/.castellan")
 mkdirSync(ignored, { recursive: true })
 const folder = mkdtempSync(join(ignored, "app-"))
@@ -97,7 +97,7 @@ const journey = async (url: string) => {
     return { status: answer.status, body: text.startsWith("{") ? JSON.parse(text) : text }
   }
   const page = await fetch(url)
-  fact("the app has pages of its own", (await page.text()).includes("an app of its own"))
+  fact("the app serves its own pages", (await page.text()).includes("an app of its own"))
   const ready = await ask("GET", "/health/ready")
   fact("the service is ready below /wallets", ready.status === 200, ready)
   const signer = await ask("POST", "/getSigner", { signer: { clientId: "treasury", versionId: "1" } })

@@ -11,7 +11,7 @@ interface Op {
   readonly signingHash: string
 }
 
-/** What is read of an answer, whichever it is. */
+/** Fields read from an answer, success or failure. */
 interface Said {
   readonly status?: number
   readonly results?: ReadonlyArray<Op & { readonly error: string | null }>

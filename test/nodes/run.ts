@@ -21,7 +21,7 @@ import * as Readme from "../package/Readme.js"
 import * as CommandLine from "../support/process/CommandLine.js"
 import * as Custodies from "./Custodies.js"
 
-/** `npm run test:nodes`: castellan on development nodes of others. See README.md beside this file. */
+/** `npm run test:nodes`: castellan on other projects' development nodes; see README.md in this folder. */
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
@@ -204,7 +204,7 @@ const tryOn = async (name: string, start: (typeof nodes)[string]) => {
   }
 }
 
-/** What npm would have installed there by the first of the commands. */
+/** Installs the packages as the first command would. */
 const withHardhat = (folder: string): void => {
   Installed.install(folder)
   const from = here("hardhat2/node_modules")

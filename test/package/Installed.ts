@@ -17,7 +17,7 @@ const need = (...of: Parameters<typeof run>): string => {
   return stdout
 }
 
-/** What npm puts beside castellan: the outermost of node_modules, of this platform. */
+/** The packages npm installs next to castellan: the outermost of node_modules, of this platform. */
 const beside = (): ReadonlyArray<string> =>
   [...Lockfile.closure(Lockfile.installed).keys()].filter(
     (path) => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && existsSync(join(root, path))
@@ -37,14 +37,14 @@ const copy = (from: string, to: string): void => {
 }
 
 /**
- * Packs the package, and unpacks it in the empty folder where npm would put it, beside the packages that it declares: none
- * of those for development, and none that is opt-in.
+ * Packs the package and unpacks it in the empty folder where npm would put it, next to its declared packages: no
+ * development packages and no opt-in ones.
  */
 export const install = (
   folder: string
 ): { readonly tarball: string; readonly files: ReadonlyArray<{ readonly path: string }> } => {
   const said = need("npm", ["pack", "--json", "--pack-destination", folder], root)
-  // What is printed before it is the build's.
+  // The build prints before it.
   const [{ filename, files }]: [{ filename: string; files: ReadonlyArray<{ path: string }> }] = JSON.parse(
     said.slice(said.indexOf("[\n"))
   )

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
-/** What ends at once and what runs on until it has said this. */
+/** Commands that run on until they print this text; the others end. */
 const lasting: ReadonlyArray<readonly [RegExp, string]> = [
   [/^npx castellan dev\b/, "Ctrl-C stops it"],
   [/^npx hardhat node\b/, "Started HTTP"]
@@ -56,8 +56,8 @@ const end = async (children: ReadonlyArray<ChildProcess>): Promise<void> => {
 }
 
 /**
- * Gives the commands of docs/install.md one after the other, in a folder where the first of them, which installs, has been
- * carried out; then the one that the last of them prints. `replace` puts free ports in the place of the usual ones.
+ * Runs the commands of docs/install.md in order, in a folder where the first, which installs, has been carried out. Then
+ * runs the command that the last one prints. `replace` exchanges the usual ports for free ones.
  */
 export const follow = async (
   title: string,

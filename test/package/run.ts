@@ -15,8 +15,8 @@ import * as Readme from "./Readme.js"
 import * as Served from "./Served.js"
 
 /**
- * `npm run test:package`: packs the package, installs it in an empty folder beside the packages that it declares, and
- * uses it there as others will: its command, every path, its types under both resolutions.
+ * `npm run test:package`: packs the package, installs it in an empty folder next to its declared packages, and uses it
+ * there as others will: its command, every path, its types under both resolutions.
  */
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -66,12 +66,12 @@ const wrong =
 expect("the types are those of the modules", { ok: wrong.length === 0, said: wrong.join("\n") })
 
 const megabytes = Installed.bytes(modules) / 1_000_000
-expect(`what is installed takes ${megabytes.toFixed(1)} MB, at most 107`, {
+expect(`the installed packages take ${megabytes.toFixed(1)} MB, at most 107`, {
   ok: megabytes > 40 && megabytes <= 107,
   said: `${megabytes} MB`
 })
 
-expect("npm ls finds everything that is declared, and nothing else", run("npm", ["ls", "--all"]))
+expect("npm ls finds every declared package and no other", run("npm", ["ls", "--all"]))
 const copies = run("npm", ["ls", "effect", "--all", "--parseable"])
 expect("a program's own effect is castellan's", {
   ok: copies.ok && copies.stdout.trim().split("\n").length === 1,
@@ -102,7 +102,7 @@ expect(
     })`)
 )
 expect(
-  "what is loaded late can be loaded",
+  "lazily loaded modules load",
   module(
     `for (const part of ["adapters/cluster/Replicas", "hosts/console/Admin"])
       await import(new URL("dist/" + part + ".js", import.meta.resolve("castellan/package.json")))`
@@ -121,7 +121,7 @@ writeFileSync(
   })
 )
 expect(
-  "the service's process starts, is ready, and ends when it is told to",
+  "the service's process starts, is ready, and ends on its signal",
   module(`process.env.CASTELLAN_CONFIG = "service.json"
     await import(new URL("dist/hosts/node/main.js", import.meta.resolve("castellan/package.json")))
     const isReady = () => fetch("http://127.0.0.1:${port}/health/ready").then(({ status }) => status === 200, () => false)
@@ -209,7 +209,7 @@ for (const [module, resolution] of [
   )
 }
 
-/** Those whose types are of an opt-in package, which whoever imports them has. */
+/** Modules whose types need an opt-in package, which their importers install. */
 const ofOptIn = new Set(["castellan/adapters/AzureKeyVault", "castellan/adapters/Fireblocks"])
 writeFileSync(
   join(folder, "strict.ts"),
@@ -234,7 +234,7 @@ expect(
   ])
 )
 expect(
-  "what castellan/http gives is of use to a program's own Effect server",
+  "a program's own Effect server can serve castellan/http",
   module(`import * as HttpRouter from "effect/http/HttpRouter"
     import * as OpenApi from "effect/http-api/OpenApi"
     import * as Castellan from "castellan"

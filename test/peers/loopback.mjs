@@ -1,8 +1,8 @@
 import { Server } from "node:net"
 
 /**
- * Loaded before a program that would listen on every interface and has no option against it: whatever it listens on is
- * on this machine only.
+ * Loaded before a program that listens on every interface without an option against it: keeps its listeners on this
+ * machine.
  */
 const listen = Server.prototype.listen
 Server.prototype.listen = function (...args) {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import * as DevService from "../support/http/DevService.js"
 
-/** `npm run test:peers`: the service over HTTP, with a real alto between it and anvil. See README.md beside this file. */
+/** `npm run test:peers`: the service over HTTP, with a real alto between it and anvil; see README.md in this folder. */
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 const patienceMillis = 60_000
@@ -92,8 +92,8 @@ try {
     const accounts = [{ salt, walletCustody: 1 }]
     const creating = version === "v0.7" ? "v0.6" : version
     if (creating !== version) {
-      // Its simulation of this version creates wallets by a SenderCreator of its own, which the factory does not know.
-      // What it has refused could land all the same for as long as it is valid.
+      // alto's simulation of this version creates wallets by its own SenderCreator, which the factory does not know.
+      // The refused op could still land while it is valid.
       const refusedSalt = `${salt}, refused`
       const [funded = ""] = await service.predict(refusedSalt)
       await service.fund(funded)
@@ -102,7 +102,7 @@ try {
         settings
       })
       fact(
-        `${version}: alto's refusal of a creation is told`,
+        `${version}: alto's refusal of a creation is reported`,
         refusal.code === "outcome_unknown" && JSON.stringify(refusal.details).includes("AA24"),
         refusal
       )
@@ -134,7 +134,7 @@ try {
       )
     )
     fact(
-      `${version}: three requests at once are executed`,
+      `${version}: three concurrent requests are executed`,
       answers.every(({ status }) => status === 1),
       answers
     )

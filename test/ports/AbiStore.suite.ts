@@ -56,7 +56,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("what was registered is read back, in the order of registration", (store) =>
+    fact("reads definitions back in the order of registration", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)
         yield* store.addEvent(alice, deposit)
@@ -117,7 +117,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("an account sees nothing of another one", (store) =>
+    fact("an account sees no definitions of another account", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)
         yield* store.addError(alice, broke)
@@ -130,7 +130,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("whoever asks together has one answer, and who leaves keeps no other from it", (store) =>
+    fact("concurrent readers share one read, and an interrupted reader keeps no other from it", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)
         const readers = yield* Effect.replicateEffect(Effect.forkChild(store.events(alice)), 4)
@@ -142,7 +142,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("what was read does not change with what is registered later", (store) =>
+    fact("an earlier read does not change with later registrations", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)
         const read = yield* store.events(alice)
@@ -166,7 +166,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("definitions that are registered at once are all there, each once", (store) =>
+    fact("concurrently registered definitions are all there, each once", (store) =>
       Effect.gen(function* () {
         const texts = Array.from({ length: 40 }, (_, n) => `event E${n % 20}(uint256 indexed n)`)
         yield* Effect.forEach(texts, (text) => store.addEvent(alice, event(text)), {
@@ -178,20 +178,22 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    processes("what one process registers, another one sees at once and in the same order", (one, other) =>
-      Effect.gen(function* () {
-        yield* one.addEvent(alice, transfer)
-        expect(yield* other.events(alice)).toEqual([transfer])
-        yield* other.addEvent(alice, deposit)
-        yield* other.addEvent(alice, transfer)
-        yield* other.addError(alice, broke)
-        expect(yield* one.events(alice)).toEqual([transfer, deposit])
-        expect(yield* one.errors(alice)).toEqual([broke])
-        expect(yield* other.events(alice)).toEqual([transfer, deposit])
-      })
+    processes(
+      "a process sees another process's definitions immediately and in the same order",
+      (one, other) =>
+        Effect.gen(function* () {
+          yield* one.addEvent(alice, transfer)
+          expect(yield* other.events(alice)).toEqual([transfer])
+          yield* other.addEvent(alice, deposit)
+          yield* other.addEvent(alice, transfer)
+          yield* other.addError(alice, broke)
+          expect(yield* one.events(alice)).toEqual([transfer, deposit])
+          expect(yield* one.errors(alice)).toEqual([broke])
+          expect(yield* other.events(alice)).toEqual([transfer, deposit])
+        })
     )
 
-    processes("processes that register the same at once register it once", (one, other) =>
+    processes("processes that register the same definitions concurrently register them once", (one, other) =>
       Effect.gen(function* () {
         const add = (n: number) =>
           Effect.all(

@@ -99,7 +99,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "keeps limits of an account in the place of its tier's until it has them no more",
+      "keeps an account's limits instead of its tier's until they are removed",
       Effect.gen(function* () {
         const store = yield* TenantStore
         yield* store.createAccount(account(alice, { requestsPerMinute: 6_000, requestsPerHour: 60_000_000 }))
@@ -198,7 +198,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "puts a key in the place of another, whose end it notes in the same step",
+      "replaces a key by another and records its end in the same step",
       Effect.gen(function* () {
         const store = yield* TenantStore
         yield* store.addKey(key(1))

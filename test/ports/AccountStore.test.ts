@@ -25,7 +25,7 @@ suite(
 suite("PostgreSQL", on(databases.layer))
 
 describe("the SQL store of accounts", () => {
-  it.effect("that fails says so without SQL and data", () =>
+  it.effect("a failure of the store names no SQL and no data", () =>
     Effect.gen(function* () {
       const store = yield* TenantStore
       const sql = yield* SqlClient.SqlClient

@@ -24,7 +24,7 @@ export const suite = (
 
   describe(`accounts in ${name}`, () => {
     fact(
-      "a key tells who holds it",
+      "a key identifies its holder",
       Effect.gen(function* () {
         for (const { key, principal } of held) {
           const found = yield* authenticate(key)
@@ -36,7 +36,7 @@ export const suite = (
     )
 
     fact(
-      "a key that was never issued, or is not the whole key and nothing but it, is nobody's",
+      "a key that was never issued, or is not exactly the whole key, is rejected",
       Effect.gen(function* () {
         for (const { key } of held) {
           const text = Redacted.value(key)

@@ -31,7 +31,7 @@ const held: ReadonlyArray<Held> = [
     principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["read"]), paused: false }
   },
   { key: third, principal: { accountId: bob, name: "Bob", tier: "pro", scopes: all, paused: true } },
-  // Of the store: one for an account of the file, one for an account of its own.
+  // In the store: a key of an account in the file, and a key of an account that only the store has.
   {
     key: fourth,
     principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["sign"]), paused: false }
@@ -117,7 +117,7 @@ describe("a list of accounts that cannot be right is refused at the start", () =
     expect(refused([one, { ...other, keys: one.keys }])).toContain("twice")
   })
 
-  it("with a hash that is none", () => {
+  it("with an invalid hash", () => {
     for (const wrong of ["", "ab", "A".repeat(64), `${"a".repeat(64)}\n`])
       expect(refused([{ ...one, keys: [{ hash: wrong }] }])).toContain("hash")
   })

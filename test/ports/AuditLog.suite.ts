@@ -27,7 +27,7 @@ const act = (n: number, over: Partial<Act> = {}): Act => ({
 
 const hashes = (entries: ReadonlyArray<Entry>) => entries.map((entry) => Number(entry.hash))
 
-/** The laws of the port, for an adapter; every fact has a log of its own. */
+/** The laws of the port, for an adapter; every fact has a separate log. */
 export const suite = (
   name: string,
   layer: Effect.Effect<Layer.Layer<AuditLog>, never, Scope.Scope>
@@ -50,7 +50,7 @@ export const suite = (
     )
 
     fact(
-      "gives back what was recorded, with its time, the newest first",
+      "returns recorded entries with their time, the newest first",
       Effect.gen(function* () {
         const log = yield* AuditLog
         yield* Time.setTime(1_000)
@@ -108,7 +108,7 @@ export const suite = (
     )
 
     fact(
-      "loses none of many acts at once, and the same act twice is two entries",
+      "loses none of many concurrent acts, and the same act twice is two entries",
       Effect.gen(function* () {
         const log = yield* AuditLog
         const numbers = Array.from({ length: 300 }, (_, n) => n)

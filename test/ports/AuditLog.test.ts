@@ -93,7 +93,7 @@ describe("the audit log in SQLite", () => {
     })
   )
 
-  it.effect("finds entries by an index, whatever is asked for", () =>
+  it.effect("finds entries by an index, for every filter", () =>
     Effect.gen(function* () {
       const ports = Layer.provideMerge(SqlAuditLog.layer, Layer.fresh(yield* clients.SQLite))
       yield* Effect.gen(function* () {

@@ -55,7 +55,7 @@ export const suite = (
       Effect.map(budgets.reserve([entries]), ([lack]) => lack)
     const bind = (budgets: Service, id: string, wei = 0n) => budgets.bind({ chainId, id, wei }, `of ${id}`)
 
-    fact("a reservation is held up to the limit, to the last wei, and not beyond", (budgets) =>
+    fact("reserves up to the limit, to the last wei, and not beyond", (budgets) =>
       Effect.gen(function* () {
         expect(yield* reserve(budgets, [entry("a", 60n)])).toBeNull()
         expect(yield* reserve(budgets, [entry("b", 41n)])).toEqual(lacks(40n))
@@ -128,7 +128,7 @@ export const suite = (
       })
     )
 
-    fact("what is held is bound for what it holds, and not for more; each note is kept once", (budgets) =>
+    fact("binds at most the held amount; each note is kept once", (budgets) =>
       Effect.gen(function* () {
         yield* reserve(budgets, [entry("a", 60n), entry("a", 50n, { ...deposit, daily: false })])
         expect(yield* bind(budgets, "a", 51n)).toBe(false)
@@ -153,23 +153,21 @@ export const suite = (
       })
     )
 
-    fact(
-      "what is settled is booked once, at its real cost, and what it did not cost is free again",
-      (budgets) =>
-        Effect.gen(function* () {
-          yield* reserve(budgets, [entry("a", 100n)])
-          yield* bind(budgets, "a")
-          yield* budgets.settle(chainId, "a", 30n)
-          yield* budgets.settle(chainId, "a", 99n)
-          expect(yield* today(budgets)).toEqual({ held: 0n, booked: 30n })
-          expect(yield* reserve(budgets, [entry("b", 71n)])).toEqual(lacks(70n))
-          expect(yield* reserve(budgets, [entry("b", 70n)])).toBeNull()
-          // What has ended is not begun again: its money would be counted twice.
-          expect(yield* reserve(budgets, [entry("a", 1n)])).toMatchObject({ reason: "ended" })
-        })
+    fact("books a settled hold once, at its real cost, and frees the remainder", (budgets) =>
+      Effect.gen(function* () {
+        yield* reserve(budgets, [entry("a", 100n)])
+        yield* bind(budgets, "a")
+        yield* budgets.settle(chainId, "a", 30n)
+        yield* budgets.settle(chainId, "a", 99n)
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: 30n })
+        expect(yield* reserve(budgets, [entry("b", 71n)])).toEqual(lacks(70n))
+        expect(yield* reserve(budgets, [entry("b", 70n)])).toBeNull()
+        // An ended reservation cannot begin again: its money would be counted twice.
+        expect(yield* reserve(budgets, [entry("a", 1n)])).toMatchObject({ reason: "ended" })
+      })
     )
 
-    fact("what is settled at nothing, or released, is free again", (budgets) =>
+    fact("frees a hold that is released or settled at zero", (budgets) =>
       Effect.gen(function* () {
         yield* reserve(budgets, [entry("a", 60n), entry("b", 40n)])
         yield* bind(budgets, "b")
@@ -181,7 +179,7 @@ export const suite = (
       })
     )
 
-    fact("what is bound is held whatever happens, until it is settled", (budgets) =>
+    fact("keeps a bound hold until it is settled", (budgets) =>
       Effect.gen(function* () {
         yield* reserve(budgets, [entry("a", 60n)])
         expect(yield* bind(budgets, "a")).toBe(true)
@@ -204,7 +202,7 @@ export const suite = (
       })
     )
 
-    fact("what is not bound in time is free again, and cannot be bound any more", (budgets) =>
+    fact("frees a hold that is not bound in time, and refuses to bind it afterwards", (budgets) =>
       Effect.gen(function* () {
         yield* reserve(budgets, [entry("a", 60n)])
         yield* Time.adjust(10 * minute - 1)
@@ -290,7 +288,7 @@ export const suite = (
       })
     )
 
-    fact("ops that were handed out are known to their account, until their time is over", (budgets) =>
+    fact("knows issued ops by their account until they expire", (budgets) =>
       Effect.gen(function* () {
         const op = Keccak.hashText("op")
         yield* budgets.handOut(alice, chainId, op, 600)
@@ -323,7 +321,7 @@ export const suite = (
       })
     )
 
-    processes("one id that two processes reserve, bind and settle at once is one", (one, other) =>
+    processes("one id that two processes reserve, bind and settle concurrently is one hold", (one, other) =>
       Effect.gen(function* () {
         const both = <A, E>(use: (budgets: Service) => Effect.Effect<A, E>) =>
           Effect.forEach([one, other, one, other], use, { concurrency: "unbounded" })
@@ -339,7 +337,7 @@ export const suite = (
       })
     )
 
-    processes("what one process held and bound, another one finds", (one, other) =>
+    processes("a process finds the holds and bindings of another", (one, other) =>
       Effect.gen(function* () {
         yield* reserve(one, [entry("a", 60n)])
         yield* bind(one, "a")

@@ -13,7 +13,7 @@ export interface Fixture {
   /** Runs with the port; its layer lives as long as the fixture. */
   readonly run: <A, E>(effect: Effect.Effect<A, E, ChainRpc>) => Promise<A>
   readonly url: () => string
-  /** Where nobody listens. */
+  /** A URL without a listener. */
   readonly deadUrl: string
   readonly chainId: bigint
 }
@@ -23,7 +23,7 @@ const unknownHash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
 
 const word = (value: bigint): Hex.Bytes32 => Hex.unsafe32(`0x${Uint.toWord(value)}`)
 
-/** What every way to reach a node promises. */
+/** The laws of every way to reach a node. */
 export const chainRpcSuite = (name: string, fixture: Fixture): void => {
   const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>): Promise<A> =>
     fixture.run(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(fixture.url(), acme), use)))
@@ -50,7 +50,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("what is no http or https URL is invalid", () =>
+    it("a URL that is not http or https is invalid", () =>
       fixture.run(
         Effect.gen(function* () {
           const rpc = yield* ChainRpc
@@ -95,7 +95,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("tells the fees of the next block", () =>
+    it("reads the fees of the next block", () =>
       on((chain) =>
         Effect.map(chain.fees, ({ nextBaseFee, tip }) => {
           expect(nextBaseFee).toBeGreaterThan(0n)
@@ -103,7 +103,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("tells balance, code and nonce, of accounts that never were too", () =>
+    it("reads balance, code and nonce, also of unused accounts", () =>
       on((chain) =>
         Effect.gen(function* () {
           expect(yield* chain.balance(funded)).toBeGreaterThan(10n ** 18n)
@@ -167,7 +167,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("simulated calls tell status, data, gas and logs of each", () =>
+    it("simulated calls return status, data, gas and logs of each", () =>
       on((chain) =>
         Effect.gen(function* () {
           const good = Hex.concat(word(9n), Hex.unsafe("0x01"))
@@ -205,7 +205,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("a transaction is told as it was signed, waiting and mined", () =>
+    it("a transaction reads as signed, waiting and mined", () =>
       on((chain) =>
         Effect.gen(function* () {
           const nonce = yield* chain.transactionCount(funded, "pending")
@@ -228,7 +228,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("one that reverts is mined, took its nonce, and left no log", () =>
+    it("a reverted transaction is mined, took its nonce, and left no log", () =>
       on((chain) =>
         Effect.gen(function* () {
           const { receipt } = yield* mine(chain, word(0n))
@@ -237,7 +237,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("one that nobody sent is unknown and has no receipt", () =>
+    it("an unsent transaction is unknown and has no receipt", () =>
       on((chain) =>
         Effect.gen(function* () {
           expect(yield* chain.receipt(unknownHash)).toBeNull()
@@ -262,7 +262,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("bytes that are none, a used nonce and a foreign chain are rejected with the node's words", () =>
+    it("malformed bytes, a used nonce and a foreign chain are rejected with the node's words", () =>
       on((chain) =>
         Effect.gen(function* () {
           const nonce = yield* chain.transactionCount(funded, "latest")
@@ -310,7 +310,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("of one block are found by its hash, and each block names the one before it", () =>
+    it("logs of one block are found by its hash, and each block names its parent", () =>
       on((chain) =>
         Effect.gen(function* () {
           const topic = word(0xfadedn)

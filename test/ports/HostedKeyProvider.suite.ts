@@ -14,7 +14,7 @@ const collect: () => void = runInNewContext("gc")
 
 export const digest = Hex.unsafe32(`0x${"5a".repeat(32)}`)
 
-/** What is told of a provider's stand-in, and how the provider is opened over it. */
+/** A provider's stand-in, and the way to open the provider over it. */
 export interface Fixture<More> {
   /** Begins every message of an error. */
   readonly name: string
@@ -33,7 +33,7 @@ export interface Fixture<More> {
   readonly refusals?: ReadonlyArray<
     readonly [key: string, call: Call, reason: KeyProviderError["reason"], message: string]
   >
-  /** What the service answers instead, to any call. */
+  /** Replies of the service to any call, and the expected errors. */
   readonly troubles?: ReadonlyArray<
     readonly [answer: Server.Answer, reason: KeyProviderError["reason"], message: string]
   >
@@ -46,7 +46,7 @@ const calls = (key: ProviderKey): Readonly<Record<Call, Effect.Effect<void, KeyP
   sign: Effect.asVoid(key.sign([digest]))
 })
 
-/** Nothing of the secrets is in what an operator or a caller may get to see. */
+/** No part of the secrets reaches an operator or a caller. */
 export const expectQuiet = (error: KeyProviderError, secrets: ReadonlyArray<string>) => {
   const shown = `${error} ${JSON.stringify(error)} ${error.message} ${error.stack}`
   for (const secret of secrets) expect(shown).not.toContain(secret)
@@ -64,7 +64,7 @@ const wires = [
   ["that is too busy", { status: 503, body: "" }]
 ] as const satisfies ReadonlyArray<readonly [string, Server.Fault]>
 
-/** What every service over the wire does: the facts are told once, for all of them. */
+/** The laws of every hosted key service. */
 export const hosted = <More>(fixture: Fixture<More>) => {
   const { keyName, name, open, refusals = [], secrets, serve, troubles = [], unknownNames = [] } = fixture
 
@@ -118,19 +118,21 @@ export const hosted = <More>(fixture: Fixture<More>) => {
         )
     )
 
-    it.live.each(troubles)("an answer %j is told by its reason and name alone", ([answer, reason, message]) =>
-      within((keyOf, server) =>
-        Effect.gen(function* () {
-          const key = keyOf(keyName)
-          yield* key.sign([digest])
-          server.fault = () => answer
-          for (const call of Object.values(calls(key))) {
-            const before = server.asked.length
-            expectError(yield* Effect.flip(call), reason, message)
-            if (reason === "unavailable") expect(server.asked.length - before).toBe(1)
-          }
-        })
-      )
+    it.live.each(troubles)(
+      "an answer %j is reported by only its reason and name",
+      ([answer, reason, message]) =>
+        within((keyOf, server) =>
+          Effect.gen(function* () {
+            const key = keyOf(keyName)
+            yield* key.sign([digest])
+            server.fault = () => answer
+            for (const call of Object.values(calls(key))) {
+              const before = server.asked.length
+              expectError(yield* Effect.flip(call), reason, message)
+              if (reason === "unavailable") expect(server.asked.length - before).toBe(1)
+            }
+          })
+        )
     )
 
     for (const [which, call, reason, message] of refusals)
@@ -140,7 +142,7 @@ export const hosted = <More>(fixture: Fixture<More>) => {
         )
       )
 
-    it.live("nobody is asked before a key is used, nor for a name that no key has", () =>
+    it.live("sends no call before a key is used, and none for an impossible name", () =>
       within((key, server) =>
         Effect.gen(function* () {
           key(keyName)

@@ -7,14 +7,14 @@ import type { KeyProvider, RawSignature } from "../../src/application/ports/KeyP
 import type { AccountId } from "../../src/application/ports/Tenants.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
 
-/** What the test of a provider brings: a real one, or one over the wire to a stand-in that speaks its protocol. */
+/** Fixture of a provider's test: a real provider, or one over the wire to a stand-in that speaks its protocol. */
 export interface Fixture {
-  /** The suite opens it anew for each fact; all of them hold the same key. */
+  /** The suite opens it again for each fact; every opening holds the same key. */
   readonly make: () => Effect.Effect<KeyProvider, unknown, Scope.Scope>
   /** A secp256k1 key that signs digests. */
   readonly keyName: string
   readonly missingKeyName: string
-  /** How many digests are signed through the ring. Default 1,000; less for a slow provider. */
+  /** Number of digests signed through the ring. Default 1,000; less for a slow provider. */
   readonly digests?: number
 }
 
@@ -22,7 +22,7 @@ const account = "acme" as AccountId
 const ref = { clientId: "client", versionId: "1" }
 const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** Digests that look random, the same in every run. */
+/** Pseudo-random digests, fixed across runs. */
 const digestsOf = (count: number, seed: string): ReadonlyArray<Hex.Bytes32> =>
   Array.from({ length: count }, (_, index) =>
     Hex.unsafe32(keccak256(`0x${Buffer.from(`${seed} ${index}`).toString("hex")}`))
@@ -43,7 +43,7 @@ const signersOf = (digest: string, { r, s }: RawSignature): ReadonlyArray<string
   })
 }
 
-/** What every provider of keys promises to the key ring, and what comes out of the ring over it. */
+/** The laws of every key provider for the key ring, and of the ring over it. */
 export const keyProviderSuite = (name: string, fixture: Fixture): void => {
   const { keyName, missingKeyName } = fixture
   const run = <A, E>(effect: (provider: KeyProvider) => Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
@@ -57,7 +57,7 @@ export const keyProviderSuite = (name: string, fixture: Fixture): void => {
     })
 
   describe(`${name}: a provider of keys`, () => {
-    it("tells the same public key each time, an uncompressed point", () =>
+    it("returns the same public key each time, an uncompressed point", () =>
       run((provider) =>
         Effect.gen(function* () {
           const first = yield* provider.key(keyName).publicKey
@@ -91,7 +91,7 @@ export const keyProviderSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("signs for several at once", () =>
+    it("signs for several callers concurrently", () =>
       run((provider) =>
         Effect.gen(function* () {
           const key = provider.key(keyName)
@@ -124,7 +124,7 @@ export const keyProviderSuite = (name: string, fixture: Fixture): void => {
   describe(`${name}: a signer of the key ring`, () => {
     const count = fixture.digests ?? 1_000
 
-    it(`${count} digests asked for at once get r, s in the lower half and v, recovering to the address`, () =>
+    it(`${count} concurrent digests get r, s in the lower half and v, recovering to the address`, () =>
       run((provider) =>
         Effect.gen(function* () {
           const { signers } = yield* ringOver(provider, keyName)

@@ -8,7 +8,7 @@ import { address } from "../support/journal/Make.js"
 const gwei = 1_000_000_000n
 
 describe("a network profile of few fields", () => {
-  it("has the defaults of all chains where its chain has none of its own", () => {
+  it("has the defaults of all chains where its chain has no own default", () => {
     const rpc = Redacted.make("http://127.0.0.1:8545")
     expect(NetworkProfile.make({ chainId: 31_337n, rpc })).toEqual({
       ...NetworkProfile.defaults,

@@ -17,7 +17,7 @@ export const suite = (
 
   describe(`network profiles in ${name}`, () => {
     fact(
-      "the chains are those that have a profile",
+      "the chains are those with a profile",
       Effect.gen(function* () {
         const networks = yield* Networks
         expect(yield* networks.chainIds).toEqual(profiles.map((profile) => profile.chainId))
@@ -37,7 +37,7 @@ export const suite = (
     )
 
     fact(
-      "an account sees nothing of the values of another one",
+      "an account sees no values of another account",
       Effect.gen(function* () {
         const networks = yield* Networks
         for (const account of [bob, ...["", "alice ", "__proto__"].map(accountId)])

@@ -33,7 +33,7 @@ const refusal = (requestId: string, at: number): Refusal => ({
   at
 })
 
-describe.each(Object.entries(clients))("what operators did, and what was refused, in %s", (_, client) => {
+describe.each(Object.entries(clients))("operators' acts and refusals in %s", (_, client) => {
   it.effect("acts are kept with operator, reason and time, the newest first", () =>
     Effect.gen(function* () {
       const log = yield* OperatorLog
@@ -59,7 +59,7 @@ describe.each(Object.entries(clients))("what operators did, and what was refused
     )
   )
 
-  it.effect("a refusal is found at once, and in the list, before and after it is stored", () =>
+  it.effect("a refusal is found immediately, and in the list, before and after it is stored", () =>
     Effect.gen(function* () {
       const { find, latest, note } = yield* Refusals
       const [one, two] = [refusal("one", 1), refusal("two", 2)]

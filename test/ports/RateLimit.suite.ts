@@ -52,7 +52,7 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     )
 
     fact(
-      "the hour binds when it has no more left than the minute, and opens at the full hour; what is refused is not counted",
+      "the hour binds when it has no more left than the minute, and opens at the full hour; refused requests are not counted",
       Effect.gen(function* () {
         for (let minute = 0; minute < 16; minute++) {
           yield* Time.setTime(noon + minute * 60_000)
@@ -72,7 +72,7 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     )
 
     fact(
-      "a clock that was ahead and is right again keeps nobody from its requests",
+      "a clock that was ahead and is right again blocks no requests",
       Effect.gen(function* () {
         yield* Time.setTime(noon + 3 * 3_600_000)
         yield* takeMany(60)
@@ -82,7 +82,7 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     )
 
     fact(
-      "accounts are counted apart, whatever their names",
+      "accounts are counted separately, whatever their names",
       Effect.gen(function* () {
         yield* takeMany(60)
         expect(yield* take()).toMatchObject({ allowed: false })
@@ -92,7 +92,7 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
     )
 
     fact(
-      "a change of the tier takes effect at once and keeps the count",
+      "a change of the tier takes effect immediately and keeps the count",
       Effect.gen(function* () {
         yield* takeMany(60)
         expect(yield* take(alice, "pro")).toMatchObject({ allowed: true, limit: 300, remaining: 239 })

@@ -29,7 +29,7 @@ const emptied = Effect.promise(async () => {
   const client = new Redis(url)
   await client.flushall()
   client.disconnect()
-  // A machine under load may take its time: that is no failure of the count.
+  // A loaded machine may be slow: that is not a failure of the count.
   return { url: Redacted.make(url), commandTimeoutMillis: 20_000 }
 })
 
@@ -61,7 +61,7 @@ suite("PostgreSQL", Layer.fresh(postgres))
 const noon = Date.UTC(2026, 0, 2, 12)
 
 describe("several replicas", () => {
-  /** Each with a connection of its own. */
+  /** Each with a separate connection. */
   const replicas = <E>(count: number, layer: Layer.Layer<RateLimit, E>) =>
     Effect.all(
       Array.from({ length: count }, () =>
@@ -92,7 +92,7 @@ describe("several replicas", () => {
     )
   )
 
-  it.effect("of which one has a clock that is behind open no window again", () =>
+  it.effect("a replica whose clock is behind does not reopen a window", () =>
     Effect.flatMap(databases.fresh, (address) =>
       Effect.gen(function* () {
         const limiter = yield* RateLimit

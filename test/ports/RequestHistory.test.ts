@@ -48,7 +48,7 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
           yield* answer(journal, "one")
           yield* answer(journal, "two")
           yield* journal.forget(2_000)
-          // What was never accepted is no part of the history.
+          // A declined request is not part of the history.
           yield* journal.decline("declined")
 
           const entries = yield* history.find({ limit: 10 })
@@ -90,7 +90,7 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
       })
   )
 
-  it.effect("tells what came of requests, what waits, and which ones a text names", () =>
+  it.effect("lists requests with their outcome, waiting requests, and requests that match a text", () =>
     Effect.gen(function* () {
       const sql = Layer.fresh(yield* client)
       yield* Effect.gen(function* () {

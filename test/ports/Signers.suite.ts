@@ -12,20 +12,20 @@ import {
 import type { AccountId } from "../../src/application/ports/Tenants.js"
 import { bytes32 } from "../domain/generators.js"
 
-/** What an adapter's test provides: two accounts with keys, and the operator's. */
+/** Fixture of an adapter's test: two accounts with keys, and the operator's. */
 export interface Fixture {
   readonly layer: Layer.Layer<Signers | SystemSigners, unknown>
   readonly account: AccountId
   /** References of `account`'s keys. */
   readonly refs: ReadonlyArray<SignerRef>
   readonly otherAccount: AccountId
-  /** A reference that is the other account's alone. */
+  /** A reference that only the other account has. */
   readonly otherRef: SignerRef
 }
 
 const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** What every implementation of the ports for keys promises. */
+/** The laws of every implementation of the key ports. */
 export const signersSuite = (name: string, fixture: Fixture): void => {
   const run = <A, E>(effect: Effect.Effect<A, E, Signers | SystemSigners>) =>
     Effect.runPromise(Effect.provide(effect, fixture.layer).pipe(Effect.orDie))

@@ -32,7 +32,7 @@ const source = Effect.gen(function* () {
   return { ...(yield* watches.state(known, 0)), source: known }
 })
 
-/** What was read up to a block for the watches that are lowest. */
+/** Records a read up to a block for the watches that are lowest. */
 const read = (to: number, step: Partial<WatchStep> = {}) =>
   Effect.gen(function* () {
     const watches = yield* Watches
@@ -50,7 +50,7 @@ const read = (to: number, step: Partial<WatchStep> = {}) =>
     return yield* watches.advance(known, revision, all)
   })
 
-/** What every store of watches promises. */
+/** The laws of every store of watches. */
 export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks>): void => {
   const fact = <E>(text: string, body: Effect.Effect<void, E, Watches | Webhooks>) =>
     it.effect(text, () => Effect.provide(body, Layer.fresh(layer)))
@@ -59,7 +59,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
 
   describe(`${name}: watches`, () => {
     fact(
-      "are told in the order of the chain, numbered from 1, each after its confirmations",
+      "deliver events in the order of the chain, numbered from 1, each after its confirmations",
       Effect.gen(function* () {
         const id = yield* Following.add({ confirmations: 2, fromBlock: 5n })
         const watch = yield* numberOf
@@ -76,7 +76,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "are told what was taken back, newest first, and nothing of what they were not told",
+      "deliver removals newest first, and only of delivered events",
       Effect.gen(function* () {
         const id = yield* Following.add({ confirmations: 2, fromBlock: 5n })
         const watch = yield* numberOf
@@ -92,7 +92,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
           ["removed", 6, 0, 0],
           ["event", 6, 0, 1]
         ])
-        // The first fork once more: what was told and removed is told again.
+        // The first fork again: its delivered and removed events are delivered again.
         yield* read(9, { ancestor: 5n, events: [event(6, 0, 0, watch)] })
         expect(last(yield* Following.deliveries(), id)).toEqual([
           ["removed", 6, 0, 1],
@@ -129,7 +129,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "stay where they are while they are paused, and go on from there, alone until they meet others",
+      "keep their place while paused, and continue from there separately until they meet others",
       Effect.gen(function* () {
         const watches = yield* Watches
         const one = yield* Following.add({ fromBlock: 5n })
@@ -158,7 +158,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "are held while more than 1,000 events of them wait, and go on when 500 do",
+      "are held while more than 1,000 of their events wait, and continue at 500",
       Effect.gen(function* () {
         const watches = yield* Watches
         const webhooks = yield* Webhooks
@@ -185,7 +185,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "are of their account alone, bounded, and go with their webhook",
+      "belong to one account, are bounded, and go with their webhook",
       Effect.gen(function* () {
         const watches = yield* Watches
         const webhooks = yield* Webhooks
@@ -226,7 +226,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "of an account read sixteen nodes of its own at most, of which one that no watch reads counts no more",
+      "read at most sixteen nodes of their account; a node that no watch reads does not count",
       Effect.gen(function* () {
         const watches = yield* Watches
         const nodeOf = (n: number, accountId = Make.alice) => ({
@@ -291,7 +291,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         yield* Time.adjust("10 seconds")
         expect(yield* watches.claim(known, "two", 20_000)).not.toBe(null)
         yield* watches.release(known, "two")
-        // By a clock that was ahead: nobody ends the claim of a process that has died before it was right again.
+        // A clock that was ahead: the claim of a process that died before the correction does not end.
         expect(yield* watches.claim(known, "the dead one", 3_600_000)).not.toBe(null)
         expect((yield* watches.sources("two")).length).toBe(3)
         expect(yield* watches.claim(known, "two", 20_000)).not.toBe(null)

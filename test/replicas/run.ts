@@ -5,11 +5,11 @@ import * as Verdict from "./support/Verdict.js"
 
 /**
  * `npm run test:replicas`: ops at three replicas of the service while replicas are killed, stopped and cut off, the
- * database restarts and Redis is away. docs/testing.md says what it counts.
+ * database restarts and Redis is away. docs/testing.md defines its counts.
  *
  * - `--ops N` (2,000), `--wallets N` (200), `--seed TEXT` (1)
- * - `--clients N` (32) ask at once
- * - `--minutes N` (15): what has no answer then has none
+ * - `--clients N` (32) concurrent clients
+ * - `--minutes N` (15): time limit of every answer
  * - `--upgrade-from COMMIT` the replicas run that commit until the rolling restart replaces them by this version
  * - `--short` shorter faults, as in `npm test`
  * - `CASTELLAN_TEST_LOGS=FILE` keeps the logs of the replicas
@@ -29,11 +29,11 @@ const { values } = parseArgs({
 const number = (name: "ops" | "wallets" | "clients" | "minutes"): number => {
   const value = Number(values[name])
   if (Number.isSafeInteger(value) && value > 0) return value
-  console.error(`--${name} is no number: ${values[name]}`)
+  console.error(`--${name} is not a number: ${values[name]}`)
   process.exit(2)
 }
 
-// What it has started ends with it.
+// Its child processes end with it.
 process.once("SIGINT", () => process.exit(130))
 process.once("SIGTERM", () => process.exit(143))
 

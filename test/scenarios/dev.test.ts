@@ -18,11 +18,11 @@ import type { DevInfo } from "../../src/hosts/cli/dev/DevStack.js"
 import { finished } from "../support/process/Finished.js"
 import { type Program, root, runSource } from "../support/process/Program.js"
 
-// A folder of its own, so that a developer's running stack keeps its file.
+// In a separate folder, so that a developer's running stack keeps its file.
 const folder = mkdtempSync(join(tmpdir(), "castellan-devtest-"))
 symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
 const file = join(folder, ".castellan/dev.json")
-// And temporary files of its own, so that other stacks on this machine are not counted.
+// And with separate temporary files, so that other stacks on this machine are not counted.
 const temporary = join(folder, "tmp")
 mkdirSync(temporary)
 const running: Array<Program> = []
@@ -155,7 +155,7 @@ describe("npm run dev", () => {
     expect(JSON.parse(ran.stdout)).toMatchObject({ status: 1, logs: expect.any(Array) })
   })
 
-  it("commands work beside it without a configuration", async () => {
+  it("commands work next to it without a configuration", async () => {
     const command = async (...words: ReadonlyArray<string>) => {
       const ran = await runSource("src/hosts/cli/castellan.ts", [...words, "--json"], { cwd: folder })
       expect(await ran.ended, ran.stderr()).toBe(0)
@@ -236,7 +236,7 @@ describe("npm run dev", () => {
 })
 
 describe("a stack that makes blocks every second", () => {
-  it("serves the demo, which uses a running stack when it is told to", async () => {
+  it("serves the demo, which uses a running stack on request", async () => {
     const stack = await dev([...anyPorts, "--block-time", "1"])
     await stack.says("Ctrl-C stops it")
     const demo = await runSource("tools/demo/demo.ts", ["--dev", file])

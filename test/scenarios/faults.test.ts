@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest"
 import * as Campaign from "../faults/support/Campaign.js"
 
-/** Few seeds of what `npm run test:faults` runs at length; `npm run test:faults -- --seed N` runs one of them alone. */
+/** Few seeds of the long run `npm run test:faults`; `npm run test:faults -- --seed N` runs one of them. */
 const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 describe("a service that is killed, behind a node that fails", () => {
   it("brings every accepted write to the chain exactly once, and every lane still works", async () => {
     const summary = await Campaign.run({
       seeds,
-      // Those of a process that has died on PostgreSQL wait for its lanes: they need no processor meanwhile.
+      // Runs after a process death on PostgreSQL wait for its lanes: they need no processor meanwhile.
       worlds: 3,
       seedsPerWorld: seeds.length,
       verbose: false,

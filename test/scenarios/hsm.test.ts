@@ -132,7 +132,7 @@ const settings = (versionId: string) => ({
 const recipient = `0x${"77".repeat(20)}`
 
 describe("a service whose keys are all in an HSM", () => {
-  it("tells its signers as HSM, each with an address of its own", async () => {
+  it("reports its signers as HSM, each with a separate address", async () => {
     const told = await Promise.all(
       ["1", "2"].map((versionId) => ask("/getSigner", { signer: { clientId: "acme", versionId } }))
     )
@@ -188,7 +188,7 @@ describe("a service whose keys are all in an HSM", () => {
     ).toEqual(messages.map(() => address))
   })
 
-  it("goes on after the HSM has closed its sessions", async () => {
+  it("continues after the HSM has closed its sessions", async () => {
     const pkcs11 = SoftHsm.loaded()
     pkcs11.C_CloseAllSessions(SoftHsm.slotOf(pkcs11, hsm.token))
     const operations = [

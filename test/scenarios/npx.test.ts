@@ -63,7 +63,7 @@ const started = async (command: string, args: ReadonlyArray<string>, says: strin
   return { pid: child.pid ?? 0, said: () => said, closed, exited }
 }
 
-/** Its parent ends; it answers for longer than it takes to notice that, and ends as it is told to. */
+/** Its parent ends; it answers for longer than it takes to notice that, and ends on its signal. */
 const goesOn = async (parent: Awaited<ReturnType<typeof started>>) => {
   await parent.exited
   const pid = Number(readFileSync(join(folder, "background.pid"), "utf8"))
@@ -81,12 +81,12 @@ const goesOn = async (parent: Awaited<ReturnType<typeof started>>) => {
 const serve = ["castellan", "serve", "--config", "castellan.json"]
 const listening = '"message":"listening"'
 
-/** npm's configuration of the shell: those that wait beside a command, and those that become it. */
+/** npm's configuration of the shell: shells that wait for a command, and shells that become it. */
 const shells = ["/bin/sh", "/bin/bash"].filter(existsSync)
 
 describe("npx castellan serve", () => {
   it.each(shells)(
-    "that is sent SIGTERM stops the service in order, whose shell is %s",
+    "on SIGTERM stops the service in order, whose shell is %s",
     async (shell) => {
       const npx = await started("npx", serve, listening, { npm_config_script_shell: shell })
       signal(npx.pid, "SIGTERM")
@@ -100,7 +100,7 @@ describe("npx castellan serve", () => {
     60_000
   )
 
-  it("that a terminal interrupts stops the service once, in order", async () => {
+  it("interrupted by a terminal stops the service once, in order", async () => {
     const npx = await started("npx", serve, listening)
     signal(-npx.pid, "SIGINT")
     await npx.closed
@@ -109,7 +109,7 @@ describe("npx castellan serve", () => {
 })
 
 describe("npm start", () => {
-  it("that is sent SIGTERM stops the service in order", async () => {
+  it("on SIGTERM stops the service in order", async () => {
     writeFileSync(
       join(folder, "package.json"),
       JSON.stringify({ private: true, scripts: { start: "castellan serve --config castellan.json" } })
@@ -120,7 +120,7 @@ describe("npm start", () => {
     expect(npm.said()).toContain('"message":"stopped"')
   }, 60_000)
 
-  it("that leaves the service in the background does not stop it by its end", async () => {
+  it("leaves the service in the background and does not stop it by its end", async () => {
     const background = "castellan serve --config castellan.json & echo $! > background.pid"
     writeFileSync(join(folder, "package.json"), JSON.stringify({ scripts: { start: background } }))
     await goesOn(await started("npm", ["start"], listening))
@@ -128,15 +128,15 @@ describe("npm start", () => {
 })
 
 describe("the executable, which the guides start", () => {
-  it("stops by the pid that the shell tells, and goes on without its parent and standard input", async () => {
+  it("stops by the pid that the shell reports, and keeps running without its parent and standard input", async () => {
     const command = "./node_modules/.bin/castellan serve --config castellan.json & echo $! > background.pid"
     await goesOn(await started("bash", ["-c", command], listening))
   }, 60_000)
 })
 
 describe("npm run dev", () => {
-  it("that is sent SIGTERM stops the chain and the service", async () => {
-    // In a folder of its own, so that a developer's running stack keeps its file.
+  it("on SIGTERM stops the chain and the service", async () => {
+    // In a separate folder, so that a developer's running stack keeps its file.
     const { scripts }: { readonly scripts: { readonly dev: string } } = JSON.parse(
       readFileSync(join(root, "package.json"), "utf8")
     )

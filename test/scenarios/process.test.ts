@@ -18,7 +18,7 @@ const started = (program: Program): Program => {
 
 const hash = "21ca2b88d8bd2b95fe8ad6c38ea53aebfd1a2c4ba9b7d2c4fa5b4fd62adfb7cd"
 
-/** A configuration with a database of its own. */
+/** A configuration with a separate database. */
 const configFile = (change: object = {}): string => {
   configs += 1
   const path = join(folder, `castellan-${configs}.json`)
@@ -68,7 +68,7 @@ describe("the service process", () => {
   })
 
   for (const signal of ["SIGTERM", "SIGINT"] as const)
-    it(`ends with code 0 on ${signal}, however often it arrives at once`, async () => {
+    it(`ends with code 0 on ${signal}, however often the signal arrives`, async () => {
       const { program } = await service()
       program.child.kill(signal)
       program.child.kill(signal)

@@ -198,7 +198,7 @@ describe("a run of the service", () => {
     }
   })
 
-  it("answers 422 signer unavailable for a provider that is down, and nothing of why", async () => {
+  it("answers 422 signer unavailable for a provider that is down, without the cause", async () => {
     const { status, text } = await ask("/getSigner", { signer: { clientId: "acme", versionId: "3" } })
     expect({ status, ...JSON.parse(text) }).toMatchObject({
       status: 422,

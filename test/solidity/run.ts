@@ -36,7 +36,7 @@ const tests = (env: Readonly<Record<string, string>>) => {
   const run = Forge.run("test", [], env)
   console.log(report(run))
   console.log(
-    `${run.passed} tests passed, ${run.failed} failed; ${run.fuzzRuns} fuzz runs, ${run.invariantCalls} calls in sequences, ${seconds(began)} s`
+    `${run.passed} tests passed, ${run.failed} failed; ${run.fuzzRuns} fuzz runs, ${run.invariantCalls} calls, ${seconds(began)} s`
   )
   return run
 }
@@ -54,7 +54,7 @@ const mutants = (names: ReadonlyArray<string> = []) => {
 const all = (env: Readonly<Record<string, string>>): number => {
   const run = tests(env)
   const { caught, missed } = run.ok ? mutants() : { caught: 0, missed: [] }
-  const unnamed = run.ok || run.failures.length > 0 ? [] : ["forge did not come to its end"]
+  const unnamed = run.ok || run.failures.length > 0 ? [] : ["forge did not finish"]
   const failures = [...run.failures, ...unnamed, ...missed]
   const file = process.env.CASTELLAN_SOLIDITY_RESULTS
   if (file !== undefined) writeFileSync(file, JSON.stringify({ passed: run.passed + caught, failures }))

@@ -96,8 +96,8 @@ const reasonsOf = (codes: Reference["failures"][number]["codes"]): ReadonlyArray
   const rows = codes.flatMap(({ code, reasons }) => reasons.map((reason) => [`\`${code}\``, reason]))
   if (rows.length === 0) return []
   return [
-    "What details, and the `error` of an element, say beside these texts: nothing else. A name in braces stands for a value; `{reason}` is what a contract's revert says, `{message}` what a node or a service answered, `{problem}` and `{text}` what is wrong with the request, each in one line of at most 1,024 characters.\n",
-    `${table(["Code", "Text"], rows)}\n`
+    "`details`, and the `error` of an element, contain only these messages. A name in braces stands for a value of at most 1,024 characters in one line. `{reason}` is a contract's revert reason, `{message}` a node's or service's answer. `{problem}` and `{text}` name the fault in the request.\n",
+    `${table(["Code", "Message"], rows)}\n`
   ]
 }
 
@@ -106,11 +106,11 @@ export const errors = (source: Reference): string =>
   [
     `# Errors\n`,
     generated,
-    "Body of every answer with a status of 400 or above: `error` (the text below), `code`, `requestId` and `details`. Codes are stable; texts are for people.\n",
+    "Body of every answer with a status of 400 or above: `error` (the message below), `code`, `requestId` and `details`. Codes are stable; messages are for people.\n",
     ...source.failures.flatMap(({ codes, status }) => [
       `## ${status}\n`,
       `${table(
-        ["Code", "Text", "When", "What to do"],
+        ["Code", "Message", "When", "What to do"],
         codes.map(({ code, remedy, text, when }) => [`\`${code}\``, text, when, remedy])
       )}\n`,
       ...reasonsOf(codes)

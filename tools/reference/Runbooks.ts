@@ -77,7 +77,7 @@ ${[
     'increase(castellan_transactions_mined_total{outcome="foreign"}[5m]) > 0',
     "0m",
     "page",
-    "Somebody else uses a key of the service",
+    "Another process uses a key of the service",
     "Pause the signer, and rotate its key."
   ),
   rule(

@@ -59,28 +59,28 @@ const holdOf = (row: Row): Hold => ({
 const notesOf = ({ note }: Pick<Row, "note">): ReadonlyArray<string> =>
   note.split("\n").filter((line) => line !== "")
 
-/** What a reservation takes of its budget. */
+/** One reservation's share of its budget. */
 interface Held {
-  /** Null: it is not stored yet. */
+  /** Null: not stored yet. */
   readonly holdNo: Row["hold_no"] | null
   readonly day: number
   readonly wei: bigint
   readonly landed: bigint | null
 }
 
-/** A budget as it was read, and as the reservations of a call change it. */
+/** A stored budget with the changes of one call's reservations. */
 interface Pot {
   readonly holds: Map<string, Held>
-  /** Ids of what has cost something. */
+  /** Ids that were booked with a cost. */
   readonly ended: ReadonlySet<string>
-  /** By day: what is held, and what was booked. */
+  /** Held and booked wei, by day. */
   readonly days: Map<number, bigint>
-  /** What is held and has not landed, and of how many. */
+  /** Held wei of reservations that have not landed; `count`: their number. */
   open: bigint
   count: number
 }
 
-/** Null: it is not held any more. */
+/** `held` null: releases the reservation. */
 const put = (pot: Pot, id: string, held: Held | null): void => {
   const change = (each: Held | undefined | null, sign: 1n | -1n): void => {
     if (each == null) return
@@ -95,7 +95,7 @@ const put = (pot: Pot, id: string, held: Held | null): void => {
   else pot.holds.set(id, held)
 }
 
-/** Why an entry that is to be held so does not fit beside the others. */
+/** The limit that `held` exceeds; null: the budget covers it. */
 const lackOf = (pot: Pot, { daily, id, limit, maxOpen, name }: Reservation, held: Held): Lack | null => {
   if (pot.ended.has(id)) return { budget: name, reason: "ended", available: 0n }
   const own = pot.holds.get(id)
@@ -158,7 +158,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         (chunk) => sql<Row>`
           select * from budget_holds where ${of(budget)} and ${sql.in("id", chunk)} and state = 'settled'`
       )
-      // What has cost nothing may be tried again: an op that did not land in time, say.
+      // A reservation that cost nothing may be made again, for example after an op expired.
       const over = settled.filter(({ landed }) => landed === "0")
       if (over.length > 0)
         yield* sql`delete from budget_holds where ${sql.in(
@@ -249,7 +249,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
                   update budget_holds set wei = ${held.wei.toString()}, expires_at = ${entry.expiresAt}
                   where hold_no = ${held.holdNo} and state <> 'settled'
                   returning hold_no`
-          // It may have been given back in the meantime.
+          // Another transaction may have released it.
           if (raised.length === 0) fresh.push(each)
         }
         yield* Store.forChunks(

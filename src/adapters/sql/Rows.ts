@@ -11,7 +11,7 @@ type Sql = Pick<Store.Store, "sql">
 
 const numbered = new Map<string, string>()
 
-/** The text as PostgreSQL has it. */
+/** Numbers the parameters, as PostgreSQL requires. */
 const forPostgres = (text: string): string => {
   const known = numbered.get(text)
   if (known !== undefined) return known
@@ -28,14 +28,14 @@ export const statement = <Row extends object>(
 ): Effect.Effect<ReadonlyArray<Row>, SqlError> =>
   Store.isSqlite(sql) ? sql.statement(text, values) : sql.unsafe<Row>(forPostgres(text), values)
 
-/** The number of a `limit`, in the text: SQLite compiles a statement anew for each one that is a parameter. */
+/** Inlines a `limit`: SQLite recompiles a statement whose limit is a parameter. */
 export const bound = (rows: number): string => String(Math.trunc(rows))
 
-/** The values of a list as a condition: the column is one of them. The text of the list's parameter is `listOf` of it. */
+/** Condition: the column is in a list. The parameter is `listOf` of the list. */
 export const among = ({ sql }: Sql, column: string): string =>
   Store.isSqlite(sql) ? `${column} in (select value from json_each(?))` : `${column} = any(?)`
 
-/** PostgreSQL takes numbers as text, of which it knows the type: its client would go by the size of each. */
+/** PostgreSQL numbers go as text: its client would choose a type by the size of each number. */
 export const listOf = ({ sql }: Sql, values: ReadonlyArray<string> | ReadonlyArray<number>): unknown => {
   if (Store.isSqlite(sql)) return JSON.stringify(values)
   return typeof values[0] === "number" ? `{${values.join(",")}}` : values
@@ -46,7 +46,7 @@ export type Type = "text" | "bigint" | "integer" | "smallint" | "bytea"
 /** Columns of a list of rows, with their types. */
 export type Columns = Readonly<Record<string, Type>>
 
-/** Texts by the columns that they are of. */
+/** Statements by columns, then by name. */
 const made = new WeakMap<Columns, Map<string, string>>()
 
 const textOf = (columns: Columns, name: string, make: () => string): string => {
@@ -81,7 +81,7 @@ const jsonOf = (columns: Columns, rows: ReadonlyArray<Values>): string => {
   )
 }
 
-/** PostgreSQL has all rows at once, SQLite one after the other. */
+/** PostgreSQL takes all rows in one statement, SQLite one row each. */
 const run = (
   { sql }: Sql,
   text: string,
@@ -118,7 +118,7 @@ export const together = (
   )
 }
 
-/** Inserts rows of these columns; one that is there already fails the transaction. */
+/** Inserts rows of these columns; a duplicate fails the transaction. */
 export const insert = (
   store: Sql,
   table: string,

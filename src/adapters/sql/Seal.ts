@@ -20,13 +20,13 @@ export const openUrl = (
     Effect.orElseSucceed(() => null)
   )
 
-/** What sealed text begins with. */
+/** Prefix of sealed text. */
 const prefix = "v1:"
 const algorithm = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Random nonces, each once: the system is asked for many at a time. */
+/** Random nonces, each used once; read from the system in batches. */
 const nonces = (): (() => Uint8Array) => {
   const pool = new Uint8Array(1_024 * nonceBytes)
   let used = pool.length
@@ -40,9 +40,9 @@ const nonces = (): (() => Uint8Array) => {
   }
 }
 
-/** AES-256-GCM under a key of its own; the row's name is authenticated, so that no text moves to another row. */
+/** AES-256-GCM with a derived key. It authenticates the row's name: sealed text does not open in another row. */
 export const make = (secret: Redacted.Redacted<string>): Seal => {
-  // A key that is bytes would be read anew each time.
+  // A KeyObject: raw bytes would be imported on every call.
   const key = createSecretKey(
     new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
   )

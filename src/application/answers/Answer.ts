@@ -34,17 +34,17 @@ const Stored = Schema.fromJsonString(
   ])
 )
 
-/** A final answer (JSON), and what its event tells of it. */
+/** A final answer (JSON), and its event's data. */
 export interface Final {
   readonly outcome: string
   readonly summary: EventData
 }
 
-/** Texts of a failure that was made here. */
+/** Messages of a failure that was made here. */
 const kept = (details: ReadonlyArray<Detail>): ReadonlyArray<RefusalDetail> =>
   details.map((detail) => ({ ...detail, message: Reasons.known(detail.message) }))
 
-/** After acceptance a request can be refused, and no other failure is left (decision 7). */
+/** After acceptance a request can only be refused; no other failure is left (decision 7). */
 export const asUnprocessable = (failure: Failure): Unprocessable =>
   failure._tag === "Unprocessable"
     ? failure
@@ -71,20 +71,20 @@ export const encode = <B, J>(
     )
   )
 
-/** Longer texts of elements' failures are cut in a summary. */
+/** Most characters of an element's error in a summary. */
 const longestText = 200
 
-/** Of more elements a summary tells how many succeeded, and not of each. */
+/** Most elements that a summary lists; above that it only counts successes. */
 const mostElements = 256
 
-/** What became of one element, by its answer: `success` where the endpoint says it, else that there is no error. */
+/** One element's outcome from its answer: its `success`, or whether it has no error. */
 const elementOf = (index: number, value: unknown): EventData => {
   const { error = null, success = error === null }: { readonly error?: unknown; readonly success?: unknown } =
     typeof value === "object" && value !== null ? value : {}
   return { index, success, ...(typeof error === "string" && { error: error.slice(0, longestText) }) }
 }
 
-/** Answers of transactions hold their elements so: one object for each, keyed by its index. */
+/** The shape of answers with elements: one object per element, keyed by its index. */
 const isAnswerOfElements = Schema.is(
   Schema.Struct({
     status: Schema.Number,
@@ -101,7 +101,7 @@ const elementsOf = (returnData: ReadonlyArray<Readonly<Record<string, unknown>>>
     : { total: elements.length, succeeded: elements.filter(({ success }) => success === true).length }
 }
 
-/** The answer in short: its status, and what became of each element, or of how many. */
+/** The answer in short: its status, and each element's outcome or the number of successes. */
 export const summary = (result: Result.Result<unknown, Unprocessable>): EventData =>
   Result.match(result, {
     onFailure: ({ code }) => ({ httpStatus: 422, code }),
@@ -118,7 +118,7 @@ export const summary = (result: Result.Result<unknown, Unprocessable>): EventDat
 const isRefusal = (code: string): code is RefusalCode =>
   code in catalogue && ["refused", "unknown"].includes(catalogue[code as keyof typeof catalogue].kind)
 
-/** What was stored; text that is not such JSON is a defect. */
+/** Decodes a stored answer; other JSON is a defect. */
 export const decode = <B, J>(Response: Schema.Codec<B, J>, text: string): Effect.Effect<B, Unprocessable> =>
   Effect.gen(function* () {
     const stored = yield* Effect.orDie(Schema.decodeEffect(Stored)(text))
@@ -132,7 +132,7 @@ export const decode = <B, J>(Response: Schema.Codec<B, J>, text: string): Effect
     )
   })
 
-/** What was stored, as the body of an HTTP answer. */
+/** A stored answer as the body of an HTTP answer. */
 export const told = (
   text: string,
   requestId: string

@@ -6,7 +6,7 @@ import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Cancellation, CancellationCode } from "../ports/journal/Requests.js"
 import * as Answer from "./Answer.js"
 
-/** Cancels what was never signed of the request, see `Journal.cancel`. */
+/** Cancels the unsigned part of the request, see `RequestJournal.cancel`. */
 export const cancel = (
   requestJournal: Pick<RequestJournal["Service"], "cancel">,
   requestId: string,

@@ -8,7 +8,7 @@ import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { Ended, Landed } from "./Ended.js"
 
-/** What became of ops that were found done when they came: posted with another request, or landed in whatever transaction. */
+/** Outcomes of ops that were already done when they came: posted before, or landed in any transaction. */
 
 export interface Place {
   readonly accountId: AccountId
@@ -45,7 +45,7 @@ const landedElsewhere = ({ chain, entryPoint }: Place, ops: ReadonlyArray<Op>) =
     })
   })
 
-/** The outcomes with those of the request's ops that were found done. */
+/** Adds the outcomes of the request's ops that were already done. */
 export const add = (
   opJournal: Pick<OpJournal["Service"], "findOp">,
   place: Place,

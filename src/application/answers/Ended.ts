@@ -2,27 +2,27 @@ import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as Elements from "../failures/Elements.js"
 import type { OpRecord, RequestRecord } from "../ports/journal/Requests.js"
 
-/** What became of the elements of a request of which nothing is left to be done, as the journal tells it. Pure. */
+/** Outcomes of the elements of a request without remaining work, by the journal. Pure. */
 
 export interface Landed {
-  /** Null: a transaction of the signer's own. */
+  /** Null: a transaction of the signer. */
   readonly userOpHash: Bytes32 | null
   readonly success: boolean
   readonly txHash: Bytes32
   readonly revertData: Hex | null
-  /** What its call returned in the last simulation before it was sent; null: nothing that was kept. */
+  /** Its call's return data in the last simulation before it was sent; null: none was kept. */
   readonly returned: Hex | null
 }
 
 export interface Ended {
   readonly landed: ReadonlyMap<number, Landed>
-  /** Of elements that have not landed. */
+  /** Failures of elements that have not landed. */
   readonly failed: ReadonlyMap<number, Elements.ElementFailure>
-  /** Elements that were found done. */
+  /** Elements that were already done. */
   readonly existing: ReadonlySet<number>
-  /** The transactions that concern it, each once. */
+  /** The distinct transactions that concern it. */
   readonly txHashes: ReadonlyArray<Bytes32>
-  /** What its endpoint has kept for itself. */
+  /** The endpoint's own note. */
   readonly note: string | null
 }
 
@@ -58,13 +58,13 @@ export const of = ({
   }
 }
 
-/** Whether a transaction of it may wait for a block, though all of its ops have an end: those that landed elsewhere. */
+/** Whether a transaction of it may be pending although all of its ops have ended, possibly elsewhere. */
 export const mayBeUnmined = ({ landed, txHashes }: Ended): boolean => {
   const mined = new Set([...landed.values()].map(({ txHash }) => txHash))
   return txHashes.some((txHash) => !mined.has(txHash))
 }
 
-/** Whether every element has landed or failed, whatever of those that failed may land yet. */
+/** Whether every element has landed or failed; failed ones may still land. */
 export const isToldOf = (record: Parameters<typeof of>[0]): boolean => {
   const { failed, landed } = of(record)
   return failed.size + landed.size >= record.elements

@@ -13,16 +13,16 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import type { Ended } from "./Ended.js"
 import type { Created, CreatedAccount, Executed, OperationResult, Unstuck } from "./TransactionResult.js"
 
-/** What has become of a request of which nothing is left to be done. */
+/** Outcomes of a request without remaining work. */
 export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed" | "note"> {
-  /** Of the transactions that concern the request, oldest first; of their logs those of its own ops. */
+  /** The transactions that concern the request, oldest first, with only the logs of its own ops. */
   readonly receipts: ReadonlyArray<Receipt>
 }
 
-/** Of an op on the chain that returned nothing: only a trace would tell. */
+/** For an op on the chain without return data: only a trace would show the reason. */
 const silent = "reverted without a reason, or ran out of gas"
 
-/** The fields that every transaction result shares. All empty when nothing was sent. */
+/** The fields that every transaction result shares. All empty when no transaction was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
   const last = receipts.at(-1)
   const found = receipts.flatMap(({ logs }) => logs)
@@ -36,10 +36,10 @@ export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: De
   }))
 }
 
-/** What the call of an element returned, readable. */
+/** Decodes the return data of an element's call. */
 export type Decode = (index: number, returned: Hex.Hex) => unknown
 
-/** One element's result: what its call returned is of the last simulation before sending. */
+/** One element's result. Return data is from the last simulation before sending. */
 const element = (
   index: number,
   outcomes: Outcomes,
@@ -70,7 +70,7 @@ const element = (
   }
 }
 
-/** What an op of the element reverted with, readable: that of what it depends on comes first. */
+/** Decodes an element's revert data; a failed dependency comes first. */
 const reverted =
   (index: number, { landed }: Outcomes, decoding: Decoding, dependencies: Dependencies) =>
   (data: Hex.Hex): string => {
@@ -80,7 +80,7 @@ const reverted =
       : decoding.revert(data)
   }
 
-/** The answer of the executing endpoints: a transaction result, or 422 when nothing was sent. */
+/** The answer of the executing endpoints: a transaction result, or 422 when no transaction was sent. */
 export const executed = (
   elements: ReadonlyArray<number>,
   outcomes: Outcomes,
@@ -135,7 +135,7 @@ export const created = (
     }
   })
 
-/** The answer of `/unstuck`: what became of the first of what was replaced. */
+/** The answer of `/unstuck`, with the outcome of the first replacement. */
 export const unstuck = (
   receipt: Receipt | null,
   told: Pick<Unstuck, "replaced" | "unknown">,
@@ -148,7 +148,7 @@ export const unstuck = (
     returnData: []
   }))
 
-/** The receipts in the order of their blocks, with the logs of these ops alone. */
+/** The receipts in block order, with only the logs of these ops. */
 export const receiptsOf = (
   entryPoint: Address,
   receipts: ReadonlyArray<Receipt>,

@@ -12,12 +12,12 @@ export const DecodedLog = Schema.Struct({
   data: Schema.String
 }).annotate({ identifier: "Log" })
 
-/** Beside an error. */
+/** Accompanies an error. */
 export const RevertData = optional(Schema.String).annotateKey({
   description: "Revert data that no definition decodes, whole, in hex."
 })
 
-/** What became of one operation. */
+/** The result of one operation. */
 export const OperationResult = Schema.Struct({
   userOpHash: Schema.NullOr(Schema.String),
   success: Schema.Boolean,
@@ -28,7 +28,7 @@ export const OperationResult = Schema.Struct({
 }).annotate({ identifier: "OperationResult" })
 export type OperationResult = typeof OperationResult.Type
 
-/** What became of one account of `/create`. */
+/** The result of one account of `/create`. */
 export const CreatedAccount = Schema.Struct({
   salt: Schema.String,
   wallet: Schema.String,
@@ -38,8 +38,8 @@ export const CreatedAccount = Schema.Struct({
 export type CreatedAccount = typeof CreatedAccount.Type
 
 /**
- * One object per element of the request, with one member: its index. A record's type has an index of any text, by which
- * `returnData[0].error` would compile. The type has no name, so that programs need none to speak of an answer.
+ * One object per element of the request, with its index as the only key. A record's type would have a string index, and
+ * `returnData[0].error` would compile. The type is anonymous, so that programs need no name for answers.
  */
 const keyed = <A, I>(element: Schema.Codec<A, I>) =>
   Schema.make<Schema.Codec<{ readonly [index: number]: A }, { readonly [index: number]: I }>>(
@@ -79,7 +79,7 @@ export const Created = result(
 ).annotate({ identifier: "CreateResult" })
 export type Created = typeof Created.Type
 
-/** A transaction that waited, with its new bytes. */
+/** A pending transaction with its new bytes. */
 export const Replaced = Schema.Struct({
   nonce: Schema.Int,
   oldTxHash: Schema.NullOr(Schema.String).annotate({

@@ -9,24 +9,24 @@ import type { Final } from "./Answer.js"
 import * as Ended from "./Ended.js"
 
 /**
- * Answers requests that have come to their ends, and tells those who wait for them.
+ * Answers requests that have ended, and resumes the callers that wait for them.
  *
- * The process in which the caller waits answers at once. Where nobody waits, the owner of the lane answers after two seconds:
- * another process has the caller, perhaps. One fiber serves all requests of a process: none has a fiber, a timer or a query of
- * its own.
+ * The process where the caller waits answers immediately. Without a waiting caller here, the owner of the lane answers
+ * after two seconds, since another process may have the caller. One fiber serves all requests of a process, without a
+ * fiber, timer or query per request.
  *
- * Gotchas: an answer is computed from what the journal has, whoever computes it, and the first one that is stored stays.
+ * Gotchas: every process computes an answer from the journal's data, and the first stored answer stays.
  */
 export interface Waiters {
-  /** Something has become of these requests here. */
+  /** These requests' states have changed here. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Elements of these requests were refused and may land all the same: nobody waits until that is known. */
+  /** Elements of these requests were refused and may still land; callers do not wait until that is known. */
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /** The final answer (JSON); null: there is none within so many milliseconds, or only what may land is left. */
+  /** The final answer (JSON). Null: none in time, or only refused elements that may still land are left. */
   readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
   /** Another process has answered the request. */
   readonly heard: (requestId: string) => Effect.Effect<void>
-  /** Nobody waits any more, from now on too. */
+  /** Ends all waits, and refuses later ones. */
   readonly stop: Effect.Effect<void>
 }
 
@@ -35,17 +35,17 @@ export interface Dependencies {
     RequestJournal["Service"],
     "answer" | "ended" | "finalAmong" | "newestEvents" | "requests"
   >
-  /** What the endpoint of a request that is at its end answers; null: what it needs can not be read now. */
+  /** The endpoint's answer for an ended request; null: data for it cannot be read now. */
   readonly finalOf: (request: RequestRecord) => Effect.Effect<Final | null>
-  /** These requests have their answers now, by this process. */
+  /** This process has stored the answers of these requests. */
   readonly answered: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** Where nobody waits, the owner answers that much later. */
+/** Delay before the owner answers a request without a waiting caller. */
 const patienceMillis = 2_000
-/** What could not be answered is tried again. */
+/** Retry delay for a failed answer. */
 const retryMillis = 1_000
-/** Other processes answer too, without a word here: the journal is asked for all waiters together. */
+/** Poll interval for answers of other processes, which may not be announced here; one query serves all waiters. */
 const pollMillis = 1_000
 
 interface Waiter {
@@ -56,9 +56,9 @@ interface Waiter {
 export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
   Effect.gen(function* () {
     const waiting = new Map<string, Set<Waiter>>()
-    /** By request, when it is looked at. */
+    /** Due times, by request. */
     const due = new Map<string, number>()
-    /** Requests with elements that were refused and may land, for whose answers somebody waits. */
+    /** Requests with a waiting caller and with refused elements that may still land. */
     const inDoubt = new Set<string>()
     const bell = Latch.makeUnsafe(false)
     let polledAt = 0
@@ -71,7 +71,7 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
       due.delete(requestId)
     }
 
-    /** Who waits for a request of which only refused elements are left is told so. */
+    /** Resumes callers of requests that have only refused elements left. */
     const tellDoubts = (requestIds: ReadonlyArray<string>) =>
       Effect.map(requestJournal.requests(requestIds), (requests) => {
         for (const request of requests) if (Ended.isToldOf(request)) resume(request.requestId, null)
@@ -85,9 +85,9 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
         )
         if (doubtful.length > 0) yield* tellDoubts(doubtful)
         if (ended.length === 0) return
-        // Read before the requests: what is told of them in between makes their answers void.
+        // Read before the requests: an event in between makes the answer void.
         const newest = yield* requestJournal.newestEvents(ended)
-        // One whose nodes are silent keeps no other from its answer for longer than that.
+        // All at the same time: silent nodes of one request do not delay the others longer than that.
         const made = yield* Effect.forEach(
           yield* requestJournal.requests(ended),
           (request) => Effect.map(finalOf(request), (final) => ({ requestId: request.requestId, final })),
@@ -171,7 +171,7 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
     yield* Effect.forkScoped(
       Effect.forever(
         Effect.suspend(() => {
-          // Closed before the look: what comes during it opens it again.
+          // Closed before the turn: a change during the turn opens it again.
           bell.closeUnsafe()
           return Effect.andThen(troubles.tolerate(trouble, turn), rest)
         })
@@ -201,7 +201,7 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
             }
             const own = waiting.get(requestId) ?? new Set()
             waiting.set(requestId, own.add(waiter))
-            // It may have come to its end before anybody waited.
+            // It may have ended before the caller waited.
             if (due.has(requestId)) due.set(requestId, now)
             bell.openUnsafe()
             return Effect.sync(() => {

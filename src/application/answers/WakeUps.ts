@@ -6,39 +6,39 @@ import type * as Scope from "effect/Scope"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 
 /**
- * Wakes those who want to see something in the journal. Each then looks at the journal again, so a wake-up too many does no
- * harm. Waiters cost nothing while nothing happens: one poll of the journal serves all of them.
+ * Wakes readers that wait for a change in the journal. Each then reads the journal again, so a surplus wake-up does no
+ * harm. Waiters cost nothing while the journal is idle: one poll serves all of them.
  */
 export interface WakeUps {
-  /** Something became of these requests (see `events` also). */
+  /** The state of these requests has changed (see also `events`). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
-  /** The journal has an event more: those who want to see events look at once, and whoever waits for `told`. */
+  /** The journal has a new event: readers of events read immediately, and so does the waiter of `told`. */
   readonly tell: Effect.Effect<void>
-  /** Waits until `tell`, or `notify`, was called since the last time. For one who waits. */
+  /** Waits for a `tell` or `notify` since the last call. For a single waiter. */
   readonly told: Effect.Effect<void>
-  /** Looks until there is something to see (not null): at once, and again whenever something became of it. */
+  /** Reads until the result is not null: immediately, and again after each change. */
   readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
 }
 
 export const WakeUps: Context.Key<WakeUps, WakeUps> = Context.Service("castellan/WakeUps")
 
-/** Other processes write the same journal, without a wake-up here: it is asked for all waiters together this often. */
+/** Poll interval of the journal, which other processes write without a wake-up here; one query serves all waiters. */
 const pollMillis = 1_000
-/** After a look for events that somebody was told of: at most so many of them are made. */
+/** Least interval between reads of announced events. */
 const betweenLooksMillis = 25
-/** Waiters look for themselves as seldom as that: what no event told them. */
+/** Interval of the waiters' own reads, for changes without an event. */
 const recheckMillis = 30_000
 
 interface Gate {
   opened: Deferred.Deferred<void>
-  /** Of events: the newest that a look at the journal found. */
+  /** For events: the newest that a poll has found. */
   newest: number | null
   waiters: number
 }
 
 const eventsPrefix = "events "
 
-/** The name of a request's events, for those who want to see each of them and not the final answer alone. */
+/** The name of a request's events, for readers of every event instead of the final answer. */
 export const events = (requestId: string): string => eventsPrefix + requestId
 
 const closed = () => Deferred.makeUnsafe<void>()
@@ -107,7 +107,7 @@ export const make = ({
         enter(name),
         (gate) => {
           const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
-            // Taken before the look: what happens during it opens this one.
+            // Taken before the read: a change during the read opens this one.
             const { opened } = gate
             return Effect.flatMap(look, (seen) =>
               seen === null

@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 
-/** A block as a request names it: by its number, or by what is to be resolved on the chain. */
+/** A request's reference to a block: a number, or a tag that the chain resolves. */
 export type BlockReference = bigint | "latest" | "safe" | "finalized"
 
 const tags: Readonly<Record<string, BlockReference>> = {
@@ -16,7 +16,7 @@ const tags: Readonly<Record<string, BlockReference>> = {
 
 const names = Object.keys(tags)
 
-/** A hex or decimal number of at most 8 bytes, or a tag; `Failure` says why it is none. */
+/** A hex or decimal number of at most 8 bytes, or a tag; `Failure` names the problem. */
 export const parse = (text: string): Result.Result<BlockReference, string> => {
   const tag = Object.hasOwn(tags, text) ? tags[text] : undefined
   if (tag !== undefined) return Result.succeed(tag)

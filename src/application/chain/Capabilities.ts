@@ -4,25 +4,25 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 import * as P256Precompile from "./P256Precompile.js"
 
-/** What nodes can do beside what every node can. Null: the node did not say. */
+/** Optional features of a node. Null: the node did not say. */
 export interface Capabilities {
   /** `eth_simulateV1`. */
   readonly simulation: boolean | null
   /** State overrides of `eth_call`. */
   readonly overrides: boolean | null
-  /** The P-256 precompile of RIP-7212 and EIP-7951. `broken`: what stands in its place takes wrong signatures too. */
+  /** The P-256 precompile of RIP-7212 and EIP-7951. `broken`: the code in its place accepts wrong signatures too. */
   readonly p256: "there" | "absent" | "broken" | null
 }
 
 const identity = Address.unsafe(`0x${"04".padStart(40, "0")}`)
 
-/** An address that nobody has, and code that returns 42. */
+/** An unused address, and code that returns 42. */
 const nobody = Address.unsafe(`0x${"c0de".repeat(10)}`)
 const answer = Hex.unsafe("0x602a60005260206000f3")
 
 const isWord = (data: Hex.Hex, value: bigint): boolean => Hex.size(data) === 32 && BigInt(data) === value
 
-/** Nodes that have shown that they have it: they are not asked again. */
+/** Nodes that have shown that they have it; they are not queried again. */
 const simulating = new WeakSet<ChainClient>()
 
 /** Whether the node has `eth_simulateV1`; null when it did not say. */

@@ -18,25 +18,25 @@ import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import { NodeCache } from "./NodeCache.js"
 
 /**
- * What never changes on a chain, asked once per node. The key is the client, that is the node's URL and who
- * named it, never the chain id: one caller's node decides nothing for another.
+ * Facts that never change on a chain, queried once per node. The key is the client, that is the node's URL and its
+ * author, never the chain id: one caller's node decides nothing for another.
  */
 export interface ChainFacts {
   /**
-   * Runtime code of a contract; null while there is none. A delegation (EIP-7702) can be taken back: it is asked for anew.
-   * `recent`: of a contract that is not known to stay, and may go by SELFDESTRUCT or with its block: code that was seen less
-   * than `codeMillis` ago.
+   * A contract's runtime code; null while there is none. A delegation (EIP-7702) can be revoked, so it is never cached.
+   * `recent`: for contracts that may disappear by SELFDESTRUCT or with their block, reuses code seen less than
+   * `codeMillis` ago.
    */
   readonly code: (
     chain: ChainClient,
     address: Address,
     when?: "recent"
   ) => Effect.Effect<Hex | null, ChainRpcError>
-  /** The code that `initCode` leaves at an address; null when it reverts. */
+  /** The code that `initCode` deploys; null when it reverts. */
   readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
   /**
-   * The configuration that was last seen at an address where the code that `initCode` leaves was seen; null: it was not.
-   * The code may have gone with its block: then what stands there does not answer as that code does.
+   * The last configuration seen at an address with the code that `initCode` deploys; null: none was seen. The code may
+   * have disappeared with its block; then the address does not answer as that code does.
    */
   readonly wallet: (chain: ChainClient, address: Address, initCode: Hex) => WalletConfig.Configuration | null
   readonly noteWallet: (
@@ -45,36 +45,36 @@ export interface ChainFacts {
     initCode: Hex,
     configuration: WalletConfig.Configuration
   ) => void
-  /** What `validator()` of a wallet implementation answers. */
+  /** The result of `validator()` of a wallet implementation. */
   readonly validatorOf: (
     chain: ChainClient,
     implementation: Address,
     codeHash: Bytes32
   ) => Effect.Effect<Hex | null, ChainRpcError>
   /**
-   * The latest block, null where there is none; `recent`: or one that was the latest when this node was asked less than
+   * The latest block, null where there is none. `recent`: reuses a block that was the node's latest less than
    * `recentMillis` ago.
    */
   readonly block: (chain: ChainClient, when: "now" | "recent") => Effect.Effect<Block | null, ChainRpcError>
-  /** What the next block asks for a gas unit; `recent`: or what was told less than `recentFeesMillis` ago. */
+  /** The next block's fees per gas unit. `recent`: reuses an answer less than `recentFeesMillis` old. */
   readonly fees: (chain: ChainClient, when?: "recent") => Effect.Effect<NetworkFees, ChainRpcError>
-  /** Of an EOA, wei; `recent`: or what was told less than `recentMillis` ago. */
+  /** An EOA's balance, wei. `recent`: reuses an answer less than `recentMillis` old. */
   readonly balance: (
     chain: ChainClient,
     address: Address,
     when?: "recent"
   ) => Effect.Effect<bigint, ChainRpcError>
   /**
-   * The block and the fees that this node told last, however long ago; null: it told none. Good for what is asked along
-   * with the present ones, and for nothing that leaves the process.
+   * The block and the fees last read from this node, at any age; null: one of them was not read. Use it only for
+   * queries sent together with those for the current values, never for data that leaves the process.
    */
   readonly lastSeen: (chain: ChainClient) => LastSeen | null
-  /** Whether a node has shown that it takes no state overrides, and that it has. */
+  /** Whether a node has shown that it takes no state overrides. */
   readonly isPlain: (chain: ChainClient) => boolean
   readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
   /**
-   * A call with as much gas as the node grants. Nodes cut what is too much for them, or refuse the call: then it is
-   * less, for this node also from now on.
+   * A call with as much gas as the node grants. Nodes cut or refuse an excessive limit; after a refusal this and later
+   * calls to the node use a lower one.
    */
   readonly generousCall: (
     chain: ChainClient,
@@ -90,33 +90,33 @@ export interface LastSeen {
 
 export const ChainFacts: Context.Key<ChainFacts, ChainFacts> = Context.Service("castellan/ChainFacts")
 
-/** What is offered to nodes: more than any bundle needs, then the bounds that Geth and Reth have by default, and less. */
+/** Gas limits to try: more than any bundle needs, then the default bounds of Geth and Reth, then less. */
 const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
 
-/** As nodes word it, Reth "gas too high" say, Besu "exceeds gas cap". Not that too little was given. */
+/** Refusals of a gas limit as too high (Reth "gas too high", Besu "exceeds gas cap"), not as too low. */
 const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
 
-/** For so long the latest block is good for what does not go by it to the second. */
+/** Age up to which the latest block serves purposes that need no exact time, milliseconds. */
 export const recentMillis = 10_000
 
-/** For so long fees are good for a transaction whose ops were priced by them. */
+/** Age up to which fees serve a transaction whose ops were priced by them, milliseconds. */
 export const recentFeesMillis = 250
 
-/** For so long a contract that was seen counts as there, where it is anybody's. */
+/** Age up to which a foreign contract that was seen counts as present, milliseconds. */
 export const codeMillis = 60_000
 
-/** What the code of an EOA with a delegation begins with, and no other code. */
+/** Prefix of the code of an EOA with a delegation, and of no other code. */
 const delegation = "0xef0100"
 
-/** Of all facts of all nodes together. */
+/** Memory limit for all nodes' facts. */
 const maxBytes = 32 * 1_024 * 1_024
 
-/** A fact beside its digits: its key, and how it is held. */
+/** Memory of a fact in addition to its digits: its key and its entry. */
 const factBytes = 512
 
 interface Fact {
   readonly value: Hex
-  /** When it was told, by `MonotonicTime`. */
+  /** Time of the answer, by `MonotonicTime`. */
   readonly at: number
 }
 
@@ -125,14 +125,14 @@ interface Wallet {
   readonly configuration: WalletConfig.Configuration
 }
 
-/** Of the wallets of all nodes together. */
+/** Memory limit for all nodes' wallets. */
 const mostWalletBytes = 16 * 1_024 * 1_024
 
-/** Of a wallet's entry: its code is everybody's. */
+/** Memory of a wallet's entry, without its code, which all entries share. */
 const walletBytes = ({ configuration: { config } }: Wallet): number =>
   384 + 96 * config.owners.length + 256 * config.passkeys.length
 
-/** Of EOAs of all nodes together. */
+/** Memory limit for all nodes' EOA balances, and the size of one entry. */
 const mostBalances = { bytes: 1_024 * 1_024, entry: 256 }
 
 const latest = (): Pick<ChainFacts, "balance" | "block" | "fees" | "lastSeen"> => {
@@ -181,7 +181,7 @@ const latest = (): Pick<ChainFacts, "balance" | "block" | "fees" | "lastSeen"> =
 export const make = (): ChainFacts => {
   const wallets = new NodeCache<Wallet>(mostWalletBytes, walletBytes)
   const facts = new NodeCache<Fact>(maxBytes, ({ value }) => factBytes + value.length)
-  /** How many of `callGas` a node has refused. */
+  /** Number of `callGas` steps that a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
 

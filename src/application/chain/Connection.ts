@@ -11,16 +11,16 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
 
-/** A chain that the service may work on, and the node through which this request does it. */
+/** A chain that the service may work on, and this request's node. */
 export interface Connection {
   readonly chain: ChainClient
   readonly profile: NetworkProfile
-  /** Who chose the node: decides who is to blame for its failures. */
+  /** The node's author, who is responsible for its failures. */
   readonly trust: "caller" | "operator"
   readonly rpc: Redacted.Redacted<string>
 }
 
-/** How the lane of a key goes on through this node when no request waits for it any more. */
+/** The access that a key's lane needs to continue through this node after its requests have left. */
 export const access = (caller: Caller, { rpc, trust }: Connection, key: LaneAccess["key"]): LaneAccess => ({
   accountId: caller.principal.accountId,
   key,
@@ -28,7 +28,7 @@ export const access = (caller: Caller, { rpc, trust }: Connection, key: LaneAcce
   trust
 })
 
-/** What the adapter says of a failure, in its own words. The node is named beside it. */
+/** The adapter's description of a failure, without the node's name, which the caller of this function adds. */
 const whyOf = ({ message, origin }: ChainRpcError): string =>
   message.startsWith(`${origin}: `) ? message.slice(origin.length + 2) : message
 
@@ -37,11 +37,11 @@ const noConnection = "network connection failed: RPC endpoint unreachable"
 const forbidden =
   "forbidden: the service connects only to public addresses and to addresses that its operator allows"
 
-/** Whether an origin names an address, which says to everybody that it is not public. */
+/** Whether an origin is a literal address, which anyone can see is not public. */
 const isSpelledOut = (origin: string): boolean =>
   /^https?:\/\/(?:\[[0-9a-f:.]+\]|[0-9.]+|(?:[^/:]+\.)?localhost)\.?(?::\d+)?$/.test(origin)
 
-/** A failing node in what is said of it. A caller is not told where the operator's node is. */
+/** A failing node as an element's failure. Callers never learn the operator's node. */
 export const elementRefusal = (
   { chain: { origin }, trust }: Pick<Connection, "chain" | "trust">,
   message: string
@@ -53,10 +53,10 @@ export const elementRefusal = (
     })
   )
 
-/** So long a caller waits before it asks again, seconds, where the node has not said how long. */
+/** Retry delay for the caller, where the node names none, seconds. */
 const waitSeconds = 5
 
-/** The node cannot be asked now, and may be soon: the same request is worth another try. */
+/** The node cannot be queried now, but may be soon: the same request is worth a retry. */
 const notNow = (path: string, { retryAfterMillis = 0 }: ChainRpcError, message: string): Failure =>
   unavailable(
     "node_unavailable",
@@ -64,18 +64,18 @@ const notNow = (path: string, { retryAfterMillis = 0 }: ChainRpcError, message: 
     Math.max(waitSeconds, Math.ceil(retryAfterMillis / 1_000))
   )
 
-/** What a node says in place of an answer. */
+/** The node's stated reason for not answering. */
 const excuseOf = (name: string, error: ChainRpcError): string =>
   error.reason === "rateLimited"
     ? `${name} limits the rate of requests`
     : `${name} answered${error.rpcCode === undefined ? " with " : ": "}${whyOf(error)}`
 
-/** What a failing node means for the request, as long as nothing was sent. */
+/** Maps a node's failure to the request's failure, as long as nothing was sent. */
 export const refusal = (
   trust: "caller" | "operator",
   path = "settings.rpc"
 ): ((error: ChainRpcError) => Failure) => {
-  // A caller is not told where the operator's node is.
+  // Callers never learn the operator's node.
   const operators = "the operator's node"
   const rejected = (error: ChainRpcError) =>
     unprocessable("node_refused", [
@@ -110,8 +110,8 @@ export const refusal = (
           }
         ])
       case "forbidden":
-        // A name is refused in the words for a node that does not answer: nobody learns which names lead inside of the
-        // operator's network.
+        // A refused name gets the wording of an unreachable node, so that callers cannot learn which names resolve
+        // inside the operator's network.
         return invalid("invalid_rpc", [
           { path, message: isSpelledOut(error.origin) ? forbidden : noConnection }
         ])
@@ -132,13 +132,13 @@ export const refusal = (
   }
 }
 
-/** How a request names its node: by its URL, or as the operator's of a chain. */
+/** A request's choice of node: a URL, or the operator's node of a chain. */
 export interface NodeChoice {
   readonly rpc?: string
   readonly chainId?: number
 }
 
-/** Beside `rpc`, in the settings or at the top of a request. */
+/** The field that accompanies `rpc`, in the settings or at the top of a request. */
 const chainIdBeside = (path: string) => path.replace(/rpc$/, "chainId")
 
 const supported = Effect.fnUntraced(function* (
@@ -155,7 +155,7 @@ const supported = Effect.fnUntraced(function* (
   return profile
 })
 
-/** The node, and the chain that it serves. */
+/** Connects, and queries the node's chain id. */
 const served = (connecting: Effect.Effect<ChainClient, ChainRpcError>) =>
   Effect.flatMap(connecting, (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId })))
 
@@ -167,7 +167,7 @@ const openCallers = Effect.fnUntraced(function* (
 ) {
   const rpcs = yield* ChainRpc
   const { chain, chainId } = yield* served(rpcs.connect(rpc, { account: caller.principal.accountId })).pipe(
-    // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
+    // A node that refuses even its chain id (it rejects the key in the URL, say) does not work for this caller.
     Effect.mapError((error) =>
       isAnswer(error)
         ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
@@ -195,7 +195,7 @@ const openOperators = Effect.fnUntraced(function* (profile: NetworkProfile, path
   return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
 })
 
-/** The one chain of which the operator has a node, for this account. */
+/** The only chain with an operator's node for this account. */
 const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
   const networks = yield* Networks
   const [only, ...others] = yield* Effect.filter(yield* networks.chainIds, (chainId) =>
@@ -213,8 +213,8 @@ const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
 })
 
 /**
- * Connects to the node of a request, reachable and of a chain that the operator supports: the caller's where `rpc` names
- * one, else the operator's own of `chainId`, or of the only chain of which the operator has one.
+ * Connects a request to its node, which must be reachable and on a supported chain: the caller's where `rpc` names one,
+ * otherwise the operator's of `chainId`, or of the only chain with an operator's node.
  */
 export const open = Effect.fnUntraced(function* (
   caller: Caller,
@@ -229,8 +229,8 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /**
- * The operator's own node of the chain that the request names. Everything that a system key signs is read from there; a
- * caller's node is asked for its chain id only.
+ * Connects to the operator's node of the request's chain. All data that a system key signs is read from it; a caller's
+ * node only supplies its chain id.
  */
 export const openOperator = (caller: Caller, node: NodeChoice) =>
   Effect.flatMap(open(caller, node), (connection) =>

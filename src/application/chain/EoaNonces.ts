@@ -4,29 +4,29 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { NodeCache } from "./NodeCache.js"
 
-/** The nonces of an EOA as its node tells them. */
+/** The nonces of an EOA, by its node. */
 export interface EoaNonces {
   /** At most the nonce at the latest block: mined transactions have used all below it. */
   readonly latest: bigint
-  /** The one after those that the node knows of, mined or waiting. */
+  /** The first nonce above all transactions that the node knows, mined or pending. */
   readonly next: bigint
 }
 
-/** A node that tells of more transactions than that on their way is not believed. */
+/** Most pending transactions that a node's answer may imply. */
 export const mostAhead = 1_024n
 
 /** EIP-2681: the highest nonce that a transaction may have. */
 const highest = 2n ** 64n - 2n
 
-/** Whether a transaction under the next nonce can be mined. One that is too far ahead would keep its lane waiting for ever. */
+/** Whether a transaction with the next nonce can be mined; one too far ahead would block its lane forever. */
 export const canBe = ({ latest, next }: EoaNonces): boolean => next <= highest && next <= latest + mostAhead
 
-/** Bytes of all that is remembered, and of one number with its key. */
+/** Memory limit of the cache, and the size of one entry, bytes. */
 const memory = { most: 1_024 * 1_024, entry: 256 }
 
 /**
- * Reads the nonces of an EOA. The one at the latest block only grows and only says whether the pending one can be: what a
- * node has said of it is good until its pending nonce is below that, as after a reorg, or too far above.
+ * Reads the nonces of an EOA. The nonce at the latest block only grows, and only bounds the pending one. A cached value
+ * holds until the node's pending nonce is below it, as after a reorganisation, or too far above it.
  */
 export type ReadNonces = (chain: ChainClient, eoa: Address) => Effect.Effect<EoaNonces, ChainRpcError>
 

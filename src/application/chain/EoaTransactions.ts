@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type ChainClient, ChainRpcError, type KnownTransaction } from "../ports/chain/ChainRpc.js"
 
-/** Mined transactions of an EOA, which no method of a node lists. */
+/** Finds mined transactions of an EOA, which no method of a node lists. */
 
-/** So many transactions are looked for at most. */
+/** Most transactions in one search. */
 const most = 1_024
-/** Of a node that does not tell the EOA's nonce at past blocks, so many blocks are read whole. */
+/** Most blocks read whole from a node that does not serve the EOA's nonce at past blocks. */
 const mostBlocks = 256n
 const atOnce = 16n
 
@@ -18,7 +18,7 @@ const missing = (chain: ChainClient, count: number) =>
     message: `it does not give ${count} of the EOA's mined transactions`
   })
 
-/** Reads whole blocks back from the head until all nonces are there. */
+/** Reads whole blocks backwards from the head until all nonces are found. */
 const fromBlocks = Effect.fnUntraced(function* (
   chain: ChainClient,
   eoa: Address,
@@ -40,7 +40,7 @@ const fromBlocks = Effect.fnUntraced(function* (
   return found
 })
 
-/** Halves the blocks in which the EOA's nonce grows until each is found that has transactions of it. */
+/** Bisects the blocks where the EOA's nonce grows, down to the blocks with its transactions. */
 const byCounts = Effect.fnUntraced(function* (
   chain: ChainClient,
   eoa: Address,
@@ -55,14 +55,14 @@ const byCounts = Effect.fnUntraced(function* (
     below.block = head.block >= back ? head.block - back : -1n
     below.count = yield* countAt(below.block)
   }
-  /** In the blocks above `from` up to `to`, the EOA's nonce grows from the one count to the other. */
+  /** Searches the blocks above `from` up to `to`, across which the EOA's nonce grows from one count to the other. */
   const within = (
     from: { readonly block: bigint; readonly count: bigint },
     to: { readonly block: bigint; readonly count: bigint }
   ): Effect.Effect<void, ChainRpcError> =>
     Effect.gen(function* () {
       if (![...nonces].some((nonce) => nonce >= from.count && nonce < to.count)) return
-      // Each of them has one, perhaps: halving would come down to all of them.
+      // Every one of these blocks may have a transaction, so bisecting would read all of them anyway.
       if (to.block - from.block <= BigInts.min(to.count - from.count, atOnce)) {
         const blocks = Array.from(
           { length: Number(to.block - from.block) },
@@ -84,8 +84,8 @@ const byCounts = Effect.fnUntraced(function* (
 })
 
 /**
- * The mined transactions of these nonces of the EOA, all below its nonce at the latest block, in their order. Fails where the
- * node does not give each of them.
+ * The EOA's mined transactions with these nonces, in order. All nonces must be below its nonce at the latest block.
+ * Fails unless the node returns each of them.
  */
 export const read = Effect.fnUntraced(function* (
   chain: ChainClient,
@@ -101,7 +101,7 @@ export const read = Effect.fnUntraced(function* (
   const found = yield* Effect.catchIf(
     byCounts(chain, eoa, wanted, { block: head.number, count }),
     ({ reason }) => reason === "rejected" || reason === "unsupported",
-    // It keeps no states of the past, as most nodes do not for long.
+    // The node keeps no historical state; most nodes keep it only for a short time.
     () => fromBlocks(chain, eoa, wanted, head.number)
   )
   if (found.size < wanted.size) return yield* missing(chain, wanted.size - found.size)
@@ -109,8 +109,8 @@ export const read = Effect.fnUntraced(function* (
 })
 
 /**
- * The mined transaction that used a nonce of the EOA: positive proof, where the absence of a receipt would only be a hint
- * (nodes behind a balancer lag behind each other). Null while the chain's latest state has not used it.
+ * The mined transaction that used a nonce of the EOA. This is positive proof, while a missing receipt would only be a
+ * hint (nodes of a balancer lag behind each other). Null while the chain's latest state has not used the nonce.
  */
 export const userOf = Effect.fnUntraced(function* (chain: ChainClient, eoa: Address, nonce: bigint) {
   if ((yield* chain.transactionCount(eoa, "latest")) <= nonce) return null
@@ -118,12 +118,12 @@ export const userOf = Effect.fnUntraced(function* (chain: ChainClient, eoa: Addr
   return user
 })
 
-/** Blocks that are read whole at most. */
+/** Most blocks read whole. */
 const mostWhole = 1_024n
 
 /**
- * The EOA's transactions in blocks from that time on, Unix milliseconds, in the order of their nonces; for nodes that do not
- * tell how many it had before.
+ * The EOA's transactions in blocks since `millis` (Unix milliseconds), in the order of their nonces; for nodes that do
+ * not serve its past nonces.
  */
 export const since = Effect.fnUntraced(function* (
   chain: ChainClient,
@@ -163,7 +163,7 @@ export const since = Effect.fnUntraced(function* (
   const sorted = found.sort((one, other) => (one.nonce < other.nonce ? -1 : 1))
   const [first] = sorted
   if (first === undefined) return sorted
-  // One that is not shown leaves a gap.
+  // A transaction that the node omits leaves a gap.
   const count = yield* chain.transactionCount(eoa, head?.number ?? "latest")
   const gaps = Number(count - first.nonce) - sorted.length
   return gaps > 0 ? yield* missing(chain, gaps) : sorted

@@ -17,12 +17,12 @@ import {
 import * as LogRanges from "./logs/LogRanges.js"
 import * as LogRefusal from "./logs/LogRefusal.js"
 
-/** How far back an op is looked for that is not in the transaction that should have carried it. */
+/** Search depth for an op that is not in the transaction that should have carried it. */
 const lookBackBlocks = 1_024n
 
 const noHash = `0x${"00".repeat(32)}`
 
-/** What the EntryPoint's logs say of one op. */
+/** An op's outcome in the EntryPoint's logs. */
 export interface OpOutcome {
   readonly success: boolean
   readonly txHash: Hex.Bytes32
@@ -30,9 +30,9 @@ export interface OpOutcome {
 }
 
 /**
- * Whether the latest block says that the receipt's is sealed: nodes of some chains give a receipt as soon as the sequencer
- * has executed the transaction, of the next block, which has no hash yet, or one that it will not have. Null: a block
- * above it does not tell.
+ * Whether the latest block shows that the receipt's block is sealed. Nodes of some chains return a receipt as soon as
+ * the sequencer has executed the transaction. Its block is then the next one, with no hash yet or with a hash that it
+ * will not have. Null: the latest block is above it and does not show that.
  */
 export const isSealedBy = ({ blockHash, blockNumber }: Receipt, head: Block | null): boolean | null => {
   if (blockHash === noHash) return false
@@ -40,7 +40,7 @@ export const isSealedBy = ({ blockHash, blockNumber }: Receipt, head: Block | nu
   return head.number === blockNumber && head.hash === blockHash
 }
 
-/** The receipt; null as long as the node has no such block. `head`: its latest one where that was asked for. */
+/** The receipt; null while the node has no such block. `head`: the node's latest block, if already known. */
 export const sealed = (
   chain: Pick<ChainClient, "block">,
   receipt: Receipt,
@@ -53,12 +53,12 @@ export const sealed = (
   )
 }
 
-/** An op's outcome, and what the EntryPoint took for it from its wallet or its paymaster, wei. */
+/** An op's outcome, and the EntryPoint's charge to its wallet or its paymaster, wei. */
 export interface Charged extends OpOutcome {
   readonly cost: bigint
 }
 
-/** What a receipt's logs of the EntryPoint say of these ops. */
+/** Outcomes of these ops in a receipt's logs of the EntryPoint. */
 export const inReceipt = (
   entryPoint: Address,
   receipt: Receipt,
@@ -75,13 +75,13 @@ export const inReceipt = (
   return outcomes
 }
 
-/** An op's outcome, and the block that it is in. */
+/** An op's outcome, and its block. */
 export interface Inclusion extends Charged {
   readonly blockNumber: bigint
   readonly blockHash: Hex.Bytes32
 }
 
-/** An inclusion, and whose op it is under which nonce. */
+/** An inclusion, with the op's sender and nonce. */
 export interface Seen extends Inclusion {
   readonly sender: Address
   readonly nonce: bigint
@@ -99,12 +99,12 @@ const seenIn = (entryPoint: Address, logs: ReadonlyArray<FoundLog>): ReadonlyMap
   return inclusions
 }
 
-/** Questions that one look at a range may cost; it is halved where the node takes fewer blocks at a time. */
+/** Limits of one search; the range is halved where the node takes fewer blocks per query. */
 const bounds: LogRanges.Bounds = { asks: 128, concurrency: 2, results: 1_024, bytes: 16_777_216 }
-/** The same where what is overlooked would be done twice. */
+/** Limits of a search whose misses would cause a second execution. */
 const generous: LogRanges.Bounds = { ...bounds, asks: 1_024, concurrency: 4 }
 
-/** Which ops are looked for: those of these hashes, or all of these wallets. */
+/** The ops to search for: those with these hashes, or all of these wallets. */
 type Wanted = { readonly hashes: ReadonlyArray<Hex.Bytes32> } | { readonly wallets: ReadonlyArray<Address> }
 
 const filterOf = (
@@ -125,8 +125,8 @@ const filterOf = (
 })
 
 /**
- * Logs of a node that has the block `known`: one that lags behind gives those of its own blocks for any range, and does
- * not say so. Both are asked in one request, which one of a balancer's nodes answers.
+ * Logs from a node that has the block `known`. A lagging node returns the logs of its own blocks for any range, without
+ * saying so. One request carries both queries, so that a single node behind a balancer answers them.
  */
 const logsOf = (chain: ChainClient, filter: LogFilter, known: bigint) =>
   Effect.flatMap(
@@ -142,8 +142,8 @@ const logsOf = (chain: ChainClient, filter: LogFilter, known: bigint) =>
   )
 
 /**
- * The inclusions of these ops within a range of blocks, both ends included. What is missing is not in blocks up to
- * `known`; without it a node that lags behind may not know the newest of the range.
+ * The inclusions of these ops within a range of blocks, both ends included. A missing op is not in blocks up to
+ * `known`; without `known`, a lagging node may miss the newest blocks of the range.
  */
 export const within = (
   chain: ChainClient,
@@ -174,7 +174,7 @@ const wantedWithin = Effect.fnUntraced(function* (
   return seenIn(entryPoint, logs)
 })
 
-/** An op's outcome, and the number of the block that it is in. */
+/** An op's outcome, and its block's number. */
 export interface Found extends OpOutcome {
   readonly blockNumber: bigint
 }
@@ -183,14 +183,14 @@ export interface Found extends OpOutcome {
 export const settledTo = (head: bigint, { settledDepth }: { readonly settledDepth: number }): bigint =>
   BigInts.max(head - BigInt(settledDepth) + 1n, 0n)
 
-/** Blocks from this one to the head, both counted. */
+/** Blocks from this one to the head, including both. */
 export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>
   head < blockNumber ? 1 : Number(head - blockNumber) + 1
 
-/** The clock of a chain may be that far from this one. */
+/** Largest assumed difference between a chain's clock and this one. */
 export const skewMillis = 600_000
 
-/** A block that is older than that time, Unix milliseconds; at least this old a one, or the chain's first. */
+/** A block number up to `block` that is older than `millis` (Unix milliseconds), or the chain's first. */
 export const olderThan = Effect.fnUntraced(function* (chain: ChainClient, block: bigint, millis: number) {
   let from = block
   for (let step = lookBackBlocks; from > 0n; step *= 4n) {
@@ -201,7 +201,7 @@ export const olderThan = Effect.fnUntraced(function* (chain: ChainClient, block:
   return from
 })
 
-/** All blocks up to the head, in as many parts as the node wants. */
+/** Searches all blocks up to the head, in as many parts as the node needs. */
 const inParts = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
@@ -242,9 +242,9 @@ const lookFor = Effect.fnUntraced(function* (
 })
 
 /**
- * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
- * 1,024 blocks before `block` on, and from before `since` (Unix milliseconds) on where that is given: an op that is
- * missing was not included from then on, up to `block` at least. A node that does not know `block` is no answer.
+ * The inclusions of these ops, in any transaction: any bundler can copy an unbound op. Searches from 1,024 blocks
+ * before `block`, and from before `since` (Unix milliseconds) where it is given. An op that is missing was not included
+ * from there up to `block` at least. Fails when the node does not know `block`.
  */
 export const find = (
   chain: ChainClient,
@@ -257,7 +257,7 @@ export const find = (
     ? Effect.succeed(new Map())
     : lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since)
 
-/** The same of all ops of these wallets, whoever made them and under whatever nonces. */
+/** The inclusions of all ops of these wallets, by any author and with any nonce, see `find`. */
 export const ofWallets = (
   chain: ChainClient,
   entryPoint: Address,

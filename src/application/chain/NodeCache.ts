@@ -2,17 +2,16 @@ import { Lru } from "../../domain/primitives/Lru.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 
 /**
- * What nodes have said, bounded over all of them together: a caller's node decides how long its answers are. The key
- * is the client, that is the node's URL and who named it: what one node says is nothing that another one's callers are
- * told.
+ * A cache of nodes' answers, bounded over all nodes together, since a caller's node decides how long its answers are.
+ * The key is the client, that is the node's URL and its author: one node's answers never reach another node's callers.
  */
 export class NodeCache<V> {
   private readonly answers: Lru<string, V>
-  /** Numbers in place of the clients, so that none is kept for its answers. */
+  /** Numbers instead of the clients, so that no client is kept alive by its answers. */
   private readonly numbers = new WeakMap<ChainClient, number>()
   private last = 0
 
-  /** `most`: bytes of memory of all values; `weigh` finds those of one. */
+  /** `most`: bytes of memory of all values; `weigh` returns the bytes of one. */
   constructor(most: number, weigh: (value: V) => number) {
     this.answers = new Lru(most, weigh)
   }

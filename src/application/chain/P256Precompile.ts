@@ -3,7 +3,7 @@ import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 
-/** Where chains have RIP-7212 or EIP-7951: the wallets ask there first whether a passkey has signed. */
+/** Address of RIP-7212 and EIP-7951: wallets verify passkey signatures there first. */
 const address = Address.unsafe(`0x${"0100".padStart(40, "0")}`)
 
 /** r, s and the point's coordinates of a signature over 32 times 0x11. */
@@ -14,19 +14,19 @@ const signature = [
   "50185e895372df6221ea3a137557e473fddb6755f05bd507c3c533fce9c91285"
 ].join("")
 
-/** As the wallets read the answer: a first word that is not zero is a yes. */
+/** Reads the answer as wallets do: a first word that is not zero is a yes. */
 const saysYes = (chain: ChainClient, digest: string) =>
   Effect.map(
     chain.call({ to: address, data: Hex.unsafe(`0x${digest.repeat(32)}${signature}`) }),
     ({ data, success }) => success && !/^0x0*$/.test(data.slice(0, 66))
   )
 
-/** Whether there is something that says yes to a signature that is right. */
+/** Whether the chain has code or a precompile there that accepts a correct signature. */
 export const isThere = (chain: ChainClient) => saysYes(chain, "11")
 
 /**
- * Whether what is there also says yes to a wrong one: then wallets take everybody for each of their passkeys. A node that
- * refuses the question says nothing of that.
+ * Whether it also accepts a wrong signature: then wallets accept any signature for each of their passkeys. A node that
+ * refuses the call shows nothing, which counts as no.
  */
 export const believesForgeries = (chain: ChainClient) =>
   Effect.catchIf(

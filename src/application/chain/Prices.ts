@@ -8,7 +8,7 @@ import * as Reasons from "../failures/Reasons.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Connection, refusal } from "./Connection.js"
 
-/** What a gas unit is paid in the next block, with a buffer, within the operator's bounds. */
+/** The price of a gas unit in the next block, with a buffer, within the operator's bounds. */
 export const quote = (
   { caps, minPriorityFeePerGas }: NetworkProfile,
   market: Fees.Market,
@@ -16,7 +16,7 @@ export const quote = (
 ): Result.Result<Fees.FeePrices, Fees.AboveCap> =>
   Fees.quote(market, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffer))
 
-/** The same as an answer to a request. */
+/** `quote` with a request's failure. */
 export const offered = (
   profile: NetworkProfile,
   market: Fees.Market,
@@ -26,7 +26,7 @@ export const offered = (
     unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("gasPrice", { needed, cap }) }])
   )
 
-/** Asks the node, and offers. */
+/** Reads the node's market, and quotes. */
 export const now = ({ chain, profile, trust }: Connection, buffer: Percent.Percent) =>
   Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) =>
     Effect.fromResult(offered(profile, market, buffer))

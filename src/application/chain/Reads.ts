@@ -7,28 +7,28 @@ import type { Hex } from "../../domain/primitives/Hex.js"
 import type { BlockTag, Call, CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { ChainFacts } from "./ChainFacts.js"
 
-/** What a call came to, or why the node gave no result of it. */
+/** A call's result, or the node's failure to run it. */
 export type Outcome = Result.Result<CallResult, ChainRpcError>
 
 const together = { concurrency: "unbounded" } as const
 
-/** Each in a call of its own, all of them in as few requests as the node takes. */
+/** Runs each call separately, in as few requests as the node takes. */
 const alone = (chain: ChainClient, calls: ReadonlyArray<Call>, at: BlockTag) =>
   Effect.forEach(calls, (call) => Effect.result(chain.call(call, undefined, at)), together)
 
-/** Each in a call of its own, all at the block that is the latest now. */
+/** Runs each call separately, all at the current latest block. */
 const pinned = (chain: ChainClient, calls: ReadonlyArray<Call>) =>
   Effect.flatMap(chain.block("latest"), (block) => alone(chain, calls, block?.number ?? "latest"))
 
 /**
- * 900,000 gas that must be left behind all calls. A call that takes all it gets leaves a 64th to those behind it, and
- * contracts that want gas do not always fail: they may say something else.
+ * Calls that use up 900,000 gas, which must be left after all calls. A call that takes all the gas it gets leaves a
+ * 64th to those after it, and contracts that run short do not always fail: they may return something else.
  */
 const tolls = Array.from({ length: 20 }, () => Multicall.toll)
 
 /**
- * All in one call of Multicall3's code; null when the node does not do it as a whole, or when gas may have been short.
- * The code runs at the zero address, by a state override: whom they call sees the sender that a call without one has.
+ * Runs all in one call of Multicall3's code; null when the node does not run it as a whole, or when gas may have been
+ * short. A state override puts the code at the zero address, so targets see the sender of a call without one.
  */
 const aggregated = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multicall.Call>) =>
   chain
@@ -51,16 +51,16 @@ const aggregated = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multical
       )
     )
 
-/** Those of the calls that can go through Multicall3's code: what stands at the zero address is out of their reach. */
+/** The calls that can go through Multicall3's code: it replaces the zero address, so that cannot be a target. */
 const anonymous = (calls: ReadonlyArray<Call>): ReadonlyArray<Multicall.Call> =>
   calls.flatMap(({ data, from, to }) =>
     to === undefined || to === Address.zero || from !== undefined ? [] : [{ to, data }]
   )
 
 /**
- * What the calls return, all at one block; one without a sender is the zero address's. When none names its sender they
- * go through Multicall3's code in one call, where the chain has it, the node takes state overrides, and the gas
- * suffices; else each is a call of its own. Fails when the node answers nothing at all; a call that fails, fails alone.
+ * Returns the calls' results, all at one block; a call without a sender is the zero address's. If no call names its
+ * sender, they share one call of Multicall3's code, where the chain has it, the node takes state overrides and the gas
+ * suffices. Otherwise each runs separately. Fails only when the node answers no call at all.
  */
 export const run = Effect.fnUntraced(function* (
   chain: ChainClient,

@@ -3,14 +3,14 @@ import { Lru } from "../../domain/primitives/Lru.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** Who waits for a transaction asks within seconds of its block: some thousand receipts are enough. */
+/** Callers read a transaction within seconds of its block, so some thousand receipts are enough. */
 const maxBytes = 8 * 1_024 * 1_024
 
-/** Memory of a receipt or a log beside its texts, and of a text beside its digits, about. */
+/** Approximate memory of a receipt or a log in addition to its strings, and of a string in addition to its digits. */
 const objectBytes = 256
 const textBytes = 32
 
-/** Bytes of memory that a receipt takes, about. */
+/** Approximate memory of a receipt, bytes. */
 export const bytesOf = ({ logs }: Receipt): number => {
   let bytes = 2 * objectBytes
   for (const { data, topics } of logs)
@@ -19,8 +19,8 @@ export const bytesOf = ({ logs }: Receipt): number => {
 }
 
 /**
- * The receipts that were seen last, bounded over all nodes together. What an account's node showed is told to that account
- * only; what the operator's node showed (`null`) is told to everybody.
+ * The receipts last seen, bounded over all nodes together. Receipts from an account's node are visible only to that
+ * account; those from the operator's node (`null`) to all.
  */
 export class ReceiptCache {
   private readonly receipts: Lru<string, Receipt>
@@ -30,7 +30,7 @@ export class ReceiptCache {
     this.receipts = new Lru(most, bytesOf)
   }
 
-  /** What a reader may be told: `null` is who believes the operator's node only. */
+  /** The receipt that this reader may see; `null` is a reader that only trusts the operator's node. */
   get(reader: AccountId | null, txHash: Bytes32): Receipt | undefined {
     const told = this.receipts.get(keyOf(null, txHash))
     return told ?? (reader === null ? undefined : this.receipts.get(keyOf(reader, txHash)))
@@ -40,7 +40,7 @@ export class ReceiptCache {
     this.receipts.set(keyOf(teller, receipt.txHash), receipt)
   }
 
-  /** The account's transaction has left the chain: nobody is told of it any more. */
+  /** Removes the account's transaction, which has left the chain. */
   delete(account: AccountId, txHash: Bytes32): void {
     this.receipts.delete(keyOf(null, txHash))
     this.receipts.delete(keyOf(account, txHash))

@@ -6,8 +6,8 @@ import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 
 /**
- * The epoch of a wallet's configuration after a block, which the nonces of its ops name; null: there is no such wallet in it.
- * What a configuration at settled depth forbids is forbidden for good: that of the newest block may be taken back.
+ * The epoch of a wallet's configuration after a block, which is in its ops' nonces; null: the block has no such wallet.
+ * A configuration at settled depth forbids older epochs permanently; that of the newest block may still be undone.
  */
 export const at = (chain: ChainClient, wallet: Address, block: bigint) =>
   Effect.map(

@@ -14,9 +14,9 @@ import * as TransactSigner from "./operations/TransactSigner.js"
 import * as Unstuck from "./operations/Unstuck.js"
 import * as CreateWallets from "./wallets/CreateWallets.js"
 
-/** Accepted requests, read again from the bodies that the journal keeps, as their endpoints read them when they came. */
+/** Reads accepted requests again from their stored bodies, as their endpoints read them at first. */
 
-/** A request as it was offered, and the keys that its settings name. */
+/** A request's offer, and the keys that its settings name. */
 export interface Reopened extends Offer {
   readonly keys: ReadonlyArray<Signer>
 }
@@ -31,13 +31,13 @@ const callerOf = (
   chainId
 })
 
-/** This version, or this key, can not read it; another one may. */
+/** This version, or this key, cannot read it; another one may. */
 const unreadable = unprocessable("outcome_unknown")
 
 const decode = <A, I>(schema: Schema.Codec<A, I>, body: string): Effect.Effect<A, Failure> =>
   Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(body), () => unreadable)
 
-/** What is needed to read a body, whichever endpoint's it is. */
+/** The services that reading any endpoint's body needs. */
 export type Surroundings = CreateWallets.Surroundings
 
 const reader =
@@ -69,7 +69,7 @@ export const offerOf = (
       : read(callerOf(record, chainId), record.body)
   })
 
-/** See `offerOf`. */
+/** Reads the offer and the keys, see `offerOf`. */
 export const read = (record: Body, chainId: bigint): Effect.Effect<Reopened, Failure, Surroundings> =>
   Effect.gen(function* () {
     const offer = yield* offerOf(record, chainId)

@@ -52,20 +52,17 @@ import * as Bodies from "./Bodies.js"
 import type { Offered } from "./Offers.js"
 import { Submissions } from "./Submissions.js"
 
-/**
- * Intake, lanes and answers, and what each tells the others: intake rings a lane's bell, the lane tells of whom something has
- * become, and who waits is answered out of the journal.
- */
+/** Wires intake (wakes lanes), lanes (report changed requests) and answers (read the journal). */
 
-/** Requests that are remembered while they are under way, so that neither body nor answer is read again. */
+/** Most calls of requests under way that stay in memory, so that neither body nor answer is read again. */
 const most = 8_192
 
-/** A receipt that takes longer is asked for again later, milliseconds. */
+/** Time limit for reading receipts; afterwards they are queried again later, milliseconds. */
 const receiptMillis = 3_000
 
 type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
 
-/** Of a transaction's logs those of the request's own ops. */
+/** The logs of the request's own ops in these receipts. */
 const ownReceipts = (
   { context }: Offer,
   { landed }: Ended.Ended,
@@ -76,7 +73,7 @@ const ownReceipts = (
   return Results.receiptsOf(context.entryPoint, receipts, own)
 }
 
-/** What is known of a request that is not final: its transactions, why elements of it have come to nothing, and what delays others. */
+/** A pending request's known state: its transactions, its elements' failures, and the others' delay. */
 const outcomeUnknown = (
   requestId: string,
   record: Pick<RequestRecord, "failed" | "txHashes"> | null,
@@ -91,7 +88,7 @@ const outcomeUnknown = (
   })
 }
 
-/** What only accepts, waits or watches here has nothing to say to lanes that are not this process's. */
+/** Wakes only this process's lanes; other lanes' owners get a signal. */
 export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = Layer.effectContext(
   Effect.gen(function* () {
     const budgets = yield* Budgets
@@ -126,7 +123,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       return Earlier.add(opJournal, { accountId, chainId, chain: connection.chain, entryPoint }, given, ended)
     }
 
-    /** Null: a transaction of it waits for a block, or its receipt is not to be had now. */
+    /** Null: one of its transactions is not mined, or its receipts cannot be read now. */
     const receiptsOf = (offer: Offer, requestId: string, ended: Ended.Ended) =>
       Effect.gen(function* () {
         const { context } = offer
@@ -139,7 +136,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         )
         if (Option.isNone(receipts)) return null
         const all = ownReceipts(offer, ended, receipts.value)
-        // Of a large request they are too many.
+        // A large request has too many logs.
         return offer.calls.length > Slices.size ? all.map((receipt) => ({ ...receipt, logs: [] })) : all
       })
 
@@ -210,7 +207,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
           Effect.ignoreCause({ log: "Debug" })
         )
     })
-    /** Nonce keys and money that requests of the lane had may be free. */
+    /** Nonce keys and money of the lane's requests may be free. */
     const affected = (lane: Lane, requestIds: ReadonlyArray<string>) =>
       Effect.andThen(waiters.affected(requestIds), intake.released(lane))
     following.listen({
@@ -234,7 +231,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         return yield* Effect.fail(outcomeUnknown(requestId, record, sent(record?.note ?? null), delay, list))
       })
 
-    /** Of a request of which nothing was accepted. */
+    /** Earlier outcomes for a request without accepted work. */
     const doneBefore = (offer: Offer, nothing: Ended.Ended) =>
       Effect.gen(function* () {
         const { chain } = offer.context.connection

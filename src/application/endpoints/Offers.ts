@@ -9,16 +9,16 @@ import type { Failure, Unprocessable } from "../failures/Failure.js"
 import type { Offer } from "../prepare/Offer.js"
 import type { Caller } from "../request/Caller.js"
 
-/** An offer, and how its request is answered. */
+/** An offer, and its request's answers. */
 export interface Offered<A> extends Offer {
-  /** Where its elements stand in its body. */
+  /** The list in its body that holds its elements. */
   readonly list: ElementList
   readonly answer: (outcomes: Outcomes) => Effect.Effect<A, Failure>
-  /** Its answer as it is stored. */
+  /** Its answer as stored. */
   readonly final: (outcomes: Outcomes) => Effect.Effect<Answer.Final>
-  /** A stored answer of it. */
+  /** Decodes its stored answer. */
   readonly read: (outcome: string) => Effect.Effect<A, Failure>
-  /** Transactions of its that the journal does not count to it, by its note. */
+  /** Its transactions that the journal does not link to it, by its note. */
   readonly sent: (note: string | null) => ReadonlyArray<Bytes32>
 }
 
@@ -26,7 +26,7 @@ export interface Offered<A> extends Offer {
 export interface Kind<Q, I, O, R> {
   readonly endpoint: string
   readonly Request: Schema.Codec<Q, I>
-  /** What the request asks for: everything that it can be wrong about by itself ends here. `body`: its JSON. */
+  /** Reads the request, and fails for every error that it can have by itself. `body`: its JSON. */
   readonly offerOf: (caller: Caller, request: Q, body: string) => Effect.Effect<O, Failure, R>
 }
 
@@ -57,7 +57,7 @@ export const make = <A, I>({
         made = { outcome, result }
         return { outcome, summary: Answer.summary(result) }
       }),
-    // What was just encoded need not be decoded.
+    // The answer that was just encoded need not be decoded.
     read: (outcome) =>
       made?.outcome === outcome ? Effect.fromResult(made.result) : Answer.decode(Response, outcome)
   }

@@ -2,12 +2,12 @@ import * as Schema from "effect/Schema"
 import { type InvalidRequest, invalid } from "../failures/Failure.js"
 import { optional } from "../request/Fields.js"
 
-/** Lists that are answered a page at a time. */
+/** Lists that are answered one page at a time. */
 
 export const most = 100
 const usual = 20
 
-/** Parameters of the query. */
+/** Query parameters. */
 export const query = (noun: string) => ({
   cursor: optional(
     Schema.String.annotate({ description: "The next of the page before, with the same filters." })
@@ -28,7 +28,7 @@ export const next = Schema.NullOr(Schema.String).annotate({
 
 export const limitOf = (limit: string | undefined): number => (limit === undefined ? usual : Number(limit))
 
-/** What was read with a limit of one more than the page has, as a page and the cursor of the next one. */
+/** Cuts a list, read with one more entry than the limit, to a page and the next page's cursor. */
 export const cut = <A>(
   found: ReadonlyArray<A>,
   limit: number,

@@ -8,29 +8,29 @@ import type { Lane, LaneAccess } from "../ports/journal/Transactions.js"
 import type { Caller } from "../request/Caller.js"
 import type { Kind, Offered } from "./Offers.js"
 
-/** Requests whose ops the workers of their lanes bring onto the chain. */
+/** Requests whose ops the lanes' workers bring onto the chain. */
 export interface Submissions {
-  /** Takes the request in, and answers with what became of it; 422 `outcome_unknown` when that takes longer than its patience. */
+  /** Accepts the request, and answers with its outcome; 422 `outcome_unknown` after a time limit. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
-  /** Something else has changed the accepted request in the journal: it may be at its end. */
+  /** Reviews an accepted request after a change in the journal: it may have ended. */
   readonly review: (request: Pick<RequestRecord, "lane" | "requestId">) => Effect.Effect<void>
-  /** Fails where `run` would refuse the account's request for what is open: to be asked before the request is read. */
+  /** Fails where `run` would refuse the account for its open requests. Call it before reading the request. */
   readonly room: Room
-  /** How many requests are accepted and have no answer, as far as is known here. */
+  /** Number of accepted requests without an answer, as far as known here. */
   readonly accepted: () => number
-  /** What keeps what is not signed of the accepted request from going; null: nothing that is known here. */
+  /** The obstacle to the request's unsigned work; null: none is known here. */
   readonly delayOf: (request: Pick<RequestRecord, "lane" | "requestId">) => string | null
-  /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
+  /** Unknown nonces of the lane's EOA that block its work; null: none does. */
   readonly unknown: (
     lane: Lane
   ) => { readonly nonces: ReadonlyArray<bigint>; readonly access: LaneAccess } | null
-  /** Begins to look after what is accepted, whoever took it in: it goes on, and is answered where it is at its end. */
+  /** Starts work on all accepted requests, by any process: continues them, and answers the finished ones. */
   readonly start: Effect.Effect<void>
 }
 
 export const Submissions: Context.Key<Submissions, Submissions> = Context.Service("castellan/Submissions")
 
-/** Takes in the request, whose body is the JSON that the offer is made of. */
+/** Submits the request; its stored body is the JSON that its offer is read from. */
 export const submit = <Q, I, A, R>(
   caller: Caller,
   { Request, offerOf }: Kind<Q, I, Offered<A>, R>,

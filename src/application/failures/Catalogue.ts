@@ -1,8 +1,8 @@
 import type { FailureKind } from "./FailureKind.js"
 
 /**
- * Every failure that the service can answer with: its stable code, what it means, text, the condition and what to do.
- * The reference page of the docs is generated from this table; nothing else in the project words an error of its own.
+ * Every failure that the service can answer with: its stable code, kind, text, condition and remedy. The docs' error
+ * reference is generated from this table, and only this table words errors.
  */
 export interface Entry {
   readonly kind: FailureKind
@@ -434,11 +434,8 @@ export type CodeOf<K extends FailureKind> = {
   [C in Code]: Catalogue[C]["kind"] extends K ? C : never
 }[Code]
 
-/** The codes of what an element, or a whole request, can come to that was well-formed and permitted. */
+/** The codes for an element, or a whole request, that was well-formed and permitted. */
 export type RefusalCode = CodeOf<"refused" | "unknown">
 
-/**
- * Annotation of a request schema: the code that answers when the value does not fit. Without one the answer is
- * `invalid_request`.
- */
+/** Annotation of a request schema: the code of the answer when the value does not fit. Default: `invalid_request`. */
 export const codeAnnotation = "castellan/code"

@@ -4,12 +4,12 @@ import type { Failure, RefusalDetail } from "./Failure.js"
 import * as Reasons from "./Reasons.js"
 
 /**
- * What only delays accepted work: nodes, key providers, other people's services, money of the operator, and other work in
- * the way. Accepted work waits for these until it expires. What the chain, its signer, a spent budget or its caller's own
- * bytes refuse is final, and nothing here.
+ * Failures that only delay accepted work until it expires: nodes, key providers, external services, money of the
+ * operator, and other work in the way. Refusals by the chain, its signer, a spent budget or the caller's own bytes are
+ * final.
  */
 
-/** What keeps accepted work from going, as a detail of an answer. */
+/** The obstacle to accepted work, as a detail of an answer. */
 export const detailsOf = (why: string | null): ReadonlyArray<RefusalDetail> =>
   why === null ? [] : [{ path: "", message: Reasons.text("delayed", { message: why }) }]
 
@@ -28,7 +28,7 @@ const passing: ReadonlySet<Code> = new Set<Code>([
   "writes_paused"
 ])
 
-/** Those that pass of the reasons of a code whose others are final. */
+/** Passing reasons of codes whose other reasons are final. */
 const passingReasons = [
   "depositReserved",
   "maxFeePerGas",
@@ -37,7 +37,7 @@ const passingReasons = [
   "submitterFunds"
 ] as const satisfies ReadonlyArray<keyof typeof Reasons.reasons>
 
-/** A signer that refuses says so; one that fails in any other way may sign the next time. */
+/** A signer's refusal says so; any other failure may pass. */
 const isSignerAway = (code: Code, texts: ReadonlyArray<string>): boolean =>
   code === "signer_unavailable" &&
   !texts.some((text) => Reasons.is("signerRefused", text) || Reasons.is("notReplaceable", text))
@@ -53,7 +53,7 @@ const passes = (code: Code, texts: ReadonlyArray<string>): boolean =>
 export const isPassing = ({ code, figures, message }: ElementFailure): boolean =>
   passes(code, [message, ...Object.values(figures)])
 
-/** A failure of the whole request, as that of an element once others have been accepted. */
+/** A failure of the whole request as a failure of an element, once others have been accepted. */
 export const asElement = (failure: Failure): ElementFailure => {
   const [detail] = failure.details
   if (failure.code === "node_unavailable")
@@ -69,7 +69,7 @@ export const asElement = (failure: Failure): ElementFailure => {
   )
 }
 
-/** Why an accepted request has to wait; null: the failure is final. */
+/** The delay of an accepted request; null: the failure is final. */
 export const ofFailure = (failure: Failure): ElementFailure | null =>
   failure._tag === "Unavailable" ||
   failure._tag === "TooManyRequests" ||

@@ -3,11 +3,11 @@ import type { RefusalCode } from "./Catalogue.js"
 import { type RefusalDetail, type Unprocessable, unprocessable } from "./Failure.js"
 import * as Reasons from "./Reasons.js"
 
-/** Why one element of a request cannot be done, while others may. */
+/** The failure of one element of a request, while others may succeed. */
 export interface ElementFailure {
   readonly code: RefusalCode
   readonly message: Reasons.Text
-  /** Figures that the element's detail shows beside the message. */
+  /** Figures in the element's detail, in addition to the message. */
   readonly figures: Readonly<Record<string, string>>
 }
 
@@ -17,25 +17,25 @@ export const elementFailure = (
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
-/** The failure of an element because of the one that it depends on. */
+/** The failure of an element whose dependency failed. */
 export const dependencyFailed = (on: number): ElementFailure =>
   elementFailure("dependency_failed", Reasons.text("dependency", { operation: on }))
 
-/** The revert data that an element's answer shows beside its error, where no definition decodes them. */
+/** Undecoded revert data for an element's answer, in addition to its error. */
 export const revertDataOf = (failure: ElementFailure | undefined): { readonly data?: string } =>
   failure?.figures.data === undefined ? {} : { data: failure.figures.data }
 
-/** Codes whose text stands alone: the elements' messages add the reason. */
+/** Codes whose text the request's answer keeps: the elements' messages add the reason. */
 const withReasons: ReadonlySet<string> = new Set([
   "execution_failed",
   "insufficient_funds",
   "submission_unpaid"
 ])
 
-/** Where the elements of a request stand in its body. */
+/** The field of a request's body that lists its elements. */
 export type ElementList = "operations" | "accounts"
 
-/** Why elements of an accepted request have come to nothing, as the journal has kept it. */
+/** The failures of an accepted request's elements, from the journal. */
 export const ofJournal = (
   failed: ReadonlyArray<FailedElement>
 ): ReadonlyArray<readonly [number, ElementFailure]> =>
@@ -44,7 +44,7 @@ export const ofJournal = (
     { code: code as RefusalCode, message: Reasons.known(message), figures }
   ])
 
-/** What is told of each of the elements that failed. */
+/** Details for the elements that failed. */
 export const detailsOf = (
   list: ElementList,
   failures: ReadonlyArray<readonly [number, ElementFailure]>
@@ -52,8 +52,8 @@ export const detailsOf = (
   failures.map(([index, { figures, message }]) => ({ path: `${list}[${index}]`, message, ...figures }))
 
 /**
- * The refusal of a request of which no element can be done: the elements' own code when they agree, and their own
- * text when there is but one text.
+ * The refusal of a request when every element failed. It has the elements' code when they agree, and their message when
+ * there is only one.
  */
 export const refuseAll = (
   list: ElementList,
@@ -71,13 +71,13 @@ export const refuseAll = (
   return unprocessable(code, details, own ? { extra, message } : { extra })
 }
 
-/** The note of a request of which these elements were found done. */
+/** The note of a request whose elements include already done ones. */
 export const noteOf = (existing: Iterable<number>): string | null => {
   const all = [...existing]
   return all.length === 0 ? null : JSON.stringify({ existing: all })
 }
 
-/** What else is noted is its endpoint's own: JSON or hex. */
+/** The elements in `noteOf`'s note; other notes (JSON or hex) are the endpoint's own. */
 export const existingOf = (note: string | null): Set<number> => {
   const { existing = [] }: { readonly existing?: ReadonlyArray<number> } =
     note === null || note.startsWith("0x") ? {} : JSON.parse(note)

@@ -2,21 +2,21 @@ import * as Data from "effect/Data"
 import { type Catalogue, type CodeOf, catalogue, type RefusalCode } from "./Catalogue.js"
 import * as Reasons from "./Reasons.js"
 
-/** What one failure is about: where in the request (`operations[0].to`), and what is wrong there. */
+/** The place of a failure in the request (`operations[0].to`), and the error there. */
 export interface Detail {
   readonly path: string
   readonly message: string
   readonly [key: string]: string | number | boolean | null
 }
 
-/** A detail of a refusal: its text is one of the closed set. */
+/** A detail of a refusal: its message is one of the closed set. */
 export interface RefusalDetail extends Detail {
   readonly message: Reasons.Text
 }
 
 interface Body<C extends keyof Catalogue> {
   readonly code: C
-  /** The public text; exactly the catalogue's unless the rule for this code words it per case. */
+  /** The public text: the catalogue's, unless the code's rule words it per case. */
   readonly message: string
   readonly details: ReadonlyArray<Detail>
 }
@@ -27,13 +27,13 @@ export class InvalidRequest extends Data.TaggedError("InvalidRequest")<Body<Code
 /** The key or the signer does not grant this. */
 export class Unauthorized extends Data.TaggedError("Unauthorized")<Body<CodeOf<"unauthorized">>> {}
 
-/** The account has nothing of that name. */
+/** The account has no object of that name. */
 export class NotFound extends Data.TaggedError("NotFound")<Body<CodeOf<"notFound">>> {}
 
-/** Well-formed, and the chain, the custody provider or the state of a wallet refused it; or its outcome is not known yet. */
+/** Well-formed, but the chain, the custody provider or the state of a wallet refused it; or its outcome is unknown. */
 export class Unprocessable extends Data.TaggedError("Unprocessable")<
   Body<RefusalCode> & {
-    /** Response fields beside the error: `txHash`, `returnData`. */
+    /** Response fields in addition to the error: `txHash`, `returnData`. */
     readonly extra: Readonly<Record<string, unknown>>
   }
 > {}
@@ -48,7 +48,7 @@ export class Unavailable extends Data.TaggedError("Unavailable")<
   Body<CodeOf<"unavailable">> & { readonly retryAfterSeconds: number }
 > {}
 
-/** Everything that a use case may fail with. */
+/** Every failure of a use case. */
 export type Failure = InvalidRequest | Unauthorized | NotFound | Unprocessable | TooManyRequests | Unavailable
 
 export const invalid = (
@@ -74,7 +74,7 @@ export const unprocessable = (
     extra: options.extra ?? {}
   })
 
-/** `retryAfterSeconds`: when the same request is worth another try. */
+/** `retryAfterSeconds`: delay before the same request is worth a retry. */
 export const unavailable = (
   code: CodeOf<"unavailable"> = "unavailable",
   details: ReadonlyArray<Detail> = [],

@@ -2,7 +2,7 @@ import type * as Brand from "effect/Brand"
 import * as Revert from "../../domain/abi/Revert.js"
 import { catalogue, type RefusalCode } from "./Catalogue.js"
 
-/** A text that a caller may be told of a refusal: one of the catalogue, or one of the reasons below with its values. */
+/** A message for the caller about a refusal: the catalogue's text, or a reason below with its values. */
 export type Text = string & Brand.Brand<"castellan/Text">
 
 const of =
@@ -27,9 +27,9 @@ const nodeLimit = of("node_limit")
 const paused = of("writes_paused")
 
 /**
- * What a refusal says beside the text of its code: the whole of it. `{name}` stands for a value. Free text is only what
- * others said, in one line of bounded length: `{reason}` of a contract's revert, `{message}` of a node or a service,
- * `{problem}` of what is wrong with the caller's own bytes.
+ * Messages that replace or extend the text of a code. `{name}` stands for a value. Free text only quotes others, in one
+ * line of bounded length: `{reason}` of a contract's revert, `{message}` of a node or a service, `{problem}` with the
+ * caller's own bytes.
  */
 export const reasons = {
   walletFunds: funds("insufficient funds: wallet {wallet} lacks {missing} wei"),
@@ -180,15 +180,15 @@ export const reasons = {
 
 type Reasons = typeof reasons
 
-/** The names in braces of a text. */
+/** The names in braces of a message. */
 type Names<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
 
 type Values<R extends keyof Reasons> = Readonly<Record<Names<Reasons[R]["text"]>, string | number | bigint>>
 
-/** Characters of one value. */
+/** Most characters of one value. */
 const longest = 1_024
 
-/** The text of a reason, its values in one line each. */
+/** The message of a reason, with each value in one line. */
 export const text = <R extends keyof Reasons>(
   reason: R,
   ...[values]: Names<Reasons[R]["text"]> extends never ? [] : [Values<R>]
@@ -205,7 +205,7 @@ const shapes = Object.entries(reasons).map(([name, { text }]) => {
   return { name, constant: constants.join("").length, pattern: new RegExp(`^${pattern}$`) }
 })
 
-/** Whether a text is one of this reason, with whatever values: of all that it might be, the one with the most words of its own. */
+/** Whether a message is of this reason; of several, the one with the most constant characters counts. */
 export const is = (reason: keyof Reasons, told: string): boolean => {
   const fitting = shapes.filter(({ pattern }) => pattern.test(told))
   const most = Math.max(...fitting.map(({ constant }) => constant))
@@ -215,5 +215,5 @@ export const is = (reason: keyof Reasons, told: string): boolean => {
 /** The text of a code. */
 export const ofCode = (code: RefusalCode): Text => catalogue[code].text as string as Text
 
-/** A text that was made here before: that of another failure, or one that has been in the journal since. */
+/** A message made here before: another failure's, or one from the journal. */
 export const known = (told: string): Text => told as Text

@@ -16,8 +16,8 @@ export const is = (defect: unknown): boolean =>
   defect instanceof WatchesError
 
 /**
- * Whether what ended in a defect is a store that did not answer. Nothing of a request that ends so was accepted: what is
- * accepted outlives such a failure. So its caller may make it again.
+ * Whether the cause is a store that did not answer. No part of such a request was accepted, since accepted work
+ * outlives this failure, so its caller may repeat it.
  */
 export const isIn = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) => Cause.isDieReason(reason) && is(reason.defect))

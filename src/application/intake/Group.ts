@@ -1,24 +1,24 @@
 /**
- * Requests that are prepared together, and when. Pure but for its own state: whoever has it says when the event loop has
- * turned, when one arrives and when a run ends, and starts what `next` gives.
+ * Groups requests that are prepared together, and orders their runs. Pure except for its own state: the caller reports turns of
+ * the event loop, arrivals and ends of runs, and starts the groups that `next` returns.
  *
- * A group waits for company for four turns of the event loop, or until it is full; after that it takes company for as long
- * as it waits for its run. Accounts have their turn one after the other.
+ * A group waits four turns of the event loop for more requests, or until it is full. After that it accepts requests until its
+ * run begins. Accounts take turns.
  */
 
 export const bounds = {
   requests: 64,
   ops: 256,
-  /** Of the requests' bodies. */
+  /** Total size of the request bodies. */
   bytes: 262_144,
   turns: 4,
-  /** Runs of one group at once, and of all of them. */
+  /** Concurrent runs of one group, and of all groups. */
   runs: 2,
   allRuns: 16
 } as const
 
 export interface Member {
-  /** Requests of one name may be prepared together. */
+  /** Requests of the same group may be prepared together. */
   readonly group: string
   readonly account: string
   readonly ops: number
@@ -35,13 +35,13 @@ interface Group<M> {
 
 export interface Groups<M> {
   readonly arrive: (member: M) => void
-  /** The event loop has turned. Whether a group waits for another turn. */
+  /** Reports a turn of the event loop; returns whether a group waits for another turn. */
   readonly turn: () => boolean
-  /** The next group to be prepared, in the order of arrival; null: none may begin now. */
+  /** Takes the next group to prepare; null: no group may start now. */
   readonly next: () => ReadonlyArray<M> | null
-  /** A run of that group is over. */
+  /** Reports the end of one run of the group. */
   readonly end: (group: string) => void
-  /** All that have not begun, and nothing is left. */
+  /** Removes and returns all waiting members. */
   readonly drain: () => ReadonlyArray<M>
 }
 
@@ -54,7 +54,7 @@ const hasRoom = <M extends Member>({ bytes, members, ops }: Group<M>, member: M)
   members.length < bounds.requests && ops + member.ops <= bounds.ops && bytes + member.bytes <= bounds.bytes
 
 export const make = <M extends Member>(): Groups<M> => {
-  /** By account, the accounts in the order of their turns; each account's groups in the order in which they were opened. */
+  /** Groups by account: accounts in the order of their turns, groups oldest first. */
   const waiting = new Map<string, Array<Group<M>>>()
   const running = new Map<string, number>()
   let all = 0
@@ -72,7 +72,7 @@ export const make = <M extends Member>(): Groups<M> => {
         last.bytes += member.bytes
         return
       }
-      // The one before it has nobody to wait for.
+      // No later request joins the previous group.
       if (last !== undefined) last.turns = bounds.turns
       own.push({ name: member.group, members: [member], ops: member.ops, bytes: member.bytes, turns: 0 })
     },

@@ -32,16 +32,16 @@ import * as Room from "./Room.js"
 import * as Run from "./Run.js"
 
 /**
- * Takes requests in: those that arrive together and differ in nothing but what they ask for are prepared together, and
- * accepted in one transaction. From there on an accepted request is its lane's.
+ * Accepts requests: prepares those that arrive together with the same settings in one run, and accepts them in one transaction.
+ * An accepted request belongs to its lane.
  *
- * Gotchas: a request that was taken in goes on when its client goes away. Nothing is repeated for it after acceptance, and
- * everything before may be: a process that ends in between leaves nothing.
+ * Gotchas: a client's disconnect does not stop its request. Work before acceptance may be repeated, and a process that dies
+ * before it leaves nothing behind. Work after acceptance is never repeated.
  */
 
 /**
- * - `accepted`: something goes on with the request of that id. `isKnown`: it is an earlier one, of the same idempotency key
- * - `refused`: none of its elements can be done, or all were found done; nothing was accepted
+ * - `accepted`: request `requestId` was accepted; `isKnown`: an earlier request with the same idempotency key
+ * - `refused`: no element was accepted, because each failed or was already done
  */
 export type Taken =
   | { readonly _tag: "accepted"; readonly requestId: string; readonly isKnown: boolean }
@@ -53,30 +53,30 @@ export type Taken =
 
 export interface Intake {
   readonly take: (offer: Offer) => Effect.Effect<Taken, Failure>
-  /** Whether a request of the idempotency key is before its acceptance. */
+  /** Whether a request with the idempotency key is being prepared. */
   readonly isPreparing: (accountId: AccountId, endpoint: string, key: string) => boolean
-  /** Ops of the lane have come to an end: who waits for a nonce key of one of their wallets tries again. */
+  /** Ops of the lane ended: retries the requests that wait for a nonce key of the lane. */
   readonly released: (lane: Lane) => Effect.Effect<void>
-  /** Nothing is taken in any more. What is being accepted is. */
+  /** Refuses further requests; running acceptances complete. */
   readonly stop: Effect.Effect<void>
 }
 
-/** An offer under way. */
+/** An offer without a result. */
 interface Waiting extends Room.Member {
   readonly offer: Offer
   readonly resume: (exit: Exit.Exit<Taken, Failure>) => void
-  /** Until then it waits for a nonce key, Unix milliseconds. */
+  /** End of the wait for a nonce key, Unix milliseconds. */
   readonly deadline: number
   tries: number
-  /** Elements that others keep from being accepted. */
+  /** Elements that lost a conflict with other requests. */
   readonly lost: Map<number, ElementFailure>
 }
 
-/** A journal that does not say whether it has accepted a request is asked again this often, for so long, milliseconds. */
+/** Interval and total time of retries to learn whether a commit took effect, milliseconds. */
 const doubtPauseMillis = 250
 const doubtMillis = 20_000
 
-/** A request that meets others under its nonces so often is refused. */
+/** Nonce conflicts after which an element fails with `wallet_busy`. */
 const mostTries = 8
 
 const laneOf = ({ context: { chainId, submitter } }: Offer): Lane => ({ chainId, signer: submitter })
@@ -91,7 +91,7 @@ const reused = () =>
 
 const noKeys: ReadonlySet<bigint> = new Set()
 
-/** The chain shows a nonce as free under which an op has landed: it is behind, or has lost that op's block. */
+/** The nonce is settled in the journal but free on the chain: the node lags, or lost the op's block. */
 const isOfSettled = (result: AcceptanceResult): boolean => result._tag === "nonceTaken" && result.isSettled
 
 const acceptanceOf = (
@@ -116,7 +116,7 @@ const acceptanceOf = (
   failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
   note: noteOf(existing),
   metadata: caller.metadata ?? {},
-  // Else some of what is not opened is due.
+  // Null if an element can be opened now.
   schedule:
     waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
       ? NotBegun.schedule(waiting, { timestamp }, now)
@@ -126,17 +126,17 @@ const acceptanceOf = (
 export const make = (options: {
   readonly requestJournal: RequestJournal["Service"]
   readonly opJournal: Pick<OpJournal["Service"], "findOp">
-  /** Fails where the account has too much that waits for its windows. */
+  /** Fails if too many requests wait for their windows. */
   readonly enterWaiting: (entry: {
     readonly accountId: AccountId
     readonly elements: number
   }) => Effect.Effect<void, Failure>
-  /** Rings the bell of a lane: it has accepted ops, and perhaps requests of which something is to be opened. */
+  /** Wakes the lane's worker after acceptance. */
   readonly ring: (
     lane: Lane,
     accepted: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
   ) => Effect.Effect<void>
-  /** A reorganisation may have undone transactions of the lane that have settled: they are to be mined again. */
+  /** A reorganisation may have undone settled transactions of the lane: has them mined again. */
   readonly undone: (context: OpContext.OfRequest) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
@@ -144,11 +144,11 @@ export const make = (options: {
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
     const keys = Keys.make()
-    /** Idempotency keys of requests that are being prepared here: another one of the same key waits for the first. */
+    /** Idempotency keys in preparation; a second request with the same key waits for the first. */
     const preparing = new Map<string, Deferred.Deferred<void>>()
     let isStopped = false
 
-    /** The others go on without the element. */
+    /** Drops the element and retries the others. */
     const lose = (one: Waiting, index: number, failure: ElementFailure): void => {
       one.lost.set(index, failure)
       Links.failDependants(Call.dependencies(one.offer.calls), one.lost)
@@ -170,7 +170,7 @@ export const make = (options: {
       else if (result._tag === "otherConfiguration")
         // Each creation has one deployment.
         lose(one, ops[result.deployment]?.index ?? 0, elementFailure("deployment_pending"))
-      // Under another nonce; what has no other one waits for the op that has it, or for the chain to show that one again.
+      // Ops retry under another nonce. A fixed nonce waits for the op that has it; a settled one, for the node to show its use.
       else if (
         now >= one.deadline ||
         (result._tag === "nonceTaken" && !result.isSettled && Run.kindOf(one.offer) === "op")
@@ -187,20 +187,20 @@ export const make = (options: {
         ? Exit.succeed({ _tag: "accepted", requestId, isKnown: requestId !== caller.requestId })
         : reused()
 
-    /** These are not accepted. */
+    /** Releases the reservations of requests that were not accepted. */
     const giveBack = (lost: ReadonlyArray<Waiting>): Effect.Effect<void> =>
       Effect.forEach(lost, ({ offer: { calls, context } }) => Reservations.giveBack(context, calls), {
         discard: true
       }).pipe(Effect.provideContext(services))
 
-    /** A commit whose answer was lost may have taken effect: the journal decides about each of its requests. */
+    /** A commit whose reply was lost may have taken effect: the journal decides for each request. */
     const resolveDoubt = (one: Waiting): Effect.Effect<void> => {
       const { requestId } = one.offer
       return requestJournal.decline(requestId).pipe(
         Effect.retry(Schedule.spaced(doubtPauseMillis)),
         Effect.timeoutOption(doubtMillis),
         Effect.matchCause({
-          // Nobody knows: whoever asks again might do it twice.
+          // The outcome is unknown: a retry might execute the request twice.
           onFailure: (): Option.Option<Lane | null> => Option.none(),
           onSuccess: (decided) => decided
         }),
@@ -228,7 +228,7 @@ export const make = (options: {
       )
     }
 
-    /** The operator hears what callers do not. */
+    /** Logs the failure for the operator; callers do not see its cause. */
     const journalFailed = (cause: Cause.Cause<unknown>) =>
       Effect.flatMap(Troubles.Shared, ({ failed }) =>
         failed({ what: "the journal failed while it accepted requests", place: "" }, cause)
@@ -258,7 +258,7 @@ export const make = (options: {
                     lane,
                     ready.map(({ acceptance }) => acceptance)
                   )
-                  // Before they enter again: then money is held for them anew.
+                  // Before the retries: they reserve the money again.
                   yield* giveBack(
                     ready.flatMap(({ one }, place) => (results[place]?._tag === "accepted" ? [] : [one]))
                   )
@@ -272,7 +272,7 @@ export const make = (options: {
             }
           )
 
-    /** Null: it is not to be accepted, and its caller is told. */
+    /** Null: the request is not accepted, and its caller has the answer. */
     const readyOf = (
       one: Waiting,
       made: Result.Result<Preparing.Prepared, Failure>,
@@ -300,7 +300,7 @@ export const make = (options: {
         return null
       })
 
-    /** From the look at the journal to acceptance, for requests that differ in nothing but what they ask for. */
+    /** Reads the journal, prepares and accepts requests with the same settings. */
     const run = (
       members: ReadonlyArray<Waiting>
     ): Effect.Effect<void, Failure, Budgets | BundlerRpc | ChainFacts> =>

@@ -2,31 +2,28 @@ import * as Nonce from "../../domain/erc4337/Nonce.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 
 /**
- * The nonce keys of ops that are being prepared in this process. The journal owns the keys of accepted ops; what is chosen
- * here is a guess that acceptance judges, and that spares most requests another try.
+ * Nonce keys of ops in preparation in this process. The journal owns the keys of accepted ops. A key chosen here is a guess
+ * that acceptance checks and that spares most requests a retry.
  */
 
-/** A look at the journal: what was given back before it began is known to it. */
+/** A journal read; it includes every key released before it began. */
 export interface Look {
   readonly began: number
 }
 
 export interface Keys {
   readonly look: () => Look
-  /** The look's keys are chosen: nothing is remembered for it any more. */
+  /** Ends a read whose keys are chosen. */
   readonly end: (look: Look) => void
-  /**
-   * The lowest key of the service's in that epoch that neither the journal nor another run here has in use; null: all are. It
-   * is in use from here on.
-   */
+  /** Takes the epoch's lowest service key that neither the journal nor another run in this process uses; null: all are in use. */
   readonly take: (space: NonceSpace, epoch: bigint, used: ReadonlySet<bigint>, look: Look) => bigint | null
-  /** Its run is over: if an op was accepted under it, the journal knows. */
+  /** Releases a key when its run ends. If an op was accepted under it, the journal has it. */
   readonly giveBack: (space: NonceSpace, key: bigint) => void
-  /** Keys that are remembered. */
+  /** Number of remembered keys. */
   readonly size: () => number
 }
 
-/** Null: the run goes on; else when it was given back. */
+/** Logical time of the release; null: still in use. */
 type Taken = number | null
 
 const nameOf = ({ authority, chainId, entryPoint, wallet }: NonceSpace, key: bigint): string =>
@@ -37,7 +34,7 @@ export const make = (): Keys => {
   const looks = new Set<Look>()
   let time = 0
 
-  /** A look that began before a key was given back may not know of the op that has it now. */
+  /** A read that began before a key's release may miss the op that has the key now. */
   const forget = (): void => {
     const oldest = Math.min(...[...looks].map(({ began }) => began))
     for (const [name, at] of taken) if (at !== null && at <= oldest) taken.delete(name)

@@ -13,8 +13,8 @@ import * as Reservations from "../prepare/Reservations.js"
 import type * as Run from "./Run.js"
 
 /**
- * Holds the money that the ops of a run may cost others than their wallets, in one call for all of them. What there is too
- * little for is refused alone, with what depends on it.
+ * Reserves the money that a run's ops may cost parties other than their wallets, in one call. Only ops without enough funds,
+ * and their dependants, fail.
  */
 export const hold = (
   context: OfRequest,
@@ -22,7 +22,7 @@ export const hold = (
   { batches, snapshot }: Run.Made
 ): Effect.Effect<Run.Made["batches"], Failure, Budgets> =>
   Effect.gen(function* () {
-    // A transaction of the signer's own costs nobody else.
+    // The signer's own transaction costs only the signer.
     if (context.kind === "direct" || snapshot === null) return batches
     const plans = batches.map((batch, place) => ({
       batch,
@@ -59,7 +59,7 @@ export const hold = (
         return { ...prepared, ops: prepared.ops.filter(({ index }) => !failed.has(index)), failed }
       })
     })
-    // Money is held for what depends on them.
+    // Dependants of failed ops hold reservations.
     yield* Reservations.release(context, dependent)
     return made
   })

@@ -8,7 +8,7 @@ import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
-/** How much accepted work there may be: what goes on, and what waits for its windows, which is no work yet. */
+/** Bounds on accepted work: requests in progress, and requests that wait for their windows. */
 
 /** An element is an operation or an account of a request. */
 export interface Bounds {
@@ -33,12 +33,12 @@ export const defaults = {
   }
 } satisfies Record<string, Bounds>
 
-/** The operator's bounds of what has no final answer. */
+/** Operator's bounds on requests without a final answer. */
 export const OpenRequestBounds = Context.Reference<Bounds>("castellan/OpenRequestBounds", {
   defaultValue: (): Bounds => defaults.open
 })
 
-/** The operator's bounds of what waits for its windows. */
+/** Operator's bounds on requests that wait for their windows. */
 export const ScheduledRequestBounds = Context.Reference<Bounds>("castellan/ScheduledRequestBounds", {
   defaultValue: (): Bounds => defaults.scheduled
 })
@@ -48,7 +48,7 @@ interface Count {
   elements: number
 }
 
-/** What there is, by account and in all. */
+/** Counts per account and in total. */
 const counts = (tallies: ReadonlyArray<Tally>) => {
   const ofAccount = new Map<AccountId, Count>()
   const whole: Count = { requests: 0, elements: 0 }
@@ -69,8 +69,8 @@ const counts = (tallies: ReadonlyArray<Tally>) => {
 }
 
 /**
- * Null: there is room. There is while there is less than the bound, however many elements come: a large request is not kept
- * waiting for a moment without others. `all`, `own`: what there is too much of.
+ * Null if the counts are below the bounds. New elements do not count, so a large request never waits for an empty service.
+ * `all`, `own`: reasons of the two refusals.
  */
 const refusalOf = (
   bounds: Bounds,
@@ -99,26 +99,26 @@ const refusalOf = (
   })
 }
 
-/** A request that is begun here. */
+/** A request that this process has begun. */
 export interface Entry {
   readonly requestId: string
   readonly accountId: AccountId
   readonly elements: number
 }
 
-/** Counts the requests that have no final answer yet: those of this process as they come and go, all others as they were read last. */
+/** Counts requests without a final answer: this process's as they change, others as last read from the journal. */
 export interface OpenRequests {
-  /** Why nothing more is begun of the account now; null: there is room. */
+  /** Refusal of the account's next request; null: there is room. */
   readonly refusal: (accountId: AccountId) => TooManyRequests | Unavailable | null
-  /** The request is begun in this process. */
+  /** Counts a request that begins in this process. */
   readonly begin: (entry: Entry) => void
-  /** It is accepted, or (`isOpen` false) it is not and will not be. */
+  /** `isOpen`: whether the request was accepted; otherwise it no longer counts. */
   readonly end: (requestId: string, isOpen: boolean) => void
   /** The request has its final answer. */
   readonly close: (requestId: string) => void
-  /** How many are accepted and have no answer, as far as is known here. */
+  /** Known accepted requests without a final answer. */
   readonly accepted: () => number
-  /** What the journal has open; what is begun here and not accepted counts as well. */
+  /** Replaces the counts by the journal's; requests begun here and not yet accepted stay counted. */
   readonly read: (open: ReadonlyArray<Tally>) => void
 }
 
@@ -158,13 +158,10 @@ export const make = (bounds: Bounds): OpenRequests => {
   }
 }
 
-/** What the journal counted stands for so long, and what is let in here beside it, milliseconds. */
+/** Lifetime of the journal's count, milliseconds; requests admitted here are added to it. */
 const countedMillis = 1_000
 
-/**
- * Lets one more request of an account wait for its windows, where there is room: a caller could have the journal keep any number
- * of them.
- */
+/** Admits one more request that waits for its windows if there is room. Without a bound a caller could fill the journal. */
 export const scheduling = (bounds: Bounds, { waiting }: Pick<RequestJournal["Service"], "waiting">) => {
   let all = counts([])
   let countedAt: number | null = null
@@ -190,8 +187,8 @@ export const scheduling = (bounds: Bounds, { waiting }: Pick<RequestJournal["Ser
 }
 
 /**
- * Whether more work of the account is begun. A repeat of an accepted request has room, since its answer costs no more
- * work; a journal that can not be asked for it leaves the refusal, which may be repeated.
+ * Admits further work of the account. A repeat of an accepted request always has room, since its answer costs no work. If the
+ * journal cannot be read, the refusal stands and may be retried.
  */
 export type Room = (
   accountId: AccountId,
@@ -199,7 +196,7 @@ export type Room = (
   key: string | null
 ) => Effect.Effect<void, Failure>
 
-/** `isPreparing`: a request of the key is before its acceptance. */
+/** `isPreparing`: whether a request with the key is in preparation. */
 export const room =
   (
     { refusal }: OpenRequests,

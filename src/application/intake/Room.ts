@@ -3,24 +3,24 @@ import * as Exit from "effect/Exit"
 import * as EventLoop from "../runtime/EventLoop.js"
 import * as Group from "./Group.js"
 
-/** Where requests wait: for company, for their run, or for an op of their lane to come to its end. */
+/** Requests wait here for other requests, for their run, or for an op of their lane to end. */
 
 export interface Member extends Group.Member {
-  /** The name of its lane. */
+  /** Key of its lane. */
   readonly lane: string
 }
 
 export interface Room<M> {
-  /** It waits for company, and is prepared with it. */
+  /** Groups the member with others for a run. */
   readonly enter: (member: M) => void
-  /** It enters again once an op of its lane has come to its end, or after a while. */
+  /** Lets the member enter again when an op of its lane ends, at the latest after `retryMillis`. */
   readonly wait: (member: M) => void
   readonly released: (lane: string) => void
-  /** Everybody who waits leaves. */
+  /** Removes and returns all waiting members. */
   readonly drain: () => ReadonlyArray<M>
 }
 
-/** A bell may not ring: so long a request waits for it at most, milliseconds. */
+/** Longest wait for `released`, milliseconds: the call may never come. */
 const retryMillis = 1_000
 
 export const make = <M extends Member, E>(options: {
@@ -28,7 +28,7 @@ export const make = <M extends Member, E>(options: {
     readonly addObserver: (observer: (exit: Exit.Exit<void, E>) => void) => void
   }
   readonly run: (members: ReadonlyArray<M>) => Effect.Effect<void, E>
-  /** The run has failed while it had the member: one that entered or waits again by then is not the run's any more. */
+  /** The member's run failed. Members that entered again, or wait again, are no longer part of the run. */
   readonly fail: (member: M, exit: Exit.Exit<never, E>) => void
 }): Room<M> => {
   const { fail, fork, run } = options
@@ -83,7 +83,7 @@ export const make = <M extends Member, E>(options: {
       waiting.set(lane, some)
       some.add(member)
       if (some.size > 1) return
-      // The first to wait looks after all of its lane: one timer, however many wait.
+      // The first waiting member sets one timer for its whole lane.
       fork(
         Effect.andThen(
           Effect.sleep(retryMillis),

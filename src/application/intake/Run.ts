@@ -23,18 +23,18 @@ import * as Snapshot from "../prepare/Snapshot.js"
 import * as Wallets from "../prepare/wallets/Wallets.js"
 import type { Caller } from "../request/Caller.js"
 
-/** What is prepared of requests that wait together: one look at the journal, one at the chain, one measurement. */
+/** Prepares requests that wait together with one journal read, one chain read and one measurement. */
 
-/** A request whose caller does not wait is opened by its lane, slice by slice, when it is large. */
+/** A large request whose caller does not wait is opened in slices by its lane. */
 const isLarge = ({ calls, mayWait }: Pick<Offer, "calls" | "mayWait">): boolean =>
   mayWait && calls.length > Slices.size
 
-/** What the journal is asked for them. */
+/** The journal read for these requests. */
 export const question = (offers: ReadonlyArray<Offer>): Look => ({
   idempotency: offers.flatMap(({ caller: { idempotency }, context, endpoint }) =>
     idempotency == null ? [] : [{ accountId: context.accountId, endpoint, key: idempotency.key }]
   ),
-  // What is opened later has its keys then.
+  // Requests opened later get their keys then.
   spaces: spacesOf(offers.filter((offer) => !isLarge(offer)))
 })
 
@@ -43,7 +43,7 @@ const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
   return context?.kind === "ops" ? Preparing.walletsOf(offers).map(context.spaceOf) : []
 }
 
-/** For each of them the accepted request of its idempotency key; null: there is none. */
+/** The accepted request with each offer's idempotency key; null: none. */
 export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["known"] => {
   let place = 0
   return offers.map(({ caller: { idempotency } }) => {
@@ -53,24 +53,24 @@ export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["kn
   })
 }
 
-/** What became of each request, in their order; `busy`: it waits for ops under way to come to their ends. */
+/** Result of each request, in their order; `busy`: the request waits for ops in progress to end. */
 export interface Made {
   readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure> | "busy">
-  /** Null: of a transaction of the signer's own. */
+  /** Null for the signer's own transactions. */
   readonly snapshot: Snapshot.Snapshot | null
 }
 
 export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = OfRequest> {
   readonly context: K
-  /** `isPatient`: it waits for a nonce key, instead of failing what finds none. */
+  /** `isPatient`: waits for a nonce key instead of failing the elements that find none. */
   readonly offers: ReadonlyArray<Offer<C> & { readonly isPatient: boolean }>
   /** See `Keys.take`. */
   readonly take: (space: NonceSpace, epoch: bigint) => bigint | null
-  /** The op of that hash which the caller's account has posted; null: none. */
+  /** The account's posted op with the call's hash; null: none. */
   readonly posted: (caller: Caller, call: Call.GivenCall) => Effect.Effect<OpRecord | null>
 }
 
-/** Most elements that a refusal names. */
+/** Maximum elements named in a refusal. */
 const mostNamed = 32
 
 const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.OpCall>>) =>
@@ -85,7 +85,7 @@ const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.
 
 const busy: ElementFailure = elementFailure("wallet_busy")
 
-/** Nonce keys of the wallets, one for each as far as there are any. */
+/** One nonce key for each wallet that has a free one. */
 const keysOf = (
   { context, offers, take }: Input<Call.OpCall, Shared>,
   { wallets }: Pick<Snapshot.Snapshot, "wallets">
@@ -106,7 +106,7 @@ const isOfOtherEpochs = (
     ([wallet, key]) => Nonce.epochOf(Nonce.make(key, 0n)) !== Wallets.epochOf(wallets.get(wallet))
   )
 
-/** What of a request goes on without the wallets that have no key. */
+/** The request without the elements whose wallets have no key, and without their dependants. */
 const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>) => {
   const failed = new Map<number, ElementFailure>()
   for (const { index, wallet } of offer.calls) if (!keys.has(wallet)) failed.set(index, busy)
@@ -114,7 +114,7 @@ const withKeys = (offer: Offer<Call.OpCall>, keys: ReadonlyMap<Address, bigint>)
   return { ...offer, calls: offer.calls.filter(({ index }) => !failed.has(index)), failed }
 }
 
-/** It is accepted as a whole, unless something is found that keeps an element from being done at any time. */
+/** Checks a large request for acceptance as a whole; refuses it if an element can never be executed. */
 const unopened = ({
   context,
   offers
@@ -150,11 +150,11 @@ const unopened = ({
     return { snapshot: last, batches: [Result.succeed({ ...Preparing.nothing, waiting })] }
   })
 
-/** The EOA whose money pays for transactions; null: somebody else's bundler has its own. */
+/** The EOA that pays for transactions; null: a remote bundler pays. */
 const payingOf = ({ connection: { profile }, submitter }: OfRequest): Address | null =>
   profile.remoteBundler === null ? submitter : null
 
-/** Calls that the service makes ops of, under nonce keys that are free. */
+/** Prepares calls that become ops under free nonce keys. */
 const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { context, offers } = input
@@ -173,7 +173,7 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
       ),
       ([snapshot]) => snapshot
     )
-    // What has changed since is asked for along with the measurement on what has not.
+    // Timeless ops are measured on the last known snapshot while the current one is read.
     const last = isTimeless ? yield* Snapshot.lastSeen(context, wallets) : null
     const first = last === null ? yield* read : null
     let keys = keysOf(input, first ?? last ?? { wallets: new Map() })
@@ -187,7 +187,7 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
       first !== null || last === null
         ? [first ?? (yield* read), []]
         : yield* Effect.all(
-            // A paymaster's service is not asked twice.
+            // The paymaster's service is not called twice.
             [read, payer.paymaster === null ? Prepare.looks(inputOn(last)) : Effect.succeed([])],
             { concurrency: "unbounded" }
           )
@@ -218,14 +218,14 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
     }
   })
 
-/** What the calls of a request are; those of one without any are operations. */
+/** Kind of the request's calls; a request without calls counts as operations. */
 export const kindOf = ({ calls: [first] }: Pick<Offer, "calls">): Call.Call["kind"] => first?.kind ?? "op"
 
 const isOp = (call: Call.Call): call is Call.OpCall => call.kind === "op"
 
 /**
- * What of a request that brings its ops is to be prepared, and what is found done: ops that its account has posted before, which
- * are followed to their ends. `busy`: one of those is under way.
+ * The calls of a request still to be prepared, and those already done: ops that the account posted before. `busy`: such an op
+ * is in progress.
  */
 const unposted = (
   { posted }: Input,
@@ -252,7 +252,7 @@ interface Rest {
   readonly existing: ReadonlyArray<number>
 }
 
-/** Calls whose nonces are known. */
+/** Prepares calls whose nonces are known. */
 const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
   Effect.gen(function* () {
     const { context, offers } = input
@@ -288,7 +288,7 @@ const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
     }
   })
 
-/** Prepares requests of one kind, in the order in which they are given. */
+/** Prepares requests of one kind, in their order. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
   const { context, offers } = input
   return context.kind === "ops" && offers.every((offer) => kindOf(offer) === "op")

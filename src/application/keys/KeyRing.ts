@@ -29,11 +29,11 @@ import * as Call from "./RingKeyCall.js"
 
 export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
 
-/** How long the start asks providers for public keys, and how many at once. */
+/** Time limit at the start for reading public keys, and the number of concurrent reads. */
 const startPatience = Duration.minutes(1)
 const startConcurrency = 16
 
-/** Opened once; what a failed attempt had opened so far is closed. */
+/** Opens a provider once; a failed attempt closes everything it opened. */
 const opened = ({ limits, open }: Provider) =>
   Effect.flatMap(Effect.scope, (ring) =>
     Once.make(
@@ -51,7 +51,7 @@ const opened = ({ limits, open }: Provider) =>
 const place = ({ key, provider }: KeySource): string =>
   `key ${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
 
-/** Every key once, however many names it has; nobody is asked for any yet. */
+/** One entry per key, however many names it has; no provider is queried yet. */
 const ringOf = Effect.fnUntraced(function* ({ providers }: Registry) {
   const scope = yield* Effect.scope
   const doors = new Map<string, Effect.Success<ReturnType<typeof opened>>>()
@@ -59,7 +59,7 @@ const ringOf = Effect.fnUntraced(function* ({ providers }: Registry) {
   const keys = new Map<string, RingKey.RingKey>()
   const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
   return {
-    /** Makes those keys that there are not yet. */
+    /** Adds the keys that are missing. */
     add: (sources: ReadonlyArray<KeySource>) =>
       Effect.gen(function* () {
         for (const source of sources) {
@@ -88,7 +88,7 @@ const absent: RingKey.RingKey = {
   signer: Effect.fail(RingKey.signerError("refused"))
 }
 
-/** A name that messages give to a key, and where the key is. */
+/** A key's name in messages, and its source. */
 interface Wanted {
   readonly name: string
   readonly source: KeySource
@@ -96,7 +96,7 @@ interface Wanted {
 
 const remedy = "the service starts without the provider when the signer's address is configured"
 
-/** The key's address, or what is wrong with it. A pinned key need not answer now. */
+/** The key's address, or its problem. A pinned key need not answer now. */
 const addressOf = Effect.fnUntraced(function* (
   key: RingKey.RingKey,
   { name, source }: Wanted,
@@ -121,7 +121,7 @@ const addressOf = Effect.fnUntraced(function* (
   )
 })
 
-/** Asks for all keys; each with its address where it is known, and everything that is wrong. */
+/** Queries all keys; returns the known addresses, and all problems. */
 const ask = Effect.fnUntraced(function* <W extends Wanted>(
   wanted: ReadonlyArray<W>,
   ringKey: (source: KeySource) => RingKey.RingKey,
@@ -145,7 +145,7 @@ const ask = Effect.fnUntraced(function* <W extends Wanted>(
   }
 })
 
-/** What is wrong with keys, and with who reaches them, as far as the providers tell. */
+/** Problems of keys, and of accounts that reach them, as far as the providers answer. */
 const problemsOf = Effect.fnUntraced(function* (
   signers: ReadonlyArray<SignerRecord>,
   roles: ReadonlyArray<Wanted & { readonly role: SystemRole }>,
@@ -164,21 +164,21 @@ export interface KeyRing {
   readonly signers: Signers["Service"]
   readonly systemSigners: SystemSigners["Service"]
   /**
-   * Lets requests name these keys as well, in place of those that were admitted before. They are held against all
-   * others first; when anything is wrong with any of them nothing changes. One admission at a time.
+   * Replaces the previously admitted keys: requests may name these in addition to the registry's. They are checked
+   * against all others first; on any problem nothing changes. One admission at a time.
    */
   readonly admit: (records: ReadonlyArray<SignerRecord>) => Effect.Effect<void, Rules.KeyRingError>
 }
 
-/** Which keys requests may name. */
+/** The keys that requests may name. */
 interface Index {
   readonly clients: ReadonlySet<string>
   readonly keys: ReadonlyMap<string, RingKey.RingKey>
 }
 
 /**
- * A ring, and all that is wrong with it at once: the keys of which nothing is wrong can be used. For what tells of
- * problems and signs nothing. Every key is asked for at once.
+ * A ring, and all its problems; keys without a problem can be used. For commands that report problems and sign nothing.
+ * Queries all keys concurrently.
  */
 export const examine = Effect.fnUntraced(function* (
   registry: Registry,
@@ -252,7 +252,7 @@ export const examine = Effect.fnUntraced(function* (
   return { ring: made, problems: first.problems }
 })
 
-/** Both ports over any number of providers; a ring with which anything is wrong is none. */
+/** Both ports over any number of providers; fails when the ring has any problem. */
 export const make = (registry: Registry): Effect.Effect<KeyRing, Rules.KeyRingError, Scope.Scope> =>
   Effect.flatMap(examine(registry), ({ problems, ring }) =>
     problems.length > 0 ? Effect.fail(Rules.failed(problems)) : Effect.succeed(ring)

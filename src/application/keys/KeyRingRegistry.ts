@@ -5,17 +5,17 @@ import type { KeyProvider, KeyProviderError } from "../ports/KeyProvider.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { RingKeyLimits } from "./RingKeyCall.js"
 
-/** Where a key is. */
+/** The location of a key. */
 export interface KeySource {
   /** A name of `Registry.providers`. */
   readonly provider: string
   /** The key's name in the provider's own terms. */
   readonly key: string
-  /** The address that it must have. With it the service also starts while the provider does not answer. */
+  /** The required address. With it, the service also starts while the provider does not answer. */
   readonly address?: Address | undefined
 }
 
-/** A key that requests may name. Exactly one of `versionId` and `assetId` names it beside its client. */
+/** A key that requests may name, by its client and exactly one of `versionId` and `assetId`. */
 export interface SignerRecord {
   /** The accounts that may use it: one, unless it is `shared`. */
   readonly accountIds: ReadonlyArray<AccountId>
@@ -40,11 +40,11 @@ export type SystemRole = (typeof systemRoles)[number]
 export interface Registry {
   readonly providers: Readonly<Record<string, Provider>>
   readonly signers: ReadonlyArray<SignerRecord>
-  /** An absent one is `unavailable` when it is asked for. */
+  /** Using an absent key fails with `notConfigured`. */
   readonly system: { readonly [role in SystemRole]?: KeySource | undefined }
 }
 
-/** What messages call a record. */
+/** A record's name in messages. */
 export const nameOf = (record: SignerRecord): string =>
   `signer ${JSON.stringify(record.clientId)} ${
     record.versionId === undefined
@@ -54,7 +54,7 @@ export const nameOf = (record: SignerRecord): string =>
 
 export const nameOfRole = (role: SystemRole): string => `the system key ${role}`
 
-/** JSON, so that no name can look like two. */
+/** JSON, so that different names never collide. */
 export const referenceKey = (
   account: AccountId,
   kind: "version" | "asset",
@@ -64,7 +64,7 @@ export const referenceKey = (
 
 export const clientKey = (account: AccountId, clientId: string): string => JSON.stringify([account, clientId])
 
-/** The references under which an account's requests find the record's key. */
+/** The references that an account's requests use for the record's key. */
 export const referencesOf = (record: SignerRecord): ReadonlyArray<readonly [AccountId, string]> =>
   [...new Set(record.accountIds)].map((account) => [
     account,

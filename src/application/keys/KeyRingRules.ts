@@ -12,13 +12,13 @@ import {
 import type { RingKeyError } from "./RingKeyCall.js"
 
 /**
- * One reason why a key ring cannot be used. `message` names the key and holds no secret.
+ * A reason why a key ring cannot be used. `message` names the key and holds no secret.
  *
  * - `badReference`: not exactly one of versionId and assetId, an empty name, no account, or no such provider
  * - `duplicateReference`: one account has two keys under one reference
  * - `sharedEoa`: two accounts reach one EOA and not every record of it is `shared`
  * - `systemKeyReachable`: an account reaches an EOA of the operator's own keys
- * - `systemKeysEqual`: two of the operator's keys are one
+ * - `systemKeysEqual`: two of the operator's keys are the same
  * - all others: the key itself, or its provider, cannot be used
  */
 export interface Problem {
@@ -51,7 +51,7 @@ const badReference = (record: SignerRecord): string | undefined => {
   return record.accountIds.length === 0 ? "belongs to no account" : undefined
 }
 
-/** What is wrong with how the keys are named, before anybody is asked for them. */
+/** Problems of the keys' names, checked before any provider is queried. */
 export const references = ({ providers, signers, system }: Registry): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const provided = (name: string, provider: string) => {
@@ -81,13 +81,13 @@ export const references = ({ providers, signers, system }: Registry): ReadonlyAr
   return problems
 }
 
-/** One EOA, and who reaches it. */
+/** One EOA, and the accounts that reach it. */
 interface Reached {
   readonly accounts: Set<AccountId>
   shared: boolean
 }
 
-/** What is wrong with who reaches which EOA. */
+/** Problems of the accounts' access to EOAs. */
 export const reach = (
   signers: ReadonlyArray<{ readonly record: SignerRecord; readonly address: Address }>,
   system: ReadonlyArray<{ readonly role: SystemRole; readonly address: Address }>

@@ -8,19 +8,19 @@ import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Sign
 import type { Caller } from "../request/Caller.js"
 import * as Wait from "../runtime/Wait.js"
 
-/** What callers are told of a signer that did not sign: nothing of what its provider said. */
+/** The message for callers about a signer that did not sign, without the provider's words. */
 export const unavailable = ({ reason }: SignerError): Reasons.Text =>
   Reasons.text(
     reason === "refused" ? "signerRefused" : reason === "notConfigured" ? "systemKeyMissing" : "signerSilent"
   )
 
-/** Where to look, whoever has such a signer: the same is told of another account's signer and of none at all. */
+/** The hint for an unknown signer, the same for another account's signer and a missing one. */
 const unknown = (path: string, { message }: SignerError): Detail => ({
   path,
   message: `${message}; call /getSigner with the signer only. The operator lists this account's signers with castellan signers list`
 })
 
-/** What a failing signer means for the request, as long as nothing was sent. */
+/** Maps a signer's failure to the request's failure, as long as nothing was sent. */
 export const refusal =
   (path: string) =>
   (error: SignerError): Failure => {
@@ -38,7 +38,7 @@ export const refusal =
     }
   }
 
-/** How long a provider may take for one signature, milliseconds. */
+/** Time limit of a provider for one signature, milliseconds. */
 const signMillis = 30_000
 
 const crashOf = ({ address }: Signer): Troubles.Trouble => ({
@@ -47,8 +47,8 @@ const crashOf = ({ address }: Signer): Troubles.Trouble => ({
 })
 
 /**
- * The same key, `unavailable` when its provider takes more than 30 seconds, also where nothing may be interrupted: a
- * lane waits for one signature at a time. One that comes later is dropped.
+ * The same key, but `unavailable` after `signMillis`, even where the fiber is uninterruptible: a lane waits for one
+ * signature at a time. A late signature is dropped.
  */
 export const bounded = (signer: Signer): Signer => ({
   ...signer,
@@ -59,8 +59,8 @@ export const bounded = (signer: Signer): Signer => ({
       () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
     ).pipe(
       Effect.tap(() => Effect.flatMap(Troubles.Shared, ({ passed }) => passed(crashOf(signer)))),
-      // The libraries of providers may throw: that is no reason to doubt the rest of the work. The store that takes no
-      // entry of the signature is no provider.
+      // Providers' libraries may throw, which should not affect other work. A store that does not accept the audit
+      // entry is not a provider's failure.
       Effect.catchDefect((defect) =>
         StoreFailure.is(defect)
           ? Effect.die(defect)
@@ -74,7 +74,7 @@ export const bounded = (signer: Signer): Signer => ({
     )
 })
 
-/** The key that a request names. */
+/** Resolves the key that a request names. */
 export const resolve = (
   caller: Caller,
   ref: SignerRef,

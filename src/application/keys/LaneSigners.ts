@@ -8,7 +8,7 @@ export type SignerOf = (access: Pick<LaneAccess, "accountId" | "key">) => Effect
 
 export const SignerOf: Context.Key<SignerOf, SignerOf> = Context.Service("castellan/SignerOf")
 
-/** The key of a lane, for work that no request waits for any more. */
+/** The key of a lane, for work that no request waits for. */
 export const resolver =
   (signers: Signers["Service"], system: SystemSigners["Service"]): SignerOf =>
   ({ accountId, key }) =>

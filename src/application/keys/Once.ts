@@ -3,13 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 
 /**
- * The effect, run at most once at a time: whoever asks meanwhile waits for the run under way. What it succeeds with is
- * kept; after a failure the next one to ask runs it again. A run belongs to nobody: it goes on without its first asker.
+ * Runs the effect at most once at a time; concurrent callers wait for the current run. Keeps its success; after a
+ * failure the next caller runs it again. A run continues when its first caller is interrupted.
  */
 export const make = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const scope = yield* Effect.scope
   const context = yield* Effect.context<R>()
-  // The fiber is kept, not its result: to begin it takes no time in which its first asker could be interrupted.
+  // Caching the fiber, not its result, makes the start instant: the first caller cannot be interrupted in it.
   const begin: Effect.Effect<Fiber.Fiber<A, E>> = Effect.suspend(() =>
     effect.pipe(
       Effect.provide(context),

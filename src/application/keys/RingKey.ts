@@ -11,16 +11,16 @@ import * as Once from "./Once.js"
 import * as Call from "./RingKeyCall.js"
 import * as Signing from "./RingKeySigning.js"
 
-/** One key of a provider, made a signer. */
+/** A provider's key as a signer. */
 export interface Options {
-  /** Names the key in logs. */
+  /** The key's name in logs. */
   readonly label: string
-  /** The address that the key must have; null: whichever it has. */
+  /** The required address; null: any. */
   readonly pinned: Address | null
   readonly limits: Call.RingKeyLimits
 }
 
-/** What callers are told: nothing of what the provider said. */
+/** Messages for callers, without the provider's words. */
 export const messages: Readonly<Record<SignerError["reason"], string>> = {
   clientIdIncorrect: "invalid client ID: client ID incorrect",
   versionNotFound: "version not found: HSM version does not exist",
@@ -35,7 +35,7 @@ export const signerError = (reason: SignerError["reason"]): SignerError =>
 
 const digestShape = /^0x[0-9a-f]{64}$/
 
-/** Wrong answers are errors of somebody's, the rest is trouble that the operator should know of. */
+/** Wrong answers are errors; other failures are warnings, which the operator should still see. */
 const told = <A>(
   effect: Effect.Effect<A, Call.RingKeyError>,
   troubles: Troubles.Troubles,
@@ -78,7 +78,7 @@ const publicKeyOf = Effect.fnUntraced(function* (key: ProviderKey, { limits, pin
 export interface RingKey {
   /** The signer; its public key is fetched once, at the first use that succeeds. */
   readonly resolve: Effect.Effect<Signer, Call.RingKeyError>
-  /** The same as callers get it: what goes wrong is in the log. */
+  /** The signer for callers; failures are logged. */
   readonly signer: Effect.Effect<Signer, SignerError>
 }
 

@@ -8,26 +8,26 @@ import * as Wait from "../runtime/Wait.js"
 /**
  * A key of the ring cannot be used. `message` is for the operator and holds no secret.
  *
- * - what its provider says: `unavailable`, `refused`, `notFound`, `unsuitable`
- * - `addressMismatch`: it is not the key that the configuration pins
- * - `wrongSignature`: its provider gave what is no signature of this key
+ * - the provider's reasons: `unavailable`, `refused`, `notFound`, `unsuitable`
+ * - `addressMismatch`: the key differs from the configured one
+ * - `wrongSignature`: the provider's answer is not a signature of this key
  */
 export class RingKeyError extends Data.TaggedError("RingKeyError")<{
   readonly reason: KeyProviderError["reason"] | "addressMismatch" | "wrongSignature"
   readonly message: string
 }> {}
 
-/** How much time and traffic one key may take of its provider. */
+/** Bounds on one key's use of its provider. */
 export interface RingKeyLimits {
-  /** One call, milliseconds. A provider whose calls must not be made twice gets as much as `totalMillis`. */
+  /** Time limit of one call, milliseconds. A provider whose calls must not be repeated gets `totalMillis`. */
   readonly attemptMillis: number
-  /** One signature from asking to having it, all attempts and waits in between; below `Keys.bounded`. */
+  /** Time limit of one signature, including all attempts and pauses; below `Keys.bounded`. */
   readonly totalMillis: number
-  /** Finding out the public key, all attempts. */
+  /** Time limit for reading the public key, including all attempts. */
   readonly resolveMillis: number
   /**
-   * Signing calls under way at once. As many as a bundle has ops, so that it takes the time of one call; few where a call
-   * carries many digests, so that they travel together.
+   * Most concurrent signing calls. It matches the ops of a bundle, so that a bundle takes the time of one call; it is
+   * low for calls with many digests, so that digests travel together.
    */
   readonly inFlight: number
 }
@@ -39,7 +39,7 @@ export const defaults: RingKeyLimits = {
   inFlight: 64
 }
 
-/** The bounds of a call that no signature is made of: opening the provider, fetching a public key. */
+/** Bounds of calls that make no signature: opening the provider, fetching a public key. */
 export const ofResolving = ({ attemptMillis, resolveMillis }: RingKeyLimits) => ({
   attemptMillis,
   totalMillis: resolveMillis
@@ -47,7 +47,7 @@ export const ofResolving = ({ attemptMillis, resolveMillis }: RingKeyLimits) => 
 
 const silent = new KeyProviderError({ reason: "unavailable", message: "no answer in time" })
 
-/** What crashed is named; its text is not shown, it may quote what was being signed or sent. */
+/** Names the crash without its text, which may quote the data to sign or send. */
 const crashed = (defect: unknown): KeyProviderError =>
   new KeyProviderError({
     reason: "refused",
@@ -60,8 +60,8 @@ const backoff = Schedule.jittered(
 )
 
 /**
- * A call of a provider: given up after `attemptMillis`, made again while it is `unavailable`, over at `totalMillis`
- * in any case, also where nothing may be interrupted. What a given-up call still answers is dropped.
+ * A provider's call: ends after `attemptMillis`, is repeated while it is `unavailable`, and stops at `totalMillis` even
+ * where the fiber is uninterruptible. A late answer is dropped.
  */
 export const bounded = <A>(
   call: () => Effect.Effect<A, KeyProviderError>,
@@ -85,6 +85,6 @@ export const bounded = <A>(
     )
   })
 
-/** What its provider says of a key, as the ring tells it. */
+/** A provider's failure as the ring's. */
 export const ofRing = ({ message, reason }: KeyProviderError): RingKeyError =>
   new RingKeyError({ reason, message })

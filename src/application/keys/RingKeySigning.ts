@@ -7,7 +7,7 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import * as Wait from "../runtime/Wait.js"
 import * as Call from "./RingKeyCall.js"
 
-/** One digest, and somebody who waits for its signature. */
+/** One digest, and the caller that waits for its signature. */
 interface Job {
   readonly digest: Bytes32
   readonly done: Deferred.Deferred<Hex, Call.RingKeyError>
@@ -20,8 +20,8 @@ const late = new Call.RingKeyError({ reason: "unavailable", message: "no signatu
 const wrong = (message: string) => new Call.RingKeyError({ reason: "wrongSignature", message })
 
 /**
- * Signs digests with this key of a provider. Digests asked for at one moment, and those that come while all calls are
- * under way, travel together, `maxBatch` a call. Every signature is proven to be this key's before anybody gets it.
+ * Signs digests with this key of a provider. Digests that arrive at the same moment, or while all calls are under way,
+ * travel together, up to `maxBatch` per call. Every signature is verified to be this key's before a caller gets it.
  */
 export const make = Effect.fnUntraced(function* (
   key: ProviderKey,
@@ -32,7 +32,7 @@ export const make = Effect.fnUntraced(function* (
   const waiting: Array<Job> = []
   const maxBatch = Math.max(1, key.maxBatch || 1)
   let calls = 0
-  /** Of these, calls that have not taken their digests yet. */
+  /** Calls among them that have not taken their digests yet. */
   let starting = 0
   let open = true
   yield* Effect.addFinalizer(() =>
@@ -55,7 +55,7 @@ export const make = Effect.fnUntraced(function* (
       for (const { done } of jobs) Deferred.doneUnsafe(done, Effect.fail(error))
     })
 
-  /** Who has stopped waiting is not asked for any more, nor when the call is made again. */
+  /** Skips callers that have stopped waiting, also when the call is repeated. */
   const call = (jobs: ReadonlyArray<Job>) => {
     const asked = jobs.filter(({ awaited }) => awaited)
     return asked.length === 0
@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function* (
         )
       for (const [index, job] of asked.entries()) {
         const signature = signatures[index]
-        // Proving takes milliseconds.
+        // Verification takes milliseconds.
         yield* EventLoop.breathe
         if (signature !== undefined) yield* answer(job, signature)
       }
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     const jobs = waiting.splice(0, maxBatch)
     // A provider may sign in this process, and many calls are under way.
     if (jobs.length > 0) return serve(jobs).pipe(Effect.andThen(EventLoop.breathe), Effect.andThen(drain))
-    // At once: whoever asks from now on has to start a new call.
+    // Synchronously: later digests must start a new call.
     calls -= 1
     return Effect.void
   })

@@ -8,30 +8,30 @@ import type { Replicas } from "../ports/Replicas.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import { nameOf } from "./InFlight.js"
 
-/** The lanes that this process works on. */
+/** Lanes that this process works on. */
 export interface Claims {
   /**
-   * Whether this process works on the lane. A lane that is assigned to it and that it has not claimed yet is claimed
-   * in the journal: from then on what any earlier owner still does there fails.
+   * Whether this process works on the lane. Claims the lane in the journal if it is assigned here and not yet claimed: from
+   * then on every write of an earlier owner fails.
    */
   readonly take: (lane: Lane) => Effect.Effect<boolean, JournalError>
   /**
-   * Whether this process has the key of the lane. Without it the lane is looked after where there is no other service, until one
-   * that has the key claims it. A lane of which nothing was said has its key.
+   * Whether this process has the lane's key (the default). Without the key it works on the lane only while no other service
+   * runs, until a process with the key claims it.
    */
   readonly keyed: (lane: Lane, isKeyed: boolean) => void
-  /** Whether it did work on the lane when it last took it: without a question to the journal. */
+  /** Whether the last `take` succeeded and the lane is still assigned here, without reading the journal. */
   readonly holds: (lane: Lane) => boolean
-  /** The claim by which this process has the lane, as far as is known; null: it has not. */
+  /** This process's last known claim on the lane; null: none. */
   readonly holding: (lane: Lane) => Holding | null
 }
 
 export const Claims: Context.Key<Claims, Claims> = Context.Service("castellan/LaneClaims")
 
-/** A claim is looked at again this often: another process may have claimed the lane since. */
+/** Interval of claim renewals, milliseconds: another process may have claimed the lane. */
 const trustMillis = 2_000
 
-/** As the process of a lane: it is in nobody's way. */
+/** Process name of a claim without the key: it excludes no other process. */
 const nobody = ""
 
 export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): Claims => {
@@ -47,7 +47,7 @@ export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Se
       const now = yield* MonotonicTime.millis
       if ((trusted.get(name)?.until ?? 0) > now) return true
       const independent = yield* replicas.independent
-      // Another service has the key, perhaps, and works on its lane by itself, or comes back and will.
+      // Another service may have the key and work on the lane, now or after a restart.
       if (keyless.has(name) && independent.length > 0) {
         trusted.delete(name)
         return false

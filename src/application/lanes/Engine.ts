@@ -24,7 +24,7 @@ import { Lifetime } from "../runtime/Lifetime.js"
 import * as Claims from "./Claims.js"
 import * as Lanes from "./worker/Lanes.js"
 
-/** What all writes of a process share. */
+/** Services shared by all writes of a process. */
 export type Engine =
   | ChainFacts.ChainFacts
   | Payer.Payers
@@ -37,10 +37,7 @@ export type Engine =
   | Budgets
   | BundlerRpc
 
-/**
- * The engine with its bundlers, its own and those of somebody else: everything that the writing use cases need beside
- * the adapters.
- */
+/** The engine with its own and remote bundlers: all that the writing use cases need in addition to the adapters. */
 export const layer: Layer.Layer<
   Engine,
   never,

@@ -2,36 +2,35 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Lane, Route, TransactionRecord } from "../ports/journal/Transactions.js"
 
-/** Tells lanes apart. */
 export const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-/** The route of a transaction. Its ops are all of one EntryPoint. */
+/** Route of a transaction; all its ops have one EntryPoint. */
 export const routeOf = ({ direct, ops }: Pick<TransactionRecord, "direct" | "ops">): Route =>
   ops[0]?.entryPoint ?? (direct === null ? null : "direct")
 
-/** The transactions of each lane that are signed and not mined, as far as this process watches them. */
+/** Signed transactions of each lane that are not mined, as watched by this process. */
 export interface InFlight {
   readonly add: (record: TransactionRecord) => void
   readonly remove: (record: TransactionRecord) => void
   readonly count: (lane: Lane) => number
   /** Of all lanes. */
   readonly total: () => number
-  /** A transaction that is about to be watched does nothing but create wallets. */
+  /** Notes that a transaction about to be watched only creates wallets. */
   readonly noteCreation: (transaction: Lane & { readonly nonce: bigint }) => void
   /**
-   * Whether ops are on their way that call contracts. Any of them may deploy a wallet whose creation goes behind it: the
-   * bundle with the creation would revert, at the expense of the EOA.
+   * Whether ops in flight call contracts. Such an op may deploy a wallet whose creation follows: the bundle with the creation
+   * would revert at the EOA's expense.
    */
   readonly isCalling: (lane: Lane) => boolean
-  /** Those of the lane, in no order. */
+  /** The lane's transactions, unordered. */
   readonly signed: (lane: Lane) => ReadonlyArray<TransactionRecord>
-  /** Wakes everybody who waits for the lane. */
+  /** Wakes all waiters of the lane. */
   readonly wake: (lane: Lane) => void
-  /** Waits until one of the lane's transactions is added or removed, or it is woken, from this call on. */
+  /** Waits until a transaction of the lane is added or removed, or `wake` is called. */
   readonly changed: (lane: Lane) => Effect.Effect<void>
 }
 
-/** Nonces below the newest of a creation of which it is remembered: more than may be on their way. */
+/** Nonce distance after which creations are forgotten: more than can be in flight. */
 const mostNoted = 1_024n
 
 export const make = (): InFlight => {

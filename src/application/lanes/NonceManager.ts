@@ -8,19 +8,16 @@ import * as InFlight from "./InFlight.js"
 import * as Record from "./worker/Record.js"
 
 export interface NonceManager {
-  /**
-   * Runs while no other work of the lane does. What a transaction is built from (nonce, balance, simulation) is read
-   * inside, so that it is of the moment.
-   */
+  /** Runs the effect while no other work of the lane runs. Read nonce, balance and simulation inside, so that they are current. */
   readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** See `Record.fill`. */
   readonly fill: (
     chainId: bigint,
     filler: Record.Filler
   ) => Effect.Effect<TransactionRecord, Record.LaneFunds | SignerError | JournalError>
-  /** The nonce as the journal knows it now; null: it is settled, or somebody else's. */
+  /** The journal's open record of the nonce; null: the nonce is settled, or was used externally. */
   readonly current: (record: TransactionRecord) => Effect.Effect<TransactionRecord | null, JournalError>
-  /** See `Record.replace`; inside `exclusive`, of a record that is `current` there. */
+  /** See `Record.replace`. Call it inside `exclusive` with a record that `current` returned there. */
   readonly replace: (
     record: TransactionRecord,
     signer: Signer,
@@ -28,7 +25,6 @@ export interface NonceManager {
   ) => Effect.Effect<TransactionRecord, Record.LaneDamaged | SignerError | JournalError>
 }
 
-/** The lanes of this process. */
 export const make = (transactionJournal: TransactionJournal["Service"]): NonceManager => {
   const locks = new Map<string, Semaphore.Semaphore>()
   return {
@@ -43,7 +39,7 @@ export const make = (transactionJournal: TransactionJournal["Service"]): NonceMa
         transactionJournal.openOf({ chainId, signer }),
         (open) => open.find((record) => record.nonce === nonce) ?? null
       ),
-    // Null: another process has seen it mined meanwhile, and what is known of it here is renewed as it is seen.
+    // Null: another process saw it mined; the monitor's next poll updates the record here.
     replace: (record, signer, prices) =>
       Effect.map(
         Record.replace(transactionJournal, record, signer, prices),

@@ -19,18 +19,21 @@ import * as TransactionState from "./monitor/TransactionState.js"
 import type * as NonceManager from "./NonceManager.js"
 import type { TransactionMonitor } from "./TransactionMonitor.js"
 
-/** Nonces below a lane's waiting transactions that the chain has open: what is above them is not mined before they are used. */
+/**
+ * Nonces below a lane's waiting transactions that are open on the chain: until they are used, later transactions cannot be
+ * mined.
+ */
 
 const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)
 
-/** What a transaction costs now; null when that is above the operator's caps. */
+/** Current prices of a transaction; null: above the operator's caps. */
 export const quote = (
   chain: ChainClient,
   profile: NetworkProfile
 ): Effect.Effect<FeePrices | null, ChainRpcError> =>
   Effect.map(chain.fees, (market) => Result.getOrNull(Prices.quote(profile, market, overshoot)))
 
-/** Nonces that one look deals with. */
+/** Maximum nonces handled per pass. */
 const maxBelow = 64n
 
 export interface Dependencies {
@@ -41,7 +44,7 @@ export interface Dependencies {
   readonly troubles: Troubles.Troubles
 }
 
-/** Gives the node the bytes that were mined, and that a reorganisation took back; whether it took them. */
+/** Offers bytes that were mined and then undone by a reorganisation; returns whether the node accepted them. */
 const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord): Effect.Effect<boolean> => {
   const bytes = versions.find(({ txHash }) => txHash === mined?.txHash) ?? versions.at(-1)
   return bytes === undefined
@@ -50,7 +53,7 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
         onFailure: ({ message }) =>
           Effect.as(Effect.logDebug(`the node did not take a transaction: ${message}`), false),
         onSuccess: () =>
-          // A node may lose them again and again.
+          // Through `Troubles`: a node may lose the bytes repeatedly.
           Effect.flatMap(Troubles.Shared, ({ failed }) =>
             failed({
               what: "a reorganisation undid a settled transaction; the same bytes were offered again",
@@ -62,8 +65,8 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
 }
 
 /**
- * Offers them to a node, in nonce order. The highest first: a node that mines with each transaction may leave one behind
- * that comes while it mines the one before. The others once more: a node may take none above an open nonce.
+ * Offers the transactions to a node, highest nonce first: a node that mines on arrival may leave behind a transaction that
+ * arrives meanwhile. Refused transactions are offered once more in nonce order: a node may refuse nonces above an open one.
  */
 const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -73,8 +76,8 @@ const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Ef
   })
 
 /**
- * Offers what the journal holds as settled of a lane, and the node has open, to that node. `access` is that of the node:
- * a caller's own is given nothing of other accounts.
+ * Offers the node all transactions that are settled in the journal but open on the node. `access` belongs to the node: a
+ * caller's node gets no bytes of other accounts.
  */
 export const offerOpen = (
   { transactionsBetween }: Dependencies["transactionJournal"],
@@ -99,9 +102,8 @@ export const offerOpen = (
     )
   })
 
-/** How the nonces below a waiting transaction are closed. */
 export const make = ({ accessNodes, transactionJournal, lanes, signerOf, troubles }: Dependencies) => {
-  /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
+  /** Uses an unused nonce with an empty transfer from the EOA to itself. */
   const fill = (
     { profile, record }: Entry.Entry,
     { chain }: Entry.LaneNode,
@@ -115,7 +117,7 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
       yield* lanes.exclusive(
         record,
         Effect.gen(function* () {
-          // The journal would hand out another one, above all that wait, for a nonce that has something signed.
+          // For a nonce with signed bytes the journal would allocate another nonce, above all waiting transactions.
           if ((yield* transactionJournal.transactionsBetween(record, nonce, nonce + 1n)).length > 0) return
           const [pending, balance] = yield* Effect.all(
             [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
@@ -130,7 +132,7 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
       )
     })
 
-  /** No node of the lane's waiting transactions may be given this one: the node that its own access names is. */
+  /** Offers the transaction to the node that its access names: no node of the lane's waiting transactions may receive it. */
   const offerToItsOwn = (used: TransactionRecord) =>
     Effect.gen(function* () {
       const { access, chainId } = used
@@ -139,8 +141,8 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
     })
 
   /**
-   * Closes the nonces below a waiting transaction that the chain has open. What the journal holds as settled was taken
-   * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again.
+   * Closes open nonces below a waiting transaction. A reorganisation beyond the settled depth undid nonces that the journal has
+   * as settled: their bytes go to the nodes again.
    */
   return (
     entry: Entry.Entry,
@@ -163,12 +165,12 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
       for (let nonce = open.from; nonce < below; nonce += 1n) {
         const used = known.get(nonce)
         if (used === undefined) {
-          // One at a time: a node that is far behind would have all of them open.
+          // One at a time: on a node that is far behind all nonces seem open.
           if (lead !== undefined && open.isStuck) yield* fill(entry, lead, nonce, monitor)
           break
         }
         const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
-        // A node may be behind for a moment.
+        // A node may lag for a moment.
         if (action._tag === "report" && open.isStuck)
           yield* Effect.annotateLogs(
             troubles.failed({

@@ -11,32 +11,32 @@ import type { Claims } from "./Claims.js"
 import { nameOf } from "./InFlight.js"
 
 /**
- * Finds the lanes that have something to do, again and again: claims those that are this process's, and wakes their workers.
- * What the process left when it stopped, what another one gave up, and what a lost signal told are the same to it.
+ * Finds lanes with work at a fixed interval, claims those assigned to this process, and wakes their workers. This covers work
+ * left at a restart, lanes released by other processes, and lost signals.
  *
- * Gotchas: it looks at lanes, never at requests, but for those that came to their end unheard.
+ * Gotchas: it reads lanes, not requests, except finished requests whose waiters were not notified.
  */
 export interface Dependencies {
   readonly laneJournal: Pick<LaneJournal["Service"], "busy">
   readonly requestJournal: Pick<RequestJournal["Service"], "going" | "unanswered">
   readonly claims: Pick<Claims, "keyed" | "take">
-  /** Requests that go on, by account: what bounds those that are accepted. */
+  /** Receives the counts of open requests by account, which bound acceptance. */
   readonly counted: (open: ReadonlyArray<Tally>) => void
   readonly owns: Replicas["Service"]["owns"]
   readonly signerOf: SignerOf
   readonly wake: (lane: Lane) => Effect.Effect<void>
-  /** Something has become of these requests. */
+  /** Notifies the waiters of these requests of a change. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /** Waits until this process has been given lanes, or something of its lanes has changed elsewhere. */
+  /** Waits until this process is assigned lanes, or another process reports a change of its lanes. */
   readonly nudged: Effect.Effect<void>
 }
 
 const everyMillis = 1_000
-/** Every so many rounds lanes are woken that nothing has told of, and what is open and what is at its end is read. */
+/** Interval of thorough rounds, in rounds: they wake lanes without a signal, count open requests and read finished ones. */
 const thorough = 5
-/** Requests at their end that one look finds. */
+/** Maximum finished requests per read. */
 const most = 1_024
-/** How long a key has to tell its address. */
+/** Timeout for reading a key's address, milliseconds. */
 const patienceMillis = 5_000
 
 const keyTrouble = (lane: Lane): Troubles.Trouble => ({
@@ -56,13 +56,10 @@ export const make = (dependencies: Dependencies) => {
   const { affected, claims, counted, laneJournal, nudged, owns, requestJournal, signerOf, wake } =
     dependencies
   const troubles = Troubles.make()
-  /** Lanes that were this process's in the last round. */
+  /** This process's lanes in the last round. */
   const own = new Set<string>()
 
-  /**
-   * Whether this process has the key of the lane: another service may keep its own lanes in the same database, and mean
-   * another key by the same name.
-   */
+  /** Whether this process has the lane's key. Another service may share the database and use the same key name for another key. */
   const hasKey = ({ accountId, key, lane }: BusyLane): Effect.Effect<boolean> =>
     key === null
       ? Effect.succeed(true)
@@ -82,7 +79,7 @@ export const make = (dependencies: Dependencies) => {
       const isOwn = yield* claims.take(lane)
       if (isOwn) own.add(name)
       else own.delete(name)
-      // The worker of a lane that is lost leaves it.
+      // The worker of a lost lane leaves it.
       if (isOwn !== wasOwn || (isOwn && isThorough)) yield* wake(lane)
       if (!isOwn || isKeyed === null) return
       yield* isKeyed ? troubles.passed(keyTrouble(lane)) : troubles.failed(keyTrouble(lane))
@@ -94,7 +91,7 @@ export const make = (dependencies: Dependencies) => {
     Effect.map(requestJournal.going, counted)
   )
 
-  /** What fails of one lane keeps no other from its look. */
+  /** A failure on one lane does not delay the others. */
   const round = (isThorough: boolean) =>
     troubles.tolerate(
       troubleOf("the journal could not be looked at"),
@@ -120,7 +117,7 @@ export const make = (dependencies: Dependencies) => {
     }
   })
 
-  /** A start waits for the number of open requests, which bounds what is accepted, and for nothing else. */
+  /** Startup waits only for the count of open requests, which bounds acceptance. */
   return (scope: Scope.Scope): Effect.Effect<void> =>
     Effect.andThen(count, Effect.asVoid(Effect.forkIn(forever, scope)))
 }

@@ -15,7 +15,7 @@ import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
 
 type Ops = TransactionRecord["ops"]
 
-/** What `look` finds of the ops of a transaction, which are of one EntryPoint. */
+/** Outcomes of a transaction's ops, which share one EntryPoint, as `look` finds them. */
 const outcomesBy = (
   ops: Ops,
   look: (
@@ -32,7 +32,7 @@ const outcomesBy = (
   )
 }
 
-/** What became of the ops of a mined transaction; those that its receipt does not show are looked up wherever they landed. */
+/** Outcomes of a mined transaction's ops; ops missing in its receipt are searched for on the chain. */
 const outcomesOf = (
   chain: ChainClient,
   { ops }: TransactionRecord,
@@ -57,7 +57,7 @@ const outcomesOf = (
 /** A request's id begins with the Unix milliseconds of its arrival (UUID version 7). */
 const arrivedAt = (requestId: string): number => Number.parseInt(requestId.replace("-", "").slice(0, 12), 16)
 
-/** Counts what a transaction that was just mined has done and cost. */
+/** Updates metrics for a newly mined transaction. */
 const measured = (
   { chainId, ops, signer }: TransactionRecord,
   { effectiveGasPrice, gasUsed, l1Fee = 0n }: Receipt,
@@ -75,30 +75,30 @@ const measured = (
     }
   })
 
-/** How deep a mined transaction is. */
+/** Depth of a mined transaction. */
 export interface Seen {
   readonly confirmations: number
-  /** It is at settled depth. */
+  /** At settled depth. */
   readonly final: boolean
 }
 
-/** Somebody else's transaction that has a nonce, at settled depth. */
+/** External transaction that used a nonce, at settled depth. */
 export interface ExternalUse {
   readonly blockNumber: bigint
-  /** The newest block that is at settled depth, and how many confirmations that depth is. */
+  /** Newest block at settled depth, and the confirmations of that depth. */
   readonly settledTo: bigint
   readonly confirmations: number
 }
 
 export interface Settlement {
-  /** A node took the newest versions of these transactions of a lane. */
+  /** A node accepted the newest versions of these transactions. */
   readonly submitted: (
     lane: Lane,
     records: ReadonlyArray<Pick<TransactionRecord, "nonce" | "versions">>
   ) => Effect.Effect<void, JournalError>
   /**
-   * Records a mined transaction and the outcomes of its ops, and wakes whom it concerns. At settled depth ops that did not
-   * land are then to go again.
+   * Records a mined transaction and its ops' outcomes, and notifies their requests. At settled depth, ops that did not land
+   * become ready again.
    */
   readonly mined: (
     chain: ChainClient,
@@ -106,14 +106,14 @@ export interface Settlement {
     receipt: Receipt,
     seen: Seen
   ) => Effect.Effect<void, ChainRpcError | JournalError>
-  /** A recorded transaction has reached settled depth. */
+  /** A recorded transaction reached settled depth. */
   readonly finalised: (record: TransactionRecord, confirmations: number) => Effect.Effect<void, JournalError>
-  /** A recorded transaction has left the chain again. */
+  /** A recorded transaction left the chain. */
   readonly vanished: (record: TransactionRecord) => Effect.Effect<void, JournalError>
   /**
-   * A transaction that is none of ours has the nonce, at settled depth. It may carry the same ops all the same: a backup
-   * of the database does not know of every replacement. Those that landed are done, the others are to go again. False, and
-   * nothing is recorded: one of them is in a block that is not at settled depth yet.
+   * An external transaction used the nonce, at settled depth. It may carry the same ops, since a restored backup lacks later
+   * replacements. Landed ops are done; the others become ready again. False: nothing was recorded, because an op is in a block
+   * that is not at settled depth.
    */
   readonly stranded: (
     chain: ChainClient,
@@ -122,15 +122,15 @@ export interface Settlement {
   ) => Effect.Effect<boolean, ChainRpcError | JournalError>
 }
 
-/** Whom it concerns what has become of transactions, and of ops at bundlers of others. */
+/** Receives changes of transactions, and of ops at remote bundlers. */
 export interface Listener {
-  /** Something has become of these requests of the lane, and others may go on. */
+  /** These requests of the lane changed; others may proceed. */
   readonly affected: (lane: Lane, requestIds: ReadonlyArray<string>) => Effect.Effect<void>
-  /** `isForGood`: ops that the transaction carried and does not show are ready again. */
+  /** `isForGood`: at settled depth; ops that the transaction carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
-  /** The final answer of some request was undone by a reorganisation. */
+  /** A reorganisation undid a request's final answer. */
   readonly reopened: Effect.Effect<void>
-  /** The journal has further events. */
+  /** The journal has new events. */
   readonly told: Effect.Effect<void>
 }
 
@@ -198,7 +198,7 @@ export const make = ({ listener, losses, transactionJournal }: Dependencies): Se
           (entryPoint, hashes) => Inclusions.find(chain, entryPoint, hashes, blockNumber),
           confirmations
         )
-        // An outcome that a reorganisation may take back would be told for good: nobody watches this nonce afterwards.
+        // The nonce is not watched afterwards, so an outcome that a reorganisation can undo must not become final.
         if (landed.some((op) => op.blockNumber > settledTo)) return false
         yield* booked(losses.stranded(record))
         yield* affected(record, yield* transactionJournal.recordExternalUse(record, record.nonce, landed))

@@ -23,9 +23,9 @@ import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
 import * as Record from "./worker/Record.js"
 
-/** Whether a mined transaction does what this one would do. */
+/** Whether the mined transaction has the record's payload. */
 const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean =>
-  // Of a version that was found on the chain there are no bytes; all versions do the same.
+  // An adopted version has no bytes; all versions have the same payload.
   versions.some(({ raw }) => {
     const parsed = Transaction.parse(raw)
     if (Result.isFailure(parsed)) return false
@@ -33,7 +33,7 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
     return transaction.to === to && transaction.data === data && transaction.value === value
   })
 
-/** A node that is silent for so long while it is asked is not waited for. */
+/** Timeout of a pass over a lane, milliseconds. */
 const attendMillis = 5_000
 
 export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> {
@@ -43,9 +43,8 @@ export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> 
 }
 
 /**
- * Cares for transactions that are not mined: bytes that a node has lost are given to it again, the lowest nonce is
- * priced anew when blocks come and do not take it, nonces below it that the chain has open are closed, and work whose
- * nonce somebody else used is set free.
+ * Handles transactions that are not mined: offers lost bytes to nodes again, reprices the lowest nonce when blocks pass without
+ * it, closes open nonces below it, and frees work whose nonce an external transaction used.
  */
 export const make = (dependencies: Dependencies): Attend => {
   const { lanes, scope, settlement, signerOf, transactionJournal } = dependencies
@@ -60,7 +59,7 @@ export const make = (dependencies: Dependencies): Attend => {
     isDelay: true
   })
 
-  /** Beside the rounds, and at most once at a time under one name: a signature, or a node, may take long. */
+  /** Runs work in parallel to the rounds, at most once per name: a signature or a node may take long. */
   const beside = (name: string, record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     Effect.suspend(() => {
       if (busy.has(name)) return Effect.void
@@ -84,7 +83,7 @@ export const make = (dependencies: Dependencies): Attend => {
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     beside(`${nameOf(record)}:${record.nonce}`, record, work)
 
-  /** Gives the newest bytes to the node again; whether it took them. */
+  /** Offers the newest bytes to the node again; returns whether it accepted them. */
   const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
     Effect.suspend(() => {
       const newest = entry.record.versions.at(-1)
@@ -103,7 +102,7 @@ export const make = (dependencies: Dependencies): Attend => {
       })
     })
 
-  /** `toMarket`: only to what the chain asks for now, where a smaller raise is of no use. */
+  /** `toMarket`: skips the raise if the market price is above the caps, since a smaller raise is useless. */
   const bump = (
     { profile, record: waiting }: Entry.Entry,
     { chain }: Entry.LaneNode,
@@ -117,7 +116,7 @@ export const make = (dependencies: Dependencies): Attend => {
       yield* lanes.exclusive(
         waiting,
         Effect.gen(function* () {
-          // Another process, or a request, may have priced it anew, or seen it mined.
+          // Another process or a request may have repriced it, or seen it mined.
           const record = yield* lanes.current(waiting)
           if (record?.state !== "signed" || record.versions.length > waiting.versions.length) return
           const prices = Replacement.prices({
@@ -139,7 +138,7 @@ export const make = (dependencies: Dependencies): Attend => {
       )
     })
 
-  /** The chain asks for more than the newest version gives: no node takes it, and no block will. */
+  /** The chain's price exceeds the newest version's: no node accepts it and no block includes it. */
   const pricedOut = (
     { record }: Entry.Entry,
     { chain }: Entry.LaneNode
@@ -149,7 +148,7 @@ export const make = (dependencies: Dependencies): Attend => {
       return newest !== undefined && newest.maxFeePerGas < (nextBaseFee ?? tip)
     })
 
-  /** Proof that a transaction from elsewhere used the nonce, at settled depth, sets the work free. */
+  /** Frees the work if an external transaction used the nonce at settled depth. */
   const usedElsewhere = (entry: Entry.Entry, { chain }: Entry.LaneNode, monitor: TransactionMonitor) =>
     Effect.gen(function* () {
       const { profile, record: waiting } = entry
@@ -165,14 +164,14 @@ export const make = (dependencies: Dependencies): Attend => {
         Effect.gen(function* () {
           const record = yield* lanes.current(waiting)
           if (record === null) return yield* monitor.forget(entry)
-          // A version that another process has signed, or that was signed a moment ago.
+          // Another process signed this version, or it was signed a moment ago.
           if (record.versions.some((version) => version.txHash === txHash))
             return yield* monitor.watch({ chain, profile, record })
           const now = yield* MonotonicTime.millis
           const { action } = TransactionState.step(TransactionState.from(record), event, now)
           if (action._tag !== "recordExternalUse") return
           if (record.direct !== null && isPayloadOf(record, user)) {
-            // A version of it that an older journal does not know: it was priced anew after the backup was taken.
+            // A version that a restored journal lacks: it was signed after the backup.
             const { access, chainId, direct: requestId, nonce, signer } = record
             yield* transactionJournal.adopt({ chainId, signer, nonce, requestId, access, transaction: user })
             const adopted = yield* lanes.current(record)
@@ -198,7 +197,7 @@ export const make = (dependencies: Dependencies): Attend => {
       )
     })
 
-  /** Gives a node what it does not know, in nonce order: many refuse a nonce that is ahead of what they have. */
+  /** Offers a node the transactions it lacks, in nonce order: many nodes refuse a nonce ahead of the one they expect. */
   const offerAll = (entries: ReadonlyArray<Entry.Entry>, node: Entry.LaneNode, now: number) =>
     Effect.gen(function* () {
       const known = yield* Effect.forEach(
@@ -288,7 +287,7 @@ export const make = (dependencies: Dependencies): Attend => {
       const now = yield* MonotonicTime.millis
       const lead = leadOf(waiting.entries, waiting.nodesOf(lowest), now)
       for (const entry of waiting.entries) {
-        // Heights of two nodes in turn would say of neither whether blocks have come.
+        // Heights of two alternating nodes would not show whether blocks have passed.
         const [own] = waiting.nodesOf(entry)
         const node = lead !== undefined && serves(lead, entry.record.access) ? lead : own
         if (node?.head != null) Entry.noteHeight(entry, node, node.head.number, now)
@@ -300,8 +299,8 @@ export const make = (dependencies: Dependencies): Attend => {
 }
 
 /**
- * The node that a lane is judged by: one that serves all that waits there, the operator's where the lowest is in doubt;
- * else the best of the lowest.
+ * The node that judges a lane: a node that serves all waiting transactions (the operator's if the lowest is in doubt),
+ * otherwise the best node of the lowest.
  */
 const leadOf = (
   entries: ReadonlyArray<Entry.Entry>,

@@ -18,48 +18,47 @@ import * as TransactionState from "./monitor/TransactionState.js"
 import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
 
-/** Waiting transactions of one lane, and the nodes that answered when they were last asked. */
+/** A lane's waiting transactions, and the nodes that replied to the last poll. */
 export interface Waiting {
   /** In nonce order. */
   readonly entries: ReadonlyArray<Entry.Entry>
-  /** Those that serve an entry at present, best first. */
+  /** Nodes that currently serve the entry, best first. */
   readonly nodesOf: (entry: Entry.Entry) => ReadonlyArray<Entry.LaneNode>
 }
 
-/** Cares for what is not mined: see `StuckTransactions`. */
+/** Handles transactions that are not mined; see `StuckTransactions`. */
 export type Attend = (waiting: Waiting, monitor: TransactionMonitor) => Effect.Effect<void>
 
 export interface TransactionMonitor {
   /**
-   * Gives the newest bytes to the node, and watches the transaction until it is settled, however long that takes. A
-   * node that refuses or does not answer is no failure: unknown means perhaps sent. Of a nonce that is watched
-   * already the record is renewed.
+   * Offers the newest bytes to the node and watches the transaction until it is settled. A refusal or a timeout is not a
+   * failure: the node may have the bytes. For a nonce already watched, updates the record.
    */
   readonly watch: (watched: Entry.Watched) => Effect.Effect<void>
-  /** Lets the lane's waiting transactions of the account go through a node of its present request, too. */
+  /** Adds a node of the account's current request for its waiting transactions of the lane. */
   readonly useNode: (lane: Lane, access: LaneAccess, chain: ChainClient) => Effect.Effect<void>
-  /** Forgets a nonce that somebody else used, or that is settled. */
+  /** Forgets a nonce that is settled or was used externally. */
   readonly forget: (watched: Pick<Entry.Watched, "record">) => Effect.Effect<void>
-  /** Whether the transaction's nonce is watched, or about to be. */
+  /** Whether the transaction's nonce is watched or about to be. */
   readonly isWatched: (record: TransactionRecord) => boolean
-  /** How many transactions are signed and not seen in a block. */
+  /** Number of transactions signed and not seen in a block. */
   readonly underWay: () => number
   /** Forgets the lane's transactions: another process works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
   /**
-   * The receipt of a transaction that the journal knows as mined: as it was seen, else by this node or by another one
-   * whose word its reader may be told.
+   * Receipt of a transaction that the journal has as mined: the cached receipt, or that of this node or of another node whose
+   * answers the reader may see.
    */
   readonly receiptOf: (chain: ChainClient, txHash: Hex.Bytes32) => Effect.Effect<Receipt>
 }
 
-/** The operator's present node is looked up that often. */
+/** Interval at which the operator's current node is resolved, milliseconds. */
 const operatorMillis = 1_000
 
 /**
- * Watches transactions: one loop per lane serves all that wait for it, and asks each node for everything in one batch.
- * The receipts themselves are polled, never only new heads: a chain that mines on demand may not make another block.
- * Nodes are transports of the lane: a transaction is driven by every node that serves it, see `LaneNodes`.
+ * Watches transactions: one loop per lane serves all of its transactions and polls each node in one batch. It polls receipts,
+ * not only new heads, because a chain that mines on demand may not make another block. Every node that serves a transaction
+ * drives it; see `LaneNodes`.
  */
 export const make = (options: {
   readonly settlement: Settlement
@@ -73,7 +72,7 @@ export const make = (options: {
     const search = ReceiptSearch.make(accessNodes)
     const pace = Pace.make()
     const troubles = Troubles.make()
-    /** Clients of the operator, whose answers are never those of an account's node. */
+    /** The operator's clients; their answers never count as those of an account's node. */
     const operators = new WeakSet<ChainClient>()
 
     const presentOf = ({ access, chainId }: TransactionRecord) =>
@@ -113,7 +112,7 @@ export const make = (options: {
         }
       })
 
-    /** Draws the conclusion from what the nodes told of an entry since the last round. */
+    /** Applies the nodes' replies about an entry since the last round. */
     const conclude = (
       lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
@@ -121,7 +120,7 @@ export const make = (options: {
       waiting: Array<Entry.Entry>,
       { began, now }: { readonly began: number; readonly now: number }
     ) => {
-      // Mined, or replaced, while the nodes were asked.
+      // Mined or replaced while the nodes were polled.
       if (!lane.isCurrent(entry)) return Effect.void
       const { profile, record } = entry
       const told = looks.flatMap(({ answers, node }) => {
@@ -130,7 +129,7 @@ export const make = (options: {
       })
       const answers = told.map(({ answer }) => answer)
       const event = TransactionState.eventOf(record, answers, profile)
-      // Its home answers, and not to this question.
+      // The home node did not answer this question: doubt it from now on.
       if (event._tag === "silent" && record.state === "signed") entry.doubtAt = Math.min(entry.doubtAt, now)
       const next = lane.entries.get(record.nonce + 1n)
       if (record.state === "signed" && event._tag === "shown" && next?.isTaken === false) {
@@ -162,7 +161,7 @@ export const make = (options: {
       )
     }
 
-    /** The operator's present nodes take the place of those before. */
+    /** Replaces the lane's operator nodes by the operator's current nodes. */
     const setOperators = (lane: WatchedLane.WatchedLane, now: number) =>
       Effect.gen(function* () {
         if (now < lane.operatorsAt) return
@@ -186,8 +185,8 @@ export const make = (options: {
       })
 
     /**
-     * Tells of what nodes have taken and no receipt shows, all of a round at once. Of what was mined as soon, the settlement
-     * tells both. What cannot be told is told in the next round.
+     * Records the round's transactions that nodes accepted and no receipt shows, in one write; settlement covers mined
+     * transactions. A failed write is repeated in the next round.
      */
     const tellTaken = (lane: WatchedLane.WatchedLane, turn: ReadonlyArray<Entry.Entry>) => {
       const taken = turn.filter((entry) => lane.isCurrent(entry) && Entry.isUntold(entry))
@@ -226,7 +225,7 @@ export const make = (options: {
           turn.filter((entry) => !pace.isYoung(entry, now))
         )
         const left = [...new Set(waiting)].filter((entry) => lane.isCurrent(entry))
-        // To the end of the queue: transactions that never are mined shall not keep others from their turn.
+        // Move to the end of the queue: transactions that are never mined must not starve others.
         for (const entry of left) {
           lane.entries.delete(entry.record.nonce)
           lane.entries.set(entry.record.nonce, entry)
@@ -238,7 +237,7 @@ export const make = (options: {
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
         Effect.andThen(troubles.passed(crash(lane))),
-        // The loop serves everybody who waits for the lane: it ends with the process alone, not with an interrupted part.
+        // The loop serves all waiters of the lane: an interrupted part must not end it.
         Effect.catchCause((cause) => troubles.failed(crash(lane), cause))
       )
 
@@ -255,14 +254,14 @@ export const make = (options: {
         )
       })
 
-    /** A node of an account that reads by it and whose transactions may go through it; null: it is none of those. */
+    /** The account's node, registered for reads and sends; null: the operator's node. */
     const ofCaller = (nodes: LaneNodes.LaneNodes, lane: Lane, access: LaneAccess, chain: ChainClient) => {
       if (access.trust === "operator" || operators.has(chain)) return null
       search.readBy(chain, lane.chainId, access)
       return nodes.ofCaller(chain, access.accountId)
     }
 
-    /** The node that a transaction is given to first. */
+    /** The node that gets the transaction first. */
     const homeOf = ({ nodes }: WatchedLane.WatchedLane, { chain, record }: Entry.Watched) =>
       Effect.gen(function* () {
         const { access } = record
@@ -289,7 +288,7 @@ export const make = (options: {
         if (known !== undefined && WatchedLane.isSame(known.record, record))
           return lane.put({ ...known, profile, home: known.home ?? home })
         const newest = record.versions.at(-1)
-        // Of what was found on the chain the bytes are not known: nodes have it.
+        // An adopted transaction has no bytes; nodes have it.
         const isOffered = newest !== undefined && record.state === "signed" && newest.raw !== Hex.empty
         const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
         const now = yield* MonotonicTime.millis

@@ -13,8 +13,8 @@ import * as Wait from "../runtime/Wait.js"
 import * as Metrics from "./Metrics.js"
 
 /**
- * The health of each chain as the operator's node tells it: its head, its answer time, the balances of the EOAs that submit, and
- * the sponsor's deposits. `poll` reads them; metrics, incidents and the console read the last result.
+ * The health of each chain by the operator's node: its head, its answer time, the balances of the submitting EOAs, and
+ * the sponsor's deposits. `poll` reads them; metrics, incidents and the console use the last result.
  */
 
 /** An amount in wei, and the time of its reading in Unix milliseconds. */
@@ -48,7 +48,7 @@ export interface Health {
   readonly register: (address: Address) => Effect.Effect<void>
   /** Registers an EOA that submits on this chain: `poll` reads its balance from now on. */
   readonly submits: (chainId: bigint, address: Address) => Effect.Effect<void>
-  /** Asks every operator's node once, and logs each EOA whose balance has fallen below the network's bound. */
+  /** Queries every operator's node once, and logs each EOA whose balance has fallen below the network's bound. */
   readonly poll: Effect.Effect<void, never, ChainRpc>
   /** The chains in the order of the configuration, as they were last polled. */
   readonly chains: () => ReadonlyArray<ChainHealth>
@@ -62,7 +62,7 @@ export interface Bounded {
   readonly least: bigint
 }
 
-/** The time that a node has to answer a poll, milliseconds. */
+/** Time limit of a node's answer to a poll, milliseconds. */
 export const patienceMillis = 5_000
 
 const balanceOf = Keccak.selector("balanceOf(address)")

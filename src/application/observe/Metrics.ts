@@ -2,8 +2,8 @@ import type * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
 /**
- * Everything that is measured, in the units of Prometheus: seconds, wei, counts. Labels are bounded: what a caller
- * chooses (a URL, a salt) is never one.
+ * All metrics, in the units of Prometheus: seconds, wei, counts. Labels are bounded: values that a caller chooses (a
+ * URL, a salt) are never labels.
  */
 
 const counter = (name: string, description: string, attributes: Labels = {}) =>
@@ -16,20 +16,20 @@ const histogram = (name: string, description: string, boundaries: Array<number>,
 
 type Labels = Readonly<Record<string, string>>
 
-/** A gauge is this now, or a histogram has this value, with these labels. */
+/** Sets a gauge, or adds a value to a histogram, with these labels. */
 export const note = <Out>(
   metric: Metric.Metric<number, Out>,
   labels: Labels,
   value: number
 ): Effect.Effect<void> => Metric.update(Metric.withAttributes(metric, labels), value)
 
-/** One more of a counter with these labels. */
+/** Increments a counter with these labels. */
 export const count = (metric: Metric.Counter<number>, labels: Labels): Effect.Effect<void> =>
   note(metric, labels, 1)
 
 const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 
-/** Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). */
+/** Labels: endpoint (of the interface, or `other`), status (0: the caller had left), code (empty on success). */
 export const requests = (labels: Labels) => counter("requests_total", "Requests that were answered.", labels)
 /** Labels: endpoint. */
 export const requestSeconds = (labels: Labels) =>
@@ -123,7 +123,7 @@ export const clockDoubted = gauge(
   "clock_doubted",
   "1: the clock is over an hour from a chain's time and unconfirmed, so that nothing is deleted for its age."
 )
-/** Labels: outcome (`delivered`, `failed`, `dead`: given up). */
+/** Labels: outcome (`delivered`, `failed`, `dead`: abandoned). */
 export const webhookDeliveries = counter("webhook_deliveries_total", "Delivery attempts of webhook events.")
 /** Labels: none. */
 export const webhookOldestSeconds = gauge(

@@ -24,13 +24,13 @@ import * as Metrics from "./Metrics.js"
 import * as Span from "./Span.js"
 
 /**
- * Ports that are watched: the same ports, with a span per call, their figures in `Metrics`, and every signature and
- * transaction in the audit log. A host puts them around its adapters.
+ * Wraps ports: adds a span per call, their metrics, and every signature and transaction to the audit log. A host wraps
+ * its adapters.
  */
 
 const labelsOf = (chainId: bigint, signer: Address) => ({ chain: chainId.toString(), signer })
 
-/** What the logs of this fiber say of the request that it works for. */
+/** The request of this fiber, from its log annotations. */
 const request: Effect.Effect<{ readonly requestId: string | null; readonly by: string | null }> = Effect.map(
   References.CurrentLogAnnotations,
   (annotations) => {
@@ -44,11 +44,11 @@ const request: Effect.Effect<{ readonly requestId: string | null; readonly by: s
 
 type Recording = AuditLog["Service"]["record"]
 
-/** No act without its entry. */
+/** Records an act with its request. */
 const recorded = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
   Effect.flatMap(request, (found) => record({ ...act, ...found }))
 
-/** Digests that a signer has been given and has not answered, with the time, Unix milliseconds. */
+/** Digests that signers have not answered yet, with the time, Unix milliseconds. */
 const awaited = new Set<{ readonly signer: Address; readonly since: number }>()
 
 export const signatures = (): ReadonlySet<{ readonly signer: Address; readonly since: number }> => awaited
@@ -58,8 +58,8 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
   sign: (digest) =>
     Effect.gen(function* () {
       const began = yield* Clock.currentTimeMillis
-      // Before it is signed: what is in the log and was never signed does no harm, the other way round does. A log that
-      // takes no entry is a store that fails, and says nothing of the key: what was accepted waits for it.
+      // Recorded before signing: an entry without a signature does no harm, a signature without an entry does. A log
+      // that fails is a failing store, not a failing key, so accepted work waits for it.
       yield* Effect.orDie(
         recorded(record, {
           kind: "signature",
@@ -84,7 +84,7 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
     }).pipe(Span.named("Signer.sign", { kind: "client", attributes: { signer: own.address } }))
 })
 
-/** The keys of accounts: each signature is measured, and in the audit log before it is made. */
+/** The accounts' keys: each signature is measured, and recorded in the audit log before it is made. */
 export const signers = (port: Signers["Service"], record: Recording): Signers["Service"] => ({
   resolve: (accountId, ref) =>
     Effect.map(port.resolve(accountId, ref), (own) => signer(own, accountId, record)).pipe(
@@ -101,7 +101,7 @@ export const systemSigners = (
   return { deployer: of(port.deployer), serviceEoa: of(port.serviceEoa), sponsor: of(port.sponsor) }
 }
 
-/** The same port: each of its effects, and of those that its methods give, as `watched` by its name. */
+/** The same port; `watched` wraps each of its effects, and of those that its methods return, with its name. */
 const watchedBy = <Port extends object>(
   port: Port,
   watched: (name: string, call: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
@@ -115,8 +115,8 @@ const watchedBy = <Port extends object>(
   )
 
 /**
- * The nodes. Of the operator's own the host is a label, of every other one not: callers choose those. Balances that
- * are read of addresses that are `own` are noted.
+ * The nodes. The host is a label only for the operator's own: callers choose the others. Reads of `own` addresses'
+ * balances set the gauge.
  */
 export const chainRpc = (
   port: ChainRpc["Service"],
@@ -160,10 +160,10 @@ export const chainRpc = (
 const nameOf = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
   `${chainId} ${signer} ${nonce}`
 
-/** Open transactions of which it is known whose they are. */
+/** Most open transactions whose account is remembered. */
 const mostKnown = 100_000
 
-/** A port of the journal whose calls have spans; those that fail are counted. */
+/** A port of the journal with a span per call; failed calls are counted. */
 const spanned = <Port extends object>(port: Port): Port =>
   watchedBy(port, (name, call) =>
     call.pipe(
@@ -172,7 +172,7 @@ const spanned = <Port extends object>(port: Port): Port =>
     )
   )
 
-/** Every transaction is in the audit log before its bytes are stored. */
+/** Records every transaction in the audit log before its bytes are stored. */
 const transactions = (
   methods: TransactionJournal["Service"],
   record: Recording
@@ -184,7 +184,7 @@ const transactions = (
     Effect.sync(() => {
       for (const each of records) note(each, each.access.accountId)
     })
-  /** The entry of bytes that the journal then refuses stays: they were signed, and went nowhere. */
+  /** The entry stays when the journal refuses the bytes: they were signed, but never left the process. */
   const storing = <A>(
     signed: Lane & { readonly nonce: bigint; readonly txHash: Bytes32 },
     store: Effect.Effect<A, JournalError>,
@@ -228,7 +228,7 @@ const transactions = (
   }
 }
 
-/** The journal's ports with somebody watching. */
+/** The journal's ports, observed. */
 export const journal = (ports: Context.Context<Journals>, record: Recording): Context.Context<Journals> =>
   Context.empty().pipe(
     Context.add(RequestJournal, spanned(Context.get(ports, RequestJournal))),
@@ -239,7 +239,7 @@ export const journal = (ports: Context.Context<Journals>, record: Recording): Co
     Context.add(RemoteOpJournal, spanned(Context.get(ports, RemoteOpJournal)))
   )
 
-/** Reads what the lanes have under way into the figures. Lanes that have nothing left under way are at 0. */
+/** Reads the lanes' open transactions into the metrics; idle lanes are set to 0. */
 export const lanes = (
   port: Pick<TransactionJournal["Service"], "open">
 ): Effect.Effect<Effect.Effect<void>> =>

@@ -5,16 +5,15 @@ import * as Option from "effect/Option"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
 /**
- * Tells of what fails again and again, by loops that never give up: once for each place and cause, then at growing
- * intervals as long as it lasts, then that it is over. An outage of a minute makes a few lines, however much work waits for
- * its end.
+ * Logs repeated failures of loops that never stop: once per place and cause, then at growing intervals while the
+ * failure lasts, then its end. An outage of a minute makes a few lines, however much work waits for its end.
  */
 export interface Troubles {
-  /** `what` failed at the place; `subject`: for this one of those that are worked on there. Without a cause `what` says it all. */
+  /** `what` failed at the place, for `subject` if given. Without a cause `what` is the whole message. */
   readonly failed: (trouble: Trouble, cause?: Cause.Cause<unknown>) => Effect.Effect<void>
-  /** It did not fail this time. Over is what fails for no subject any more. */
+  /** It did not fail this time. The trouble is over when it fails for no subject any more. */
   readonly passed: (trouble: Trouble) => Effect.Effect<void>
-  /** Runs the effect, and tells how it ended: what fails is tried again by somebody else. */
+  /** Runs the effect, and logs its failure or end; the caller retries. */
   readonly tolerate: <R>(
     trouble: Trouble,
     effect: Effect.Effect<unknown, unknown, R>
@@ -30,37 +29,37 @@ export interface Trouble {
   readonly isDelay?: boolean
 }
 
-/** The least time between two lines of one trouble: at first, and at most, milliseconds. */
+/** Least time between two lines of one trouble: first, and longest, milliseconds. */
 const intervals = { first: 60_000, longest: 3_600_000 }
 
-/** A subject of which nothing was heard for so long is not worked on here any more. */
+/** A subject without a report for this time is no longer worked on here. */
 const unheardMillis = 600_000
 
-/** What fails again so soon after it was over is the same trouble: a node that comes and goes makes no two lines each time. */
+/** A failure this soon after the end continues the same trouble: a flapping node does not make two lines each time. */
 const relapseMillis = 60_000
 
-/** Causes of one trouble at one place that have lines of their own; what a node makes up anew each time shares one. */
+/** Most causes of one trouble with separate lines; a node may word each failure differently. */
 const mostReasons = 16
 
 interface Standing {
   readonly reason: string
-  /** When each of those for which it fails did so last. */
+  /** Time of the last failure of each failing subject. */
   readonly subjects: Map<string, number>
   readonly since: number
   times: number
   untold: number
   interval: number
   tellAt: number
-  /** Since when it fails for nobody; null: it does. */
+  /** When the last subject recovered; null: some still fail. */
   overAt: number | null
-  /** Whether the line that it is over is owed. */
+  /** Whether the end must still be logged. */
   owesEnd: boolean
 }
 
-/** As much of a text tells one cause from another. */
+/** Characters that distinguish causes. */
 const mostText = 500
 
-/** What tells one cause from another: without hashes, numbers, and names with a figure in them. */
+/** The part of a cause that identifies it: without hashes, numbers, and names that contain a digit. */
 const reasonOf = (cause: Cause.Cause<unknown> | undefined): string => {
   if (cause === undefined) return ""
   const failure = Option.getOrElse(Cause.findErrorOption(cause), () => Cause.squash(cause))
@@ -70,19 +69,19 @@ const reasonOf = (cause: Cause.Cause<unknown> | undefined): string => {
 
 const nameOf = ({ place, what }: Trouble): string => `${what} ${place}`
 
-/** Forgets for whom it failed long ago. */
+/** Forgets subjects whose last failure is long ago. */
 const prune = ({ subjects }: Standing, now: number): void => {
   for (const [subject, at] of subjects) if (at + unheardMillis < now) subjects.delete(subject)
 }
 
-/** Whether it has nothing to do with what fails now. */
+/** Whether a new failure is a new trouble. */
 const isPast = (known: Standing, now: number): boolean => {
   prune(known, now)
   return known.subjects.size === 0 && (known.overAt === null || known.overAt + relapseMillis <= now)
 }
 
 export const make = (): Troubles => {
-  /** By what and place, by reason. */
+  /** By `what` and place, by reason. */
   const standing = new Map<string, Map<string, Standing>>()
 
   const forgetPast = (now: number): void => {
@@ -168,7 +167,7 @@ export const make = (): Troubles => {
   }
 }
 
-/** What parts tell by that keep nothing from one call to the next. */
+/** For code that keeps no state between calls. */
 export const Shared: Context.Reference<Troubles> = Context.Reference<Troubles>("castellan/Troubles", {
   defaultValue: make
 })

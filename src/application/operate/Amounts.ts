@@ -6,18 +6,18 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
-/** What a configuration says of money, held against what the chain asks for. */
+/** Compares the configuration's amounts with the chain's prices. */
 
 type Say = (severity: "broken" | "limited", message: string) => void
 
-/** People write prices up to it in gwei; in wei no chain asks for so little but some of layer 2. */
+/** Prices up to this are probably meant in gwei; in wei only some layer 2 chains have such low prices. */
 const mostGwei = 100_000n
 
 const looksLikeGwei = (wei: bigint): boolean => wei > 0n && wei <= mostGwei
 
 const inGwei = (wei: bigint): string => `fees are in wei, and ${wei} gwei are ${wei * 1_000_000_000n}`
 
-/** Caps under which nothing can be sent now, and prices that seem to be written in another unit. */
+/** Finds caps that block all sending now, and prices that seem to be in the wrong unit. */
 const prices = ({ caps, minPriorityFeePerGas }: NetworkProfile, market: Fees.Market, say: Say): void => {
   const amounts = { ...caps, minPriorityFeePerGas }
   const below = Result.match(
@@ -39,7 +39,7 @@ const prices = ({ caps, minPriorityFeePerGas }: NetworkProfile, market: Fees.Mar
   }
 }
 
-/** Gas of the smallest transaction: no operation takes less. */
+/** Gas of the smallest transaction; every operation takes more. */
 const leastGas = 21_000n
 
 const budget = ({ sponsor }: NetworkProfile, { nextBaseFee, tip }: Fees.Market, say: Say): void => {
@@ -55,14 +55,14 @@ const budget = ({ sponsor }: NetworkProfile, { nextBaseFee, tip }: Fees.Market, 
     )
 }
 
-/** The fees and budgets of a profile, against the chain's prices. */
+/** Compares a profile's fees and budgets with the chain's prices. */
 export const inspect = (chain: ChainClient, profile: NetworkProfile, say: Say) =>
   Effect.map(chain.fees, (market) => {
     prices(profile, market, say)
     budget(profile, market, say)
   })
 
-/** Whether what layer 1 asks for a transaction's data is counted where it is asked for, and there alone. */
+/** Whether the layer 1 fee for data is configured exactly where the chain charges it. */
 export const layer1 = (chain: ChainClient, { l1Fee }: NetworkProfile, say: Say) =>
   Effect.map(chain.code(L1Fee.oracle), (code) => {
     const isThere = code !== Hex.empty

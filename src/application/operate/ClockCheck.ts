@@ -11,26 +11,26 @@ import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import * as Wait from "../runtime/Wait.js"
 
-/** A clock that is further than this from a chain's time, or from the time that was confirmed, may be wrong. */
+/** A larger distance from a chain's time, or from the confirmed time, makes the clock doubtful. */
 const toleratedMillis = 3_600_000
-/** How long a node has to answer, and how soon one that was silent is asked again. */
+/** Time limit of a node's answer, and the delay before a silent node is queried again. */
 const patienceMillis = 5_000
 const askAgain = "10 seconds"
-/** How often an operator's word is looked for. */
+/** Poll interval for the operator's confirmation. */
 const lookInterval = "5 seconds"
 
-/** Their blocks have whatever time whoever runs them wants. */
+/** Developers set these chains' block times at will. */
 const developmentChains = new Set([1_337n, 31_337n])
 
 export interface Options {
   readonly profiles: ReadonlyArray<NetworkProfile>
-  /** What an operator does who knows that the clock is right. */
+  /** Advice for an operator who knows that the clock is right. */
   readonly remedy: string
-  /** The operator's latest word. */
+  /** The operator's latest confirmation. */
   readonly confirmation: ClockConfirmations["Service"]["latest"]
 }
 
-/** How far the clock is ahead of the chain's latest block, milliseconds; null: the node is away. */
+/** Time that the clock is ahead of the chain's latest block, milliseconds; null: the node is away. */
 const aheadOf = ({ chainId, rpc }: NetworkProfile) =>
   Effect.gen(function* () {
     if (rpc === null) return null
@@ -49,7 +49,7 @@ interface Heard {
   readonly millis: number
 }
 
-/** What the first chains that answer say. */
+/** Waits for the first chains that answer. */
 const hear = (asked: ReadonlyArray<NetworkProfile>): Effect.Effect<ReadonlyArray<Heard>, never, ChainRpc> =>
   Effect.gen(function* () {
     const heard = yield* Effect.forEach(asked, aheadOf, { concurrency: "unbounded" })
@@ -61,7 +61,7 @@ const hear = (asked: ReadonlyArray<NetworkProfile>): Effect.Effect<ReadonlyArray
 
 const namesOf = (heard: ReadonlyArray<Heard>): string => heard.map(({ chainId }) => chainId).join(", ")
 
-/** Until the operator says that the clock is right, from now on or within the hour before. */
+/** Whether the operator has confirmed the clock, after `before` or within the hour. */
 const confirmed = ({ confirmation }: Options, before: bigint) =>
   Effect.gen(function* () {
     const latest = yield* confirmation
@@ -94,8 +94,9 @@ const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
   })
 
 /**
- * Holds the clock of this process against the time of its chains, once, beside everything else. A clock that is far ahead would
- * delete what repeats of requests are told by. What has not been asked yet, or is in doubt, is neither deleted nor given up.
+ * Compares this process's clock with its chains' time once, in the background. A clock far ahead would delete the
+ * records that answer repeated requests. Until chains have answered, or while the clock is doubted, no record is
+ * deleted and no work expires.
  */
 export const start = (options: Options): Effect.Effect<void, never, ChainRpc | Scope.Scope> =>
   Effect.gen(function* () {

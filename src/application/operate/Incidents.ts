@@ -4,8 +4,8 @@ import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import type { Waiting } from "../ports/operator/RequestHistory.js"
 
 /**
- * Incidents: conditions under which money does not move, or soon will not. Pure rules over what was measured; each kind has a
- * section of docs/runbooks.md under its name.
+ * Incidents: conditions that stop money from moving, or soon will. Pure rules over measurements; each kind has a
+ * section of docs/runbooks.md with its name.
  */
 
 export const kinds = [
@@ -35,13 +35,13 @@ export interface Incident {
   readonly chainId: bigint | null
   /** The EOA, account, request or webhook; empty: none. */
   readonly subject: string
-  /** `stops`: work that needs the subject does not go on. `warns`: it still does. */
+  /** `stops`: work that needs the subject has stopped. `warns`: it continues. */
   readonly level: "stops" | "warns"
-  /** What distinguishes this incident from others of its kind, for the texts: amounts in wei, times in milliseconds. */
+  /** Values for this incident's messages: amounts in wei, times in milliseconds. */
   readonly figures: Readonly<Record<string, string | number | bigint>>
 }
 
-/** An incident, and the time of the look that found it first, Unix milliseconds. */
+/** An incident, and the time of the reading that found it first, Unix milliseconds. */
 export interface Standing extends Incident {
   readonly since: number
 }
@@ -64,20 +64,20 @@ export interface Facts {
   readonly held: ReadonlyArray<{ readonly requestId: string; readonly chainId: bigint }>
   /** Whether the database takes a write; `errors`: failed calls of the last minute. */
   readonly database: { readonly isWritable: boolean; readonly errors: number }
-  /** Signers with failed signatures in the last minute, or with one that has been awaited for longer than `slowSignature`. */
+  /** Signers with failed signatures in the last minute, or with one pending longer than `slowSignature`. */
   readonly failingSigners: ReadonlyMap<string, number>
   readonly isClockDoubted: boolean
   readonly isRateLimitStoreAway: boolean
   readonly failingWebhooks: ReadonlyArray<{ readonly webhookId: string; readonly accountId: string }>
 }
 
-/** A signature that takes longer counts as one that fails, milliseconds. */
+/** A slower signature counts as failed, milliseconds. */
 export const slowSignature = 10_000
 
-/** Blocks of developers' chains come when somebody sends. */
+/** Development chains make blocks only for transactions. */
 const hasClock = ({ profile: { chainId } }: ChainHealth): boolean => chainId !== 1_337n && chainId !== 31_337n
 
-/** The age of a head block that is no longer usual: 30 seconds, and on slow chains more, milliseconds. */
+/** The head block's age that is no longer usual, milliseconds: 30 seconds, and more on slow chains. */
 const usualHeadAge = ({ profile }: ChainHealth): number => (profile.chainId === 1n ? 90_000 : 30_000)
 
 const ofChain = (chain: ChainHealth, { now, transactions, waiting }: Facts): ReadonlyArray<Incident> => {
@@ -170,7 +170,7 @@ export const of = (facts: Facts): ReadonlyArray<Incident> => {
 
 const nameOf = ({ chainId, kind, subject }: Incident): string => `${kind} ${chainId} ${subject}`
 
-/** These incidents, each with the time at which it began: those that stood before keep theirs. */
+/** Adds the start time to each incident; incidents in `before` keep theirs. */
 export const standing = (
   incidents: ReadonlyArray<Incident>,
   before: ReadonlyArray<Standing>,
@@ -189,7 +189,7 @@ export const begun = <I extends Incident>(
   return after.filter((each) => !known.has(nameOf(each)))
 }
 
-/** How work of a chain goes on, by its incidents. */
+/** State of a chain's work, by its incidents. */
 export const verdictOf = (
   chainId: bigint,
   incidents: ReadonlyArray<Incident>

@@ -15,28 +15,28 @@ import { type SignerError, type SignerRef, Signers, SystemSigners } from "../por
 import type { AccountId } from "../ports/Tenants.js"
 import * as Amounts from "./Amounts.js"
 
-/** Something about a network that operations will fail of, or that is not what it was meant to be. */
+/** An error or a limitation in a network's configuration or contracts. */
 export interface Finding {
   readonly chainId: bigint
-  /** Whose profile it is about; null: every account's. */
+  /** The account whose profile it is about; null: every account's. */
   readonly account: string | null
-  /** `broken`: what is configured cannot work. `limited`: something will not work, or costs more. */
+  /** `broken`: the configuration cannot work. `limited`: a part will not work, or costs more. */
   readonly severity: "broken" | "limited"
   readonly message: string
 }
 
-/** A signer of an account, which submits what it is named for and pays for that. */
+/** A signer of an account that submits and pays for the account's requests. */
 export interface Submitter {
   readonly account: AccountId
   readonly ref: SignerRef
 }
 
-/** A profile that is looked at, and the wei below which the service's EOA there runs low. */
+/** A profile to inspect, and the balance below which the service's EOA is low, wei. */
 export interface Inspected {
   readonly account: string | null
   readonly profile: NetworkProfile
   readonly lowBalance: bigint
-  /** What it is said of when they have nothing: of all accounts, or of the profile's own. */
+  /** Signers whose balances are checked: all accounts', or those of the profile's account. */
   readonly submitters: ReadonlyArray<Submitter>
 }
 
@@ -51,7 +51,7 @@ const selector = {
   validator: Keccak.selector("validator()")
 }
 
-/** The address that a function without parameters answers; null when it answers none. */
+/** The address that a function without parameters returns; null when it returns none. */
 const addressAt = (
   chain: ChainClient,
   to: Address.Address,
@@ -234,7 +234,7 @@ const ledger = Effect.fnUntraced(function* (chain: ChainClient, { ledger }: Netw
 const silent = ({ message, origin }: ChainRpcError): string =>
   `the node at ${origin} does not answer: ${message.replace(`${origin}: `, "")}`
 
-/** Looks at one network through the operator's own node. What was found within the patience is told in any case. */
+/** Inspects one network through the operator's node. Findings made before the time limit are always returned. */
 const inspect = Effect.fnUntraced(function* (
   { account, lowBalance, profile, submitters: named }: Inspected,
   patience: Duration.Duration
@@ -266,7 +266,7 @@ const inspect = Effect.fnUntraced(function* (
         submitters(chain, profile, named, signers, say),
         capabilities(chain, profile, say)
       ],
-      // A call that the node refuses keeps nothing else from being told.
+      // A refused call does not suppress other findings.
       (part) => Effect.catch(part, mute),
       { concurrency: "unbounded", discard: true }
     )
@@ -282,13 +282,13 @@ const inspect = Effect.fnUntraced(function* (
   return found
 })
 
-/** All that is wrong with the networks that have a node of the operator's, at once. Sends no transaction. */
+/** Inspects all networks with an operator's node concurrently. Sends no transaction. */
 export const run = (networks: ReadonlyArray<Inspected>, patience: Duration.Duration = Duration.seconds(30)) =>
   Effect.map(
     Effect.forEach(networks, (network) => inspect(network, patience), { concurrency: 16 }),
     (found) => {
       const told = new Set<string>()
-      // What an account has of the chain's own is said once.
+      // Reports an account's finding that the whole chain shares only once.
       return found.flat().filter(({ chainId, message }) => {
         const key = `${chainId} ${message}`
         return told.has(key) ? false : told.add(key)

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
 /**
- * The last hour in minutes and the last day in hours, sampled from this process's own metrics. A restart begins anew; the
- * replicas of a service each have their own.
+ * The last hour in minutes and the last day in hours, sampled from this process's own metrics. A restart clears them;
+ * each replica of a service has separate ones.
  */
 
 /** Totals since the start of the process, at one time. */
@@ -22,7 +22,7 @@ export interface Sample {
 export interface Series {
   /** Takes a sample; call it every minute. */
   readonly sample: Effect.Effect<void>
-  /** At most 61 samples a minute apart, and 25 an hour apart; oldest first, the newest as of now. */
+  /** At most 61 samples a minute each, and 25 an hour each; oldest first, the last one is current. */
   readonly hour: Effect.Effect<ReadonlyArray<Sample>>
   readonly day: Effect.Effect<ReadonlyArray<Sample>>
 }
@@ -48,7 +48,7 @@ const read: Effect.Effect<Sample> = Effect.gen(function* () {
   }
 })
 
-/** The first sample is taken now. */
+/** Takes the first sample now. */
 export const make: Effect.Effect<Series> = Effect.gen(function* () {
   const first = yield* read
   const minutes = [first]
@@ -67,13 +67,13 @@ export const make: Effect.Effect<Series> = Effect.gen(function* () {
   }
 })
 
-/** What was added between two samples, for each two that follow each other. */
+/** Applies `of` to each pair of consecutive samples. */
 export const steps = <A>(
   samples: ReadonlyArray<Sample>,
   of: (before: Sample, after: Sample) => A
 ): ReadonlyArray<A> => samples.slice(1).map((after, at) => of(samples[at] ?? after, after))
 
-/** Seconds within which that share (0 to 1) of the ops between two samples was included; null: there was no op. */
+/** Seconds in which this share (0 to 1) of the ops between two samples was included; null: no ops. */
 export const percentile = (before: Sample, after: Sample, share: number): number | null => {
   const earlier = new Map(before.inclusion)
   const counts = after.inclusion.map(([bound, count]) => [bound, count - (earlier.get(bound) ?? 0)] as const)
@@ -90,7 +90,7 @@ export const percentile = (before: Sample, after: Sample, share: number): number
   return lower
 }
 
-/** Wei a day that an EOA pays for gas, as measured over the samples; null: less than ten minutes were measured, or it paid nothing. */
+/** Wei per day that an EOA pays for gas, by the samples; null: they span less than ten minutes, or it paid nothing. */
 export const dailyGas = (samples: ReadonlyArray<Sample>, chainId: bigint, signer: string): number | null => {
   const [first, last] = [samples.at(0), samples.at(-1)]
   if (first === undefined || last === undefined || last.at - first.at < 600_000) return null

@@ -16,11 +16,11 @@ import * as Figures from "./Figures.js"
 import * as Incidents from "./Incidents.js"
 import * as Series from "./Series.js"
 
-/** What the operator has to know now: the facts of the last look, the incidents that they show, and how the last day went. */
+/** The operator's view: the facts of the last reading, their incidents, and the last day's figures. */
 export interface Situation {
   readonly facts: Incidents.Facts
   readonly incidents: ReadonlyArray<Incidents.Standing>
-  /** When the last incident that stopped work ended, Unix milliseconds; null: none has since the start of the process. */
+  /** End of the last incident that stopped work, Unix milliseconds; null: none since the start. */
   readonly endedAt: number | null
 }
 
@@ -29,13 +29,13 @@ export interface Observer {
   readonly series: Series.Series
 }
 
-/** Time between two looks. */
+/** Time between two readings. */
 const interval = "4 seconds"
 
-/** Looks over which failures count: about a minute. */
+/** Readings whose failures count: about a minute. */
 const recentLooks = 15
 
-/** A store that does not answer a look in this time leaves the facts of the look before, milliseconds. */
+/** Time limit for the stores; a late answer leaves the previous facts, milliseconds. */
 const patienceMillis = 5_000
 
 const mostHeld = 100
@@ -55,7 +55,7 @@ const empty: Read = {
   failingWebhooks: []
 }
 
-/** What the stores say; each of their failures is counted by its port. */
+/** Reads the stores; their ports count their own failures. */
 const read = Effect.gen(function* () {
   const budgets = yield* Budgets
   const history = yield* RequestHistory
@@ -107,7 +107,7 @@ const logged = ({ chainId, kind, subject }: Incidents.Incident) => ({
   ...(subject !== "" && { subject })
 })
 
-/** Looks again and again until the scope closes. `isWritable`: whether the database takes a write. */
+/** Reads repeatedly until the scope closes. `isWritable`: whether the database takes a write. */
 export const observe = (
   isWritable: Effect.Effect<boolean>
 ): Effect.Effect<

@@ -15,9 +15,9 @@ import { Networks } from "../ports/Networks.js"
 import * as ServiceEoa from "../prepare/ServiceEoa.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 
-/** The work that nobody waits for: accepted work of all lanes of this process, money that is held for nothing, and old records. */
+/** Background work: accepted work of all lanes of this process, unused holds of money, and old records. */
 
-/** Follows sponsored ops that a process left when it stopped to their end. */
+/** Follows the sponsored ops that stopped processes left. */
 const followSponsored = (
   troubles: Troubles.Troubles
 ): Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> =>
@@ -46,7 +46,7 @@ const followSponsored = (
       }
   })
 
-/** Gives back what the service's EOA might have lost by requests that have come to their end without it. */
+/** Releases what the service's EOA holds for requests that ended without it. */
 const giveBackEnded: Effect.Effect<void, BudgetsError | JournalError, Budgets | Networks | RequestJournal> =
   Effect.gen(function* () {
     const networks = yield* Networks
@@ -54,18 +54,18 @@ const giveBackEnded: Effect.Effect<void, BudgetsError | JournalError, Budgets | 
   })
 
 const dayMillis = 86_400_000
-/** How long bodies, answers and idempotency keys are kept (decisions, 9). */
+/** Retention of bodies, answers and idempotency keys (decisions, 9). */
 const keepMillis = 30 * dayMillis
 
 const forget = Effect.gen(function* () {
   const { mayDelete } = yield* ClockTrust
-  // It is held against the chains' time at the start, and may be confirmed at any time.
+  // The clock is checked at the start, and may be confirmed at any time.
   yield* Effect.repeat(mayDelete, { schedule: Schedule.spaced("10 seconds"), until: (may) => may })
   const requestJournal = yield* RequestJournal
   yield* requestJournal.forget((yield* Clock.currentTimeMillis) - keepMillis)
 })
 
-/** A start waits for the number of open requests, which bounds what is accepted, and for nothing else. */
+/** A start only waits for the number of open requests, which bounds later acceptance. */
 export const start: Effect.Effect<void, never, ChainRpc | Engine | Networks | RequestJournal | Submissions> =
   Effect.gen(function* () {
     const { scope } = yield* Lifetime

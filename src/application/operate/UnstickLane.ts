@@ -29,7 +29,7 @@ export interface Replaced {
   readonly maxPriorityFeePerGas: bigint
 }
 
-/** A transaction that was left as it is. */
+/** A transaction that was left unchanged. */
 export interface Left {
   readonly nonce: bigint
   readonly reason: string
@@ -40,10 +40,10 @@ export interface Unstuck {
   readonly left: ReadonlyArray<Left>
 }
 
-/** Another of the processes that share the journal works on the lane. */
+/** Another process of the same journal works on the lane. */
 export class OtherOwner extends Data.TaggedError("OtherOwner")<{ readonly message: string }> {}
 
-/** What it needs of the process that owns the lane. */
+/** Services of the process that owns the lane. */
 export type Requirements = ChainRpc | Engine | TransactionJournal | Networks | Submissions
 
 const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)
@@ -51,7 +51,7 @@ const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)
 const aboveCap = ({ cap, needed }: { readonly cap: bigint; readonly needed: bigint }): string =>
   `it needs ${needed} wei a gas unit; the operator's cap is ${cap}`
 
-/** The node of a transaction, and what a gas unit costs there now. */
+/** The node of a transaction, and the current price of a gas unit. */
 const look = Effect.fnUntraced(
   function* ({
     access,
@@ -103,7 +103,7 @@ const replace = Effect.fnUntraced(function* (
   return yield* lanes.exclusive(
     waiting,
     Effect.gen(function* () {
-      // A request, or the monitor, may have priced it anew meanwhile, or seen it mined.
+      // A request, or the monitor, may have repriced it meanwhile, or seen it mined.
       const record = yield* lanes.current(waiting)
       if (record?.state !== "signed") return yield* Effect.fail("it was mined meanwhile")
       const prices = yield* Effect.fromResult(priced(record))
@@ -116,7 +116,7 @@ const replace = Effect.fnUntraced(function* (
   )
 })
 
-/** Fills a nonce whose transaction the journal does not know, and the pool has dropped, with a transfer of nothing. */
+/** Fills a nonce with an empty transfer when the journal does not know its transaction and the pool has dropped it. */
 const fill = Effect.fnUntraced(function* (
   lane: Lane,
   access: LaneAccess,
@@ -156,9 +156,9 @@ const fill = Effect.fnUntraced(function* (
 })
 
 /**
- * Prices the waiting transactions of a lane anew at the operator's word, whoever's key it is, the service's own EOA
- * included: each under its own nonce, with its own payload and through its own node. A nonce that holds the lane up, and of
- * which the pool has nothing any more, is filled. Nobody waits for what becomes of them. Only the process that owns the lane may do it.
+ * Reprices the pending transactions of a lane at the operator's command, for any key, the service's EOA included: each
+ * with its own nonce, payload and node. Fills a nonce that blocks the lane and has no transaction in the pool. Does not
+ * wait for outcomes. Only the process that owns the lane may do it.
  */
 export const run = Effect.fnUntraced(
   function* (lane: Lane, dryRun: boolean) {
@@ -178,7 +178,7 @@ export const run = Effect.fnUntraced(
         onSuccess: (done) => Effect.sync(() => void replaced.push(done))
       })
     const { access, nonces } = submissions.unknown(lane) ?? { access: null, nonces: [] }
-    // From the lowest on: behind one that is filled the pool has the others, perhaps.
+    // Start with the lowest nonce: once it is filled, the pool may have transactions for the others.
     for (const nonce of nonces.toSorted((one, other) => (one < other ? -1 : 1)))
       if (access !== null) yield* tell(nonce, fill(lane, access, nonce, dryRun))
     const filled = new Set(replaced.map(({ nonce }) => nonce))

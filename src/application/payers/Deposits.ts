@@ -9,7 +9,7 @@ import { type Failure, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import type { Lack, Reservation } from "../ports/Budgets.js"
 
-/** A paymaster's deposit at an EntryPoint, on which the ops of several requests draw. */
+/** A paymaster's deposit at an EntryPoint, shared by the ops of several requests. */
 export interface Deposit {
   readonly entryPoint: Address
   readonly paymaster: Address
@@ -17,7 +17,7 @@ export interface Deposit {
 
 const balanceOf = Keccak.selector("balanceOf(address)")
 
-/** Wei, as the node has it now. */
+/** The deposit on the node now, wei. */
 export const read = (
   { chain, trust }: Connection,
   { entryPoint, paymaster }: Deposit
@@ -36,14 +36,14 @@ export const read = (
 
 export const budget = ({ entryPoint, paymaster }: Deposit): string => `deposit:${entryPoint}:${paymaster}`
 
-/** What an op may cost the deposit. */
+/** An op's possible cost for the deposit. */
 export const entry = (
   deposit: Deposit,
   available: bigint,
   op: Pick<Reservation, "accountId" | "chainId" | "id" | "wei" | "expiresAt">
 ): Reservation => ({ ...op, name: budget(deposit), limit: available, maxOpen: null, daily: false })
 
-/** What it means that the deposit does not hold that much beside what others keep of it. */
+/** The failure of an op that the deposit cannot cover next to other reservations. */
 export const failure = ({ paymaster }: Deposit, wei: bigint, { available }: Lack): ElementFailure =>
   elementFailure(
     "insufficient_funds",

@@ -8,8 +8,8 @@ import * as Funding from "./Funding.js"
 import { type Part, type Payer, wallet } from "./Payer.js"
 
 /**
- * The payers of ops of which the request names none: each wallet, or whom an op that comes as it is names. Nothing is added
- * to such an op but what seals it.
+ * Payers for a request that names no paymaster: each wallet, or the paymaster that an externally built op names. Such
+ * an op gets nothing but the seal.
  */
 export const make = (
   version: Version,

@@ -12,9 +12,9 @@ import type { Acceptance } from "../ports/journal/Records.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 
 /**
- * Who pays for the ops of a list, and whether there is enough, counted in their order. A wallet pays for itself out of
- * its EntryPoint deposit and its balance; a paymaster out of its deposit alone, and then the wallet needs no more than
- * the value that its call sends.
+ * Finds the payers of a list of ops, and whether their funds suffice, in order. A wallet pays for itself from its
+ * EntryPoint deposit and its balance. A paymaster pays only from its deposit; the wallet then needs only the value that
+ * its call sends.
  */
 export interface Funds {
   /** Deposit and balance of every sender, wei. */
@@ -23,7 +23,7 @@ export interface Funds {
   readonly deposits: ReadonlyMap<Address, bigint>
 }
 
-/** An op and what it may cost. */
+/** An op and its possible cost. */
 export interface Costed {
   readonly op: UserOperation
   /** Wei that the EntryPoint demands before it runs the op. */
@@ -34,12 +34,12 @@ export interface Costed {
 export const paymasterOf = (version: Version, op: UserOperation): Address | null =>
   PaymasterData.read(version, op.paymasterAndData)?.paymaster ?? null
 
-/** Everybody whose money the ops may take, each once. */
+/** All distinct accounts whose money the ops may take. */
 export const payers = (version: Version, ops: ReadonlyArray<UserOperation>): ReadonlyArray<Address> => [
   ...new Set(ops.flatMap((op) => [op.sender, paymasterOf(version, op) ?? op.sender]))
 ]
 
-/** What they had before the ops; `states` are those of `accounts`. */
+/** Their funds before the ops; `states` are those of `accounts`. */
 export const found = (
   ops: ReadonlyArray<UserOperation>,
   accounts: ReadonlyArray<Address>,
@@ -62,7 +62,7 @@ export const found = (
   }
 }
 
-/** What each op lacks of its prefund, when it is paid behind those before it that can be; wei, 0: nothing. */
+/** Missing prefund of each op after the payable ops before it, wei; 0: none. */
 export const lacks = (
   version: Version,
   trials: ReadonlyArray<Costed>,
@@ -83,8 +83,8 @@ export const lacks = (
 }
 
 /**
- * Which ops make their wallet pay, because its deposit does not hold their prefund: paying costs gas, so that a
- * measure is good for a prefund on the same side of the deposit only.
+ * Which ops make their wallet pay because its deposit does not cover their prefund. Paying costs gas, so a measurement
+ * only holds for a prefund on the same side of the deposit.
  */
 export const paying = (
   version: Version,
@@ -100,7 +100,7 @@ export const paying = (
   })
 }
 
-/** The failures of the ops for which there is too little money, by their place. */
+/** Failures of the ops without enough money, by their place. */
 export const failures = (
   version: Version,
   ops: ReadonlyArray<Costed & { readonly value: bigint; readonly measure: GasLens.Measure | undefined }>,
@@ -120,7 +120,7 @@ export const failures = (
     const before = spent.get(op.sender) ?? 0n
     const available = funds.available.get(op.sender) ?? 0n
     const overdraft = before + own - available
-    // A call that sends more than its wallet has reverts without a word: the sum says what it was.
+    // A call that sends more than its wallet has reverts without a reason; the sum reveals it.
     const unpaid = measure?.stage === "call" && measure.data === Hex.empty && value > 0n && overdraft > 0n
     if (unpaid || lack > 0n || measure?.stage === "prefund")
       failed.set(
@@ -153,7 +153,7 @@ const depositTooLow = (
     missing: missing.toString()
   })
 
-/** What the wallets had, as `RequestJournal.accept` wants it. */
+/** The wallets' funds in the format of `RequestJournal.accept`. */
 export const forAcceptance = (
   { spaceOf }: { readonly spaceOf: (wallet: Address) => NonceSpace },
   { available }: Funds

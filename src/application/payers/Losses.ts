@@ -10,17 +10,17 @@ import type { OpSettlement } from "../ports/journal/Requests.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** The budget of what the service's EOA may lose by an account in a UTC day. */
+/** The budget for the service EOA's losses through an account in a UTC day. */
 export const budget = "service-eoa"
 
 /**
- * Books what transactions of the service's own EOA have cost it beyond what their ops gave back, to the account that has
- * caused it (see `bearerOf`).
+ * Books the cost of the service EOA's transactions beyond their ops' refunds to the account that caused it (see
+ * `bearerOf`).
  */
 export interface Losses {
   /**
-   * It is in a block: the sum counts from now on, and follows the chain. Without a bearer nothing is booked: the loss is
-   * the operator's.
+   * It is in a block: the sum counts from now on, and follows the chain. Without a bearer nothing is booked: the loss
+   * is the operator's.
    */
   readonly mined: (
     record: TransactionRecord,
@@ -29,38 +29,38 @@ export interface Losses {
   ) => Effect.Effect<void, BudgetsError>
   /** It is at settled depth. */
   readonly finalised: (record: TransactionRecord) => Effect.Effect<void, BudgetsError>
-  /** Another transaction has its nonce for good. */
+  /** Another transaction has its nonce, at settled depth. */
   readonly stranded: (record: TransactionRecord) => Effect.Effect<void, BudgetsError>
 }
 
 const isService = ({ access }: TransactionRecord): boolean => access.key === "serviceEoa"
 
-/** What all holds of a transaction begin with. */
+/** Prefix of all holds of a transaction. */
 const nameOf = ({ nonce, signer }: TransactionRecord): string => `${budget}:${signer}:${nonce}:`
 
 const idOf = (record: TransactionRecord, bearer: AccountId): string => `${nameOf(record)}${bearer}`
 
-/** Where an op of a transaction landed. */
+/** The transaction where an op landed. */
 type Landed = Pick<OpSettlement, "txHash" | "userOpHash">
 
-/** What `bearerOf` asks about other transactions. */
+/** Queries of `bearerOf` about other transactions. */
 export interface Others {
-  /** The account of the lane's transaction with that hash; null: the journal has none. */
+  /** The account of the lane's transaction with that hash; null: not in the journal. */
   readonly accountOf: (txHash: Bytes32) => Effect.Effect<AccountId | null, JournalError>
-  /** Who sent a transaction, as the node says; null: it knows none of that hash. */
+  /** The sender of a transaction, by the node; null: unknown to it. */
   readonly senderOf: (txHash: Bytes32) => Effect.Effect<Address | null, ChainRpcError>
 }
 
 /**
- * The account that bears what a mined transaction has lost; null: the operator.
+ * The account that bears a mined transaction's loss; null: the operator.
  *
  * - None of its ops landed elsewhere: the account of the transaction.
- * - One landed in another transaction of the lane, so that this one reverted: that transaction's account. Its ops ran the
- *   code that took the op.
- * - One landed in a transaction that the EOA has signed and the journal does not know: nobody's account. The key is used
- *   elsewhere too, which is for the operator to end.
- * - One landed in a transaction of somebody else: the account of the transaction. The op was not bound to the EOA, or it
- *   could not have landed there, and its account has chosen that.
+ * - An op landed in another transaction of the lane, which made this one revert: the other transaction's account. Its
+ *   ops ran the code that took the op.
+ * - An op landed in a transaction that the EOA signed and the journal does not know: the operator. The key is also used
+ *   elsewhere, which only the operator can end.
+ * - An op landed in a foreign transaction: the account of the transaction. The op was not bound to the EOA, or it could
+ *   not have landed there, and its account has chosen that.
  */
 export const bearerOf = (
   record: TransactionRecord,
@@ -80,7 +80,7 @@ export const bearerOf = (
     return (yield* senderOf(elsewhere)) === record.signer ? null : own
   })
 
-/** Wei; 0 when it was paid for. */
+/** Wei; 0 when the ops paid for it. */
 export const lossOf = ({ ops }: Pick<TransactionRecord, "ops">, receipt: Receipt): bigint => {
   const { effectiveGasPrice, gasUsed, l1Fee = 0n, logs } = receipt
   const entryPoint = ops[0]?.entryPoint
@@ -90,11 +90,11 @@ export const lossOf = ({ ops }: Pick<TransactionRecord, "ops">, receipt: Receipt
   return cost > paid ? cost - paid : 0n
 }
 
-/** How long it is known before it is at settled depth, milliseconds; it is bound at once. */
+/** Life of the hold, milliseconds; it is bound immediately. */
 const heldMillis = 86_400_000
 
 export const make = (budgets: Budgets["Service"]): Losses => {
-  /** Ids of what is held for a transaction: of several bearers when a reorganisation has changed who it is. */
+  /** Ids of the holds for a transaction: several when a reorganisation has changed its bearer. */
   const idsOf = (record: TransactionRecord) =>
     Effect.map(budgets.open(record.chainId), (holds) =>
       holds.filter(({ id }) => id.startsWith(nameOf(record))).map(({ id }) => id)

@@ -11,77 +11,71 @@ import type { Failure } from "../failures/Failure.js"
 import type { SignerError } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** Who should pay for an op does not. `passes`: it may later. */
+/** The payer of an op refuses. `passes`: it may pay later. */
 export class PayerRefusal extends Data.TaggedError("PayerRefusal")<{
   readonly failure: ElementFailure
   readonly passes?: boolean
 }> {}
 
-/** An element for which money is held. The hash of an op that comes as it is; null: it may change until it is signed. */
+/** An element with held money. `given`: an externally built op's hash; null: the op may change until signing. */
 export interface Held {
   readonly requestId: string
   readonly index: number
   readonly given: Hex.Bytes32 | null
 }
 
-/** An element with its op, complete but for its signature. */
+/** An element with its op, complete except for its signature. */
 export interface Part extends Held {
   readonly op: UserOperation
 }
 
 /**
- * Names what is held for an element: whichever version of it is signed, at most one lands. Whoever brings the same op again
- * holds the same money for it.
+ * Id of the hold for an element. At most one of its signed versions lands, so they share it. An externally built op
+ * that comes again holds the same money.
  */
 export const holdId = ({ given, index, requestId }: Held): string => given ?? `${requestId}/${index}`
 
-/** The request that holds it by such a name; null: the name is of something else. */
+/** The request of such an id; null: another kind of id. */
 export const requestOf = (id: string): string | null => /^(.+)\/[0-9]+$/.exec(id)?.[1] ?? null
 
-/** How long money is held for what is not signed, milliseconds: what a dead process holds back. */
+/** Life of a hold for unsigned work, milliseconds: it bounds the money that a dead process blocks. */
 export const heldMillis = 600_000
 
 /**
- * Who pays for ops, in the order in which it is asked: `draft` before an op is measured and `complete` when its limits are
- * final; then `handOut` for what leaves unsigned, or `reserve` before its request is accepted, the wallet's own signature
- * and `seal` for what is sent.
+ * Pays for ops. Calls in order: `draft` before an op is measured, and `complete` when its limits are final. Then
+ * `handOut` for an op that leaves unsigned; or `reserve` before its request is accepted, and `seal` after the wallet's
+ * own signature, for an op that is sent.
  */
 export interface Payer {
-  /** Null: each wallet pays for itself. Else the prefunds come out of this one's deposit, and wallets pay values only. */
+  /** Null: each wallet pays for itself. Otherwise its deposit pays prefunds, and wallets only values. */
   readonly paymaster: Address | null
-  /** Bytes that it adds behind the wallet's own signature. */
+  /** Bytes that it appends to the wallet's own signature. */
   readonly tail: number
   /**
-   * The op as it is measured: with paymasterAndData and, behind its dummy signature, `tail` bytes, of real length and
-   * cost. One that has its paymasterAndData already stays as it is.
+   * The op for measurement: with paymasterAndData and, after its dummy signature, `tail` bytes, of real length and
+   * cost. An existing paymasterAndData stays unchanged.
    */
   readonly draft: (op: UserOperation) => Effect.Effect<UserOperation, Failure>
   /**
-   * The op as its bytes are priced before they are final: where a byte may still change, the dearest one. Of the same
-   * length.
+   * The op for pricing before its bytes are final: bytes that may still change have the most expensive value. Of the
+   * same length.
    */
   readonly priced: (op: UserOperation) => UserOperation
-  /** The op as it will be signed: its limits are final, its signature is not made. Changes paymasterAndData at most. */
+  /** The op for signing: its limits are final, its signature is not made. Changes at most paymasterAndData. */
   readonly complete: (op: UserOperation) => Effect.Effect<UserOperation, PayerRefusal>
-  /** Remembers a completed op that leaves unsigned, so that it is paid for when it comes back, the same to the last byte. */
+  /** Remembers a completed op that leaves unsigned, so that it is paid for when exactly this op comes back. */
   readonly handOut: (op: UserOperation, userOpHash: Hex.Bytes32) => Effect.Effect<void>
-  /**
-   * Why it does not pay for an op that comes as it is, whatever money there is, at this time (Unix seconds); null: nothing
-   * against it.
-   */
+  /** Its objection to an externally built op, apart from money, at this time (Unix seconds); null: none. */
   readonly objection: (part: Part, now: number) => Effect.Effect<ElementFailure | null>
-  /**
-   * Holds the money that the ops may cost, in one call: for each of them in turn, null, or why there is none. Of an op for
-   * which some is held already it is raised.
-   */
+  /** Holds the ops' possible costs, in one call; returns null or the failure for each. An existing hold is raised. */
   readonly reserve: (
     parts: ReadonlyArray<Part>
   ) => Effect.Effect<ReadonlyArray<ElementFailure | null>, Failure>
-  /** Gives back what is held for what comes to nothing, or has landed. What was sealed may be spent, and stays held. */
+  /** Releases the holds of failed or landed elements. Sealed ops may still be spent: their holds stay. */
   readonly release: (held: ReadonlyArray<Held>) => Effect.Effect<void>
   /**
-   * What comes behind the op's own signature. From here on its money is held until the chain has decided about it. A `Failure`
-   * is one of the node that is asked.
+   * The bytes after the op's own signature. From here on its money is held until the chain has decided about it. A
+   * `Failure` is the queried node's.
    */
   readonly seal: (
     part: Part,
@@ -91,9 +85,9 @@ export interface Payer {
 
 export interface Payers {
   /**
-   * Who pays for the ops of an account: where no paymaster is named its wallets, and whom ops name that come as they are;
-   * else the operator's own one, one of the profile's services, or any other, which is given no data. For the operator's
-   * own one the connection is that to the operator's node.
+   * The payer for an account's ops. Without a paymaster: its wallets, or the paymasters that externally built ops name.
+   * Otherwise the operator's own paymaster, one of the profile's services, or any other paymaster, which gets no data.
+   * For the operator's own paymaster, the connection must use the operator's node.
    */
   readonly of: (
     accountId: AccountId,
@@ -102,7 +96,7 @@ export interface Payers {
       readonly entryPoint: Address
       readonly version: Version
       readonly paymaster: Address | undefined
-      /** The EOA that submits the transactions. */
+      /** The submitting EOA. */
       readonly submitter: Address
     }
   ) => Effect.Effect<Payer>
@@ -124,7 +118,7 @@ export const wallet: Payer = {
   seal: () => Effect.succeed(Hex.empty)
 }
 
-/** What of an op's cost its wallet has to have: `prefund` and the value that its call sends, or the value alone. */
+/** The wallet's share of an op's cost: `prefund` and the value that its call sends, or only the value. */
 export const walletShare = (
   { paymaster }: Pick<Payer, "paymaster">,
   { prefund, value }: { readonly prefund: bigint; readonly value: bigint }

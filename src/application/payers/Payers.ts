@@ -40,7 +40,7 @@ export const make = (options: {
             siteOf(own)
           )
         if (paymaster === undefined) {
-          // The sponsor signs by what the operator's own node says alone.
+          // The sponsor only trusts the operator's node.
           const own = sponsor === null || trust !== "operator" ? null : yield* sponsorOf(sponsor)
           return EncodedPayer.make(
             version,

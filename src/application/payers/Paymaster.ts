@@ -18,7 +18,7 @@ import type { AccountId } from "../ports/Tenants.js"
 import * as Deposits from "./Deposits.js"
 import { heldMillis, holdId, type Payer, PayerRefusal, wallet } from "./Payer.js"
 
-/** For whom a paymaster is asked, and where. */
+/** The account, chain and paymaster of ops. */
 export interface Site {
   readonly accountId: AccountId
   readonly connection: Connection
@@ -31,12 +31,12 @@ export interface Site {
 
 const nameOf = ({ nonce, sender }: UserOperation): string => `${sender}:${nonce}`
 
-/** Ops of which a payer remembers what was said when they were measured: far more than are signed at a time. */
+/** Most ops whose measurement answers a payer remembers: far more than are signed at a time. */
 export const mostOps = 8_192
 
 /**
- * Any paymaster that wants no data. Its deposit may run out, or it may refuse: that the simulation tells. What this
- * account's own requests may take of the deposit together is kept here.
+ * Any paymaster that takes no data. Its deposit may run out, or it may refuse: the simulation shows both. The budget
+ * bounds this account's joint use of the deposit.
  */
 export const plain = (budgets: Budgets["Service"], site: Site): Payer => {
   const { accountId, connection, paymaster, version } = site
@@ -80,7 +80,7 @@ export const plain = (budgets: Budgets["Service"], site: Site): Payer => {
   }
 }
 
-/** What is not bound is given back at the latest when it expires. */
+/** An unbound hold that is not released expires. */
 export const release =
   (budgets: Budgets["Service"], chainId: bigint): Payer["release"] =>
   (held) =>
@@ -103,7 +103,7 @@ const asFailure = ({ code, figures, message }: ElementFailure): Failure =>
 
 const bare = (op: UserOperation): UserOperation => ({ ...op, paymasterAndData: Hex.empty })
 
-/** A paymaster whose service says by ERC-7677 what it wants behind its address. */
+/** A paymaster whose service supplies its data by ERC-7677. */
 export const service = (
   budgets: Budgets["Service"],
   client: Effect.Effect<PaymasterClient, PaymasterRpcError>,
@@ -111,7 +111,7 @@ export const service = (
 ): Payer => {
   const { connection, entryPoint, paymaster, version } = site
   const { chainId } = connection.profile
-  /** What the service said of each op when it was measured, by wallet and nonce key. */
+  /** The service's answers at measurement, by wallet and nonce key. */
   const stubs = new Lru<string, PaymasterAnswer>(mostOps)
   const keyOf = ({ nonce, sender }: UserOperation) => `${sender}:${Nonce.keyOf(nonce)}`
 
@@ -155,15 +155,15 @@ export const service = (
             }
           })
         : Effect.succeed(op),
-    // The stub's bytes are not those of the final data, which may cost more as calldata.
+    // The final data's bytes differ from the stub's, and may cost more as calldata.
     priced: (op) => ({ ...op, paymasterAndData: PaymasterData.dearest(version, op.paymasterAndData) }),
     complete: (op) =>
       Effect.gen(function* () {
         const measured = PaymasterData.read(version, op.paymasterAndData)
         const limits = measured?.limits ?? PaymasterData.noLimits
         const stub = stubs.get(keyOf(op))
-        // Data that are final already are asked for once more: the op's nonce and limits were not, at that time. So is what
-        // another process has asked for: a service whose first answer is final may have no other one.
+        // Query a final stub again, since the op's nonce and limits were not final then. Also query an op that another
+        // process measured: a service whose first answer is final may have no other method.
         const again = stub?.final === false ? null : yield* ask("stub", bare(op))
         const answer = again?.final === true ? again : yield* ask("data", op)
         const completed = withAnswer(op, answer, limits)

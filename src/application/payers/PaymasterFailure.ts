@@ -7,14 +7,14 @@ import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 
-/** The stages at which it is the paymaster that fails, and what the EntryPoint says then of revert data of its own. */
+/** Stages where the paymaster fails, with the EntryPoint's message for the paymaster's own revert data. */
 const reasons = { paymaster: "AA33 reverted", postOp: "AA50 postOp reverted" } as const
 
 const blame = (paymaster: Address.Address, what: string): string => `paymaster ${paymaster}: ${what}`
 
 /**
- * What an op failed for in a simulation, in one line: with the paymaster's address when it was the paymaster, and the
- * EntryPoint's code, which `revert` gives for data of the EntryPoint's own.
+ * One-line reason for an op's failure in a simulation. It names the paymaster if that failed, and has the EntryPoint's
+ * code, which `revert` returns for the EntryPoint's own data.
  */
 export const message = (
   paymaster: Address.Address | null,
@@ -32,8 +32,8 @@ const refusal = (paymaster: Address.Address, reason: string): string => {
 }
 
 /**
- * Why the paymaster does not pay although nothing reverted; null: it does, or it cannot be told. Only a paymaster that is
- * given no data says the same of an op that is measured and of the one that is sent: a signature is made later.
+ * The paymaster's refusal although nothing reverted; null: it pays, or the answer is unknown. Only a paymaster without
+ * data answers the same for the measured and the sent op: a signature is made later.
  */
 export const objection = (
   version: Version,

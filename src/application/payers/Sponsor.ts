@@ -20,13 +20,13 @@ import { heldMillis, holdId, type Part, type Payer, PayerRefusal, wallet } from 
 import { release, type Site } from "./Paymaster.js"
 import * as Sponsorships from "./Sponsorships.js"
 
-/** How long a sponsorship is good, seconds, by the chain's clock. */
+/** Life of a sponsorship, seconds, by the chain's clock. */
 export const lifeSeconds = 600
 
-/** Seconds by which a node behind a balancer may lag behind the one that told the time when the op was built. */
+/** Tolerated lag of a node behind the one that supplied the time when the op was built, seconds. */
 const lagSeconds = 60
 
-/** A block is taken for the latest one for so long. */
+/** Time for which a block counts as the latest. */
 const blockLife = "5 seconds"
 
 const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
@@ -36,10 +36,10 @@ const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
   })
 
 /**
- * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, out of the
+ * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, from the
  * account's budget of the day, for ten minutes. The money is held before the request is accepted, and bound before the
- * sponsor's key signs; its signature comes last, behind the wallet's, and covers the op's hash, so that every byte is as it was when the op was built, and the
- * EOA that submits, so that nobody else is paid for submitting it. With a remote bundler it names no EOA.
+ * sponsor's key signs. Its signature comes last and covers the op's hash, so that no byte can change, and the
+ * submitting EOA, so that no other EOA earns from the submission. With a remote bundler it names no EOA.
  */
 export const make = (
   options: {
@@ -53,7 +53,7 @@ export const make = (
   Effect.gen(function* () {
     const { budgets, dailyBudget, signer, sponsorships } = options
     const { accountId, bundler, connection, entryPoint, paymaster, version } = site
-    /** With a remote bundler: nobody knows from which EOA it submits. */
+    /** With a remote bundler, the submitting EOA is unknown. */
     const unbound = bundler === Address.zero
     const { chain, profile } = connection
     const { chainId } = profile
@@ -69,7 +69,7 @@ export const make = (
       blockLife
     )
 
-    /** The terms under which it is sponsored; of other ops none that anybody could use. */
+    /** The terms of its sponsorship; for other ops terms that cannot be used. */
     const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
       Result.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
         paymaster: null,
@@ -77,7 +77,7 @@ export const make = (
         unbound: false
       }))
 
-    /** What the service built it knows from its journal; what comes from elsewhere it has to have handed out. */
+    /** The journal proves that the service built its own ops; for an externally built op, `handedOut` must know it. */
     const isOwn = ({ given, op }: Part) =>
       given === null
         ? Effect.succeed(true)
@@ -86,7 +86,7 @@ export const make = (
             (known) => known && UserOperation.hash(version, entryPoint, chainId, op) === given
           )
 
-    /** What is wrong with the terms of an op; null: nothing. */
+    /** The error in the terms of an op; null: none. */
     const complaint = ({ op }: Part, now: number): ElementFailure | null => {
       const read = Sponsorship.read(version, op.paymasterAndData)
       if (Result.isFailure(read))
@@ -105,7 +105,7 @@ export const make = (
       return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
     }
 
-    /** Why the sponsor does not sign this op; null: nothing against it. */
+    /** The sponsor's objection to this op; null: none. */
     const objection: Payer["objection"] = (part, now) => {
       const why = complaint(part, now)
       return why === null
@@ -181,7 +181,7 @@ export const make = (
           const note = Sponsorships.note({ userOpHash, entryPoint, since: block.number, validUntil })
           const bind = Effect.orDie(budgets.bind(hold, note))
           if (!(yield* bind)) {
-            // Too long ago, or by a version that held it later.
+            // The hold has expired, or a version that held later accepted the op.
             const [lack] = yield* reserve([part])
             if (lack != null) return yield* new PayerRefusal({ failure: lack, passes: true })
             yield* bind

@@ -17,12 +17,12 @@ import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** The budget of what the operator pays for an account's ops in a UTC day. */
+/** The budget for the operator's payments for an account's ops in a UTC day. */
 export const budget = "sponsor"
 
 const Note = Schema.fromJsonString(
   Schema.Struct({
-    /** Left out by an earlier version, whose holds have it as their id. */
+    /** Absent in notes of an earlier version, whose holds have it as their id. */
     userOpHash: Schema.optional(Hex.schema32),
     entryPoint: Address.schema,
     /** Number of a block before which the op cannot have landed. */
@@ -35,10 +35,10 @@ type Note = typeof Note.Type
 const encodeNote = SchemaParser.encodeSync(Note)
 const decodeNote = Schema.decodeUnknownOption(Note)
 
-/** What is noted of a sponsored op, to find out how it ends. */
+/** Encodes the data that finds the end of a sponsored op. */
 export const note = (of: Note): string => encodeNote(of)
 
-/** An account's sponsored ops, and the operator's own node, which says what became of them. */
+/** An account's sponsored ops, and the operator's node, which shows their outcomes. */
 export interface Watched {
   readonly accountId: AccountId
   readonly chain: ChainClient
@@ -47,15 +47,15 @@ export interface Watched {
 
 export interface Sponsorships {
   /**
-   * Follows what the chain makes of the account's sealed ops until all of them have ended: their cost is booked at
-   * settled depth; what was not mined in time costs nothing. The chain alone decides, whatever became of the request.
+   * Follows the account's sealed ops on the chain until all of them have ended. Books their cost at settled depth; ops
+   * not mined in time cost nothing. Only the chain decides, whatever the request's state is.
    */
   readonly watch: (watched: Watched) => Effect.Effect<void>
 }
 
 export const Sponsorships: Context.Key<Sponsorships, Sponsorships> = Context.Service("castellan/Sponsorships")
 
-/** Polls of the chain between two looks. */
+/** Polling interval, in polls of the chain. */
 const pollsPerLook = 5
 
 const isOwn =
@@ -76,11 +76,11 @@ export const accountsOf = (
     )
   )
 
-/** One look at the chain; how many are left. */
+/** Reads the chain once; returns the number of ops that are left. */
 const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watched) =>
   Effect.gen(function* () {
     const { chainId, settledDepth } = profile
-    // One hold, and at most one landing, for all versions of an op that were sealed.
+    // All sealed versions of an op share one hold, and at most one lands.
     const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
       const versions = hold.notes.flatMap((text) => Option.toArray(decodeNote(text)))
       const [first] = versions
@@ -109,7 +109,7 @@ const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watche
         Address.unsafe(entryPoint),
         group.flatMap(({ hashes }) => hashes),
         { from: since, to: head.number },
-        // What was mined there is not taken for missing.
+        // A node without this block could miss landings.
         { known: settledNumber }
       )
       for (const { hashes, hold, validUntil } of group) {
@@ -133,10 +133,10 @@ const troubleOf = (place: string): Troubles.Trouble => ({
 
 export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorships => {
   const troubles = Troubles.make()
-  /** What is followed in this process, and whether something was sealed since it was looked at. */
+  /** Accounts followed in this process, and whether an op was sealed since the last reading. */
   const followed = new Map<string, { sealed: boolean }>()
 
-  /** Whether all have ended, after which the account is not followed any more. */
+  /** Whether all have ended; then the account is not followed any more. */
   const ended = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<boolean> =>
     Effect.gen(function* () {
       state.sealed = false

@@ -6,10 +6,10 @@ import type { EventDefinition } from "../../domain/abi/Event.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import type { AccountId } from "./Tenants.js"
 
-/** Events and errors that one account may register together. */
+/** Most events and errors that one account may register together. */
 export const maxDefinitions = 10_000
 
-/** Characters that their canonical texts may have together: what is decoded with is held in memory. */
+/** Most characters of one account's canonical definitions together. Decoders hold the definitions in memory. */
 export const maxCharacters = 4_194_304
 
 export class AbiStoreError extends Data.TaggedError("AbiStoreError")<{
@@ -17,7 +17,7 @@ export class AbiStoreError extends Data.TaggedError("AbiStoreError")<{
   readonly message: string
 }> {}
 
-/** Why one definition more has no room; null when it has. */
+/** Returns the error that refuses one more definition; null when there is room for it. */
 export const refusal = (definitions: number, characters: number): AbiStoreError | null => {
   const full = (message: string) => new AbiStoreError({ reason: "full", message })
   if (definitions >= maxDefinitions) return full(`the account has ${maxDefinitions} definitions already`)
@@ -27,27 +27,27 @@ export const refusal = (definitions: number, characters: number): AbiStoreError 
 }
 
 /**
- * The event and error definitions that an account has registered, in the order of their registration. What was
- * registered through any process is seen by all of them from then on.
+ * The event and error definitions that an account has registered, in registration order. Every process sees a
+ * definition as soon as any process has registered it.
  */
 export class AbiStore extends Context.Service<
   AbiStore,
   {
-    /** The same array as before while nothing was registered in between: what is made of it may be kept. */
+    /** Returns the same array until the account registers another event, so derived values may be cached. */
     readonly events: (account: AccountId) => Effect.Effect<ReadonlyArray<EventDefinition>, AbiStoreError>
-    /** The same array as before while nothing was registered in between. */
+    /** Returns the same array until the account registers another error. */
     readonly errors: (account: AccountId) => Effect.Effect<ReadonlyArray<ErrorDefinition>, AbiStoreError>
-    /** Both of them, in one look. */
+    /** Reads both lists together. */
     readonly definitions: (
       account: AccountId
     ) => Effect.Effect<Omit<UseAbi.UseAbi, "functions">, AbiStoreError>
-    /** Registering the same canonical definition again changes nothing, also when there is no room for more. */
+    /** Registering the same canonical definition again changes nothing, even when the account is full. */
     readonly addEvent: (account: AccountId, event: EventDefinition) => Effect.Effect<void, AbiStoreError>
     readonly addError: (account: AccountId, error: ErrorDefinition) => Effect.Effect<void, AbiStoreError>
   }
 >()("castellan/AbiStore") {}
 
-/** Definitions of the operator, for all accounts alike: they count as registered. None unless something else is provided. */
+/** The operator's definitions, which count as registered for every account. Default: none. */
 export const OperatorAbi = Context.Reference<UseAbi.UseAbi>("castellan/OperatorAbi", {
   defaultValue: (): UseAbi.UseAbi => UseAbi.empty
 })

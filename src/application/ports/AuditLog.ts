@@ -7,25 +7,25 @@ import type { AccountId } from "./Tenants.js"
 
 export class AuditLogError extends Data.TaggedError("AuditLogError")<{ readonly message: string }> {}
 
-/** One act of a key. */
+/** One use of a key. */
 export interface Act {
-  /** `signature`: `hash` is the digest that was signed. `transaction`: it is the transaction's hash. */
+  /** `signature`: `hash` is the signed digest. `transaction`: `hash` is the transaction's hash. */
   readonly kind: "signature" | "transaction"
-  /** On whose behalf; null: the operator's own. */
+  /** The account that the key acted for; null: the operator. */
   readonly accountId: AccountId | null
-  /** The request that led to it, as far as it is known. */
+  /** The request that caused the act; null: unknown. */
   readonly requestId: string | null
-  /** The endpoint or the part of the engine. */
+  /** The endpoint, or the part of the engine. */
   readonly by: string | null
-  /** Address of the key. */
+  /** The key's address. */
   readonly signer: Address
   readonly hash: Bytes32
-  /** Of a transaction. */
+  /** Set for transactions. */
   readonly chainId: bigint | null
   readonly nonce: bigint | null
 }
 
-/** An act as it was recorded. */
+/** A recorded act. */
 export interface Entry extends Act {
   /** Ascending, in the order of recording. */
   readonly number: bigint
@@ -33,7 +33,7 @@ export interface Entry extends Act {
   readonly at: number
 }
 
-/** What to look for. Absent: whatever it is. */
+/** Search criteria. An absent field matches any value. */
 export interface Question {
   readonly accountId?: AccountId
   readonly signer?: Address
@@ -42,30 +42,31 @@ export interface Question {
   /** Unix milliseconds, both ends included. */
   readonly from?: number
   readonly to?: number
-  /** Entries below this number only: the next page. */
+  /** Only entries below this number: the next page. */
   readonly before?: bigint
   /** At most 1,000. */
   readonly limit: number
 }
 
 /**
- * Whether what this fiber has signed stays in the process until the journal is durable (`RequestJournal.durable`), or until
- * it has the bytes of the transaction that it is for.
+ * Whether this fiber's signatures stay in the process until the journal is durable (`RequestJournal.durable`), or until
+ * the journal has the bytes of the transaction that they are for.
  */
 export const withheld: Context.Reference<boolean> = Context.Reference<boolean>("castellan/withheld", {
   defaultValue: () => false
 })
 
-/** Who signed what, when, and for whom. Nothing in it is ever changed or removed. */
+/** Records which key signed which hash, when, and for which account. Entries are never changed or removed. */
 export class AuditLog extends Context.Service<
   AuditLog,
   {
     /**
-     * Durable when it returns: the act waits for it. Of a transaction, and of a signature that is `withheld`, it survives the
-     * process when it returns, and the machine with the journal's next method that does: what was signed leaves after that.
+     * Durable when it returns: the act waits for it. The record of a transaction, or of a `withheld` signature, then
+     * survives the process, and the machine with the journal's next method that does; the signature leaves the process
+     * only after that.
      */
     readonly record: (act: Act) => Effect.Effect<void, AuditLogError>
-    /** The newest first. */
+    /** Newest first. */
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, AuditLogError>
   }
 >()("castellan/AuditLog") {}

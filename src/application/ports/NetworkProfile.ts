@@ -4,14 +4,14 @@ import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { walletProxyCreationCode } from "../../domain/wallet/WalletProxy.generated.js"
 
-/** What the operator says of one chain, with the overrides of one account already applied. */
+/** The operator's settings for one chain, with one account's overrides applied. */
 export interface NetworkProfile {
   readonly chainId: bigint
-  /** The operator's own node; null: nothing that needs a system key is possible on this chain. */
+  /** The operator's node; null: operations that need a system key are not possible on this chain. */
   readonly rpc: Redacted.Redacted<string> | null
   /** EntryPoints that requests may name. */
   readonly entryPoints: ReadonlyArray<Address>
-  /** The account's own factory, the only one for which deployments are authorised; null: none. */
+  /** The account's factory, the only factory whose deployments are authorised; null: none. */
   readonly factory: Address | null
   readonly validator: Address | null
   readonly beacon: Address | null
@@ -19,61 +19,61 @@ export interface NetworkProfile {
   readonly creationCode: Hex.Hex | null
   /** keccak256 of the wallet implementation's code that the operator has confirmed; null: not pinned. */
   readonly implementationCodeHash: Hex.Bytes32 | null
-  /** The suite's OperationLedger; null: no operation can depend on another. */
+  /** The suite's OperationLedger; null: operations cannot depend on each other. */
   readonly ledger: Address | null
-  /** The operator's own verifying paymaster, for which the `sponsor` system key signs; null: nothing is sponsored. */
+  /** The operator's verifying paymaster, for which the `sponsor` system key signs; null: no sponsoring. */
   readonly sponsor: {
     readonly paymaster: Address
-    /** Wei that the wallets of one account may cost in one UTC day. */
+    /** Most wei that one account's wallets may cost in one UTC day. */
     readonly dailyBudget: bigint
   } | null
-  /** Paymasters of others that are asked for their data by ERC-7677. */
+  /** Third-party paymasters that serve their data by ERC-7677. */
   readonly paymasterServices: ReadonlyArray<{
     readonly paymaster: Address
     readonly url: Redacted.Redacted<string>
   }>
-  /** Bounds of what the service's own EOA submits for an account, for wallets that pay for it. */
+  /** Bounds for the service EOA's submissions for an account, when wallets pay for them. */
   readonly serviceSubmission: {
-    /** Wei that it may lose by one account in one UTC day. */
+    /** Most wei that it may lose through one account in one UTC day. */
     readonly dailyLoss: bigint
-    /** Most ops of one account on their way at a time. */
+    /** Most ops of one account in flight. */
     readonly maxInFlight: number
   }
-  /** Addresses outside 0x1 to 0x1ff that answer calls without having code. */
+  /** Addresses outside 0x1 to 0x1ff that answer calls without code. */
   readonly precompiles: ReadonlyArray<Address>
-  /** The custody that `walletCustody` 0 stands for beside a salt. */
+  /** The custody that `walletCustody` 0 means together with a salt. */
   readonly defaultCustody: 1 | 2 | 3 | 4 | 5
   readonly caps: {
     /** Absolute cap on maxFeePerGas of every transaction and op, wei. */
     readonly maxFeePerGas: bigint
     /** Absolute cap on maxPriorityFeePerGas, wei. */
     readonly maxPriorityFeePerGas: bigint
-    /** Absolute cap on the gas limit of one transaction. */
+    /** Absolute cap on one transaction's gas limit. */
     readonly transactionGas: bigint
   }
-  /** Least maxPriorityFeePerGas (least gas price on legacy chains) that the chain's nodes take, wei. */
+  /** Lowest maxPriorityFeePerGas (gas price on legacy chains) that the chain's nodes accept, wei. */
   readonly minPriorityFeePerGas: bigint
-  /** Who asks for what a transaction's data cost on another layer: OP-stack's GasPriceOracle; null: nobody. */
+  /** Source of the L1 data fee. `op-stack`: the GasPriceOracle; null: no such fee. */
   readonly l1Fee: "op-stack" | null
-  /** Blocks, the including one counted, before an answer is given. At least 1. */
+  /** Blocks, including the transaction's own, before an answer is sent. At least 1. */
   readonly confirmations: number
-  /** Blocks, the including one counted, after which nothing is undone any more. At least `confirmations`. */
+  /** Blocks, including the transaction's own, after which no reorganisation is expected. At least `confirmations`. */
   readonly settledDepth: number
-  /** How long the lowest waiting transaction of an EOA waits before it is replaced at a higher price, milliseconds. */
+  /** Age at which an EOA's lowest pending transaction is replaced at a higher price, milliseconds. */
   readonly bumpAfterMillis: number
-  /** URL of the ERC-4337 bundler that ops go through on this chain; null: the service bundles itself. */
+  /** URL of the ERC-4337 bundler for this chain's ops; null: the service bundles them. */
   readonly remoteBundler: Redacted.Redacted<string> | null
-  /** Most transactions of one EOA on their way at a time; at least 1. */
+  /** Most transactions of one EOA in flight; at least 1. */
   readonly maxInFlight: number
-  /** How long a request waits for its transaction before it answers outcome_unknown, milliseconds. */
+  /** Time a request waits for its transaction before it answers outcome_unknown, milliseconds. */
   readonly receiptTimeoutMillis: number
-  /** Time after acceptance at which an unsigned request expires, milliseconds. */
+  /** Age at which an unsigned request expires, milliseconds from acceptance. */
   readonly requestExpiryMillis: number
-  /** How often new blocks are asked for, milliseconds; what was just sent is looked for sooner where chains are fast. */
+  /** Polling interval for new blocks, milliseconds. On fast chains, fresh transactions are polled sooner. */
   readonly pollIntervalMillis: number
 }
 
-/** Fields of a profile to put over another one; what is absent stays as it is there. */
+/** Fields that override a profile; absent fields leave the profile unchanged. */
 export type Fields = {
   readonly [K in Exclude<keyof NetworkProfile, "chainId" | "caps" | "serviceSubmission">]?:
     | NetworkProfile[K]
@@ -87,7 +87,7 @@ type Parts<A> = { readonly [K in keyof A]?: A[K] | undefined }
 
 const gwei = 1_000_000_000n
 
-/** What a profile says where neither its chain nor its operator says anything else. */
+/** Values where neither the chain nor the operator sets one. */
 export const defaults: Omit<NetworkProfile, "chainId"> = {
   rpc: null,
   entryPoints: EntryPoint.versions.map((version) => EntryPoint.canonical[version]),
@@ -105,7 +105,7 @@ export const defaults: Omit<NetworkProfile, "chainId"> = {
   caps: {
     maxFeePerGas: 1_000n * gwei,
     maxPriorityFeePerGas: 200n * gwei,
-    // The gas limit of one transaction since EIP-7825.
+    // EIP-7825 limits one transaction's gas.
     transactionGas: 2n ** 24n
   },
   minPriorityFeePerGas: 0n,
@@ -120,19 +120,19 @@ export const defaults: Omit<NetworkProfile, "chainId"> = {
   pollIntervalMillis: 1_000
 }
 
-/** Its coins buy about as much by 10 as others do by 0.01; its nodes refuse transactions below a least tip. */
+/** 10 of its coins buy about as much as 0.01 elsewhere; its nodes refuse transactions below a minimum tip. */
 const polygon = (leastTip: bigint): Fields => ({
   serviceSubmission: { dailyLoss: 10n ** 19n },
   minPriorityFeePerGas: leastTip
 })
 
-/** Its prices are far below the defaults' caps, which bound what a broken node can make a key pay. */
+/** Its prices are far below the default caps, and the caps bound the price that a broken node can make a key pay. */
 const base: Fields = {
   caps: { maxFeePerGas: 100n * gwei, maxPriorityFeePerGas: 10n * gwei },
   l1Fee: "op-stack"
 }
 
-/** Chains of which more is known than the defaults say. */
+/** Chains whose profiles differ from the defaults. */
 export const chains: ReadonlyMap<bigint, Fields> = new Map([
   [80_002n, polygon(25n * gwei)],
   [137n, polygon(30n * gwei)],
@@ -142,7 +142,7 @@ export const chains: ReadonlyMap<bigint, Fields> = new Map([
 
 type Mutable<A> = { -readonly [K in keyof A]: A[K] }
 
-/** All of a value, with those of its fields that the parts have a value for. Fields that it does not know are left. */
+/** Overlays defined parts; unknown fields are ignored. */
 const over = <A extends object>(all: A, parts: Parts<A> | undefined): A => {
   const result: Mutable<A> = { ...all }
   for (const key in all) {
@@ -153,8 +153,8 @@ const over = <A extends object>(all: A, parts: Parts<A> | undefined): A => {
 }
 
 /**
- * Puts fields over a profile. A beacon without a creation code gets the reference proxy's; a settled depth below the
- * confirmations is raised to them.
+ * Overrides a profile's fields. A beacon without a creation code gets the reference proxy's. The settled depth is at
+ * least the confirmations.
  */
 export const override = (
   profile: NetworkProfile,
@@ -173,10 +173,9 @@ export const override = (
 }
 
 /**
- * Makes a profile from few fields: the defaults of its chain stand for the others.
+ * Completes a profile with its chain's defaults.
  *
- * @example
- * NetworkProfile.make({ chainId: 8_453n, rpc: Redacted.make("https://node.example") })
+ * @example NetworkProfile.make({ chainId: 8_453n, rpc: Redacted.make("https://node.example") })
  */
 export const make = ({ chainId, ...fields }: { readonly chainId: bigint } & Fields): NetworkProfile =>
   override(override({ chainId, ...defaults }, chains.get(chainId) ?? {}), fields)

@@ -7,7 +7,7 @@ import type { AccountId } from "./Tenants.js"
 export class Networks extends Context.Service<
   Networks,
   {
-    /** Null: the chain is not supported. */
+    /** Null: unsupported chain. */
     readonly profile: (account: AccountId, chainId: bigint) => Effect.Effect<NetworkProfile | null>
     readonly chainIds: Effect.Effect<ReadonlyArray<bigint>>
   }

@@ -15,11 +15,11 @@ export const limits: Readonly<Record<Tier, Limits>> = {
   enterprise: { minute: 1_000, hour: 50_000 }
 }
 
-/** Most that an account may be given as its own. */
+/** Highest limit that an account may be given. */
 export const mostPerMinute = 1_000_000
 export const mostPerHour = 60 * mostPerMinute
 
-/** What an account may do: what it has of its own, else what its tier has. */
+/** An account's limits: its own, or its tier's. */
 export const limitsOf = ({
   requestsPerHour,
   requestsPerMinute,
@@ -29,30 +29,30 @@ export const limitsOf = ({
   hour: requestsPerHour ?? limits[tier].hour
 })
 
-/** The state of the window that binds first, after this request was counted (or refused). */
+/** The window that binds first, after this request was counted or refused. */
 export interface Allowance {
   readonly allowed: boolean
   readonly limit: number
   readonly remaining: number
-  /** Seconds until that window begins anew, at least 1. */
+  /** Seconds until the window restarts, at least 1. */
   readonly resetSeconds: number
 }
 
-/** Windows begin at full UTC minutes and hours. Milliseconds. */
+/** Milliseconds. Windows begin at full UTC minutes and hours. */
 export const windowMillis = { minute: 60_000, hour: 3_600_000 } as const
 
-/** When the window of that time began. */
+/** The start of the window that contains `now`. */
 export const beginsAt = (window: keyof typeof windowMillis, now: number): number =>
   now - (now % windowMillis[window])
 
-/** What becomes of a request that comes when so many have been counted in the current windows. */
+/** Decides about a request at `now`, given the requests `counted` in the current windows. */
 export const allowance = (
   limits: Limits,
   counted: { readonly minute: number; readonly hour: number },
   now: number
 ): Allowance => {
   const left = { minute: limits.minute - counted.minute, hour: limits.hour - counted.hour }
-  // The hour binds when it leaves no more than the minute does: it stays closed for longer.
+  // The hour binds on a tie: it stays closed for longer.
   const binding = left.hour <= left.minute || left.hour <= 0 ? "hour" : "minute"
   const allowed = left[binding] > 0
   return {
@@ -65,11 +65,11 @@ export const allowance = (
 
 export class RateLimitError extends Data.TaggedError("RateLimitError")<{ readonly message: string }> {}
 
-/** Counts the requests of accounts in fixed UTC windows. */
+/** Counts accounts' requests in fixed UTC windows. */
 export class RateLimit extends Context.Service<
   RateLimit,
   {
-    /** Counts one request of the account; a refused one is not counted. */
+    /** Counts one request; refused requests are not counted. */
     readonly take: (account: AccountId, limits: Limits) => Effect.Effect<Allowance, RateLimitError>
   }
 >()("castellan/RateLimit") {}

@@ -14,9 +14,9 @@ export interface SignerRef {
 
 /**
  * - `clientIdIncorrect`, `versionNotFound`, `assetNotSupported`: the reference names no key of this account
- * - `notConfigured`: the operator has no system key for it
+ * - `notConfigured`: the operator has no system key for this purpose
  * - `unavailable`: the provider did not answer
- * - `refused`: the provider answered that it will not sign
+ * - `refused`: the provider refuses to sign
  */
 export class SignerError extends Data.TaggedError("SignerError")<{
   readonly reason:
@@ -43,20 +43,20 @@ export interface Signer {
 export class Signers extends Context.Service<
   Signers,
   {
-    /** A key of another account, or a system key, is `clientIdIncorrect`: nobody learns that it exists. */
+    /** Another account's key, or a system key, is `clientIdIncorrect`: callers cannot learn that it exists. */
     readonly resolve: (account: AccountId, ref: SignerRef) => Effect.Effect<Signer, SignerError>
   }
 >()("castellan/Signers") {}
 
-/** The operator's own keys. No request can name them. */
+/** The operator's keys. No request can name them. */
 export class SystemSigners extends Context.Service<
   SystemSigners,
   {
     /** Authorises deployments at the factories. */
     readonly deployer: Effect.Effect<Signer, SignerError>
-    /** The service's own submitting EOA. */
+    /** The service's submitting EOA. */
     readonly serviceEoa: Effect.Effect<Signer, SignerError>
-    /** Signs what the operator pays for wallets: the verifying paymaster's key. */
+    /** Signs the operator's payments for wallets: the verifying paymaster's key. */
     readonly sponsor: Effect.Effect<Signer, SignerError>
   }
 >()("castellan/SystemSigners") {}

@@ -5,7 +5,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { SignerRef } from "./Signers.js"
 import type { AccountId, OwnLimits, Scope, Tier } from "./Tenants.js"
 
-/** A tenant that was made by command; those of the configuration file are in no store. Times are Unix milliseconds. */
+/** A tenant created by command; the configuration file's tenants are in no store. Times are Unix milliseconds. */
 export interface Account extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
@@ -13,7 +13,7 @@ export interface Account extends OwnLimits {
   readonly createdAt: number
 }
 
-/** What is said of an account anew; a limit of null is its tier's again. */
+/** New values for an account's fields; a null limit restores the tier's. */
 export interface AccountChange {
   readonly name?: string
   readonly tier?: Tier
@@ -21,7 +21,7 @@ export interface AccountChange {
   readonly requestsPerHour?: number | null
 }
 
-/** The account, or what is shown of it, after a change. */
+/** Applies a change to an account, or to its displayed form. */
 export const changed = <A extends OwnLimits & { readonly name: string; readonly tier: Tier }>(
   account: A,
   change: AccountChange
@@ -34,31 +34,31 @@ export const changed = <A extends OwnLimits & { readonly name: string; readonly 
   }
 }
 
-/** What is kept of an API key: never the key. */
+/** A stored API key, as its hash only. */
 export interface Key {
-  /** Its keyed hash, 64 lower-case hex digits. */
+  /** Keyed hash, 64 lower-case hex digits. */
   readonly hash: string
-  /** Of the store or of the configuration file. */
+  /** An account of the store or of the configuration file. */
   readonly accountId: AccountId
   readonly scopes: ReadonlyArray<Scope>
-  /** `file`: the configuration file lists it, and what is kept here is only when it ends. */
+  /** `file`: the configuration file lists the key, and the store holds only its end. */
   readonly origin: "command" | "file"
   readonly issuedAt: number
-  /** It is dead from this time on; null: it has no end. */
+  /** The key stops working at this time; null: no end. */
   readonly endsAt: number | null
 }
 
-/** What an account of the store has of its own on one chain. */
+/** A stored account's settings for one chain. */
 export interface OwnNetwork {
   readonly accountId: AccountId
   readonly chainId: bigint
-  /** The one of the settings: no two accounts have the same. */
+  /** The settings' factory; no two accounts share one. */
   readonly factory: Address | null
-  /** JSON of what `accounts[].networks[]` of the configuration file may say; secrets by reference. */
+  /** JSON with the fields of `accounts[].networks[]` in the configuration file; secrets by reference. */
   readonly settings: string
 }
 
-/** A key of a configured provider that the requests of an account of the store may name. */
+/** A configured provider's key that a stored account's requests may name. */
 export interface OwnSigner {
   readonly accountId: AccountId
   readonly ref: SignerRef
@@ -67,10 +67,10 @@ export interface OwnSigner {
   readonly address: Address | null
 }
 
-/** A kill switch that is thrown. */
+/** An active kill switch. */
 export interface Pause {
   readonly kind: "account" | "signer" | "chain"
-  /** Account id, address of the signer, decimal chain id. */
+  /** Account id, signer address or decimal chain id. */
   readonly subject: string
   readonly since: number
 }
@@ -84,7 +84,7 @@ export interface Content {
 }
 
 /**
- * - `accountExists`, `unknownAccount`, `keyExists`, `unknownKey`: as they say
+ * - `accountExists`, `unknownAccount`, `keyExists`, `unknownKey`: as named
  * - `factoryTaken`: another account has this factory on this chain
  * - `signerExists`: the account has a key under this reference
  * - `unavailable`: the store failed
@@ -103,38 +103,38 @@ export class TenantStoreError extends Data.TaggedError("AccountStoreError")<{
 
 type Written = Effect.Effect<void, TenantStoreError>
 
-/** What the operator's command line says of accounts, keys and kill switches, for all processes of the service. */
+/** Accounts, keys and kill switches that the operator's command line manages, for all processes of the service. */
 export class TenantStore extends Context.Service<
   TenantStore,
   {
-    /** Grows with every change of the content; cheap. */
+    /** Grows with every change of the content; cheap to read. */
     readonly version: Effect.Effect<number, TenantStoreError>
-    /** In the order in which it came. At least as new as a version that was read before. */
+    /** In insertion order. At least as new as any version read before. */
     readonly content: Effect.Effect<Content, TenantStoreError>
 
     readonly createAccount: (account: Account) => Written
     readonly changeAccount: (account: AccountId, change: AccountChange) => Written
 
-    /** Keeps a fresh key; in the same step the one that it replaces gets its end. */
+    /** Adds a key and ends the replaced key in the same transaction. */
     readonly addKey: (key: Key, replaced?: { readonly key: Key; readonly endsAt: number }) => Written
-    /** Ends a key of the store or of the file. An end that it has is only ever moved forward. */
+    /** Ends a key of the store or of the file. An existing end only ever moves forward. */
     readonly endKey: (key: Key, endsAt: number) => Written
-    /** Of a key that was issued by command. */
+    /** For keys issued by command only. */
     readonly setScopes: (hash: string, scopes: ReadonlyArray<Scope>) => Written
 
-    /** In place of what the account had on the chain. */
+    /** Replaces the account's settings on the chain. */
     readonly setNetwork: (network: OwnNetwork) => Written
     readonly removeNetwork: (account: AccountId, chainId: bigint) => Written
     readonly addSigner: (signer: OwnSigner) => Written
     readonly removeSigner: (account: AccountId, ref: SignerRef) => Written
 
-    /** A pause that is there keeps its time. */
+    /** An existing pause keeps its time. */
     readonly pause: (pause: Pause) => Written
     readonly resume: (kind: Pause["kind"], subject: string) => Written
 
-    /** Notes when keys were used, by their hash. No change of the content; an older time than the noted one is none. */
+    /** Records when keys were last used, by hash; older times are ignored. Does not change the content's version. */
     readonly noteUses: (uses: ReadonlyMap<string, number>) => Written
-    /** When keys were last used, as far as it was noted. */
+    /** When keys were last used, as far as recorded. */
     readonly uses: Effect.Effect<ReadonlyMap<string, number>, TenantStoreError>
   }
 >()("castellan/AccountStore") {}

@@ -8,13 +8,13 @@ export type AccountId = string & Brand.Brand<"AccountId">
 export type Tier = "free" | "pro" | "enterprise"
 export type Scope = "read" | "write" | "sign" | "webhooks"
 
-/** What an account has of its own instead of its tier's: requests per UTC minute and per UTC hour. */
+/** Limits that replace the tier's: requests per UTC minute and per UTC hour. */
 export interface OwnLimits {
   readonly requestsPerMinute?: number
   readonly requestsPerHour?: number
 }
 
-/** Who a request acts for: the tenant, and what its key may do. */
+/** The tenant that a request acts for, and its key's permissions. */
 export interface Principal extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
@@ -29,7 +29,7 @@ export class TenantsError extends Data.TaggedError("AccountsError")<{ readonly m
 export class Tenants extends Context.Service<
   Tenants,
   {
-    /** Who holds this key; null when it is unknown or revoked. The look-up is by a keyed hash, so its time tells nothing. */
+    /** The key's holder; null: unknown or revoked. Searches by a keyed hash: the duration reveals nothing. */
     readonly authenticate: (
       apiKey: Redacted.Redacted<string>
     ) => Effect.Effect<Principal | null, TenantsError>

@@ -6,22 +6,22 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { AccountId } from "./Tenants.js"
 
-/** Which events a watch is about. */
+/** The events that a watch selects. */
 export interface WatchSpec {
-  /** Empty: of every contract. */
+  /** Empty: every contract. */
   readonly contracts: ReadonlyArray<Address>
-  /** Canonical texts of definitions: an event that is one of them is told. */
+  /** Canonical definitions; an event that matches any of them is delivered. */
   readonly events: ReadonlyArray<string>
   /** As in `/filterEvent`. */
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-/** The node that a watch is read from. */
+/** The node that serves a watch's reads. */
 export interface WatchNode {
   readonly chainId: bigint
-  /** Whose node it is: the account's own, or one that the operator gave it. Null: the operator's for everybody. */
+  /** The account that owns the node, or has it assigned by the operator. Null: the operator's, for all. */
   readonly accountId: AccountId | null
-  /** Null: the operator's. */
+  /** Null: the operator's node. */
   readonly rpc: Redacted.Redacted<string> | null
 }
 
@@ -32,66 +32,66 @@ export interface NewWatch {
   readonly spec: WatchSpec
   /** Whether no indexed field narrows it. */
   readonly isBroad: boolean
-  /** Blocks, the event's own counted, after which it is told. */
+  /** Blocks, including the event's own, before the event is delivered. */
   readonly confirmations: number
   readonly fromBlock: bigint
 }
 
-/** An account's webhook is told of events of contracts. */
+/** A subscription: an account's webhook receives events of contracts. */
 export interface Watch extends Omit<NewWatch, "node" | "isBroad"> {
   readonly watchId: string
-  /** Its place in the order of their making. */
+  /** Position in creation order. */
   readonly number: number
   readonly chainId: bigint
-  /** Null: the operator's, or sealed under another key. */
+  /** Null: the operator's node, or sealed under another key. */
   readonly rpc: Redacted.Redacted<string> | null
-  /** `held`: paused by the service as long as more is owed to the webhook than may be. */
+  /** `held`: paused by the service while the webhook's backlog is over its limit. */
   readonly state: "enabled" | "paused" | "held"
-  /** The block that is read next. */
+  /** The next block to read. */
   readonly nextBlock: bigint
-  /** Events that were told, from 1 on. */
+  /** Events delivered to the webhook's queue, numbered from 1. */
   readonly sequence: number
-  /** Of those: not delivered yet, and given up. */
+  /** Undelivered events, and abandoned events. */
   readonly waiting: number
   readonly dead: number
-  /** Why the node is not read at present. */
+  /** The problem that keeps the node from being read; null: none. */
   readonly problem: string | null
   /** Unix milliseconds. */
   readonly createdAt: number
 }
 
-/** Some of the watches, in the order of their making. */
+/** A page of watches, in creation order. */
 export interface WatchPage {
-  /** Those that were made after the one of this number. */
+  /** Only watches with a higher number. */
   readonly after?: number | undefined
   readonly limit: number
 }
 
-/** How much of a block was noted: its events are in the order of its logs, those of one log in the order of the watches. */
+/** The processed part of a block. Events are ordered by log, then by watch. */
 export interface PartOfBlock {
   readonly hash: Bytes32
-  /** The last event. */
+  /** The last event processed. */
   readonly logIndex: number
   readonly watch: number
 }
 
-/** How far watches have read, and what they may have to take back. */
+/** Read progress of watches, and the blocks that a reorganisation may undo. */
 export interface Position {
-  /** The block that was read first. */
+  /** The first block read. */
   readonly first: bigint
   readonly next: bigint
-  /** Hashes of the blocks before `next`, the newest last: those that a reorganisation may take back. */
+  /** Hashes of the blocks before `next` that a reorganisation may undo, newest last. */
   readonly hashes: ReadonlyArray<Bytes32>
-  /** What of `next` was noted already. Absent: nothing. */
+  /** The part of `next` that is already processed. Absent: none. */
   readonly part?: PartOfBlock | undefined
 }
 
-/** A position of some watches of a node. */
+/** Shared progress of some of a node's watches. */
 export interface WatchCursor extends Position {
   readonly cursor: number
 }
 
-/** What of a watch decides which events are told. */
+/** The fields of a watch that select its events. */
 export interface FollowedWatch {
   readonly watch: number
   readonly cursor: number
@@ -104,52 +104,52 @@ export interface WatchSource extends WatchNode {
   readonly source: number
 }
 
-/** An event that a watch is about. */
+/** An event that a watch selects. */
 export interface WatchedEvent {
   readonly watch: number
   readonly blockNumber: bigint
   readonly blockHash: Bytes32
   readonly logIndex: number
-  /** JSON that is told. */
+  /** JSON for the webhook. */
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What a watch was told. */
+/** An event queued for the webhook. */
 export interface WatchEvent {
   /** From 1 on, without a gap. */
   readonly sequence: number
-  /** `removed`: an event that was told is in no block any more, after a reorganisation. */
+  /** `removed`: a reorganisation removed an event that was queued before. */
   readonly kind: "event" | "removed"
   readonly data: Readonly<Record<string, unknown>>
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** What was read for the watches of a cursor. */
+/** The result of one read for a cursor's watches. */
 export interface WatchStep {
   readonly cursor: number
   readonly position: Position
-  /** The highest block of what was read before that is in the chain still; null: nothing was taken back. */
+  /** The highest previously read block that is still in the chain; null: no reorganisation. */
   readonly ancestor: bigint | null
   readonly events: ReadonlyArray<WatchedEvent>
-  /** The newest block of the chain that the blocks are part of. */
+  /** The chain's newest block when the blocks were read. */
   readonly head: bigint
 }
 
-/** The watches of a source that read on, as they are after a revision. */
+/** The active watches of a source, as of a revision. */
 export interface WatchSourceState {
   readonly revision: number
   readonly cursors: ReadonlyArray<WatchCursor>
-  /** By number the cursor of each. */
+  /** Cursor of each watch, by the watch's number. */
   readonly watches: ReadonlyMap<number, number>
-  /** Those that are new, or read on again, since the revision that was asked for. */
+  /** Watches added or resumed since the requested revision. */
   readonly fresh: ReadonlyArray<FollowedWatch>
 }
 
 /**
- * - `tooMany`: the account has as many as it may
+ * - `tooMany`: the account has reached its limit
  * - `noWebhook`: the account has no such webhook
- * - `stale`: the source was changed meanwhile, by a change of its watches or another process; nothing was written
+ * - `stale`: a change of the source's watches, or another process, has changed the source; nothing was written
  * - `unavailable`: the store failed
  */
 export class WatchesError extends Data.TaggedError("WatchesError")<{
@@ -160,45 +160,45 @@ export class WatchesError extends Data.TaggedError("WatchesError")<{
 type Asked<A> = Effect.Effect<A, WatchesError>
 
 /**
- * Watches, how far each has been read, and what it was told. What a step finds, the sequence numbers of it, what is owed
- * to webhooks and the position after it are written in one transaction, against the revision of the source that the step
- * was made from: of two processes that follow one node the second one writes nothing.
+ * Watches, their read progress and their queued events. One transaction writes a step's events, their sequence numbers,
+ * their deliveries and the new position, provided that the source still has the revision the step was made from. So of
+ * two processes that follow one node, the second writes nothing.
  */
 export class Watches extends Context.Service<
   Watches,
   {
-    /** `by`: whom the log of changes names, the id of a request or `operator`. */
+    /** `by` is the author in the log of changes: a request id or `operator`. */
     readonly add: (watch: NewWatch, by: string) => Asked<string>
-    /** In the order of their making; of one account, or of all. */
+    /** In creation order, for one account or all. */
     readonly list: (accountId: AccountId | null, page: WatchPage) => Asked<ReadonlyArray<Watch>>
-    /** Null: there is none. */
+    /** Null: no such watch. */
     readonly get: (watchId: string) => Asked<Watch | null>
-    /** Stays where it is until it is enabled again, and then reads on from there. False: there is no such watch. */
+    /** A paused watch keeps its position and resumes from there. False: no such watch. */
     readonly setState: (watchId: string, state: "enabled" | "paused", by: string) => Asked<boolean>
-    /** With all that is owed of it. */
+    /** Removes its undelivered events too. */
     readonly remove: (watchId: string, by: string) => Asked<boolean>
 
-    /** Sources with watches that read on, and which no other process has claimed. */
+    /** Sources that have active watches and that no other process has claimed. */
     readonly sources: (process: string) => Asked<ReadonlyArray<WatchSource>>
     /**
-     * This process reads the source until that time, some minutes from now at most; tells its revision. Null: another
-     * process does.
+     * Claims the source for this process until `until`, at most some minutes from now. Returns the source's revision;
+     * null: another process has it.
      */
     readonly claim: (source: number, process: string, until: number) => Asked<number | null>
     readonly release: (source: number, process: string) => Asked<void>
-    /** `after`: the revision that the caller knows; 0: none. */
+    /** `after`: the revision that the caller has; 0: none. */
     readonly state: (source: number, after: number) => Asked<WatchSourceState>
     /**
-     * Writes a step, and tells the revision after it. Events above the ancestor that were told are told as removed, newest
-     * first; those that were not are forgotten. Then the new ones are noted, and what has its confirmations is told, in
-     * chain order.
+     * Writes a step and returns the new revision. Queued events above the ancestor are queued again as `removed`,
+     * newest first; events not yet queued are deleted. Then new events are stored, and events with enough confirmations
+     * are queued, in chain order.
      */
     readonly advance: (source: number, revision: number, step: WatchStep) => Asked<number>
-    /** The watches of one cursor go on with those of another. */
+    /** Moves the watches of one cursor to another. */
     readonly merge: (source: number, revision: number, from: number, into: number) => Asked<number>
-    /** Holds watches of which too much is owed, and lets those go on of which that is not so any more; how many. */
+    /** Holds watches with a backlog over its limit, resumes the other held ones; returns the changes' number. */
     readonly balance: (source: number) => Asked<number>
-    /** What keeps the source from being read; null: nothing. */
+    /** Records the problem that keeps the source from being read; null: none. */
     readonly note: (source: number, problem: string | null) => Asked<void>
   }
 >()("castellan/Watches") {}

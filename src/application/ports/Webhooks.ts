@@ -7,46 +7,46 @@ import type { Metadata } from "./journal/Requests.js"
 import type { AccountId } from "./Tenants.js"
 import type { WatchEvent } from "./Watches.js"
 
-/** An endpoint of an account that is told of its requests' events. */
+/** An account's endpoint that receives events. */
 export interface Webhook {
   readonly webhookId: string
   readonly accountId: AccountId
-  /** Sealed at rest: keys sit in paths. Null: it was sealed under another key. */
+  /** Sealed at rest: paths may hold keys. Null: sealed under another key. */
   readonly url: Redacted.Redacted<string> | null
   /** Empty: all. */
   readonly kinds: ReadonlyArray<EventKind>
-  /** `failing`: paused by the service, since nothing was taken for days, or the endpoint has said that it is gone. */
+  /** `failing`: paused by the service, after days without an accepted event or an answer that it is gone. */
   readonly state: "enabled" | "paused" | "failing"
   /** Unix milliseconds. */
   readonly createdAt: number
-  /** Events that are not delivered yet, and those that are given up. */
+  /** Undelivered events, and abandoned events. */
   readonly waiting: number
   readonly dead: number
 }
 
-/** An event of a request, or of a contract that is watched. */
+/** An event of a request, or of a watched contract. */
 export type Told =
   | {
       readonly requestId: string
       readonly endpoint: string
-      /** What its caller says of the request. */
+      /** The caller's metadata for the request. */
       readonly metadata: Metadata
       readonly event: RequestEvent
     }
   | { readonly watchId: string; readonly event: WatchEvent }
 
-/** One event on its way to one endpoint. */
+/** One event for one endpoint. */
 export type Delivery = Told & {
   readonly chainId: bigint
   /** Failed attempts. */
   readonly attempts: number
-  /** When the first of them did, Unix milliseconds. */
+  /** Time of the first failed attempt, Unix milliseconds; null: none. */
   readonly failingSince: number | null
-  /** What the last one has come to. */
+  /** Error of the last attempt. */
   readonly lastError: string | null
 }
 
-/** All that a delivery needs; more secrets than one while older ones count beside the newest, which is the first. */
+/** The data that a delivery needs. `secrets` holds the newest secret first, then older ones that are still active. */
 export interface Target {
   readonly webhookId: string
   readonly accountId: AccountId
@@ -54,28 +54,28 @@ export interface Target {
   readonly secrets: ReadonlyArray<Redacted.Redacted<string>>
 }
 
-/** Names one event of one request, or of one watch. */
+/** Identifies one event of one request or watch. */
 export type DeliveryRef = ({ readonly requestId: string } | { readonly watchId: string }) & {
   readonly webhookId: string
   readonly sequence: number
 }
 
-/** One change of an endpoint, or of a watch of it, as it was logged in the transaction that made it. Nothing in that log is ever changed. */
+/** One change of an endpoint or of its watches, logged in the same transaction. Entries never change. */
 export interface EndpointChange {
   /** Unix milliseconds. */
   readonly at: number
   readonly webhookId: string
-  /** Null: the endpoint itself was changed. */
+  /** Null: the change is the endpoint's. */
   readonly watchId: string | null
   readonly accountId: AccountId
   readonly what: "added" | Webhook["state"] | "kinds" | "rotated" | "removed" | "redelivered"
-  /** The id of the request that made it, `operator`, or `service`. */
+  /** Author: a request id, `operator` or `service`. */
   readonly by: string
 }
 
 /**
- * - `tooMany`: the account has as many as it may
- * - `tooManySecrets`: as many older secrets count as may
+ * - `tooMany`: the account has reached its limit
+ * - `tooManySecrets`: too many older secrets are active
  * - `unavailable`: the store failed
  */
 export class WebhooksError extends Data.TaggedError("WebhooksError")<{
@@ -86,79 +86,79 @@ export class WebhooksError extends Data.TaggedError("WebhooksError")<{
 type Asked<A> = Effect.Effect<A, WebhooksError>
 
 /**
- * Endpoints, and the events that are owed to them: an event is owed from the moment that the journal has it to every
- * endpoint that is there then, and wants its kind.
+ * Endpoints and their undelivered events. When the journal stores an event, it becomes due to every endpoint that
+ * exists then and subscribes to its kind.
  */
 export class Webhooks extends Context.Service<
   Webhooks,
   {
-    /** A fresh endpoint with a secret of its own, which is told here and nowhere else. */
+    /** Adds an endpoint and its secret. No other method returns this secret. */
     readonly add: (
       accountId: AccountId,
       url: Redacted.Redacted<string>,
       kinds: ReadonlyArray<EventKind>,
       by: string
     ) => Asked<{ readonly webhookId: string; readonly secret: Redacted.Redacted<string> }>
-    /** In the order of their making; of one account, or of all. */
+    /** In creation order, for one account or all. */
     readonly list: (accountId: AccountId | null) => Asked<ReadonlyArray<Webhook>>
-    /** What is owed meanwhile waits. False: there is no such endpoint. */
+    /** While the endpoint is paused, its events wait. False: no such endpoint. */
     readonly setState: (webhookId: string, state: Webhook["state"], by: string) => Asked<boolean>
-    /** For events from now on. */
+    /** Applies to future events. */
     readonly setKinds: (webhookId: string, kinds: ReadonlyArray<EventKind>, by: string) => Asked<boolean>
     /**
-     * A new secret; the one before it counts until that time, and those before that until the times that were said of
-     * them. From now on at the latest: none of them counts any more. Null: there is no such endpoint.
+     * Issues a new secret. The previous secret stays active until `until`; older secrets keep the ends they were given.
+     * An `until` that is not in the future ends all older secrets. Null: no such endpoint.
      */
     readonly rotate: (webhookId: string, until: number, by: string) => Asked<Redacted.Redacted<string> | null>
-    /** With all that is owed to it. */
+    /** Removes its undelivered events too. */
     readonly remove: (webhookId: string, by: string) => Asked<boolean>
-    /** What was given up, oldest first; without the data of the events, which may be long. */
+    /** Abandoned deliveries, oldest first, without the events' data, which may be long. */
     readonly dead: (webhookId: string, limit: number) => Asked<ReadonlyArray<Delivery>>
-    /** Owes it once more, of one request or watch or of all; tells how many events that are. */
+    /** Queues abandoned events again, of one request or watch or of all, and returns their number. */
     readonly redeliver: (webhookId: string, ofId: string | null, by: string) => Asked<number>
-    /** The newest first; of an endpoint, also one that was removed, or of all. */
+    /** Newest first, for one endpoint (a removed endpoint too) or all. */
     readonly changes: (webhookId: string | null, limit: number) => Asked<ReadonlyArray<EndpointChange>>
 
-    /** Enabled endpoints to which something is due now, and which no other process has claimed. */
+    /** Enabled endpoints that have an event due now and that no other process has claimed. */
     readonly due: (process: string) => Asked<ReadonlyArray<string>>
     /**
-     * This process delivers to the endpoint until that time, some minutes from now at most; false: another one does, or it is
-     * not enabled.
+     * Claims the endpoint for this process until `until`, at most some minutes from now. False: another process has it,
+     * or it is not enabled.
      */
     readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
     readonly release: (webhookId: string, process: string) => Asked<void>
-    /** What is due to it: of each request and watch the first event that is owed alone. Null: it is gone, or cannot be read. */
+    /** The due deliveries: each request's and watch's first. Null: the endpoint is gone, or unreadable. */
     readonly next: (
       webhookId: string,
       limit: number
     ) => Asked<{ readonly target: Target; readonly deliveries: ReadonlyArray<Delivery> } | null>
     readonly delivered: (delivery: DeliveryRef) => Asked<void>
-    /** It, and what is owed of the request or watch after it, is due again at that time; null: it is given up. */
+    /** Makes it and its request's or watch's later ones due at `retryAt`; null: it is abandoned. */
     readonly failed: (delivery: DeliveryRef, error: string, retryAt: number | null) => Asked<void>
-    /** Nothing is due to the endpoint until then. */
+    /** Makes no delivery to the endpoint due before `until`. */
     readonly rest: (webhookId: string, until: number) => Asked<void>
-    /** When the oldest event came to be that is owed to an enabled endpoint; null: none is. Unix milliseconds. */
+    /** Time of the oldest event that is undelivered to an enabled endpoint, Unix milliseconds; null: none. */
     readonly oldest: Asked<number | null>
   }
 >()("castellan/Webhooks") {}
 
-/** Why an endpoint has not taken an event. Its words may hold nothing of the URL but its origin. */
+/** An endpoint did not accept an event. `message` holds no part of the URL except its origin. */
 export class DeliveryFailure extends Data.TaggedError("DeliveryFailure")<{ readonly message: string }> {}
 
-/** What an endpoint has answered; whatever else is in the answer is not looked at. */
+/** An endpoint's response, without its body. */
 export interface Answered {
   readonly status: number
-  /** For so long it wants to be left alone (Retry-After); 0: it does not say. */
+  /** Wait that the endpoint requests (Retry-After); 0: none. */
   readonly retryAfterMillis: number
 }
 
-/** Sends events, under the rules for URLs that callers name. */
+/** Sends events, under the egress rules for URLs that callers name. */
 export class WebhookSender extends Context.Service<
   WebhookSender,
   {
-    /** Why nothing of the account may be sent to the URL; null: it may. A name is judged when it is connected to. */
+    /** Refusal of the URL for the account's data; null: allowed. A host name is judged when it is connected to. */
     readonly refusal: (accountId: AccountId, url: string) => string | null
-    /** Redirects are not followed. */
+    /** Does not follow redirects. */
     readonly send: (
       accountId: AccountId,
       url: Redacted.Redacted<string>,

@@ -19,9 +19,9 @@ import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
 import * as Wallets from "./wallets/Wallets.js"
 
-/** Calls of any kind that are prepared by themselves: those that come with their nonces, and those of accepted requests. */
+/** Prepares calls outside of intake's runs: calls with their own nonces, and accepted requests' calls. */
 
-/** Calls of any kind; those of a batch are of one. */
+/** Calls of any kind; each batch has one kind. */
 export interface Input<K extends OfRequest = OfRequest> {
   readonly context: K
   readonly batches: ReadonlyArray<Preparing.Batch>
@@ -32,7 +32,7 @@ export interface Input<K extends OfRequest = OfRequest> {
 
 export type Services = BundlerRpc | ChainFacts
 
-/** What became of each batch, and the chain as it was looked at; null: of a transaction of the signer's own. */
+/** The result of each batch, and the chain state they were prepared on; null for direct transactions. */
 export interface Made {
   readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>
   readonly snapshot: Snapshot.Snapshot | null
@@ -48,7 +48,7 @@ const isByPasskeys = (call: Call): boolean =>
   (call.kind === "given" && call.evidence._tag === "assertion") ||
   (call.kind === "creation" && call.making !== null && call.making.config.passkeys.length > 0)
 
-/** The nonces of calls that bring theirs: an op that was handed out, and a wallet's first one. */
+/** Nonces of calls that bring them: a handed-out op's, and a wallet's first. */
 export const ownNonce = (call: Call): Preparing.Nonce =>
   call.kind === "given"
     ? { key: Nonce.keyOf(call.op.nonce), sequence: Nonce.sequenceOf(call.op.nonce) }
@@ -90,7 +90,7 @@ const ofKind = (
   }
 }
 
-/** Requests of one account may share their settings, and ask for calls of other kinds. */
+/** Requests of one account may share their settings and contain calls of different kinds. */
 const prepareOn = (
   snapshot: Snapshot.Snapshot,
   input: Input<Shared>
@@ -109,7 +109,7 @@ const prepareOn = (
     return made
   })
 
-/** Calls under nonces that are known already. */
+/** Prepares calls whose nonces are already known. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
     const { batches, context } = input
@@ -120,8 +120,8 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   })
 
 /**
- * The same calls without what can not be done before those wallets have a nonce key: nothing is parted that depends on each
- * other.
+ * Drops the calls that must wait until a busy wallet has a nonce key, together with all calls linked to them by
+ * dependencies.
  */
 const without = <B extends Preparing.Batch>(batch: B, isBusy: (wallet: Address) => boolean): B => {
   const busy = batch.calls.filter(({ wallet }) => isBusy(wallet))
@@ -132,10 +132,10 @@ const without = <B extends Preparing.Batch>(batch: B, isBusy: (wallet: Address) 
 }
 
 /**
- * Accepted calls that have no nonces yet. Those of a wallet share a key in their order; what no key is left for is in none of
- * the answers.
+ * Prepares accepted calls that have no nonces yet. A wallet's calls share one key, in order. Calls without a free key
+ * are in no result.
  *
- * `take` gives a nonce key of the wallet's epoch that nothing under way has; null: there is none.
+ * `take` returns a nonce key of the wallet's epoch that no work under way uses; null: none is free.
  */
 export const open = ({
   batches,

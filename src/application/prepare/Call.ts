@@ -16,16 +16,16 @@ import * as Wallets from "./wallets/Wallets.js"
 import type * as WantedWallets from "./wallets/WantedWallets.js"
 
 /**
- * One element of a request as its body asks for it: a pure function of the body, made again from it whenever the element is
- * prepared, and never stored.
+ * One element of a request. It is a pure function of the request's body, computed whenever the element is prepared, and
+ * never stored.
  */
 interface Element extends OpRef {
   readonly wallet: Address
-  /** What the request says of the wallet's custody; 0: whatever it is. */
+  /** The custody that the request claims for the wallet; 0: any. */
   readonly custody: Custody
-  /** Null: it may be done at any time. */
+  /** Null: no time limits. */
   readonly window: Window | null
-  /** The element of the request that has to succeed before it; null: none. */
+  /** The element of the request that must succeed before it; null: none. */
   readonly dependsOn: number | null
 }
 
@@ -38,15 +38,15 @@ export interface OpCall extends Element {
   readonly data: Hex
 }
 
-/** What a request brings along to prove a wallet's consent. */
+/** The request's evidence of a wallet's consent. */
 export type Evidence =
-  /** Nothing: the keys that the request names sign. */
+  /** None: the keys that the request names sign. */
   | { readonly _tag: "keys" }
   | { readonly _tag: "proof"; readonly proof: Hex }
-  /** One passkey's assertion, as a browser gave it. */
+  /** One passkey's assertion, as a browser returned it. */
   | { readonly _tag: "assertion"; readonly auth: Auth }
 
-/** The caller brings the op, which is never changed. */
+/** The caller brings the op, which the service never changes. */
 export interface GivenCall extends Element {
   readonly kind: "given"
   readonly op: UserOperation
@@ -54,15 +54,15 @@ export interface GivenCall extends Element {
   readonly evidence: Evidence
 }
 
-/** A wallet is deployed, or was already. */
+/** Deploys a wallet, unless it is deployed. */
 export interface CreationCall extends Element {
   readonly kind: "creation"
-  /** Null: it is named by its address alone, and has to exist. */
+  /** Null: the request gives only the wallet's address, so the wallet must exist. */
   readonly making: WantedWallets.Making | null
   readonly account: WantedWallets.Resolved
 }
 
-/** A transaction of the signer's own. */
+/** A transaction of the signer. */
 export interface DirectCall extends Element {
   readonly kind: "direct"
   readonly to: Address
@@ -71,7 +71,7 @@ export interface DirectCall extends Element {
   readonly data: Hex
 }
 
-/** Transactions of the signer that wait are priced anew; `fillUnknown`: those that the service did not send give way too. */
+/** Reprices the signer's pending transactions; with `fillUnknown` also those that the service did not send. */
 export interface RepricingCall extends Element {
   readonly kind: "repricing"
   readonly fillUnknown: boolean
@@ -79,14 +79,14 @@ export interface RepricingCall extends Element {
 
 export type Call = OpCall | GivenCall | CreationCall | DirectCall | RepricingCall
 
-/** Of `/execute` and the endpoints that hand ops out; 400 for a wallet that is named wrongly. */
+/** Calls of `/execute` and of the endpoints that return unsigned ops; 400 for a wrong wallet selector. */
 export const ofOperations = (
   requestId: string,
   calls: ReadonlyArray<EncodedCall>,
   dependencies: Dependencies.Dependencies,
   { connection: { profile }, formula }: Pick<OpContext, "connection" | "formula">
 ): Effect.Effect<ReadonlyArray<OpCall>, Failure> => {
-  // A payout is made by few wallets, whose addresses take hashes.
+  // A payout comes from few wallets, and computing an address takes several hashes.
   const wallets = new Map<string, Address>()
   const walletOf = ({ index, selector }: EncodedCall): Result.Result<Address, Failure> => {
     const { legacyWallet = false, salt = "", wallet = "", walletCustody } = selector
@@ -118,7 +118,7 @@ export const ofOperations = (
   return Effect.flatMap(made, (all) => Effect.fromResult(Result.all(all)))
 }
 
-/** What the calls depend on, by index; those that are not among them have nothing. */
+/** Dependencies of the calls, by index; null for absent indexes. */
 export const dependencies = (
   calls: ReadonlyArray<Pick<Element, "dependsOn" | "index">>
 ): Dependencies.Dependencies => {

@@ -25,13 +25,13 @@ import * as Snapshot from "./Snapshot.js"
 import * as WantedWallets from "./wallets/WantedWallets.js"
 
 /**
- * Makes prepared ops of wallets that are to be deployed. The deployer signs when they are sent: until then their initCode
- * has the signature of the key that estimations know, and no hash of theirs is final.
+ * Prepares ops that deploy wallets. The deployer signs when they are sent. Until then their initCode holds a signature
+ * of the estimation key, and their hashes are not final.
  */
 
 export type Input = Preparing.Input<CreationCall>
 
-/** A wallet that does not stand yet. */
+/** A wallet that is not deployed. */
 type Missing = CreationCall & { readonly making: WantedWallets.Making }
 
 interface Sifted {
@@ -44,13 +44,13 @@ interface Sifted {
 const hasPasskeys = ({ making }: CreationCall): boolean =>
   making !== null && making.config.passkeys.length > 0
 
-/** A wallet that is named by its address alone has to exist: its address does not tell how to make it. */
+/** A wallet given only by its address must exist: the address does not reveal its configuration. */
 const saltRequired = ({ index, wallet }: CreationCall): Failure =>
   invalid("salt_required", [
     { path: `accounts[${index}].salt`, message: "salt is required: the wallet is not deployed", wallet }
   ])
 
-/** What is to be deployed of a batch. `Failure`: the whole request is bad. */
+/** Selects the wallets to deploy. `Failure`: the whole request is bad. */
 const sift = (
   { context: { submitter }, snapshot: { forgeable, wallets } }: Input,
   batch: Preparing.Batch<CreationCall>
@@ -78,7 +78,7 @@ const sift = (
     return { batch, missing, existing, failed }
   })
 
-/** Makes the ops as they are measured. */
+/** Makes the ops for measurement. */
 const drafter = ({ context, snapshot }: Input, deadline: number) => {
   const { chainId, connection, entryPoint, formula, payer, submitter, version } = context
   const bundler = Submitter.boundTo(connection.profile, submitter)
@@ -104,7 +104,7 @@ const drafter = ({ context, snapshot }: Input, deadline: number) => {
     return Effect.map(payer.draft(op), (drafted) => {
       const hash = UserOperation.hash(version, entryPoint, chainId, drafted)
       const proof = EstimationDeployer.sign(Conditions.signingHash(hash, conditions))
-      // What the payer adds stands behind the op's own signature.
+      // The payer's addition follows the op's own signature.
       const added = Hex.unsafe(`0x${drafted.signature.slice(dummy.length)}`)
       const signature = Hex.concat(Conditions.encodeSignature(conditions, proof), added)
       return { index: each.index, value: 0n, op: { ...drafted, signature } }
@@ -112,7 +112,7 @@ const drafter = ({ context, snapshot }: Input, deadline: number) => {
   }
 }
 
-/** The calls of each batch as prepared ops, in the order of the batches, see `Prepare.prepare`. */
+/** Prepares each batch's calls, in the order of the batches, see `Prepare.prepare`. */
 export const prepare = (
   input: Input
 ): Effect.Effect<

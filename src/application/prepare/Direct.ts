@@ -21,7 +21,7 @@ import * as SilentRevert from "./estimate/SilentRevert.js"
 import type { Direct } from "./OpContext.js"
 import * as Preparing from "./Preparing.js"
 
-/** Prepares transactions of the signer's own: each is looked at by itself. */
+/** Prepares transactions of the signer, each one separately. */
 
 class Refused extends Data.TaggedError("Refused")<{ readonly failure: ElementFailure }> {}
 
@@ -31,13 +31,13 @@ const refused = (
   figures: ElementFailure["figures"] = {}
 ) => new Refused({ failure: elementFailure(code, message, figures) })
 
-/** Where the request names what the failure is about. */
+/** The request's field that the failure is about. */
 const pathOf = ({ code }: ElementFailure): string => {
   if (code === "no_contract") return "to"
   return code === "insufficient_funds" || code === "signer_unavailable" ? "settings.signer" : ""
 }
 
-/** 422 that says what keeps a request of the signer's own from being done. */
+/** 422 that names the obstacle to a signer's transaction. */
 export const refusalOf = (
   failure: ElementFailure,
   extra: Readonly<Record<string, unknown>> = {}
@@ -46,7 +46,7 @@ export const refusalOf = (
   return unprocessable(code, [{ path: pathOf(failure), message, ...figures }], { extra })
 }
 
-/** The same of a transaction that is not sent, in its element too, as the other writes do. */
+/** `refusalOf` with the failed element, as the other writes answer. */
 export const failureOf = (failure: ElementFailure): Failure => {
   const { message } = failure
   const element = {
@@ -60,7 +60,7 @@ export const failureOf = (failure: ElementFailure): Failure => {
   return refusalOf(failure, { returnData: [{ "0": element }] })
 }
 
-/** Fails when the signer has not so many wei, whatever else is on its way. */
+/** Fails when the signer's balance is below the cost, regardless of its transactions in flight. */
 const affordable = ({ submitter }: Direct, balance: bigint, cost: bigint): Effect.Effect<void, Refused> => {
   const missing = cost - balance
   return missing <= 0n
@@ -98,7 +98,7 @@ const prepareOne = (
       { concurrency: "unbounded" }
     )
     if (code === null) return yield* new Refused({ failure: CalledContracts.failureAt(to, profile) })
-    // Before what the node says of it, which nodes put in words of their own.
+    // Check before reading the node's answer: nodes word this failure differently.
     yield* affordable(context, balance, value)
     const seen = yield* Effect.fromResult(called)
     const estimate = seen.success ? yield* Effect.fromResult(estimated) : { ...seen, gas: 0n }
@@ -116,7 +116,7 @@ const prepareOne = (
         undecoded === null ? {} : { data: undecoded }
       )
     }
-    // No block takes a transaction with a higher limit than its own: the lane would wait for it for ever.
+    // No block includes a transaction with a higher limit than its own, so the lane would wait forever.
     const bound = BigInts.min(profile.caps.transactionGas, block?.gasLimit ?? profile.caps.transactionGas)
     if (estimate.gas > bound)
       return yield* refused(
@@ -138,7 +138,7 @@ const prepareOne = (
       proof: null,
       window: null,
       dependsOn: [],
-      // What its EOA can pay is judged when it is signed.
+      // The EOA's funds are checked at signing.
       reserve: 0n,
       l1Fee,
       returned: Hex.size(seen.data) > maxReturned ? null : seen.data,
@@ -146,11 +146,11 @@ const prepareOne = (
     }
   })
 
-/** An accepted request waits for money; else what keeps it from being sent is its end. */
+/** An accepted request waits for money; any other obstacle ends it. */
 const isFinal = ({ code }: ElementFailure, { isAccepted }: Preparing.Batch): boolean =>
   isAccepted === true && code !== "insufficient_funds"
 
-/** The one call of each batch, in the order of the batches. */
+/** Prepares each batch's one call, in the order of the batches. */
 export const prepare = (
   context: Direct,
   batches: ReadonlyArray<Preparing.Batch<DirectCall>>

@@ -12,19 +12,19 @@ import type { Operation } from "./Operation.js"
 import * as Windows from "./ops/Windows.js"
 import type * as Wallets from "./wallets/Wallets.js"
 
-/** An operation whose call is encoded. */
+/** An operation with its encoded call. */
 export interface EncodedCall {
   readonly index: number
   readonly selector: Wallets.Selector
-  /** The call that the wallet shall make. */
+  /** The wallet's call. */
   readonly call: WalletCalls.Call
-  /** When it may be made, as far as the caller bounds that. */
+  /** Time limits that the caller sets. */
   readonly window: Window | null
-  /** What the call returned, as JSON, out of its own return data. */
+  /** Decodes the call's return data to JSON. */
   readonly decode: (returned: Hex.Hex) => unknown
 }
 
-/** What a function returned, as JSON; as it is when the signature does not say how, or something else. */
+/** Decodes a function's return data to JSON; returns it unchanged when the signature has no outputs or other ones. */
 export const decodeReturned = (
   signature: FunctionSignature.FunctionSignature,
   returned: Hex.Hex
@@ -35,13 +35,13 @@ export const decodeReturned = (
   return values.success.length === 1 ? values.success[0] : values.success
 }
 
-/** A function, and calldata of it. */
+/** A function and its calldata. */
 export interface Encoded {
   readonly signature: FunctionSignature.FunctionSignature
   readonly data: Hex.Hex
 }
 
-/** Calldata of a function, from its signature in words and its parameters; 400 for what is wrong with them. */
+/** Encodes a function's calldata from its signature text and parameters; 400 for errors in them. */
 export const encodeCall = (
   funcSignature: string,
   funcParams: ReadonlyArray<unknown>,
@@ -69,7 +69,7 @@ export const encodeCall = (
     return { signature, data }
   })
 
-/** Encodes one operation; 400 for what it says wrongly. */
+/** Encodes one operation; 400 for errors in it. */
 const encode = (operation: Operation, index: number): Result.Result<EncodedCall, Failure> =>
   Result.gen(function* () {
     const path = `operations[${index}]`
@@ -84,7 +84,7 @@ const encode = (operation: Operation, index: number): Result.Result<EncodedCall,
     }
   })
 
-/** Encodes all operations, or says what is wrong with the first that cannot be. */
+/** Encodes all operations; fails with the first error. */
 export const encodeAll = (
   operations: ReadonlyArray<Operation>
 ): Effect.Effect<ReadonlyArray<EncodedCall>, Failure> =>

@@ -41,20 +41,20 @@ import * as Snapshot from "./Snapshot.js"
 import * as OwnedWallets from "./wallets/OwnedWallets.js"
 import * as Wallets from "./wallets/Wallets.js"
 
-/** Makes ops of operations as `/execute` would, for signatures that are made elsewhere. */
+/** Builds ops as `/execute` would, for signatures made elsewhere. */
 
-/** How long a nonce key is kept for an op that was handed out, milliseconds. */
+/** Lease of a handed-out op's nonce key, milliseconds. */
 const handedOutMillis = 15 * 60_000
 
-/** Who is to submit ops, and through which node the chain is read for that. */
+/** The submitter, and the node that serves its reads of the chain. */
 export interface Route {
   readonly connection: Connection.Connection
   readonly submitter: Address
-  /** The submitter is the service's own EOA. */
+  /** The submitter is the service's EOA. */
   readonly byService: boolean
 }
 
-/** The service's own EOA is to submit: the operator's node tells everything. */
+/** Route with the service's EOA as the submitter; all reads use the operator's node. */
 export const serviceRoute = (
   caller: Caller,
   settings: ForOps
@@ -67,7 +67,7 @@ export const serviceRoute = (
     return { connection, submitter: address, byService: true }
   })
 
-/** The request's signer is to submit, or the service's own EOA where it names none. */
+/** Route with the request's signer as the submitter, or the service's EOA where it names none. */
 export const routeOf = (
   caller: Caller,
   settings: ForOps
@@ -79,18 +79,18 @@ export const routeOf = (
     return { connection, submitter: address, byService: false }
   })
 
-/** Operations whose ops are to be handed out. */
+/** Operations whose unsigned ops the service returns. */
 export interface Handing<R> {
   readonly operations: ReadonlyArray<Operation>
   readonly settings: ForOps
   readonly route: Effect.Effect<Route, Failure, R>
-  /** As far as the request says, passkeys are to sign some of them. */
+  /** The request says that passkeys sign some of them. */
   readonly byPasskeys: boolean
-  /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they can send none. */
+  /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they cannot send any. */
   readonly dummy: (config: WalletConfig) => Result.Result<Hex.Hex, ElementFailure>
 }
 
-/** An op without its signature, and what is to be signed. */
+/** An op without its signature, and the hash to sign. */
 export interface Handed {
   readonly index: number
   readonly op: UserOperation.UserOperation
@@ -100,8 +100,8 @@ export interface Handed {
 }
 
 /**
- * Who signs is not known: as many of the wallet's passkeys as can be, whose proofs cost most, and owners for the rest of
- * the threshold.
+ * Dummy proof for unknown signers: as many passkeys as possible, whose proofs cost most, then owners up to the
+ * threshold.
  */
 export const costliest = (config: WalletConfig): Hex.Hex => {
   const passkeys = Math.min(config.passkeys.length, config.threshold)
@@ -112,7 +112,7 @@ export const costliest = (config: WalletConfig): Hex.Hex => {
 export const textOf = ({ details: [detail], message }: Unprocessable): string =>
   detail === undefined ? message : `${message}: ${detail.message}`
 
-/** What the service's EOA wants back beside its cost is charged as preVerificationGas. */
+/** The service EOA's margin over its cost is charged as preVerificationGas. */
 const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperation => ({
   ...op,
   preVerificationGas:
@@ -120,7 +120,7 @@ const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperatio
     SubmitterReimbursement.margin(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas)
 })
 
-/** What of the calls can be signed, as far as wallets and windows go, and why the others can not. */
+/** Selects the calls that can be signed, by wallets and windows, and the failures of the others. */
 const sift = (
   dummy: Handing<never>["dummy"],
   calls: ReadonlyArray<Call.OpCall>,
@@ -142,7 +142,7 @@ const sift = (
     return { failed, willing }
   })
 
-/** A nonce key of its own for each of the calls, as far as their wallets have any left. */
+/** Leases a separate nonce key for each call, as long as their wallets have free keys. */
 const lease = (
   holder: string,
   { byService }: Route,
@@ -152,7 +152,7 @@ const lease = (
 ) =>
   Effect.gen(function* () {
     const opJournal = yield* OpJournal
-    // Leased under different authorities: keys of their own keep the nonces apart.
+    // These leases have different authorities, so separate key ranges keep the nonces distinct.
     const range = byService ? Nonce.anonymousKeys : Nonce.handedOutKeys
     const keys = new Map<number, bigint>()
     for (const [wallet, own] of Map.groupBy(calls, (call) => call.wallet)) {
@@ -170,9 +170,8 @@ const lease = (
   })
 
 /**
- * The ops in the order in which they are executed, why there are none of the other calls, and the only EOA that may submit them
- * when they are signed so; zero: any. Each op has a nonce key of its own, so that they may be signed and sent in any order, or
- * not at all.
+ * Returns the ops in execution order, the failures of the other calls, and the only EOA that may submit the signed ops;
+ * zero: any EOA. Each op has a separate nonce key, so the ops may be signed and sent in any order, or not at all.
  */
 export const make = <R>(
   caller: Caller,

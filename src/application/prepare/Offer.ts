@@ -3,18 +3,18 @@ import type { Caller } from "../request/Caller.js"
 import type { Call } from "./Call.js"
 import type { OfRequest } from "./OpContext.js"
 
-/** A request whose calls are to be accepted: all that it can be wrong about by itself is judged. */
+/** A request to accept, already checked for every error that it can have by itself. */
 export interface Offer<C extends Call = Call> {
   readonly requestId: string
   readonly caller: Caller
   readonly endpoint: string
   readonly context: OfRequest
-  /** Of one kind. */
+  /** All of one kind. */
   readonly calls: ReadonlyArray<C>
-  /** JSON of the request, from which its calls are made again. */
+  /** JSON of the request; its calls can be rebuilt from it. */
   readonly body: string
-  /** What an op of it reverted with, readable. */
+  /** Decodes revert data of its ops for readers. */
   readonly revert: (data: Hex) => string
-  /** What is too early waits for its window, instead of failing. */
+  /** A call whose window has not begun waits instead of failing. */
   readonly mayWait: boolean
 }

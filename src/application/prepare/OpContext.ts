@@ -28,7 +28,7 @@ const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.fr
 const defaultGasOvershoot = percentOf(50)
 const defaultPriceOvershoot = percentOf(20)
 
-/** The request's buffers, or the defaults: 50 % on ops, 50 % on the transaction, 20 % on its price. */
+/** The request's buffers; by default 50 % on ops, 50 % on the transaction, 20 % on its price. */
 const buffersOf = (
   settings: Pick<ForOps, "percentUserOpGasOvershoot" | "percentTxGasOvershoot" | "percentTxGasPriceOvershoot">
 ) => ({
@@ -37,7 +37,7 @@ const buffersOf = (
   price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
 })
 
-/** What the operator pays for has at most so much of a buffer: what gas is left over goes to whoever submits. */
+/** Highest buffer for ops that the operator pays for: the submitter gains from unused gas. */
 const sponsoredMost = percentOf(100)
 
 const sponsoredBuffers = ["percentUserOpGasOvershoot", "percentTxGasPriceOvershoot"] as const
@@ -53,40 +53,40 @@ const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
       )
 }
 
-/** What every endpoint that builds ops settles before it looks at the chain. */
+/** Settings that every endpoint that builds ops resolves before it reads the chain. */
 export interface OpContext {
   readonly connection: Connection.Connection
   readonly accountId: AccountId
   readonly chainId: bigint
-  /** The EOA that submits. */
+  /** The submitting EOA. */
   readonly submitter: Address
   readonly entryPoint: Address
   readonly version: Version
   readonly formula: Wallets.Formula
   readonly buffers: ReturnType<typeof buffersOf>
   readonly spaceOf: (wallet: Address) => NonceSpace
-  /** Who pays for the ops. */
+  /** The payer for the ops. */
   readonly payer: Payer.Payer
-  /** Whose signature over all of them together stands for the ops' own; null: each has its own. */
+  /** Its one signature over all ops replaces theirs; null: each op has its own. */
   readonly aggregator: Address | null
 }
 
-/** What requests of an account share that one EOA submits through one node. */
+/** Shared by an account's requests with the same submitter and node. */
 interface Submission {
   readonly connection: Connection.Connection
   readonly accountId: AccountId
   readonly chainId: bigint
-  /** Of account and settings. A request that is stored with it is read only where no request with it was seen before. */
+  /** Digest of account and settings. Stored requests are read only for digests not seen before. */
   readonly digest: Bytes32
-  /** The EOA that submits. */
+  /** The submitting EOA. */
   readonly submitter: Address
   readonly access: LaneAccess
   readonly buffers: ReturnType<typeof buffersOf>
-  /** What the operator may pause of it. */
+  /** Keys and chains that the operator may pause. */
   readonly relied: ReadonlyArray<KillSwitch.Relied>
 }
 
-/** The context of requests whose ops are submitted: the same object for all requests of an account with these settings. */
+/** The context of requests whose ops are submitted: one object for all requests of an account with these settings. */
 export interface Shared extends OpContext, Submission {
   readonly kind: "ops"
   readonly settings: Omit<ForOps, "useABI">
@@ -94,7 +94,7 @@ export interface Shared extends OpContext, Submission {
   readonly signers: ReadonlyArray<Address>
 }
 
-/** The context of requests for transactions of the EOA itself, which no EntryPoint sees. */
+/** The context of requests for transactions of the EOA, without an EntryPoint. */
 export interface Direct extends Submission {
   readonly kind: "direct"
 }
@@ -102,7 +102,7 @@ export interface Direct extends Submission {
 /** The context of an accepted request. */
 export type OfRequest = Shared | Direct
 
-/** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
+/** Connects to the operator's node when the operator pays for the ops, otherwise to the caller's. */
 export const connect = (
   caller: Caller,
   settings: Pick<ForOps, "rpc" | "chainId" | "paymaster">
@@ -122,7 +122,7 @@ export const contextOf = (
     const { entryPoint, paymaster } = settings
     const payers = yield* Payers
     const version = yield* Connection.entryPointVersion(connection.profile, entryPoint)
-    // What was accepted goes on, whichever factory the operator has configured since.
+    // Accepted requests continue, whichever factory the operator has configured since.
     const foreign = caller.resumed === true ? null : Wallets.foreignFactory(connection.profile, settings)
     if (foreign !== null) return yield* Effect.fail(foreign)
     const formula = yield* Effect.fromResult(Wallets.formula(connection.profile, settings))
@@ -149,10 +149,10 @@ export const contextOf = (
     }
   })
 
-/** Of requests that come again and again: a context holds a creation code of some kilobytes. */
+/** Most cached contexts; each holds a creation code of some kilobytes. */
 const most = 1_024
 
-/** By profile: another configuration of the chain makes contexts of its own. */
+/** Keyed by profile: a new configuration of the chain gets new contexts. */
 const contexts = new WeakMap<NetworkProfile, Lru<string, Shared>>()
 
 const knownOf = (profile: NetworkProfile): Lru<string, Shared> => {
@@ -172,29 +172,29 @@ const isOf = (
   shared.connection.trust === trust &&
   shared.signers.every((address, place) => signers[place]?.address === address)
 
-/** Fails while the operator has paused a key or the chain of it. */
+/** Fails while the operator has paused one of its keys or its chain. */
 export const unpaused = ({ relied }: Pick<OfRequest, "relied">): Effect.Effect<void, Failure> =>
   Effect.forEach(relied, KillSwitch.check, { discard: true })
 
-/** Who submits the ops of a request, and through which node. */
+/** The submitter of a request's ops, and its node. */
 export interface Route {
   readonly connection: Connection.Connection
   readonly submitter: Address
   readonly key: LaneAccess["key"]
   readonly signers: ReadonlyArray<Signer>
   readonly settings: Omit<ForOps, "useABI">
-  /** What else of it the operator may pause: the same for all requests with these settings that rely on more. */
+  /** Other things that the operator may pause, the same for all requests with these settings that have any. */
   readonly relied?: Effect.Effect<ReadonlyArray<KillSwitch.Relied>, Failure>
 }
 
-/** The context of a request that goes this way: what follows from its settings alone is made once. */
+/** The context of a request on this route; computed once per settings. */
 export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure, Payers> =>
   Effect.gen(function* () {
     const { connection, key, relied, settings, signers, submitter } = route
     const { accountId } = caller.principal
     const known = knownOf(connection.profile)
     const { chainId } = connection.profile
-    // The chain: where the settings name no node, the caller may.
+    // The name includes the chain: where the settings name no node, the caller may.
     const name = JSON.stringify(
       [
         accountId,
@@ -207,7 +207,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
       bigints
     )
     const before = known.get(name)
-    // What was accepted goes on, whatever the operator has paused since.
+    // Accepted requests continue, whatever the operator has paused since.
     const check = caller.resumed === true ? () => Effect.void : unpaused
     if (before !== undefined && isOf(before, signers, connection)) {
       yield* check(before)
@@ -246,7 +246,7 @@ const ofChain = (
   path: rpc === undefined && named !== undefined ? "settings.chainId" : "settings.rpc"
 })
 
-/** Where the settings name the key of that place. */
+/** The settings' field of the key at that place. */
 const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
   signer === undefined
     ? `settings.cosigners[${place}]`
@@ -254,7 +254,7 @@ const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
       ? "settings.signer"
       : `settings.cosigners[${place - 1}]`
 
-/** The context of a request that the keys of its settings sign and submit. */
+/** The context of a request whose settings name the keys that sign and submit it. */
 export const load = (
   caller: Caller,
   { useABI: _, ...settings }: ForSubmission
@@ -273,7 +273,7 @@ export const load = (
     })
   })
 
-/** The context of a request for a transaction of its signer's own, or for other prices of such. */
+/** The context of a request for a signer's transaction, or for its repricing. */
 export const direct = (
   caller: Caller,
   { useABI: _, ...settings }: ForSigner
@@ -299,7 +299,7 @@ export const direct = (
       buffers: buffersOf(settings),
       relied: [{ what: { kind: "signer", address }, path: "settings.signer" }, ofChain(chainId, settings)]
     }
-    // What was accepted goes on, whatever the operator has paused since.
+    // Accepted requests continue, whatever the operator has paused since.
     if (caller.resumed !== true) yield* unpaused(context)
     return context
   })

@@ -3,7 +3,7 @@ import * as Address from "../../domain/primitives/Address.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import { Custody, FunctionText, optional, SaltText, shown, UnixSeconds } from "../request/Fields.js"
 
-/** One call that a wallet shall make. */
+/** One call of a wallet. */
 export const Operation = Schema.Struct({
   wallet: optional(Schema.String).annotateKey({ description: "Wallet address. Required if salt is empty." }),
   salt: optional(SaltText).annotateKey({

@@ -22,14 +22,14 @@ import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
 
 /**
- * Makes prepared ops of calls: encoded, linked, measured, priced, with the nonces that they are to have. Intake uses it for
- * the requests of a run, and a lane's worker for accepted ops that are not good any more.
+ * Prepares ops from calls: encodes, links, measures and prices them, and sets their nonces. Intake uses it for the
+ * requests of a run, and a lane's worker for accepted ops whose preparation has expired.
  */
 
-/** Seconds between the block of the snapshot and the one of the measurement; beyond that the chain's clock has leapt. */
+/** Most seconds between the snapshot's block and the measurement's; beyond that the chain's clock has leapt. */
 const mostLag = 60
 
-/** The looks with which the measurement of the batches begins, one call for all; null: of no use. */
+/** The initial simulations of the batches' measurements, made in one call; null: not usable. */
 export const looks = (
   input: Sift.Input
 ): Effect.Effect<ReadonlyArray<FirstLook.FirstLook | null>, never, ChainFacts> =>
@@ -58,7 +58,7 @@ export const looks = (
     return input.batches.map((_, place) => found.get(place) ?? null)
   }).pipe(Effect.orElseSucceed(() => input.batches.map(() => null)))
 
-/** Fails what calls an address where nothing is. */
+/** Fails calls to addresses without code. */
 const failUncalled = (input: Sift.Input, sifted: Sift.Sifted): Effect.Effect<void, Failure, ChainFacts> =>
   Effect.gen(function* () {
     if (input.snapshot.codeless.size === 0) return
@@ -70,8 +70,8 @@ const failUncalled = (input: Sift.Input, sifted: Sift.Sifted): Effect.Effect<voi
   })
 
 /**
- * The nonces of what is left of a batch. `used`: by nonce key, how many ops stand before it there, in this batch and those
- * before it.
+ * Assigns the nonces of a batch's remaining ops. `used`: by nonce key, the number of ops before them in this batch and
+ * earlier ones.
  */
 const noncesOf = (
   { nonceOf }: Sift.Input,
@@ -92,7 +92,7 @@ const noncesOf = (
   return nonces
 }
 
-/** The ops of a measured batch, with their nonces and the names that follow from these. */
+/** Completes a measured batch: sets nonces, and the links and hashes that depend on them. */
 const finish = (
   input: Sift.Input,
   measured: Measure.Measured,
@@ -133,7 +133,7 @@ const finish = (
         space: spaceOf(call.wallet),
         nonceKey: Nonce.keyOf(nonce),
         sequence: Nonce.sequenceOf(nonce),
-        // A paymaster's service has its say when it is signed.
+        // A paymaster's service completes the op at signing.
         userOpHash:
           payer.paymaster === null ? UserOperation.hash(version, entryPoint, chainId, unsigned) : null,
         proof: {
@@ -213,7 +213,7 @@ const prepareOn = (
     return { made, timestamp }
   })
 
-/** Which calls of each batch can not be executed at any time, as far as it can be told without measuring them, and which wait. */
+/** Finds the calls of each batch that can never be executed, as far as possible unmeasured, or that wait. */
 export const check = (
   input: Sift.Input
 ): Effect.Effect<
@@ -234,8 +234,8 @@ export const check = (
   })
 
 /**
- * The calls of each batch as prepared ops, in the order of the batches. A `Failure` of a batch is its request's own; a
- * failing node, and an implementation that is not the pinned one, fail all of them.
+ * Prepares each batch's calls, in the order of the batches. A `Failure` of a batch is its request's own. A failing
+ * node, or an implementation that differs from the pinned one, fails all of them.
  */
 export const prepare = (
   input: Sift.Input

@@ -10,23 +10,23 @@ import type { Offer } from "./Offer.js"
 import type { Shared } from "./OpContext.js"
 import type { Snapshot } from "./Snapshot.js"
 
-/** What is prepared together, and what comes of it: the same for all kinds of calls. */
+/** Input and result of a joint preparation, shared by all kinds of calls. */
 
-/** Calls of one request that are prepared together. What one of them depends on is among them, or over. */
+/** Calls of one request that are prepared together. A call's dependency is among them, or has ended. */
 export interface Batch<C extends Call = Call>
   extends Pick<Offer<C>, "calls" | "mayWait" | "requestId" | "revert"> {
-  /** What its time is up for fails for itself; else it is a 400 of the whole request. */
+  /** True: a call whose time is over fails separately. Otherwise it is a 400 for the whole request. */
   readonly isAccepted?: boolean
 }
 
-/** The nonce that a call is prepared under. */
+/** The nonce that a call is prepared with. */
 export interface Nonce {
   readonly key: bigint
-  /** Null: the next one of the key, behind those that are prepared before it. */
+  /** Null: the key's next sequence number, after the calls prepared before this one. */
   readonly sequence: bigint | null
 }
 
-/** One look at the chain, and the calls that are prepared by it. */
+/** One snapshot of the chain, and the calls to prepare on it. */
 export interface Input<C extends Call> {
   readonly context: Shared
   readonly batches: ReadonlyArray<Batch<C>>
@@ -34,17 +34,17 @@ export interface Input<C extends Call> {
   readonly nonceOf: (call: C) => Nonce
 }
 
-/** What the calls of one request have become: each of them is in one of the three. */
+/** The preparation of one request's calls: each call is in `ops`, `failed`, `waiting` or `existing`. */
 export interface Prepared {
-  /** In the order in which they are executed. */
+  /** In execution order. */
   readonly ops: ReadonlyArray<PreparedOp>
   readonly failed: ReadonlyMap<number, ElementFailure>
-  /** Until when they wait, Unix seconds by the chain's clock. */
+  /** Unix seconds by the chain's clock at which they become due. */
   readonly waiting: ReadonlyMap<number, number>
-  /** What the wallets of the ops had. */
+  /** The funds of the ops' wallets. */
   readonly funds: Acceptance["funds"]
   readonly deployments: ReadonlyArray<DeploymentIntent>
-  /** Elements that were found done. */
+  /** Elements that are already done. */
   readonly existing: ReadonlyArray<number>
 }
 
@@ -63,23 +63,23 @@ const maxReturned = 16_384
 export const kept = (returned: Hex.Hex): Hex.Hex | null =>
   Hex.size(returned) > maxReturned ? null : returned
 
-/** A sum of wei that fits its field, whatever a node says. */
+/** Bounds a sum of wei to its field, whatever a node says. */
 export const bounded = (wei: bigint): bigint => BigInts.min(wei, Uint.max(256))
 
 /**
- * How long a measurement and its prices are relied on, milliseconds: half of the life of a signature, so that what is
- * signed at last has the other half to be mined.
+ * Lifetime of a measurement and its prices, milliseconds. It is half of a signature's lifetime, so that an op signed at
+ * the end has the other half to be mined.
  */
 export const freshMillis = 300_000
 
 /**
- * Until when an op is signed as it was prepared, Unix milliseconds. `chainTime` and `validUntil` are Unix seconds by the
- * chain's clock; a `validUntil` of 0: no end.
+ * Unix milliseconds until which an op is signed as prepared. `chainTime` and `validUntil` are Unix seconds by the
+ * chain's clock; `validUntil` 0: no end.
  */
 export const goodUntil = (now: number, chainTime: number, validUntil: number): number =>
   now + (validUntil === 0 ? freshMillis : Math.min(freshMillis, Math.max(0, validUntil - chainTime) * 1_000))
 
-/** Wallets of the calls, each once. */
+/** The calls' distinct wallets. */
 export const walletsOf = (batches: ReadonlyArray<Pick<Batch, "calls">>): ReadonlyArray<Address> => [
   ...new Set(batches.flatMap(({ calls }) => calls.map(({ wallet }) => wallet)))
 ]

@@ -13,7 +13,7 @@ import type { Call } from "./Call.js"
 import type { OfRequest, Shared } from "./OpContext.js"
 import * as ServiceEoa from "./ServiceEoa.js"
 
-/** Money that ops may cost others than their wallets: what it is held for from acceptance to the end. */
+/** Holds money that ops may cost parties other than their wallets, from acceptance to the end. */
 
 type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
 
@@ -26,7 +26,7 @@ export const partOf = ({ index, kind, requestId, unsigned, userOpHash }: UserOp)
 
 const isUserOp = (op: PreparedOp): op is UserOp => op.kind !== "direct"
 
-/** Holds what each op may cost its payer, and the service's EOA: null, or why it can not be held. */
+/** Holds each op's possible cost for its payer and for the service's EOA. Returns the failures of ops without room. */
 export const reserve = (
   context: Shared,
   ops: ReadonlyArray<PreparedOp>,
@@ -53,13 +53,13 @@ export const reserve = (
     return failed
   })
 
-/** Gives back what is held for ops of which nothing is signed. */
+/** Releases the holds of unsigned ops. */
 export const release = (
   context: Shared,
   ops: ReadonlyArray<PreparedOp>
 ): Effect.Effect<void, never, Budgets> => giveBackHeld(context, ops.filter(isUserOp).map(partOf))
 
-/** Nothing of these elements goes to the chain any more. What was signed may have, and stays held until the chain decides. */
+/** Releases the holds of elements that will not be sent. Signed ops' holds stay until the chain decides. */
 export const giveBack = (
   context: OfRequest,
   calls: ReadonlyArray<Call>
@@ -76,18 +76,18 @@ const giveBackHeld = (
   return ServiceEoa.isAtRisk(context) ? Effect.andThen(paid, ServiceEoa.giveBack(context, held)) : paid
 }
 
-/** Of the chain when ops were prepared. */
+/** State of the chain when ops were prepared. */
 export interface Look {
-  /** Of the EOA, wei. */
+  /** The EOA's, wei. */
   readonly balance: bigint
   readonly prices: FeePrices
-  /** Gas that one transaction may have. */
+  /** Gas limit of one transaction. */
   readonly gasBound: bigint
 }
 
 /**
- * What the EOA lacks to send these ops in a transaction of their own, wei: 0, or more. What it has beside transactions in
- * flight decides when they go.
+ * Wei that the EOA lacks to send these ops in a separate transaction; 0: none. Its funds next to transactions in flight
+ * decide later when the ops are sent.
  */
 const lackOf = (
   { access, buffers, connection: { profile }, version }: Shared,
@@ -95,7 +95,7 @@ const lackOf = (
   { balance, gasBound, prices }: Look
 ): bigint => {
   const l1Fee = ops.reduce((sum, op) => sum + op.l1Fee, 0n)
-  // The service's EOA never pays more than its ops do.
+  // The service's EOA never pays a higher price than its ops do.
   const price = ops.reduce(
     (least, { unsigned }) => BigInts.min(least, unsigned.maxFeePerGas),
     prices.maxFeePerGas
@@ -115,7 +115,7 @@ const lackOf = (
   return BigInts.max(cost - balance, 0n)
 }
 
-/** Components whose transaction the EOA could not pay for if it carried nothing else. */
+/** Components whose transaction the EOA could not pay for even if it carried no other ops. */
 export const unaffordable = (
   context: Shared,
   components: Iterable<ReadonlyArray<PreparedOp>>,

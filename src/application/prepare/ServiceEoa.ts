@@ -33,7 +33,7 @@ import type { Shared } from "./OpContext.js"
 const unpaid = (message: Reasons.Text, path: string): Failure =>
   unprocessable("submission_unpaid", [{ path, message }])
 
-/** Settings that would bring wallets or contracts of somebody else before the service's EOA. */
+/** Returns the setting that would make the service's EOA run foreign wallets or contracts. */
 const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
   if (settings.aggregator !== undefined) return "aggregator"
   if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
@@ -44,12 +44,12 @@ const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
   return null
 }
 
-/** The node has shown that it can say what an op pays; without that the EOA would refuse what somebody has signed. */
+/** Fails when the node is known to lack simulations: the EOA would refuse ops that callers have signed. */
 export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.Effect<void, Failure> =>
   profile.remoteBundler !== null
     ? Effect.void
     : Effect.flatMap(Capabilities.simulates(chain), (simulates) =>
-        // One that did not say is asked again when the ops come.
+        // Without a reply, the check runs again when the ops come.
         simulates === false
           ? Effect.fail(
               unprocessable("node_refused", [
@@ -59,11 +59,11 @@ export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.E
           : Effect.void
       )
 
-/** The EOA is the service's own, and no bundler of somebody else pays: what it submits has to pay for it. */
+/** The service's EOA submits itself, without an external bundler that pays, so its ops must pay for it. */
 export const isAtRisk = ({ access, connection }: Pick<Shared, "access" | "connection">): boolean =>
   access.key === "serviceEoa" && connection.profile.remoteBundler === null
 
-/** Fails before anybody has signed what the EOA would not submit. */
+/** Fails before a caller signs ops that the EOA would not submit. */
 export const assertSubmits = (
   { profile }: Connection.Connection,
   settings: ForOps
@@ -77,9 +77,9 @@ export const assertSubmits = (
 }
 
 /**
- * The service's own EOA as the submitter, and the operator's node, from which everything is read that it relies on. It
- * works for wallets of the account's own profile alone, whose implementation the operator has pinned, and buys no gas
- * beside what the service finds right.
+ * Opens a route with the service's EOA as the submitter and the operator's node for all reads. The EOA works only for
+ * wallets of the account's own profile, whose implementation the operator has pinned, and ignores the caller's buffers
+ * on transactions.
  */
 export const open = (
   caller: Caller,
@@ -104,13 +104,10 @@ export const open = (
 
 const refused = (why: Reasons.Text): ElementFailure => elementFailure("submission_unpaid", why)
 
-/** What the EIP-7623 floor leaves aside: whether an op pays that, the simulation of its bundle tells. */
+/** Disables the EIP-7623 floor in the check: the bundle's simulation shows whether the op pays for it. */
 const enoughGas = 2n ** 64n
 
-/**
- * Why the EOA does not submit this op, its signature in place; null: nothing against it. `least` is what a gas unit
- * costs now, without any buffer.
- */
+/** The EOA's objection to this signed op; null: none. `least`: the current price of a gas unit, without any buffer. */
 export const objection = (
   { sponsor }: Pick<NetworkProfile, "sponsor">,
   version: Version,
@@ -133,13 +130,13 @@ export const objection = (
   return null
 }
 
-/** One op that the EOA is to submit. */
+/** An op for the EOA to submit. */
 export interface Risk extends Pick<Payer.Part, "requestId" | "index" | "op"> {
-  /** Wei that layer 1 may ask for it. */
+  /** Its possible layer 1 fee, wei. */
   readonly l1Fee: bigint
 }
 
-/** Whose op the EOA submits, and where. */
+/** The account and the chain of an op that the EOA submits. */
 export interface Site {
   readonly accountId: AccountId
   readonly connection: Pick<Connection.Connection, "profile">
@@ -155,7 +152,7 @@ const idShape = new RegExp(`^${budget}:(.+):[0-9]+$`)
 /** More than any op can declare. */
 const mostGas = 2n ** 160n
 
-/** Most wei that the EOA loses when the op pays nothing after all. */
+/** Most wei that the EOA loses if the op pays nothing. */
 const atRisk = (
   { sponsor }: NetworkProfile,
   version: Version,
@@ -178,7 +175,7 @@ const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): El
       : Reasons.text("dailyLoss", { wei: serviceSubmission.dailyLoss })
   )
 
-/** Sets aside what each op may cost the EOA, in one call: null, or why there is no room for it. */
+/** Reserves each op's possible cost for the EOA, in one call: null, or the limit it exceeds. */
 export const reserve = (
   { accountId, connection: { profile }, version }: Site,
   risks: ReadonlyArray<Risk>,
@@ -208,20 +205,20 @@ export const reserve = (
     return lacks.map((lack) => (lack === null ? null : limitReached(profile, lack.reason)))
   })
 
-/** From the moment at which it is signed, what an op may cost is set aside until the request is through. */
+/** Binds an op's possible cost at signing, until the request has ended. */
 export const bind = (site: Site, risk: Risk): Effect.Effect<void, SignerError, Budgets> =>
   Effect.gen(function* () {
     const budgets = yield* Budgets
     const { chainId } = site.connection.profile
     const bound = Effect.orDie(budgets.bind({ chainId, id: idOf(risk), wei: 0n }, ""))
     if (yield* bound) return
-    // Too long ago: it is set aside again.
+    // The reservation has expired; reserve again.
     const [lack] = yield* reserve(site, [risk], { ...risk.op, legacy: false })
     if (lack === null && (yield* bound)) return
     return yield* new SignerError({ reason: "unavailable", message: lack?.message ?? "nothing is set aside" })
   })
 
-/** Nothing is set aside for these elements any more: what their transactions have cost is booked by transaction. */
+/** Releases the reservations of these elements: their transactions' costs are booked by transaction. */
 export const giveBack = (
   { connection: { profile } }: Pick<Site, "connection">,
   elements: ReadonlyArray<Element>
@@ -233,7 +230,7 @@ export const giveBack = (
     for (const id of ids) yield* budgets.settle(profile.chainId, id, 0n)
   }).pipe(Effect.ignoreCause({ log: "Debug" }))
 
-/** The request for which something is held, and whether it is set aside for the EOA; null: it is held for something else. */
+/** The request that holds a reservation, and whether it is for the EOA; null: not a request's reservation. */
 const holderOf = (id: string): { readonly requestId: string; readonly isOwn: boolean } | null => {
   const own = idShape.exec(id)?.[1]
   if (own !== undefined) return { requestId: own, isOwn: true }
@@ -242,8 +239,8 @@ const holderOf = (id: string): { readonly requestId: string; readonly isOwn: boo
 }
 
 /**
- * Gives back what is held for requests that have come to their end elsewhere: cancelled, expired or answered while the
- * work that had held it was interrupted, or its process was gone. The chain decides about what a sponsor has signed.
+ * Releases reservations of requests that ended elsewhere: cancelled, expired or answered while the work that held them
+ * was interrupted, or its process was gone. The chain decides about ops that a sponsor has signed.
  */
 export const giveBackEnded = (
   chainId: bigint

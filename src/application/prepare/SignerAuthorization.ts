@@ -10,13 +10,10 @@ import * as Keys from "../keys/Keys.js"
 import type { Signer, SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 
-/** Most cosigners of a request: with its signer as many as one proof may have. */
+/** Most cosigners of a request: with its signer, as many as one proof may have. */
 export const maxCosigners = Proof.maxParts - 1
 
-/**
- * Which of these keys, by their places, consent for the wallet: of its owners as many as it asks for, in the order in which
- * they are given.
- */
+/** Selects the keys, by place, that consent for the wallet: the first owners among them, up to its threshold. */
 export const places = (
   config: WalletConfig.WalletConfig,
   keys: ReadonlyArray<Address>
@@ -35,7 +32,7 @@ export const places = (
 }
 
 /**
- * The keys that a request names: its signer first, if there is one, then its cosigners. No two of them are one.
+ * Resolves the keys that a request names: its signer first, if it names one, then its cosigners. The keys are distinct.
  */
 export const signersOf = (
   caller: Caller,

@@ -18,19 +18,19 @@ import * as CalledContracts from "./estimate/CalledContracts.js"
 import type { OpContext } from "./OpContext.js"
 import * as Wallets from "./wallets/Wallets.js"
 
-/** What one look at the chain tells before anything is measured. */
+/** The state of the chain before a measurement. */
 export interface Snapshot {
   readonly block: Block
   readonly prices: Fees.FeePrices
   readonly entryPointCode: Hex
   readonly wallets: ReadonlyMap<Address.Address, Wallets.WalletState>
-  /** Where calls with data go and there is no contract. */
+  /** Targets of calls with data that have no code. */
   readonly codeless: ReadonlySet<Address.Address>
-  /** Everybody passes for a passkey there; false too where none of the wallets has one. */
+  /** The chain accepts forged passkey signatures; also false where none of the wallets has a passkey. */
   readonly forgeable: boolean
-  /** Gas that one transaction may have: the block's bound or the operator's. */
+  /** Gas limit of one transaction: the block's or the operator's. */
   readonly gasBound: bigint
-  /** Of the EOA that submits, wei; null: it was not asked for. */
+  /** Balance of the submitting EOA, wei; null: not requested. */
   readonly balance: bigint | null
 }
 
@@ -41,9 +41,9 @@ const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
   BigInts.min(gasLimit, profile.caps.transactionGas)
 
 /**
- * Everything that is read before the measurement of these calls, in one batch; of a recent block where that will do.
- * `passkeys`: as far as the request says, one of the wallets has them, or will. `submitter`: the EOA that is to pay. `wanted`:
- * wallets that are to be deployed.
+ * Reads all state for a measurement of these calls in one batch; of a recent block where that suffices. `passkeys`: the
+ * request says that one of the wallets has or will have passkeys. `submitter`: the paying EOA. `wanted`: wallets to
+ * deploy.
  */
 export const read = (
   { buffers, connection, entryPoint, formula }: OpContext,
@@ -57,10 +57,10 @@ export const read = (
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts
-    // A wallet that is not there makes no calls.
+    // A wallet as a target may not be deployed yet.
     const called = CalledContracts.of(calls, profile).filter((target) => !addresses.includes(target))
     const believes = P256Precompile.believesForgeries(chain)
-    // Asked along with the rest where it is known that it matters.
+    // Query it with the other reads where passkeys are known to matter.
     const early =
       passkeys ||
       addresses.some((address) => Wallets.hasPasskeys(facts.wallet(chain, address, formula.initCode)))
@@ -98,7 +98,7 @@ export const read = (
     return { block, prices, entryPointCode, wallets, codeless, forgeable, gasBound, balance }
   })
 
-/** The same as it was told last; null: some of it was not, or the node asks for more than it may. */
+/** The last snapshot, from cached answers only; null: a part is missing, or the node's prices exceed the caps. */
 export const lastSeen = (
   { buffers, connection, entryPoint, formula }: OpContext,
   addresses: ReadonlyArray<Address.Address>
@@ -120,14 +120,14 @@ export const lastSeen = (
           entryPointCode: code.success,
           wallets,
           codeless: new Set(),
-          // The present look tells.
+          // The current snapshot decides.
           forgeable: false,
           gasBound: gasBoundOf(block, connection),
           balance: null
         }
   })
 
-/** The same at the block that is the latest now. */
+/** The snapshot with the chain's current latest block. */
 export const atLatest = (
   { connection }: OpContext,
   snapshot: Snapshot
@@ -140,8 +140,8 @@ export const atLatest = (
   })
 
 /**
- * Holds the implementation that the beacon reports against the operator's pin, and `settings.validator` against
- * the implementation's own.
+ * Compares the implementation that the beacon reports with the operator's pin, and `settings.validator` with the
+ * implementation's own.
  */
 export const checkImplementation = (
   connection: Connection,
@@ -174,16 +174,17 @@ export const checkImplementation = (
       )
   })
 
-/** Seconds for which what the service signs is good. */
+/** Lifetime of the service's signatures, seconds. */
 export const signatureLifeSeconds = 600
 
-/** Last second at which an op that is signed now may be executed, by the chain's clock. */
+/** Last second at which an op signed now may be executed, by the chain's clock. */
 export const validUntil = (block: Block): Effect.Effect<number> =>
   Effect.map(ChainTime.present(block), (now) => now + signatureLifeSeconds)
 
 /**
- * The same of a creation. After a longer rest of the chain it is over when it is mined, which makes the block that the
- * next one needs: what is good until then would be refused in the simulation already, at the time of the latest block.
+ * Last second of a creation's authorisation. After a long gap between blocks, the simulation runs at the latest block's
+ * time and would refuse a life longer than the factory allows. The authorisation may then be over when it is mined, but
+ * that block ends the gap.
  */
 export const deployableUntil = (block: Block): Effect.Effect<number> =>
   Effect.map(validUntil(block), (until) => Math.min(until, block.timestamp + Deployment.maxLifeSeconds))

@@ -1,26 +1,26 @@
 import type { Idempotency, Metadata } from "../ports/journal/Requests.js"
 import type { Principal } from "../ports/Tenants.js"
 
-/** On whose behalf a use case runs, and under which id its work is journalled. */
+/** The principal that a use case runs for, and the id in the journal. */
 export interface Caller {
   readonly principal: Principal
   /** Unique; chosen by the host, never by the caller. */
   readonly requestId: string
-  /** What makes a repeat of a writing request the same request. */
+  /** Identifies repeats of a writing request. */
   readonly idempotency?: Idempotency | null
-  /** What the caller says of a writing request for itself. */
+  /** The caller's own data for a writing request. */
   readonly metadata?: Metadata
-  /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
+  /** The request was accepted before, and continues after a restart or a reorganisation. */
   readonly resumed?: boolean
-  /** The caller does not wait for the outcome: what it asks for may be done much later. */
+  /** The caller does not wait for the outcome, so the work may be done much later. */
   readonly isAsynchronous?: boolean
-  /** The chain on which an accepted request goes on, however many the operator has nodes of by now. */
+  /** The chain of a resumed request, since the operator may have nodes of several chains since. */
   readonly chainId?: bigint
   /**
-   * Told of the accepted request on which the service works: this one, or the one that has its idempotency key. Not of one
-   * that has its final answer.
+   * Receives the accepted request that the service works on: this one, or the one with its idempotency key. Not called
+   * for a request with a final answer.
    */
   readonly onAccepted?: (requestId: string) => void
-  /** Told of the chain that the request turns out to be about. */
+  /** Receives the request's chain. */
   readonly onChain?: (chainId: bigint) => void
 }

@@ -10,14 +10,14 @@ import { type InvalidRequest, invalid } from "../failures/Failure.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import type { Caller } from "./Caller.js"
 
-/** How one request's logs and reverts become readable. */
+/** Decodes one request's logs and reverts. */
 export interface Decoding {
-  /** What went wrong, in one line. */
+  /** The failure in one line. */
   readonly revert: (data: Hex) => string
   readonly log: (log: RawLog) => Log.DecodedLog
 }
 
-/** What is made of an array of definitions, kept as long as the array is: a store gives the same one until it changes. */
+/** Caches a value per array of definitions: a store returns the same array until it changes. */
 const keeping = <A, B>(make: (list: ReadonlyArray<A>) => B): ((list: ReadonlyArray<A>) => B) => {
   const kept = new WeakMap<ReadonlyArray<A>, B>()
   return (list) => {
@@ -30,7 +30,7 @@ const keeping = <A, B>(make: (list: ReadonlyArray<A>) => B): ((list: ReadonlyArr
 const eventIndex = keeping(Log.index)
 const errorIndex = keeping(Revert.index)
 
-/** The request's own definitions; the one that is none is named by its index. */
+/** The request's own definitions; the error names an invalid one by its index. */
 export const own = (
   useABI: ReadonlyArray<unknown> = [],
   path = "settings.useABI"

@@ -2,15 +2,15 @@ import * as Schema from "effect/Schema"
 import * as WalletCustody from "../../domain/wallet/Custody.js"
 import { codeAnnotation } from "../failures/Catalogue.js"
 
-/** A field with what the documentation shows of it: of its form on the wire, which a codec does not share. */
+/** A field with its documentation, which describes its form on the wire and which a codec does not carry over. */
 export const shown = <S extends Schema.Top>(
   field: S,
   annotations: Schema.Annotations.Key<S["Encoded"]>
 ): S["Rebuild"] => field.rebuild(Schema.flip(Schema.flip(field).annotateKey(annotations)).ast)
 
 /**
- * A field that may be left out; `null` and `undefined` are no values of it. Left out it means `byDefault`, which the
- * documentation shows; the use case puts it in.
+ * An optional field; `null` and `undefined` are not accepted as values. Its absence means `byDefault`, which the
+ * documentation shows and the use case fills in.
  */
 export const optional = <A, I>(schema: Schema.Codec<A, I>, byDefault?: NoInfer<A>) => {
   const field = Schema.optionalKey(schema)
@@ -30,10 +30,10 @@ export const StoredCustody = WalletCustody.storedSchema.annotate({
   [codeAnnotation]: "invalid_wallet_custody_type"
 })
 
-/** Text that names a wallet. The use case holds it to the rules of a salt. */
+/** A wallet's salt. The use case checks the rules of a salt. */
 export const SaltText = Schema.String.annotate({ [codeAnnotation]: "invalid_salt_format" })
 
-/** A function as in Solidity. The use case parses it. */
+/** A function signature as in Solidity. The use case parses it. */
 export const FunctionText = Schema.String.annotate({
   description: "For example transfer(address,uint256).",
   [codeAnnotation]: "invalid_function_signature"
@@ -54,7 +54,7 @@ const ChainId = Schema.Int.pipe(Schema.check(Schema.isGreaterThan(0))).annotate(
 /** The node of a request: the caller's, or the operator's of a chain. */
 export const node = { rpc: optional(RpcUrl), chainId: optional(ChainId) }
 
-/** The last second of the year 2200. What is later was meant in milliseconds: a window that never begins, or never ends. */
+/** The last second of the year 2200. Later values were meant in milliseconds: such windows never begin or end. */
 const latestSecond = 7_289_654_399
 
 /** Unix seconds; 0 means no bound. */

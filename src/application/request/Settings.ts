@@ -66,7 +66,7 @@ const fields = {
   )
 }
 
-/** Settings of `/predict`: everything that the formula needs, and no network. */
+/** Settings of `/predict`: the whole address formula, without a network. */
 export const ForPrediction = Schema.Struct({
   ...fields,
   factory: address("Wallet factory."),

@@ -1,15 +1,15 @@
 import * as Effect from "effect/Effect"
 
 /**
- * The event loop has one thread for all requests: whoever computes for long keeps timers, sockets and everybody else
- * waiting. Fibers yield between their steps; a single step cannot be interrupted. Loops over amounts of work that a caller
- * or a node chooses go through `map` or `each`, which let the event loop turn between two elements.
+ * The event loop has one thread for all requests: a long computation delays timers, sockets and every other request.
+ * Fibers yield between steps, not within them. Loops whose size a caller or a node chooses use `map` or `each`, which
+ * let the event loop turn between two elements.
  */
 
-/** How long such loops run before the event loop turns. One element more may follow. */
+/** Time that such loops run before the event loop turns, milliseconds. One more element may follow. */
 export const sliceMillis = 5
 
-/** When the present turn of the event loop began to work for us; null: it has not. */
+/** When the current turn of the event loop began to work for us; null: it has not. */
 let began: number | null = null
 
 /** Runs the task when the event loop has turned. */
@@ -31,7 +31,7 @@ const isSpent = (): boolean => {
 
 const turn = Effect.callback<void>((resume) => afterTurn(() => resume(Effect.void)))
 
-/** Lets the event loop turn while the slice of time is spent: of many that wait for the next one, each has its share. */
+/** Lets the event loop turn while the slice of time is used up; concurrent waiters share the next slices. */
 export const breathe: Effect.Effect<void> = Effect.suspend(() =>
   isSpent() ? Effect.andThen(turn, breathe) : Effect.void
 )
@@ -53,7 +53,7 @@ export const map = <A, B>(
     return goOn
   })
 
-/** One after the other, with turns of the event loop in between. */
+/** Runs sequentially, with turns of the event loop in between. */
 export const each = <A, B, E, R>(
   items: ReadonlyArray<A>,
   one: (item: A, index: number) => Effect.Effect<B, E, R>

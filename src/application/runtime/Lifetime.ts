@@ -3,13 +3,13 @@ import type * as Effect from "effect/Effect"
 import type * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 
-/** How long accepted work lives, and what wakes it again. */
+/** Lifetime of accepted work, and the signals that resume it. */
 export interface Lifetime {
   /** Lives as long as the process: accepted work runs there, whether its caller still waits or not. */
   readonly scope: Scope.Scope
-  /** Something in the journal is to go on: the next round does not wait for its time. */
+  /** Work in the journal is ready: the next round starts early. */
   readonly nudges: Queue.Queue<void>
-  /** Tells everybody who waits for a sent transaction what is known of it, and to look again later. */
+  /** Answers all callers that wait for a sent transaction with its known state; they may check later. */
   readonly stopWaiting: Effect.Effect<void>
 }
 

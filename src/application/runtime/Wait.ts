@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 
-/** Waits with one fiber, that of the timer, and without any for what has ended. */
+/** Waits with only the timer's fiber, and without any for a fiber that has ended. */
 const joined = <A, E, E2, R2>(
   awaited: Fiber.Fiber<A, E>,
   millis: number,
@@ -25,8 +25,8 @@ const joined = <A, E, E2, R2>(
   )
 
 /**
- * Waits for the effect no longer than that, and neither for its end when it is late or not wanted any more: it is
- * interrupted, and left alone. Whether the wait may be interrupted is its parent's affair.
+ * Waits at most this long for the effect. When it is late or no longer wanted, the effect is interrupted without
+ * waiting for its end. The parent decides whether the wait may be interrupted.
  */
 export const atMost = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
@@ -39,7 +39,7 @@ export const atMost = <A, E, R, E2>(
     (fiber) => Effect.sync(() => fiber.interruptUnsafe())
   )
 
-/** The same wait, which may be interrupted also where its parent may not be. */
+/** `atMost` that may be interrupted even where its parent may not be. */
 export const within = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
   millis: number,

@@ -5,10 +5,10 @@ import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Wait from "../runtime/Wait.js"
 
-/** How long a count may take, milliseconds. */
+/** Time limit of one count, milliseconds. */
 const patienceMillis = 2_000
 
-/** How long the second one counts before the first one is asked again, milliseconds. */
+/** Time that the second store counts before the first is tried again, milliseconds. */
 const awayMillis = 5_000
 
 const silent = new RateLimitError({ message: "the rate limit store does not answer" })
@@ -19,8 +19,8 @@ export const bounded = ({ take }: RateLimit["Service"]): RateLimit["Service"] =>
 })
 
 /**
- * Counts by the first one; while that fails, by the second one, whose windows begin with none: in the minute and the
- * hour of a change an account may have up to twice its requests. Null: what the first one does not count is refused.
+ * Counts in the first store; while that fails, in the second, whose windows start empty. So in the minute and the hour
+ * of a switch an account may have up to twice its requests. Null: without the first store, requests are refused.
  */
 export const withFailover = (
   first: RateLimit["Service"],
@@ -34,7 +34,7 @@ export const withFailover = (
         const fallBack = second === null ? Effect.fail(silent) : second.take(account, limits)
         if (now < awayUntil) return yield* fallBack
         const wasAway = awayUntil > 0
-        // One request at a time finds out whether it is back.
+        // A single request tests whether the store is back.
         if (wasAway) awayUntil = now + awayMillis
         const counted = yield* Effect.result(first.take(account, limits))
         if (counted._tag === "Success") {

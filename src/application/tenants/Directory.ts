@@ -20,19 +20,19 @@ import {
 import type { Listed } from "./FileAccounts.js"
 import * as FileAccounts from "./FileAccounts.js"
 
-/** How old what is known of the store may be when it decides, milliseconds. */
+/** Age up to which the cached content decides, milliseconds. */
 const freshMillis = 500
 
-/** How old it may be when it knows nothing of a key, which may be a new one, milliseconds. */
+/** Age up to which the cached content decides about an unknown key, which may be new, milliseconds. */
 const newcomerMillis = 50
 
-/** How long the store may take to answer, milliseconds. */
+/** Time limit of the store's answer, milliseconds. */
 const patienceMillis = 5_000
 
-/** How often the last uses of keys are written down, milliseconds. */
+/** Interval for writing the last uses of keys, milliseconds. */
 const noteMillis = 60_000
 
-/** A key that may be used, as long as its end has not come. */
+/** A key that may be used until its end. */
 interface Holder {
   readonly principal: Principal
   readonly endsAt: number
@@ -52,7 +52,7 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
   const holders = new Map<string, Holder>()
   const accounts = new Map<AccountId, Omit<Principal, "scopes">>()
   const isPaused = (id: AccountId) => paused.has(pauseName("account", id))
-  // The file has the last word on a name that is in both.
+  // The file wins for a name that is in both.
   for (const { createdAt: _, ...account } of content.accounts)
     accounts.set(account.accountId, { ...account, paused: isPaused(account.accountId) })
   for (const { keys: _, ...account } of listed)
@@ -74,19 +74,19 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
 }
 
 export interface Options {
-  /** The keyed hash of a key; null for text that is none. */
+  /** The keyed hash of a key; null for a malformed key. */
   readonly hash: (apiKey: Redacted.Redacted<string>) => string | null
   /** The accounts of the configuration file. */
   readonly accounts: ReadonlyArray<FileAccounts.FileAccount>
 }
 
-/** Who holds which key and what is paused: accounts of the configuration file and of the store together. */
+/** Holders of keys, and pauses: accounts of the configuration file and of the store together. */
 export class Directory extends Context.Service<
   Directory,
   {
-    /** What the store holds, as of less than half a second ago. The same object as long as nothing changes. */
+    /** The store's content, less than half a second old. The same object until it changes. */
     readonly content: Effect.Effect<Content, TenantStoreError>
-    /** The same, or what was known last when the store does not answer. */
+    /** `content`, or the last known content when the store does not answer. */
     readonly latest: Effect.Effect<Content>
     readonly authenticate: (
       apiKey: Redacted.Redacted<string>
@@ -99,9 +99,8 @@ export class Directory extends Context.Service<
 >()("castellan/Directory") {}
 
 /**
- * Reads the store once, then asks it for its version when half a second has passed and somebody wants to know, and
- * reads it again when that has changed; for a key that it does not know it asks twenty times a second at most. What the
- * store does not confirm in time is not believed: nobody gets in.
+ * Reads the store once. On a use after half a second, reads its version, and its content if that has changed; for an
+ * unknown key at most twenty times a second. If the store does not confirm in time, access is denied.
  */
 export const make = Effect.fnUntraced(function* (
   options: Options
@@ -168,7 +167,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.catch(current, () => Effect.sync(() => known.snapshot)),
       ({ content }) => content
     ),
-    // The time of the look-up depends on the hash, of which the sender of a key knows and chooses nothing.
+    // The duration of the search depends on the hash, which the sender of a key neither knows nor chooses.
     authenticate: (apiKey) =>
       Clock.clockWith((clock) => {
         const holderOf = ({ holders }: Snapshot): Principal | null => {

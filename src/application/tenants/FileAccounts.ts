@@ -8,14 +8,14 @@ export interface FileAccount extends OwnLimits {
   readonly tier: Tier
   readonly paused?: boolean
   readonly keys: ReadonlyArray<{
-    /** Its keyed hash. */
+    /** Keyed hash. */
     readonly hash: string
     /** Default: all. */
     readonly scopes?: ReadonlyArray<Scope>
   }>
 }
 
-/** The same, defaults filled in. */
+/** `FileAccount` with its defaults filled in. */
 export interface Listed extends FileAccount {
   readonly paused: boolean
   readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
@@ -27,7 +27,7 @@ const hashShape = /^[0-9a-f]{64}$/
 
 const fail = (message: string) => new TenantsError({ message })
 
-/** A list that cannot be right is refused: an account or a key that is in it twice, a hash that is none. */
+/** Refuses invalid lists: a repeated account or key, or a malformed hash. */
 export const check = Effect.fnUntraced(function* (accounts: ReadonlyArray<FileAccount>) {
   const hashes = new Set<string>()
   const ids = new Set<string>()

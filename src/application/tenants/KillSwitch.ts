@@ -5,7 +5,7 @@ import * as Reasons from "../failures/Reasons.js"
 import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, type Switched } from "../ports/KillSwitches.js"
 
-/** Something that a request works with, and where in the request it is named. */
+/** A key or chain of a request, and the request's field that names it. */
 export interface Relied {
   readonly what: Switched
   readonly path: string
@@ -24,7 +24,7 @@ const told = ({ path, what }: Relied): Failure =>
 
 const unread: Troubles.Trouble = { what: "kill switches unavailable", place: "" }
 
-/** Fails while the operator has paused it; also when nobody can say. What only reads, or was accepted before, goes on. */
+/** Fails while the operator has paused it, or while that is unknown. Reads and previously accepted work continue. */
 export const check = (relied: Relied) =>
   Effect.flatMap(KillSwitches, ({ isPaused }) =>
     Effect.matchEffect(isPaused(relied.what), {

@@ -5,7 +5,7 @@ import { allScopes, type Listed } from "./FileAccounts.js"
 export interface KnownKey extends Key {
   /** Its name for operators: the first digits of its hash, which reveal nothing about the key. */
   readonly id: string
-  /** Unix milliseconds; null: never, as far as it was noted. */
+  /** Unix milliseconds; null: no use was recorded. */
   readonly usedAt: number | null
 }
 

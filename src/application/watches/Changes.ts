@@ -3,14 +3,14 @@ import * as Effect from "effect/Effect"
 import { Watches } from "../ports/Watches.js"
 import type { Actor } from "../webhooks/Endpoints.js"
 
-/** Watches as the command line and the HTTP interface change them: the same rules for both. */
+/** Changes of watches, under the same rules for the command line and the HTTP interface. */
 
 /** The actor has no such watch. */
 export class UnknownWatch extends Data.TaggedError("UnknownWatch")<{ readonly message: string }> {}
 
 const unknown = (watchId: string) => new UnknownWatch({ message: `there is no watch ${watchId}` })
 
-/** No watch and no webhook has an id of another form; whatever else a caller says is not taken to the store. */
+/** The form of all watch and webhook ids; other strings do not reach the store. */
 export const isId = (text: string): boolean => /^[!-~]{1,64}$/.test(text)
 
 export const find = Effect.fnUntraced(function* ({ accountId }: Pick<Actor, "accountId">, watchId: string) {
@@ -21,7 +21,7 @@ export const find = Effect.fnUntraced(function* ({ accountId }: Pick<Actor, "acc
     : yield* unknown(watchId)
 })
 
-/** Stays where it is while it is paused, and reads on from there. */
+/** A paused watch keeps its position and resumes from there. */
 export const setState = Effect.fnUntraced(function* (
   actor: Actor,
   watchId: string,
@@ -33,7 +33,7 @@ export const setState = Effect.fnUntraced(function* (
   return yield* find(actor, watchId)
 })
 
-/** With all that is owed of it. */
+/** Removes its undelivered events too. */
 export const remove = Effect.fnUntraced(function* (actor: Actor, watchId: string) {
   const store = yield* Watches
   yield* find(actor, watchId)

@@ -6,35 +6,35 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Position } from "../ports/Watches.js"
 
 /**
- * How watches follow a chain, as a pure state machine over their position. Nothing here asks a node: it is decided what
- * to ask, and what the answers mean. A node may be several that answer in turn, some of them behind, some on another
- * fork: no block is read that does not stand on the one before it, and a reorganisation is believed from a chain alone
- * that is at least as high as what was read.
+ * How watches follow a chain: a pure state machine over their position, which decides the queries and interprets the
+ * answers. A node may be several nodes that answer in turn, some lagging, some on another fork. So a block is read only
+ * if its parent was read before, and a reorganisation is believed only from a chain at least as high as the blocks
+ * read.
  */
 
-/** However few blocks settle a chain, reorganisations of so many are told. */
+/** Lowest depth of reorganisations that are reported, however soon the chain settles. */
 const leastDepth = 64
 
-/** Blocks, the newest one counted, of which a reorganisation may take any back. */
+/** Blocks, including the newest, that a reorganisation may still remove. */
 export const depthOf = ({ settledDepth }: Pick<NetworkProfile, "settledDepth">): number =>
   Math.max(settledDepth, leastDepth)
 
 export interface Bounds {
-  /** Blocks, the newest one counted, of which a reorganisation may take any back. */
+  /** See `depthOf`. */
   readonly depth: bigint
-  /** Blocks that are read at once where none is taken back any more. */
+  /** Blocks per read where no reorganisation is expected. */
   readonly settledBlocks: bigint
-  /** Blocks that are read at once, each by its hash, where one may be taken back. */
+  /** Blocks per read, each by its hash, where a reorganisation may remove one. */
   readonly recentBlocks: bigint
-  /** The last block to be read; null: as far as the chain goes. */
+  /** The last block to read; null: as far as the chain goes. */
   readonly until: bigint | null
 }
 
 /**
- * - `wait`: there is nothing to read, or the node is behind
- * - `settled`: these blocks are read by number
- * - `recent`: these blocks are read one by one; so is a block of which a part was told, whatever its depth
- * - `fork`: the last block that was read is not in the chain
+ * - `wait`: no block to read, or the node lags behind
+ * - `settled`: read these blocks by number
+ * - `recent`: read these blocks one by one; also for a partly processed block, at any depth
+ * - `fork`: the last block read is not in the chain
  */
 export type Plan =
   | { readonly _tag: "wait" }
@@ -42,13 +42,13 @@ export type Plan =
   | ({ readonly _tag: "recent" } & BlockRange)
   | { readonly _tag: "fork" }
 
-/** The last block that was read, as far as its hash is known. */
+/** The last block read, if its hash is known. */
 export const tip = ({ hashes, next }: Position): Pick<Header, "number" | "hash"> | null => {
   const hash = hashes.at(-1)
   return hash === undefined ? null : { number: next - 1n, hash }
 }
 
-/** The oldest block whose hash is known; `next` when none is. */
+/** The oldest block with a known hash; `next` when there is none. */
 export const oldest = ({ hashes, next }: Position): bigint => next - BigInt(hashes.length)
 
 export const plan = (
@@ -72,7 +72,7 @@ export const plan = (
     : { _tag: "recent", from: next, to: BigIntMath.min(last, next + recentBlocks - 1n) }
 }
 
-/** Whether each block stands on the one before it. */
+/** Whether each block's parent is the one before it. */
 const isChain = (headers: ReadonlyArray<Header>): boolean =>
   headers.every((header, index) => {
     const before = headers[index - 1]
@@ -80,9 +80,9 @@ const isChain = (headers: ReadonlyArray<Header>): boolean =>
   })
 
 /**
- * The position after these blocks, which were asked for from `next` on. `forked`: the first of them stands on another
- * block than the last one that was read, or is another one than that of which a part was told. `incoherent`: they are of
- * several chains; they are asked for anew.
+ * The position after these blocks, which start at `next`. `forked`: the first block's parent is not the last block
+ * read, or the first block is not the partly processed one. `incoherent`: the blocks are of several chains, and must be
+ * read again.
  */
 export const extend = (
   position: Position,
@@ -103,7 +103,7 @@ export const extend = (
   }
 }
 
-/** The position after blocks that nothing takes back, of which the last one has this hash. */
+/** The position after settled blocks whose last one has this hash. */
 export const pass = ({ first }: Position, to: bigint, hash: Bytes32): Position => ({
   first,
   next: to + 1n,
@@ -111,8 +111,8 @@ export const pass = ({ first }: Position, to: bigint, hash: Bytes32): Position =
 })
 
 /**
- * The highest block that was read and is in the chain still, by the hashes of the blocks that were read as the chain has
- * them now. Null: none is that is known, and blocks were read before those.
+ * The highest block read that is still in the chain. `present` has the chain's current hashes of the blocks read. Null:
+ * none is known, and older blocks were read.
  */
 export const ancestor = (position: Position, present: ReadonlyMap<bigint, Bytes32>): bigint | null => {
   for (let index = position.hashes.length - 1; index >= 0; index--) {
@@ -122,25 +122,25 @@ export const ancestor = (position: Position, present: ReadonlyMap<bigint, Bytes3
   return oldest(position) === position.first ? position.first - 1n : null
 }
 
-/** The position as it was after a block that was read. */
+/** The position after a block that was read, as it was then. */
 export const rewind = (position: Position, to: bigint): Position => ({
   first: position.first,
   next: to + 1n,
   hashes: position.hashes.slice(0, position.hashes.length - Number(position.next - 1n - to))
 })
 
-/** The same, of a block whose hash is known still; null: it is not, and only reading as far as there tells it. */
+/** `rewind` to a block whose hash is still known; null: unknown, and only reading up to that block reveals it. */
 export const cut = (position: Position, to: bigint): Position | null =>
   to < oldest(position) ? null : rewind(position, to)
 
-/** Whether what watches of one position are told next is what those of the other one are. */
+/** Whether watches of the two positions continue with the same blocks. */
 export const meets = (one: Position, other: Position): boolean =>
   one.next === other.next &&
   one.part === undefined &&
   other.part === undefined &&
   (one.hashes.length === 0 || other.hashes.length === 0 || one.hashes.at(-1) === other.hashes.at(-1))
 
-/** Which of two positions that meet knows more of the blocks before. */
+/** Whether the first of two positions that meet knows more of the earlier blocks. */
 export const knowsMore = (one: Position, other: Position): boolean =>
   one.hashes.length > other.hashes.length ||
   (one.hashes.length === other.hashes.length && one.first <= other.first)

@@ -8,7 +8,7 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import { type LogQuery, of } from "./LogQuery.js"
 import * as Matching from "./Matching.js"
 
-/** The filters of a watch. A definition that its fields do not fit was left out when the watch was made. */
+/** The filters of a watch. Definitions that its fields do not fit were left out when the watch was added. */
 const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
   Effect.map(
     EventLoop.map(events, (text) =>
@@ -31,7 +31,7 @@ export const matched = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effec
 interface Group {
   readonly watches: Map<number, Matching.Matched>
   readonly index: Matching.Index
-  /** Null: watches came or went since they were made. */
+  /** Null: watches were added or removed since the queries were made. */
   queries: ReadonlyArray<LogQuery> | null
 }
 
@@ -45,7 +45,7 @@ export class Followed {
   >()
   private readonly groups = new Map<number, Group>()
 
-  /** Takes over what the journal says. */
+  /** Applies a state of the journal. */
   update(state: WatchSourceState): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       for (const [watch, { cursor }] of this.watches)
@@ -64,13 +64,13 @@ export class Followed {
     })
   }
 
-  /** The position of a cursor after a step. */
+  /** Sets a cursor's position after a step. */
   move(cursor: WatchCursor, revision: number): void {
     this.cursors = this.cursors.map((known) => (known.cursor === cursor.cursor ? cursor : known))
     this.revision = revision
   }
 
-  /** The watches of one cursor go on with those of another. */
+  /** Moves the watches of one cursor to another. */
   merge(from: number, into: number, revision: number): void {
     for (const [watch, { cursor, matched }] of [...this.watches])
       if (cursor === from) {
@@ -94,7 +94,7 @@ export class Followed {
     return this.groups.get(cursor)?.index ?? new Matching.Index()
   }
 
-  /** Those that left one cursor and are not at another one yet. */
+  /** Watches that left one cursor and have not joined another yet. */
   private readonly homeless = new Map<number, Matching.Matched>()
 
   private join(cursor: number, matched: Matching.Matched): void {

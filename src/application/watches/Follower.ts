@@ -24,12 +24,12 @@ import { Followed } from "./Followed.js"
 import * as Reading from "./Reading.js"
 import * as Telling from "./Telling.js"
 
-/** Whom no network's settings are. */
+/** An account without network settings. */
 const nobody = Brand.nominal<AccountId>()("")
 
 /**
- * What the account may know of it: of its own node what requests are told of such nodes, which does not say which names
- * lead inside of the operator's network. Of the operator's node it is shown to the operator alone.
+ * The message that the account may see. For its own node it is the message that requests get for such nodes, which does
+ * not reveal the names inside the operator's network. For the operator's node only the operator sees it.
  */
 const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable): string => {
   const isOwn = error instanceof ChainRpcError && rpc !== null
@@ -43,29 +43,29 @@ const isOdd = (error: ChainRpcError | Reading.Unreadable): boolean =>
 const otherNode = "; if it stays so, give networks[].rpc another node"
 const otherRpc = "; if that persists, recreate the watch with another rpc"
 
-/** So long a node is asked again for logs that it does not give in full; then for `readsAsTold` they are told with what they have. */
+/** Time to retry a node's incomplete logs; then, for `readsAsTold`, they are delivered incomplete. */
 const patienceMillis = 60_000
 const readsAsTold = 600_000
 
-/** The node, whose logs are told with what they have. */
+/** The node's client, which returns incomplete logs. */
 const asTold = (chain: ChainClient): ChainClient => ({
   ...chain,
   logs: (filter) => chain.logs(filter, "placed"),
   logsOf: (blockHash, filter) => chain.logsOf(blockHash, filter, "placed")
 })
 
-/** Blocks that one range has, where a reorganisation takes none back; the node may allow fewer. */
+/** Blocks per range where no reorganisation is expected; the node may allow fewer. */
 const settledBlocks = 1_000n
-/** Blocks that are read by their hashes at once. */
+/** Blocks read by their hashes in one step. */
 const recentBlocks = 64n
-/** What one step tells of: it is in memory, and one transaction of the journal. More of one block than that is told in parts. */
+/** Limits of one step: it is in memory, and one transaction. Larger blocks are processed in parts. */
 const mostOfStep: Telling.Bounds = { events: 4_000, characters: 8_388_608 }
-/** So long a source is this process's own, from each look at it on: a step that takes longer fails where another one reads. */
+/** Duration of a claim, renewed each turn; a longer step fails if another process claims the source. */
 const claimMillis = 30_000
-/** How often it is looked whether more is owed of a watch than may be. */
+/** Interval of the check for watches whose backlog is over its limit. */
 const balanceMillis = 5_000
 
-/** Whose node it is, as metrics tell it: callers choose theirs. */
+/** The node's owner as the metrics' label, since callers choose their own URLs. */
 const nameOf = ({ rpc }: WatchSource): string => (rpc === null ? "operator" : "caller")
 
 interface Node {
@@ -73,7 +73,7 @@ interface Node {
   readonly profile: NetworkProfile
 }
 
-/** The node of a source: the account's own URL, else the operator's for the chain. */
+/** Connects a source to its node: the account's own URL, or the operator's for the chain. */
 const connect = Effect.fnUntraced(function* ({
   accountId,
   chainId,
@@ -99,11 +99,11 @@ interface Parts {
   readonly followed: Followed
   readonly watches: Watches["Service"]
   readonly node: Node
-  /** What one step tells of. */
+  /** Limits of one step. */
   readonly most: Telling.Bounds
 }
 
-/** Reads on from one cursor; whether there was something to read. */
+/** Reads the next blocks of a cursor; returns whether there were any. */
 const advance = Effect.fnUntraced(function* (
   parts: Parts,
   cursor: WatchCursor,
@@ -142,7 +142,7 @@ const advance = Effect.fnUntraced(function* (
   }
 })
 
-/** Where it is read on; null: at a block before which only reading as far as there tells the hash. */
+/** The position after a step; null: it ends at a block whose hash only reading up to that block reveals. */
 const positionAfter = (
   { before, position }: Reading.Read,
   { part, until }: Telling.Step
@@ -153,7 +153,7 @@ const positionAfter = (
 
 const isLower = (one: WatchCursor, other: WatchCursor): number => Number(one.next - other.next)
 
-/** Has watches that are at the same place go on together. */
+/** Merges the cursors of watches at the same position. */
 const meet = Effect.fnUntraced(function* ({ followed, source, watches }: Parts) {
   const [one, other] = [...followed.cursors].sort(isLower)
   if (one === undefined || other === undefined || !Cursor.meets(one, other)) return
@@ -163,8 +163,8 @@ const meet = Effect.fnUntraced(function* ({ followed, source, watches }: Parts) 
 })
 
 /**
- * One look at the chain: those that have read furthest read on first, then those that are furthest behind, as far as
- * the next ones are, with which they go on. Whether there is more to read at once.
+ * Reads the chain once: first for the cursor furthest ahead, then for the one furthest behind, up to the next cursor,
+ * where the two merge. Returns whether there is more to read now.
  */
 const look = Effect.fnUntraced(function* (parts: Parts) {
   const { followed, node } = parts
@@ -179,7 +179,7 @@ const look = Effect.fnUntraced(function* (parts: Parts) {
   let more = yield* advance(parts, newest, head, null)
   const [behind, above] = [...followed.cursors].sort(isLower)
   if (behind !== undefined && above !== undefined) {
-    // Two at the same place that do not meet are on different forks: each finds its way by itself.
+    // Two cursors at the same height that do not meet are on different forks; each continues separately.
     const until = above.next > behind.next ? above.next - 1n : null
     const isRead = yield* advance(parts, behind, head, until)
     more = isRead || more
@@ -195,9 +195,9 @@ const look = Effect.fnUntraced(function* (parts: Parts) {
 })
 
 /**
- * Follows the chain of a source for all of its watches, until it is another process's or has none. What fails is tried
- * again: a node that is away, or answers what does not hold together, delays what is told, and nothing is lost of it. `most`
- * is told in one step, of all watches together.
+ * Follows the chain of a source for all of its watches, until another process has the source or it has no watches.
+ * Retries failures: a node that is away or answers inconsistently delays events, but none is lost. `most` limits one
+ * step, for all watches together.
  */
 export const follow = Effect.fnUntraced(function* (source: WatchSource, process: string, most = mostOfStep) {
   const watches = yield* Watches
@@ -214,7 +214,7 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
     problem = now
     yield* watches.note(source.source, told)
   })
-  /** Since when the node has answered with what cannot be read. */
+  /** When the node began to answer with unreadable data. */
   let oddSince: number | null = null
   const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
     const node = yield* connect(source)

@@ -4,12 +4,12 @@ import { Watches } from "../ports/Watches.js"
 import * as Follower from "./Follower.js"
 import type * as Telling from "./Telling.js"
 
-/** How often it is looked whether there are nodes that nobody reads. */
+/** Polling interval for nodes without a reader. */
 const pollMillis = 1_000
 
 /**
- * Reads the nodes of watches until the scope closes, each in a fiber of its own: a slow one holds no other up. Each node
- * is read by one process. `most` is told in one step.
+ * Reads the nodes of watches until the scope closes, each in a separate fiber, so that a slow node delays no other. One
+ * process reads each node. `most` limits one step.
  */
 export const startWith = Effect.fnUntraced(function* (most?: Telling.Bounds) {
   const watches = yield* Watches

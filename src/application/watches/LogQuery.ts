@@ -5,19 +5,19 @@ import type { LogFilter } from "../ports/chain/ChainRpc.js"
 
 export type LogQuery = Pick<LogFilter, "address" | "topics">
 
-/** What one watch asks for. */
+/** The logs that one watch selects. */
 export interface Asked {
   /** Empty: every contract. */
   readonly contracts: ReadonlyArray<Address>
   readonly filters: ReadonlyArray<Pick<EventFilter, "topics">>
 }
 
-/** Addresses, or topics of one place, of one query: nodes refuse more. Beyond that none is named, and all are read. */
+/** Most addresses, or topics of one place, in a query: nodes refuse more. Above that it names none. */
 export const mostOfOne = 1_000
 
 const places = [0, 1, 2, 3] as const
 
-/** By place what all filters together want there; null: some filter wants anything. */
+/** Per place, the union of the filters' topics; a filter that accepts any topic makes it null. */
 class Union {
   private readonly addresses = new Set<Address>()
   private readonly topics: ReadonlyArray<{ any: boolean; readonly wanted: Set<Bytes32> }> = places.map(
@@ -53,8 +53,8 @@ class Union {
 }
 
 /**
- * The queries that bring every log of all watches: one for those that name contracts, and one for those that name none,
- * however many there are. They may bring more than is asked for.
+ * The queries that return every log of all watches: one for watches with contracts and one for watches without,
+ * whatever their number. They may also return other logs.
  */
 export const of = (watches: Iterable<Asked>): ReadonlyArray<LogQuery> => {
   const named = new Union(false)

@@ -5,7 +5,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { FoundLog } from "../ports/chain/ChainRpc.js"
 
-/** A watch, ready to be held against logs. */
+/** A watch, ready to be matched with logs. */
 export interface Matched {
   readonly watch: number
   readonly fromBlock: bigint
@@ -26,8 +26,8 @@ interface Entry {
 }
 
 /**
- * What of a log leads to a filter, the rarest first: the values of an indexed parameter, else the contracts, else the
- * event. A filter stands under as many keys as that has values.
+ * The keys of a filter in the index, the rarest kind it has: the values of an indexed parameter, or the contracts, or
+ * the event.
  */
 const keysOf = ({ contracts }: Matched, { topics }: EventFilter): ReadonlyArray<string> => {
   const [events] = topics
@@ -48,7 +48,7 @@ const keysOfLog = ({ address, topics }: FoundLog): ReadonlyArray<string> => {
   ]
 }
 
-/** Watches by what leads to them, so that a log is held against few of many thousands. */
+/** Watches by key, so that a log is compared with few of many thousands. */
 export class Index {
   private readonly entries = new Map<string, Map<EventFilter, Entry>>()
 
@@ -70,7 +70,7 @@ export class Index {
       }
   }
 
-  /** The watches that a log is an event of, each once, in the order of their numbers: those after that number. */
+  /** The distinct watches that the log matches, by number, above `after`. */
   *find(log: FoundLog, blockNumber: bigint, after = 0): Generator<Found> {
     const entries: Array<Entry> = []
     for (const key of keysOfLog(log))
@@ -83,7 +83,7 @@ export class Index {
     let told = after
     for (const { filter, watch } of entries) {
       if (watch.watch === told) continue
-      // Each log for itself: what one watch decodes is not at the expense of another.
+      // A separate allowance per log: one watch's decoding does not limit another's.
       const decoded =
         log.missing?.includes("data") === true
           ? filter.matchTopics(log, "may")

@@ -8,43 +8,43 @@ import type { Position } from "../ports/Watches.js"
 import * as Cursor from "./Cursor.js"
 import type { LogQuery } from "./LogQuery.js"
 
-/** What was read: a position, and the logs of the blocks on the way there. */
+/** The result of a reading: a position, and the logs of the blocks up to it. */
 export interface Read {
-  /** The position that the first of the blocks follows. */
+  /** The parent position of the first block. */
   readonly before: Position
   readonly position: Position
-  /** Null: nothing was taken back. */
+  /** Null: no reorganisation. */
   readonly ancestor: bigint | null
   readonly logs: ReadonlyArray<FoundLog>
-  /** The newest block that stands on what was read. */
+  /** The newest block on top of the blocks read. */
   readonly head: bigint
 }
 
-/** The node cannot be read on from now: what it answers does not hold together, or is of another chain. */
+/** The node cannot be read now: its answers are inconsistent, or of another chain. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly message: string }> {}
 
 type Reading<A> = Effect.Effect<A, ChainRpcError | Unreadable>
 
 const unreadable = (message: string) => new Unreadable({ message })
 
-/** What one range may cost and bring; when it brings more, fewer blocks are read at once. */
+/** Limits of one range; a range that exceeds them is read with fewer blocks. */
 const widest: LogRanges.Bounds = { asks: 256, concurrency: 4, results: 20_000, bytes: 67_108_864 }
 
 export interface Limits extends Cursor.Bounds {
   readonly bounds?: LogRanges.Bounds
 }
 
-/** Blocks whose logs are asked for by their hashes at once. */
+/** Blocks whose logs are queried by hash concurrently. */
 const blocksAtOnce = 8
 
 const numbers = ({ from, to }: BlockRange): ReadonlyArray<bigint> =>
   Array.from({ length: Number(to - from + 1n) }, (_, index) => from + BigInt(index))
 
-/** All of them leave in one batch. */
+/** Reads all headers in one batch. */
 const headersOf = (chain: ChainClient, blocks: ReadonlyArray<bigint>) =>
   Effect.forEach(blocks, (block) => chain.header(block), { concurrency: "unbounded" })
 
-/** By block and place in it, each once. */
+/** Sorts by block and place, and removes duplicates. */
 const inOrder = (logs: ReadonlyArray<FoundLog>): ReadonlyArray<FoundLog> => {
   const places = new Map(logs.map((log) => [`${log.blockNumber} ${log.logIndex}`, log]))
   return [...places.values()].sort((one, other) =>
@@ -55,8 +55,8 @@ const inOrder = (logs: ReadonlyArray<FoundLog>): ReadonlyArray<FoundLog> => {
 }
 
 /**
- * The logs of blocks by their hashes: a node that is behind cannot answer for a block that it does not have, and none
- * is missed for want of it.
+ * The logs of blocks by their hashes. A lagging node cannot answer for a block that it does not have, so no log is
+ * missed.
  */
 const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, headers: ReadonlyArray<Header>) =>
   Effect.flatMap(
@@ -75,7 +75,7 @@ const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, header
         : unreadable(`${chain.origin}: logs of one block are of another one`)
   )
 
-/** The logs of as many of the blocks, from the first one on, as the bounds have room for; and how many blocks those are. */
+/** The logs of the first blocks that fit the bounds, and the number of these blocks. */
 const boundedLogs = Effect.fnUntraced(function* (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
@@ -96,7 +96,7 @@ const boundedLogs = Effect.fnUntraced(function* (
   return { logs, blocks }
 })
 
-/** As many of the blocks as the node has and the bounds have room for, one after another. */
+/** Reads the blocks that the node has and that fit the bounds, one by one. */
 const recent = Effect.fnUntraced(function* (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
@@ -121,7 +121,7 @@ const recent = Effect.fnUntraced(function* (
   }
 })
 
-/** Blocks that nothing takes back, in as few queries as the node allows. */
+/** Reads settled blocks, in as few queries as the node allows. */
 const settled = Effect.fnUntraced(function* (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
@@ -158,14 +158,14 @@ const settled = Effect.fnUntraced(function* (
     part.from === part.to
       ? Effect.succeed(null)
       : read({ from: part.from, to: part.from + (part.to - part.from) / 4n })
-  // The last block is asked for beside the logs: a node that does not have it has not told all of them.
+  // Query the last block together with the logs: a node that lacks it has not returned all of them.
   const [before, end, found] = yield* Effect.all(
     [at === null ? Effect.succeed(null) : chain.header(at.number), chain.header(range.to), read(range)],
     { concurrency: "unbounded" }
   )
   if (end === null || (at !== null && before === null)) return yield* behind(chain)
   if (at !== null && before?.hash !== at.hash) return "forked"
-  // Of one block all is read at once, however much that is: by its hash, as it is read again when it is told in parts.
+  // Read one block whole, whatever its size: by hash, as it is read again when processed in parts.
   if (found === null)
     return yield* recent(chain, queries, position, { from: range.from, to: range.from }, limits)
   const [logs, { to }] = found
@@ -182,7 +182,7 @@ const settled = Effect.fnUntraced(function* (
 
 const behind = (chain: ChainClient) => unreadable(`${chain.origin}: it does not have all blocks that it had`)
 
-/** Where the chain that the node has now leaves the one that was read, and the first blocks of it from there. */
+/** Finds the fork point of the node's current chain, and reads its first blocks from there. */
 const forked = (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
@@ -208,7 +208,7 @@ const forked = (
     return { ...read, ancestor }
   })
 
-/** The next blocks from the position on; null: there are none. */
+/** Reads the next blocks after the position; null: there are none. */
 export const next = (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,

@@ -4,7 +4,7 @@ import type { PartOfBlock, WatchedEvent } from "../ports/Watches.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { Found, Index } from "./Matching.js"
 
-/** Characters of JSON that are told of one event: the node decides how long a log is. */
+/** Most characters of JSON per event: the node decides how long a log is. */
 const mostCharacters = 65_536
 
 interface Told {
@@ -12,7 +12,7 @@ interface Told {
   readonly characters: number
 }
 
-/** What a watch is told of a log. What is too long to be told is in the transaction's receipt. */
+/** The event of a watch for a log. Arguments that are too long are left out; the transaction's receipt has them. */
 const told = (log: FoundLog, { decoded, definition, watch }: Found): Told => {
   const place = {
     blockNumber: Number(log.blockNumber),
@@ -24,7 +24,7 @@ const told = (log: FoundLog, { decoded, definition, watch }: Found): Told => {
     eventDef: definition.canonical,
     ...(log.missing !== undefined && { missing: log.missing })
   }
-  // A log of more values than are decoded has no definition, and no arguments.
+  // A log with more values than are decoded has no definition and no arguments.
   const characters = decoded.eventDef === null ? 0 : JSON.stringify(decoded.args).length
   const isWhole = decoded.eventDef !== null && characters <= mostCharacters
   const event = {
@@ -37,33 +37,33 @@ const told = (log: FoundLog, { decoded, definition, watch }: Found): Told => {
   return { event, characters: isWhole ? characters : 0 }
 }
 
-/** What one step may tell of, of all watches together; it tells of one event at least. */
+/** Limits of one step, for all watches together; a step has at least one event. */
 export interface Bounds {
   readonly events: number
-  /** Of their arguments as JSON. */
+  /** Characters of the events' arguments as JSON. */
   readonly characters: number
 }
 
-/** The events that one step tells of: those of whole blocks, or a part of those of the first block. */
+/** The events of one step: those of whole blocks, or a part of the first block's. */
 export interface Step {
   readonly events: ReadonlyArray<WatchedEvent>
-  /** The last block of which all is told, where later ones have to wait; null: none has to. */
+  /** The last block that is complete, where later ones have to wait; null: none has to. */
   readonly until: bigint | null
-  /** What is told of the first block when that is not all. */
+  /** The processed part of the first block, if it is not complete. */
   readonly part: PartOfBlock | undefined
 }
 
-/** Logs of blocks from `first` on, in the order of the chain. */
+/** Logs of blocks from `first` on, in chain order. */
 export interface Logs {
   readonly first: bigint
   readonly logs: ReadonlyArray<FoundLog>
-  /** What of the first block was told before. */
+  /** The part of the first block that was processed before. */
   readonly after: PartOfBlock | undefined
 }
 
-/** What watches are told of logs in one step. */
+/** The events of one step for all watches. */
 export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds): Effect.Effect<Step> => {
-  /** The highest number of a watch that was told of the log before; null: all were. */
+  /** The highest watch that has the log's event already; 0: none has; null: all have. */
   const toldOf = ({ blockNumber, logIndex }: FoundLog): number | null => {
     if (after === undefined || blockNumber !== first || logIndex > after.logIndex) return 0
     return logIndex === after.logIndex ? after.watch : null
@@ -71,7 +71,7 @@ export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds)
   return Effect.gen(function* () {
     const events: Array<WatchedEvent> = []
     let characters = 0
-    /** Events of the blocks before that of the log. */
+    /** Number of events in complete blocks before the log's. */
     let whole = 0
     let block = first
     for (const log of logs) {

@@ -3,19 +3,19 @@ import type { Answered, Delivery } from "../ports/Webhooks.js"
 /** Pauses double from the first one on. */
 const firstMillis = 5_000
 const longestMillis = 4 * 3_600_000
-/** Counted from the first attempt that failed. */
+/** Counted from the first failed attempt. */
 export const givenUpMillis = 3 * 24 * 3_600_000
 
-/** Answers whose Retry-After is about the endpoint, not about the event: too many at once, and not now. */
+/** Statuses whose Retry-After applies to the endpoint, not to the event: too many requests, and not now. */
 const unready = new Set([429, 503])
 
-/** For how long the endpoint wants nothing; 0: it does not say. Milliseconds. */
+/** Pause that the endpoint requests, milliseconds; 0: none. */
 export const asked = ({ retryAfterMillis, status }: Answered): number =>
   unready.has(status) ? retryAfterMillis : 0
 
 /**
- * When an event is sent again whose latest attempt has failed now: after what the endpoint has asked for at least, and
- * for the last time at the end of the three days. Null: it is given up.
+ * Time of the next attempt of an event whose latest attempt has just failed: not before the endpoint's requested pause,
+ * and for the last time at the end of the three days. Null: the event is abandoned.
  */
 export const next = (
   { attempts, failingSince }: Pick<Delivery, "attempts" | "failingSince">,

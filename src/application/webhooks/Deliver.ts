@@ -15,28 +15,28 @@ import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError
 import * as Backoff from "./Backoff.js"
 import * as Message from "./Message.js"
 
-/** How often it is looked at what is due that nobody told of, and for how long after a look no other one is made. */
+/** Poll interval for due events that were not announced, and the least time between two polls, milliseconds. */
 const pollMillis = 1_000
 const betweenLooksMillis = 25
-/** Events of one round of one endpoint, of different requests, and how many of them are sent at once. */
+/** Events per round of one endpoint, of different requests, and the number sent concurrently. */
 const round = 16
 const atOnce = 8
 /**
- * For so long an endpoint is this process's own. An attempt begins when this much of it is left: more than the sender
- * waits for an answer and the store for a statement, so that nobody else begins the same one meanwhile.
+ * Duration of a claim on an endpoint, and the remaining time that an attempt needs. It exceeds the sender's wait for an
+ * answer plus the store's for a statement, so that no other process begins the same attempt meanwhile.
  */
 export const claimMillis = 30_000
 export const attemptMillis = 25_500
-/** How often what came of an attempt is noted again, when the store has failed, while the endpoint is its own. */
+/** Retry interval for storing an attempt's result while the endpoint is claimed, after the store has failed. */
 const noteAgainMillis = 1_000
 /**
- * An endpoint that has taken nothing of a round is left alone for a while, whatever else is due to it: for so long after
- * the first such round, longer after each that follows, and for longer still where it asks for that.
+ * Pause of an endpoint that accepted no event of a round, even for other due events. It grows with each such round, and
+ * with the pause that the endpoint requests.
  */
 const firstRestMillis = 5_000
 const longestRestMillis = 30_000
 
-/** An endpoint that answers so wants nothing any more. */
+/** An endpoint with this status takes no more events. */
 const gone = 410
 
 interface Parts {
@@ -44,11 +44,11 @@ interface Parts {
   readonly sender: WebhookSender["Service"]
   readonly process: string
   readonly trust: Trust
-  /** Rounds in a row of which an endpoint has taken nothing; of this process alone. */
+  /** Consecutive rounds without an accepted event, by endpoint, in this process only. */
   readonly idle: Map<string, number>
 }
 
-/** For how long an endpoint is left alone now that it has taken nothing of a round; counts that round. */
+/** Pause of an endpoint after a round without an accepted event; counts that round. */
 const restOf = ({ idle }: Parts, webhookId: string): number => {
   const rounds = idle.get(webhookId) ?? 0
   idle.set(webhookId, rounds + 1)
@@ -56,8 +56,8 @@ const restOf = ({ idle }: Parts, webhookId: string): number => {
 }
 
 /**
- * The answer to what is sent. In a fiber of its own, which a time-out can end: one that starts where nothing can be
- * interrupted would wait for an answer that never ends.
+ * Sends in a separate fiber, which a time-out can end. A fiber that starts uninterruptible would wait for an answer
+ * that never ends.
  */
 const send = (
   { sender }: Parts,
@@ -70,7 +70,7 @@ const send = (
     Fiber.join
   )
 
-/** An endpoint while it is this process's own. */
+/** An endpoint while this process has claimed it. */
 class Claim {
   private until = 0
   private untouchedUntil = 0
@@ -81,7 +81,7 @@ class Claim {
     readonly webhookId: string
   ) {}
 
-  /** Whether it is its own for as long as an attempt may take; from now on for all of the time, unless that is so. */
+  /** Whether the claim lasts for an attempt; renews it if it does not. */
   get hold(): Effect.Effect<boolean, WebhooksError> {
     return this.turn.withPermits(1)(
       Effect.gen({ self: this }, function* () {
@@ -95,17 +95,17 @@ class Claim {
     )
   }
 
-  /** Nothing is to be sent to it until then, as it has asked. */
+  /** Time until which the endpoint has requested no events. */
   get asksUntil(): number {
     return this.untouchedUntil
   }
 
-  /** It has asked for nothing until then. */
+  /** Stores the endpoint's requested pause. */
   asks(until: number): void {
     this.untouchedUntil = Math.max(this.untouchedUntil, until)
   }
 
-  /** Notes what came of an attempt, again and again while nobody else can begin it. Between two tries it may be interrupted. */
+  /** Stores an attempt's result; retries, interruptibly, while no other process can begin the attempt. */
   note(noting: Effect.Effect<void, WebhooksError>): Effect.Effect<void, WebhooksError> {
     return Effect.catch(noting, (error) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -118,8 +118,8 @@ class Claim {
 }
 
 /**
- * Sends one event and notes what came of it. Not to be interrupted between the two. Nothing is sent where the endpoint is
- * another process's, or paused (`lost`), or has asked for nothing for a while (`untouched`).
+ * Sends one event and stores the result; uninterruptible in between. Sends nothing if another process has the endpoint
+ * or it is paused (`lost`), or if it has requested a pause (`untouched`).
  */
 const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target: Target, delivery: Delivery) {
   if (!(yield* claim.hold)) return "lost"
@@ -145,7 +145,7 @@ const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target:
   const now = yield* Clock.currentTimeMillis
   const asked = Backoff.asked({ status, ...answered })
   const next = Backoff.next(delivery, now, asked)
-  // Nothing is given up by a clock that is in doubt: three days are not over, perhaps.
+  // A doubted clock abandons no event: the three days may not be over.
   const retryAt = next !== null || (yield* trust.mayExpire) ? next : now + longestRestMillis
   if (asked > 0 && retryAt !== null) claim.asks(Math.min(now + asked, retryAt))
   const reason = Result.match(sent, {
@@ -164,7 +164,7 @@ const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target:
   return "refused"
 }, Effect.uninterruptible)
 
-/** Delivers to one endpoint what is due to it, as long as it takes some of it. */
+/** Delivers an endpoint's due events, as long as it accepts some of them. */
 const serve = Effect.fnUntraced(function* (
   parts: Parts,
   claim: Claim
@@ -200,8 +200,8 @@ const measure = Effect.fnUntraced(function* ({ store }: Parts) {
 })
 
 /**
- * Delivers what is owed to webhooks until the scope closes, each endpoint in a fiber of its own: a slow one holds nobody
- * up. What is being sent then is sent, and noted, before the scope is closed.
+ * Delivers events to webhooks until the scope closes, each endpoint in a separate fiber, so that a slow endpoint delays
+ * no other. Attempts in progress are completed and stored before the scope is closed.
  */
 export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replicas | WakeUps | Scope.Scope> =
   Effect.gen(function* () {
@@ -215,7 +215,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
       idle: new Map()
     }
     const served = new Set<string>()
-    /** Endpoints to which more became due while they were served. */
+    /** Endpoints with more due events since their serving began. */
     const missed = new Set<string>()
     const scope = yield* Effect.scope
     const failed = (cause: unknown) => Effect.logDebug("webhooks' undelivered events unavailable", cause)
@@ -228,7 +228,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
         served.add(webhookId)
         missed.delete(webhookId)
         const own = serve(parts, new Claim(parts, webhookId)).pipe(
-          // A process that ends leaves the endpoint to the next one at once.
+          // A process that stops releases its endpoints immediately.
           Effect.onInterrupt(() => Effect.ignore(parts.store.release(webhookId, process))),
           Effect.catchCause(failed),
           Effect.ensuring(

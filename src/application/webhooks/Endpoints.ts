@@ -6,23 +6,23 @@ import type { EventKind } from "../ports/journal/Events.js"
 import type { AccountId } from "../ports/Tenants.js"
 import { type Webhook, WebhookSender, Webhooks } from "../ports/Webhooks.js"
 
-/** Endpoints of accounts as the command line and the HTTP interface change them: the same rules for both. */
+/** Changes of accounts' endpoints, under the same rules for the command line and the HTTP interface. */
 
-/** Whose endpoints these are, and who changes them. */
+/** The owner of the endpoints, and the author of a change. */
 export interface Actor {
-  /** Null: the operator, for whom there are those of all accounts. */
+  /** Null: the operator, who sees all accounts' endpoints. */
   readonly accountId: AccountId | null
-  /** What the log of changes names: the id of a request, or `operator`. */
+  /** Author in the log of changes: a request id, or `operator`. */
   readonly by: string
 }
 
-/** Why nothing was changed. `url`: nothing may be sent there. */
+/** Reason for a refused change. `url`: the rules forbid the URL. */
 export class EndpointError extends Data.TaggedError("EndpointError")<{
   readonly reason: "url" | "unknown"
   readonly message: string
 }> {}
 
-/** Hours for which an older secret may count beside its successor. */
+/** Longest time that an older secret may overlap its successor, hours. */
 export const longestOverlapHours = 720
 export const usualOverlapHours = 24
 
@@ -35,7 +35,7 @@ export const find = Effect.fnUntraced(function* ({ accountId }: Pick<Actor, "acc
   return found ?? (yield* unknown(webhookId))
 })
 
-/** Makes an endpoint. Its secret is told here and nowhere else. */
+/** Adds an endpoint. No other call returns its secret. */
 export const add = Effect.fnUntraced(function* (
   { accountId, by }: Actor & { readonly accountId: AccountId },
   url: string,
@@ -65,7 +65,7 @@ export const change = Effect.fnUntraced(function* (
   return yield* find(actor, webhookId)
 })
 
-/** Makes a new secret. The previous one signs beside it for `overlapHours`, older ones until their own end; 0 ends all of them. */
+/** Issues a new secret. The previous one also signs for `overlapHours`; older ones keep their end. 0: none. */
 export const rotate = Effect.fnUntraced(function* (actor: Actor, webhookId: string, overlapHours: number) {
   const store = yield* Webhooks
   yield* find(actor, webhookId)
@@ -74,24 +74,24 @@ export const rotate = Effect.fnUntraced(function* (actor: Actor, webhookId: stri
   return secret === null ? yield* unknown(webhookId) : { secret, oldUntil }
 })
 
-/** With all that is owed to it. */
+/** Removes its undelivered events too. */
 export const remove = Effect.fnUntraced(function* (actor: Actor, webhookId: string) {
   const store = yield* Webhooks
   yield* find(actor, webhookId)
   if (!(yield* store.remove(webhookId, actor.by))) return yield* unknown(webhookId)
 })
 
-/** What was given up, oldest first. */
+/** Abandoned events, oldest first. */
 export const dead = Effect.fnUntraced(function* (actor: Actor, webhookId: string, limit: number) {
   const store = yield* Webhooks
   yield* find(actor, webhookId)
   return yield* store.dead(webhookId, limit)
 })
 
-/** No request and no watch has an id of another form; whatever else a caller says is not taken to the store. */
+/** The form of all request and watch ids; other strings do not reach the store. */
 const shape = /^[!-~]{1,255}$/
 
-/** Owes it once more, of one request or of all; tells how many events that are. */
+/** Queues abandoned events again, of one request or of all, and returns their number. */
 export const redeliver = Effect.fnUntraced(function* (
   actor: Actor,
   webhookId: string,
@@ -103,6 +103,6 @@ export const redeliver = Effect.fnUntraced(function* (
   return yield* store.redeliver(webhookId, requestId, actor.by)
 })
 
-/** Keys sit in paths: no more than where it leads. Null: it was sealed under another key. */
+/** Only scheme and host: paths may hold keys. Null: sealed under another key. */
 export const originOf = ({ url }: Webhook): string | null =>
   url === null ? null : new URL(Redacted.value(url)).origin

@@ -2,7 +2,7 @@ import * as DateTime from "effect/DateTime"
 import type { Message } from "../../domain/crypto/StandardWebhook.js"
 import type { Delivery } from "../ports/Webhooks.js"
 
-/** What an event is of, and what it says of that beside its data. */
+/** The subject of an event, and its fields in addition to the event's data. */
 const subjectOf = (delivery: Delivery) => {
   const { event } = delivery
   const { sequence } = event
@@ -19,12 +19,12 @@ const subjectOf = (delivery: Delivery) => {
   }
 }
 
-/** What an endpoint is sent, the same bytes with every attempt but for the time of it. */
+/** The message to an endpoint: identical bytes in every attempt, except for the attempt's time. */
 export const make = (delivery: Delivery, now: number): Message => {
   const { event } = delivery
   const { about, id, type } = subjectOf(delivery)
   return {
-    // The same in every attempt: receivers tell repeats by it.
+    // Constant over all attempts: receivers detect repeats by it.
     id: `${id}_${event.sequence}`,
     timestamp: Math.floor(now / 1_000),
     body: JSON.stringify({

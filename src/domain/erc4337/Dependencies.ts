@@ -99,10 +99,7 @@ export const components = (dependencies: Dependencies): ReadonlyArray<number> =>
   return root
 }
 
-/**
- * As `order`, but each tree in one piece, at the place of its first element: for elements that do not fit into one
- * transaction otherwise.
- */
+/** As `order`, but each tree in one piece, at the place of its first element: for elements that need several transactions. */
 export const gathered = (
   dependencies: Dependencies,
   elements: Iterable<number> = dependencies.keys()
@@ -119,7 +116,7 @@ export const gathered = (
   return [...pieces.values()].flat()
 }
 
-/** As `order`, with an element behind all that wait for fewer others: for those that are executed one after the other. */
+/** As `order`, sorted by depth in the tree: for elements that run one after the other. */
 export const layered = (
   dependencies: Dependencies,
   elements: Iterable<number> = dependencies.keys()

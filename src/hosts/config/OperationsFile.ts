@@ -50,7 +50,7 @@ export interface Operations {
   readonly admin: {
     readonly host: string
     readonly port: number
-    /** Who may use it, each by a token of their own; never empty. */
+    /** Operators, each with their own token; never empty. */
     readonly operators: ReadonlyArray<Operator>
     /** Allowed Host names in addition to loopback's. */
     readonly hosts: ReadonlyArray<HostPattern.HostPattern>
@@ -66,7 +66,7 @@ export interface Operations {
 /** Name of the operator with `admin.token`. */
 const unnamed = "operator"
 
-/** Reports names and tokens that do not tell operators apart. */
+/** Reports names and tokens that several operators share. */
 const operatorsOf = (
   { operators = [], token }: NonNullable<(typeof OperationsFile.Type)["admin"]>,
   secret: ReadSecret,
@@ -82,7 +82,7 @@ const operatorsOf = (
       token: secret(`admin.operators[${index}].token`, token)
     }))
   ]
-  if (all.length === 0) say("admin.operators", "nobody could sign in: set an operator, or admin.token")
+  if (all.length === 0) say("admin.operators", "no operator can sign in; set one, or admin.token")
   all.forEach((each, at) => {
     const before = all.slice(0, at)
     if (before.some(({ name }) => name === each.name))

@@ -6,12 +6,12 @@ import * as KnownKeys from "../../application/tenants/KnownKeys.js"
 import type { Data, View } from "./Data.js"
 import { laneOf } from "./pages/Lanes.js"
 
-/** What an operator's form does. Its reason is in the log before it is done. */
+/** Actions of operators' forms. The operator log records the reason before the action runs. */
 
 /** Shortest and longest reason, characters. */
 const reasonLength = { least: 5, most: 500 }
 
-/** Where the browser goes after an act, and what the page then says. */
+/** Redirect after an action, and the name of its confirmation. */
 export interface Done {
   readonly path: string
   readonly said: string
@@ -33,9 +33,9 @@ const refused = (message: string): Effect.Effect<never, Refused> => Effect.fail(
 export const confirmations: ReadonlyMap<string, string> = new Map([
   ["paused", "Paused: from the next second on no process accepts new work for it."],
   ["resumed", "Resumed."],
-  ["cancelled", "Cancelled: what was not signed is never executed."],
+  ["cancelled", "Cancelled: unsigned work is never executed."],
   ["released", "Released: the service continues the request within a few seconds."],
-  ["dropped", "Dropped: what was not signed is never executed."],
+  ["dropped", "Dropped: unsigned work is never executed."],
   ["revoked", "Revoked: the key stops within a second."]
 ])
 
@@ -118,7 +118,7 @@ const revoke = (data: Data, view: View, form: URLSearchParams): Task =>
     )
   })
 
-/** The lane of a form that gives waiting transactions new prices; recorded, once it is no dry run. */
+/** The lane of a form that re-prices pending transactions. The log records it, except for a dry run. */
 export const unstick = (
   data: Data,
   view: View,

@@ -49,7 +49,7 @@ const loopback = ["localhost", "127.0.0.1", "::1"].map((text) => Result.getOrThr
 /** Hashes give equal lengths, so that the comparison takes constant time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
 
-/** The operator with this token. Each is compared, whoever it is. */
+/** The operator with this token. Compares every token, so that the time reveals no match. */
 const operatorOf =
   ({ operators }: Pick<Options, "operators">) =>
   (sent: string): string | null => {

@@ -9,7 +9,7 @@ import { type Html, html, type Part } from "./Html.js"
 import * as Page from "./Page.js"
 import * as Tokens from "./Tokens.js"
 
-/** What requests ask for, in words that a person reads: `transfer 250 USDC to 0x3C44…93BC`. */
+/** Calls of requests as readable text: `transfer 250 USDC to 0x3C44…93BC`. */
 
 const Text = Schema.optional(Schema.NullOr(Schema.String))
 
@@ -34,10 +34,10 @@ const Body = Schema.fromJsonString(
 
 const decode = Schema.decodeUnknownOption(Body)
 
-/** What one element of a request asks for. */
+/** The call of one element of a request. */
 export interface Call {
   readonly text: Html
-  /** Of the wallet, as the caller names it; null: it names an address, or none. */
+  /** Salt of the wallet; null: the caller names an address, or no wallet. */
   readonly salt: string | null
 }
 

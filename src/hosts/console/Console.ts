@@ -53,7 +53,7 @@ const compact = (css: string): string =>
     .replaceAll(": ", ":")
     .replaceAll(";}", "}")
 
-/** A file beside this one. */
+/** A file in this folder. */
 const file = (path: string, contentType: string): Response => {
   const text = kept.get(path) ?? readFileSync(new URL(`.${path}`, import.meta.url), "utf8")
   const sent = contentType === "text/css" ? compact(text) : text
@@ -133,7 +133,7 @@ const pageAt = (data: Data, view: View, path: string): Shown | null => {
   return lane === null ? null : { title: "Lane", section: "/lanes", content: Lanes.lane(data, view, lane) }
 }
 
-/** The frame of a page for whoever is signed in. */
+/** The frame of a page for the signed-in operator. */
 const frameOf = (
   data: Data,
   { formToken, now, operator, query }: View,
@@ -195,8 +195,8 @@ const same = (one: string, other: string): boolean => {
 }
 
 /**
- * `operatorOf`: the name of the operator with this token, compared in constant time; null: nobody has it. `linked`: a link with
- * the token signs in, in development only.
+ * `operatorOf`: the name of the operator with this token, compared in constant time; null: unknown token. `linked`: a link
+ * with the token signs in, in development only.
  */
 export const app = (data: Data, operatorOf: (token: string) => string | null, linked: boolean): App => {
   const sessions = Sessions.make()

@@ -44,7 +44,7 @@ export interface Data {
   /** The newest failures, each kind of an account once. */
   readonly failures: Effect.Effect<ReadonlyArray<Failure>>
   readonly refusal: (requestId: string) => Effect.Effect<Refusal | null>
-  /** Why the accepted request waits, as far as this process knows; null: nothing delays it. */
+  /** Reason of an accepted request's delay, as far as this process knows; null: no delay. */
   readonly delayOf: (request: Pick<RequestRecord, "lane" | "requestId">) => string | null
   /** Nonces that hold the lane up, since the journal does not know their transactions. */
   readonly unknown: (lane: Lane) => ReadonlyArray<bigint>

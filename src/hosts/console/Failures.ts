@@ -8,9 +8,9 @@ import type { Kept, Refusal } from "../../application/ports/operator/Refusals.js
 import type { RequestHistory } from "../../application/ports/operator/RequestHistory.js"
 import type { Failure } from "./Data.js"
 
-/** What failed lately: refused requests, and accepted ones whose answer says so. */
+/** Recent failures: refused requests, and accepted requests with a failed answer. */
 
-/** Refusals and ended requests that are looked at. */
+/** Refusals, and ended requests, read for the list. */
 const looked = 300
 const shown = 20
 
@@ -47,7 +47,7 @@ const ofRecord = ({ accountId, acceptedAt, endpoint, failed, lane, outcome, requ
 const kindOf = ({ accountId, chainId, code, endpoint, message }: Omit<Refusal, "answer">): string =>
   [accountId, chainId, endpoint, code, message].join("\n")
 
-/** The newest failures, each kind of an account once, with how often it happened among those that are looked at. */
+/** The newest failures, each kind of an account once, with its count among the last `looked`. */
 export const make = ({
   history,
   refusals,
@@ -59,7 +59,7 @@ export const make = ({
 }): Effect.Effect<ReadonlyArray<Failure>> =>
   Effect.gen(function* () {
     const refused = yield* refusals.latest(looked)
-    // What was accepted after all is told by its own record.
+    // A retry of a refused request may have been accepted: its record reports it.
     const accepted = yield* requests.newestEvents(refused.map(({ requestId }) => requestId))
     const ended = yield* history.find({ state: "final", limit: looked })
     const records = yield* requests.requests(

@@ -26,7 +26,7 @@ import type { Ports } from "../Wiring.js"
 import type { Data } from "./Data.js"
 import * as Failures from "./Failures.js"
 
-/** The time that a node has to tell a token's symbol, milliseconds. */
+/** Timeout of a node's answer for a token's symbol, in milliseconds. */
 const patienceMillis = 2_000
 
 /** The console's data of a running service. `isWritable`: whether its database takes a write. */

@@ -21,7 +21,7 @@ export const path = "/console"
 
 export interface Frame {
   readonly title: string
-  /** The page's entry of the menu; null: nobody is signed in. */
+  /** The page's menu entry; null: no operator is signed in. */
   readonly section: Section | null
   /** The session's form token, sent with every form. */
   readonly formToken: string
@@ -31,7 +31,7 @@ export interface Frame {
   readonly now: number
   /** Requests that wait, for the menu. */
   readonly waiting?: number
-  /** What the search looked for. */
+  /** Text of the search. */
   readonly search?: string
   /** Confirmation of the last action. */
   readonly said?: string
@@ -128,7 +128,7 @@ ${sprite}
 export const hidden = (fields: Readonly<Record<string, string>>): Part =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-/** The heading of a page, with what it says below and the actions beside it. */
+/** The heading of a page, with a line below and actions on its right. */
 export const head = (title: Part, below: Part = null, acts: Part = null, crumb: Part = null): Html =>
   html`<div class="head"><div>${crumb === null ? null : html`<p class="crumb">${crumb}</p>`}<h1>${title}</h1>${
     below === null ? null : html`<p>${below}</p>`
@@ -318,13 +318,13 @@ export interface Act {
   readonly button: string
   readonly question: string
   readonly effects: ReadonlyArray<Part>
-  /** What does not change. */
+  /** State that does not change. */
   readonly stays: string
   readonly action: string
   readonly fields: Readonly<Record<string, string>>
   readonly confirm: string
   readonly isStop: boolean
-  /** What the operator has to type first. */
+  /** Text that the operator types to confirm. */
   readonly typed?: string
 }
 

@@ -7,7 +7,7 @@ import * as Words from "../../domain/primitives/Words.js"
 import type { Data } from "./Data.js"
 import { units } from "./Page.js"
 
-/** Symbols and decimals of tokens, as the operator's node tells them: a name for people, never a fact. */
+/** Symbols and decimals of tokens from the operator's node: labels for people, never facts. */
 export interface Token {
   readonly symbol: string
   readonly decimals: number

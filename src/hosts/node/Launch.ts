@@ -27,10 +27,10 @@ const youngMegabytes = 8
  */
 const oldPercent = "--heap-growing-percent=50"
 
-/** How many heaps glibc has for threads: what V8's compiler has left in one is of no use to another. */
+/** Number of glibc's heaps for threads: a heap does not reuse memory that V8's compiler freed in another. */
 const arenas = "MALLOC_ARENA_MAX"
 
-/** Node's own options with these; null: somebody has chosen, or they can not be set here. */
+/** Node's options with these added; null: the operator has set the young generation. */
 export const bounded = (
   execArgv: ReadonlyArray<string>,
   nodeOptions: string | undefined
@@ -48,14 +48,14 @@ export const check = (): void => {
 }
 
 /**
- * Becomes a process whose heap is bounded, which V8 reads when it begins and never again: the same one to all others, with
- * its number and its streams. Where the system can not do that it goes on as it is.
+ * Replaces the process by one with a bounded heap, because V8 reads the bound only at its start. Process id and streams stay.
+ * Without `execve` the process continues unchanged.
  */
 export const bound = (): void => {
   const options = bounded(process.execArgv, process.env.NODE_OPTIONS)
   // The new process would lose a channel to its parent.
   if (options === null || process.execve === undefined || process.send !== undefined) return
-  // Some versions of Node begin it with an empty environment, unless they are told.
+  // Some versions of Node start it with an empty environment by default.
   process.execve(process.execPath, [process.execPath, ...options, ...process.argv.slice(1)], {
     ...process.env,
     [arenas]: process.env[arenas] ?? "2"

@@ -121,6 +121,7 @@ const closed: ReadonlyArray<string> = [
 
 /** Strings that are not node URLs. */
 const malformed: ReadonlyArray<string> = [
+  // prose-ignore-next long: a list of URLs
   ...words`
      localhost:8545 public.example //public.example /rpc http:// http:/// https://? http://#
     http://:80 http://%00 http://%zz/ http://public.example:65536/ http://public.example:-1/

@@ -14,7 +14,7 @@ const inMemory = Layer.provideMerge(SqlAbiStore.layer, Sqlite.layer({ filename: 
 const transfer = Result.getOrThrow(Event.parse("event Transfer(address from, address to, uint256 value)"))
 
 describe("the SQL store of definitions", () => {
-  it.effect("that fails says so without SQL and data", () =>
+  it.effect("a failure of the store names no SQL and no data", () =>
     Effect.gen(function* () {
       const store = yield* AbiStore
       const sql = yield* SqlClient.SqlClient
@@ -49,7 +49,7 @@ describe("the SQL store of definitions", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.effect("holds the accounts that were asked for last, and reads the others again", () =>
+  it.effect("caches the most recently used accounts and reads the others again", () =>
     Effect.gen(function* () {
       const store = yield* AbiStore
       const sql = yield* SqlClient.SqlClient

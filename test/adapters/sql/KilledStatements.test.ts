@@ -28,7 +28,7 @@ const places: Readonly<
   PostgreSQL: Effect.map(databases.fresh, (address) => PostgresAdapter.layer(address))
 }
 
-/** All rows of the tables that methods write to, without what tells when they were written. */
+/** All rows of the tables that methods write to, without their timestamps. */
 const tables = [
   "requests",
   "ops",

@@ -65,7 +65,7 @@ describe("migrations", { timeout: 60_000 }, () => {
     )
 
   it.effect(
-    "may add nullable columns, columns with a default, tables and plain indexes; what they add can be taken away",
+    "may add nullable columns, columns with a default, tables and plain indexes; each addition can be dropped",
     () =>
       Effect.gen(function* () {
         yield* Migrations.run

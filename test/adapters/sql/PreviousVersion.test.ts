@@ -12,7 +12,7 @@ import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
-/** An open database of the version before this one, with work in every state, whose processes go on for a while. */
+/** An open database of the previous version, with work in every state, whose processes keep running for a while. */
 
 const databases = Postgres.perFile()
 const { lane } = Make
@@ -116,7 +116,7 @@ const written = Effect.gen(function* () {
   yield* request("mined")
   yield* op("mined", "settled", { tx_hash: Make.signed(1n).txHash, success: 1 })
   yield* transaction(1, "mined", null, "mined")
-  // Its nonce was used by somebody else's transaction: bytes of it are public.
+  // A foreign transaction used its nonce; its bytes are public.
   yield* request("lost")
   yield* op("lost", "accepted")
   yield* transaction(2, "foreign", null, "lost")
@@ -152,7 +152,7 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
       Effect.gen(function* () {
         yield* written
         const journal = Journals.methodsOf(yield* SqlJournal.make(options))
-        // One of its processes goes on meanwhile.
+        // One of its processes keeps running meanwhile.
         yield* request("later", { elements: 2 })
         yield* op("later", "accepted")
         yield* journal.claim(lane, { process: "this", independent: [] })
@@ -194,7 +194,7 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
           "mined"
         ])
         expect(yield* journal.nextNonce(lane, 1n)).toMatchObject({ nonce: 4n })
-        // It goes on as what this version accepts.
+        // It continues as a request that this version accepts.
         const [first, lost] = ready
         if (first === undefined || lost === undefined) return expect.fail("they are ready")
         const anew = (each: typeof first, hash: number) =>
@@ -223,7 +223,7 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
         expect(yield* journal.record(Make.recording(4n, carried, { chainNonce: 4n }))).toEqual({
           _tag: "recorded"
         })
-        // What it had answered is open again, with an op.
+        // Its answered request is open again, with an op.
         yield* journal.unsettle(lane, 6n)
         expect(yield* journal.request("direct answered")).toMatchObject({
           outcome: null,

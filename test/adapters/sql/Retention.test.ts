@@ -19,8 +19,8 @@ for (const [name, client] of [
   ["SQLite", Layer.orDie(Sqlite.layer({ filename: ":memory:" }))],
   ["PostgreSQL", databases.layer]
 ] as const)
-  describe(`what the journal forgets in ${name}`, () => {
-    it.effect("are leases that ended without an op, of wallets that nobody leases again", () =>
+  describe(`retention in ${name}`, () => {
+    it.effect("deletes leases that ended without an op when no request leases their wallets again", () =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const sql = yield* SqlClient.SqlClient
@@ -37,15 +37,15 @@ for (const [name, client] of [
         expect(yield* count).toBe(1_201)
         yield* journal.forget(86_400_000)
         expect(yield* count).toBe(1)
-        // One that lasts yet stays, whatever is forgotten.
+        // A lease that has not expired stays.
         yield* journal.forget(10 * 86_400_000)
         expect(yield* count).toBe(1)
       }).pipe(Effect.provide(Layer.provideMerge(SqlJournal.layer(options), client)))
     )
   })
 
-describe("what another process writes while the journal forgets", () => {
-  it.effect("an authorisation that is renewed just then stays", () =>
+describe("a concurrent write of another process during retention", () => {
+  it.effect("keeps a renewed authorisation", () =>
     Effect.gen(function* () {
       const journal = yield* Journals.all
       const sql = yield* SqlClient.SqlClient

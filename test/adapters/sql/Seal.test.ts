@@ -16,7 +16,7 @@ const seal = Seal.make(Redacted.make("one secret"))
 const other = Seal.make(Redacted.make("another secret"))
 
 describe("the seal", () => {
-  it("gives back every text under its row's name, and no two sealings are equal", () => {
+  it("opens every text under its row's name; no two sealings are equal", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (row, text) => {
         const sealed = seal.close(row, text)
@@ -27,7 +27,7 @@ describe("the seal", () => {
   })
 
   it("opens what the version before sealed", () => {
-    // Written once, and kept: what is in databases does not change with the program.
+    // A fixed sealing: the format stored in databases must not change.
     const sealed = "v1:BwcHBwcHBwcHBwcHXK21GXKEhgjkmzdFkADSKOyIfrtW"
     expect(Effect.runSync(seal.open("row", sealed))).toBe("short")
   })
@@ -56,7 +56,7 @@ describe("the seal", () => {
 
 describe("a database", () => {
   const rpc = "https://node.example/v3/the-key-of-the-node"
-  const body = JSON.stringify({ call: "what the caller wants" })
+  const body = JSON.stringify({ call: "the caller's call" })
   const work = Effect.gen(function* () {
     const journal = yield* Journals.all
     const op = Make.op({ userOpHash: Make.word(1) })
@@ -78,7 +78,7 @@ describe("a database", () => {
     }).pipe(Effect.provide(Layer.provideMerge(SqlJournal.layer(options), client)))
   )
 
-  it.effect("that another key sealed has no bodies and nodes, and serves all the rest", () =>
+  it.effect("a database sealed by another key serves everything except bodies and nodes", () =>
     Effect.gen(function* () {
       yield* Effect.provide(work, SqlJournal.layer(options))
       yield* Effect.gen(function* () {

@@ -15,7 +15,7 @@ import * as Postgres from "../../support/postgres/Postgres.js"
 const databases = Postgres.perFile()
 const journalOn = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ filename: ":memory:" }))
 
-/** What the lane's worker does with ops. */
+/** The lane worker's calls for ops. */
 const lifeOfOps = (journal: Journals.Methods) =>
   Effect.gen(function* () {
     const { lane } = Make
@@ -139,7 +139,7 @@ const life = Effect.gen(function* () {
   yield* lifeOfOps(journal)
 })
 
-/** Texts and parameters of all statements of the journal's life. */
+/** SQL and parameters of every statement in the journal's life. */
 const statementsOf = Effect.gen(function* () {
   const statements = new Map<string, ReadonlyArray<unknown>>()
   yield* Effect.provideService(life, Statement.CurrentTransformer, (statement) =>
@@ -166,10 +166,10 @@ const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
     return count
   })
 
-/** All ops that a signer ever had on a chain, found by an index that tells no more of them. */
+/** All ops that a signer ever had on a chain, found by an index that selects no further. */
 const everyOp = /^SEARCH ops USING (?:COVERING )?INDEX ops_nonce \(authority=\? AND chain_id=\?\)$/
 
-/** An index of what is open alone holds nothing else: to read all of it is no search through the history. */
+/** An index of open rows holds no others, so reading all of it does not search the history. */
 const wholeIndex =
   /USING (?:COVERING )?INDEX (?:transactions_open|requests_going|requests_lane|requests_open|sqlite_autoindex_handovers_1)$/
 
@@ -242,7 +242,7 @@ describe("the statements of the journal", () => {
       expect(yield* countOf(journal.finalise(Make.lane, 0n, Make.settledDepth))).toBe(7)
       yield* accept(journal, Make.acceptance("r2", [Make.op({ nonceKey: 200n, userOpHash: Make.word(200) })]))
       yield* record(journal, "r2", [0])
-      // Nobody has told of it as submitted: that is told as well.
+      // No submitted event was written yet; settling writes it too.
       expect(yield* countOf(journal.settle(Make.mined(1n), [], false))).toBe(6)
     }).pipe(Effect.provide(journalOn))
   )

@@ -71,7 +71,7 @@ describe("a prepared op", () => {
     )
   })
 
-  it("in a format that this version does not know is prepared again", () => {
+  it("a prepared op in a format unknown to this version is prepared again", () => {
     fc.assert(
       fc.property(prepared, fc.integer({ min: 0, max: 255 }), (one, format) => {
         const stored = StoredOp.encode(one)

@@ -16,7 +16,7 @@ const failure = unprocessable(
 )
 
 describe("a stored answer", () => {
-  it("that is good is told again as it was", async () => {
+  it("repeats a success unchanged", async () => {
     const stored = await Effect.runPromise(Answer.encode(Response, Result.succeed({ done: 3 })))
     expect(await Effect.runPromise(Answer.decode(Response, stored))).toEqual({ done: 3 })
     expect(await Effect.runPromise(Answer.told(stored, "r"))).toEqual({
@@ -25,7 +25,7 @@ describe("a stored answer", () => {
     })
   })
 
-  it("that is a refusal is told again as it was: to a repeat, and to who asks for the request", async () => {
+  it("repeats a refusal unchanged, to a retry and to a read of the request", async () => {
     const stored = await Effect.runPromise(Answer.encode(Response, Result.fail(failure)))
     const again = await Effect.runPromise(Effect.result(Answer.decode(Response, stored)))
     expect(again).toEqual(Result.fail(failure))
@@ -41,13 +41,13 @@ describe("a stored answer", () => {
     })
   })
 
-  it("with a code that this version does not know is a refusal all the same", async () => {
+  it("is a refusal even with a code unknown to this version", async () => {
     const stored = JSON.stringify({ failure: { code: "of_old", message: "no", details: [], extra: {} } })
     const again = await Effect.runPromise(Effect.result(Answer.decode(Response, stored)))
     expect(again).toMatchObject({ _tag: "Failure", failure: { code: "execution_failed", message: "no" } })
   })
 
-  it("that is no such JSON is a defect, not an answer", async () => {
+  it("decoding malformed stored JSON dies", async () => {
     for (const text of ["", "{}", "{}x", "[]", "null", '"done"'])
       expect((await Effect.runPromiseExit(Answer.decode(Response, text)))._tag).toBe("Failure")
   })

@@ -23,26 +23,26 @@ const of = (over: Partial<RequestRecord>): Ended.Ended =>
   Ended.of({ cancelled: null, elements: 2, failed: [], note: null, ops: [], txHashes: [], ...over })
 
 describe("a request that is at its end", () => {
-  it("has landed with what is settled alone", () => {
+  it("has landed only with settled ops", () => {
     const { failed, landed } = of({ ops: [opOf(0), opOf(1, { state: "abandoned" })], failed: [failure(1)] })
     expect([...landed.keys()]).toEqual([0])
     expect(landed.get(0)).toMatchObject({ success: true, txHash: hashOf(100), returned: "0x01" })
     expect([...failed.keys()]).toEqual([1])
   })
 
-  it("has not failed with what landed all the same", () => {
+  it("has not failed when its ops landed", () => {
     const { failed, landed } = of({ ops: [opOf(0, { success: false })], failed: [failure(0)] })
     expect(landed.get(0)?.success).toBe(false)
     expect(failed.size).toBe(0)
   })
 
-  it("has not failed with what was found done", () => {
+  it("has not failed when its elements were found done", () => {
     const { existing, failed } = of({ cancelled: "request_cancelled", note: '{"existing":[1]}' })
     expect([...existing]).toEqual([1])
     expect([...failed.keys()]).toEqual([0])
   })
 
-  it("was cancelled with all that neither landed nor failed before", () => {
+  it("was cancelled with every element that neither landed nor failed before", () => {
     const { failed } = of({
       elements: 3,
       cancelled: "request_cancelled",
@@ -55,7 +55,7 @@ describe("a request that is at its end", () => {
     ])
   })
 
-  it("concerns its own transactions and those in which its ops landed, each once", () => {
+  it("concerns its own transactions and the ones that landed its ops, each once", () => {
     const ended = of({ ops: [opOf(0), opOf(1, { txHash: hashOf(7) })], txHashes: [hashOf(100)] })
     expect(ended.txHashes).toEqual([hashOf(100), hashOf(7)])
     expect(Ended.mayBeUnmined(ended)).toBe(false)

@@ -7,7 +7,7 @@ import type { RequestRecord } from "../../../src/application/ports/journal/Reque
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-/** Requests of a journal, by what has become of them. */
+/** Requests of a journal, by outcome. */
 const world = Effect.gen(function* () {
   const ended = new Set<string>()
   const outcomes = new Map<string, string>()
@@ -69,7 +69,7 @@ const world = Effect.gen(function* () {
 })
 
 describe("answers", () => {
-  test("come at once where the caller waits", function* () {
+  test("come immediately in the process where the caller waits", function* () {
     const { affected, ended, wait } = yield* world
     const fiber = yield* Effect.forkChild(wait("a", 60_000))
     yield* Time.settle
@@ -79,7 +79,7 @@ describe("answers", () => {
     expect(yield* Fiber.join(fiber)).toBe("answer of a")
   })
 
-  test("come after two seconds where nobody waits here", function* () {
+  test("come after two seconds without a waiting caller", function* () {
     const { affected, ended, outcomes } = yield* world
     ended.add("a")
     yield* affected(["a"])
@@ -89,7 +89,7 @@ describe("answers", () => {
     expect(outcomes.get("a")).toBe("answer of a")
   })
 
-  test("are told of once they are stored", function* () {
+  test("are announced once stored", function* () {
     const { affected, ended, told } = yield* world
     for (const requestId of ["a", "b"]) ended.add(requestId)
     yield* affected(["a", "b", "open"])
@@ -97,7 +97,7 @@ describe("answers", () => {
     expect(told).toEqual(["a", "b"])
   })
 
-  test("of another process come at once where it tells of them", function* () {
+  test("come immediately from another process that announces them", function* () {
     const { heard, outcomes, wait } = yield* world
     const fiber = yield* Effect.forkChild(wait("a", 60_000))
     yield* Time.settle
@@ -119,7 +119,7 @@ describe("answers", () => {
     expect(yield* wait("b", 60_000)).toBe(null)
   })
 
-  test("of another process come by the next look at the journal", function* () {
+  test("come from another process with the next poll of the journal", function* () {
     const { outcomes, wait } = yield* world
     const fiber = yield* Effect.forkChild(wait("a", 60_000))
     yield* Time.settle
@@ -137,7 +137,7 @@ describe("answers", () => {
     expect(yield* Fiber.join(fiber)).toBe("earlier")
   })
 
-  test("are not waited for longer than was asked for", function* () {
+  test("are waited for no longer than requested", function* () {
     const { wait } = yield* world
     const fiber = yield* Effect.forkChild(wait("a", 5_000))
     yield* Time.adjust(4_900)
@@ -160,7 +160,7 @@ describe("answers", () => {
     }
   })
 
-  test("ask the journal for all waiters together, and for nothing while nobody waits", function* () {
+  test("query the journal once for all waiters, and not without waiters", function* () {
     const { asked, wait } = yield* world
     const fibers = yield* Effect.forEach(
       Array.from({ length: 100 }, (_, at) => at),

@@ -5,7 +5,7 @@ import { JournalError } from "../../../src/application/ports/journal/JournalErro
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-/** A journal of which is known what it was asked, in which requests become final and events come. */
+/** A journal that records its queries, where requests become final and events are added. */
 const start = Effect.gen(function* () {
   const journal = {
     isAway: false,
@@ -33,7 +33,7 @@ const start = Effect.gen(function* () {
   return { journal, wakeUps }
 })
 
-/** Looks that see nothing until told otherwise. */
+/** Polls that see nothing until the state changes. */
 const looking = () => {
   const state = { looks: 0, seen: null as string | null }
   const look = Effect.sync(() => {
@@ -43,8 +43,8 @@ const looking = () => {
   return { state, look }
 }
 
-describe("what somebody wants to see of a request", () => {
-  test("is looked at once, again when something became of it, and every 30 seconds", function* () {
+describe("a wait for a change of a request", () => {
+  test("polls immediately, again after each change, and every 30 seconds", function* () {
     const { wakeUps } = yield* start
     const { look, state } = looking()
     const seeing = yield* Effect.forkChild(wakeUps.until("a", look))
@@ -63,7 +63,7 @@ describe("what somebody wants to see of a request", () => {
     expect(yield* Fiber.join(seeing)).toBe("final")
   })
 
-  test("in another process is found by one question a second for all, while somebody waits", function* () {
+  test("costs one query a second for all waiters in another process", function* () {
     const { journal, wakeUps } = yield* start
     yield* Time.adjust("5 seconds")
     expect(journal.askedFinal).toEqual([])
@@ -103,7 +103,7 @@ describe("events", () => {
     expect(journal.askedFinal).toEqual([])
   })
 
-  test("and ends of requests end the wait of whoever tells others, once however many there were", function* () {
+  test("ends of requests and events wake each notifier once, however many there were", function* () {
     const { wakeUps } = yield* start
     for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
       yield* Effect.andThen(word, word)

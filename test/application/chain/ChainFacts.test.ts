@@ -31,7 +31,7 @@ const numberOf = (facts: ChainFacts.ChainFacts, chain: ChainClient, when: "now" 
   Effect.map(facts.block(chain, when), (found) => found?.number ?? null)
 
 describe("the latest block", () => {
-  test("is asked for now and then where a recent one will do, and each time where it will not", function* () {
+  test("is cached where a recent block suffices, and read each time where it does not", function* () {
     const facts = ChainFacts.make()
     const chain = yield* node()
     expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
@@ -43,7 +43,7 @@ describe("the latest block", () => {
     expect(yield* numberOf(facts, chain, "recent")).toBe(3n)
   })
 
-  test("is asked for again where there was none, and of each node by itself", function* () {
+  test("is read again where it was missing, and from each node separately", function* () {
     const facts = ChainFacts.make()
     const empty = yield* node(1)
     expect(yield* numberOf(facts, empty, "recent")).toBe(null)
@@ -52,7 +52,7 @@ describe("the latest block", () => {
   })
 })
 
-test("fees and a balance are asked for each time, unless those told just now will do", function* () {
+test("fees and a balance are read each time unless the caller accepts recent ones", function* () {
   const facts = ChainFacts.make()
   const { chain } = yield* Monitor.node("any")
   let told = 0n
@@ -75,7 +75,7 @@ test("fees and a balance are asked for each time, unless those told just now wil
   expect(yield* wei(one, "recent")).toBe(6n)
 })
 
-test("what was seen last is a node's own block and fees, however long ago", function* () {
+test("the last block and fees seen are kept per node, however old", function* () {
   const facts = ChainFacts.make()
   const chain = yield* node()
   expect(facts.lastSeen(chain)).toBeNull()
@@ -88,7 +88,7 @@ test("what was seen last is a node's own block and fees, however long ago", func
 })
 
 describe("the code of a contract", () => {
-  test("is asked for once, and that of anybody's contract a minute later again", function* () {
+  test("is read once; a foreign contract's code is read again a minute later", function* () {
     const facts = ChainFacts.make()
     const { chain } = yield* Monitor.node("any")
     const address = Address.unsafe(`0x${"c0".repeat(20)}`)

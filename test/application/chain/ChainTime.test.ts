@@ -5,13 +5,13 @@ import * as Time from "../../support/Time.js"
 
 const latest = { timestamp: 1_700_000_000 }
 
-describe("what is signed now is good from", () => {
-  test("the latest block on, of a chain whose clock is ahead", function* () {
+describe("the start of a signature's validity", () => {
+  test("is the latest block on a chain whose clock is ahead", function* () {
     yield* Time.setTime((latest.timestamp - 3_600) * 1_000)
     expect(yield* ChainTime.present(latest)).toBe(latest.timestamp)
   })
 
-  test("this second on, of a chain that has made no block for long", function* () {
+  test("is this second on a chain without a recent block", function* () {
     yield* Time.setTime((latest.timestamp + 3_600) * 1_000 + 999)
     expect(yield* ChainTime.present(latest)).toBe(latest.timestamp + 3_600)
   })

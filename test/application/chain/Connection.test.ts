@@ -15,8 +15,8 @@ const caller = Parties.caller()
 const withoutNode = 77n
 
 /**
- * A caller's node and the operator's, of these chains; null: that one refuses to tell its chain. The operator has nodes of
- * the `others` too, and none of `withoutNode`.
+ * Chains of the caller's node and of the operator's; null: the node refuses to report its chain. The operator has nodes
+ * of the `others` too, and lacks nodes of `withoutNode`.
  */
 const world = (
   chains: { readonly caller?: bigint; readonly operator?: bigint | null },
@@ -54,7 +54,7 @@ const world = (
           }
         })
       )
-    /** Why it is refused. */
+    /** Code and details of the refusal. */
     const refused = (effect: Effect.Effect<unknown, Failure, ChainRpc | Networks>) =>
       Effect.map(Effect.flip(given(effect)), ({ code, details }) => [
         code,
@@ -67,7 +67,7 @@ const { open, openOperator } = Connection
 const callers = { rpc: "http://caller" }
 const chainId = Number(Make.chainId)
 
-test("a connection to the node that a caller names is trusted as the caller's, and of the chain that the node tells", function* () {
+test("a connection to a caller's node has the caller's trust and the chain that the node reports", function* () {
   const { connected, given, nodes, profile } = yield* world({})
   for (const settings of [callers, { ...callers, chainId }]) {
     const connection = yield* given(open(caller, settings))
@@ -78,7 +78,7 @@ test("a connection to the node that a caller names is trusted as the caller's, a
   expect(connected).toEqual(Array(2).fill(["http://caller", { account: Make.alice }]))
 })
 
-test("a request that names no node goes to the operator's, where he has one of one chain, or it names the chain", function* () {
+test("a request without a node uses the operator's, where the operator has one chain or the request names the chain", function* () {
   const { connected, given, profile } = yield* world({})
   for (const opening of [open(caller, {}), openOperator(caller, {})]) {
     const connection = yield* given(opening)
@@ -87,7 +87,7 @@ test("a request that names no node goes to the operator's, where he has one of o
   }
   expect(connected).toEqual(Array(2).fill(["http://operator", "operator"]))
   const several = yield* world({}, true, [9n])
-  // What was accepted goes on where it was.
+  // An accepted request stays with its node.
   for (const opening of [open(caller, { chainId }), open({ ...caller, chainId: Make.chainId }, {})])
     expect((yield* several.given(opening)).profile.chainId).toBe(Make.chainId)
 })
@@ -104,7 +104,7 @@ test("a connection to the operator's node is trusted as the operator's, whatever
   ])
 })
 
-test("no connection is made to a node of another chain, or to one that there is not", function* () {
+test("no connection is made to a node of another chain or to a missing node", function* () {
   const several = "rpc or chainId is required: the operator has nodes of several chains"
   const served = "the node serves chain 31337"
   const foreign = "the operator's node serves another chain"
@@ -136,7 +136,7 @@ test("no connection is made to a node of another chain, or to one that there is 
       open(caller, { chainId: 5 }),
       ["unsupported_chain", ["settings.chainId", "the operator does not serve it"]]
     ],
-    // A key would sign by what it tells.
+    // A key would sign for the chain that the node reports.
     [yield* world({ operator: 5n }), openOperator(caller, callers), ["node_refused", ["", foreign]]]
   ] as const)
     expect(yield* refused(opening)).toEqual(why)
@@ -169,7 +169,7 @@ describe("a node that fails before anything is sent", () => {
     return Connection.refusal(trust)(new ChainRpcError(error))
   }
 
-  it("is unavailable where it is the operator's and gives no answer, and is named to nobody", () => {
+  it("is unavailable and unnamed when it is the operator's and does not reply", () => {
     for (const reason of reasons) {
       const failure = told("operator", { reason })
       expect(failure).toMatchObject({ _tag: "Unavailable", code: "node_unavailable", retryAfterSeconds: 5 })
@@ -177,25 +177,25 @@ describe("a node that fails before anything is sent", () => {
     }
   })
 
-  it("is unavailable where it is the caller's and says that it cannot answer now; else it is none", () => {
+  it("is unavailable when it is the caller's and reports that it cannot reply now; otherwise it is not a node", () => {
     const codes = reasons.map((reason) => told("caller", { reason }).code)
     const [now, never] = ["node_unavailable", "invalid_rpc"]
     expect(codes).toEqual([never, never, never, now, never, now])
   })
 
-  it("has refused where it looked at the request, whoever's it is", () => {
+  it("has refused when it processed the request, whether the operator's or the caller's", () => {
     for (const trust of ["caller", "operator"] as const)
       for (const reason of ["rejected", "unsupported"] as const)
         expect(told(trust, { reason })).toMatchObject({ _tag: "Unprocessable", code: "node_refused" })
   })
 
-  it("is asked again when it has asked to be, no sooner than in some seconds", () => {
+  it("is retried after the delay it requested, at the earliest after some seconds", () => {
     const asking = (retryAfterMillis: number) => told("caller", { reason: "rateLimited", retryAfterMillis })
     expect(asking(61_001)).toMatchObject({ retryAfterSeconds: 62 })
     expect(asking(1)).toMatchObject({ retryAfterSeconds: 5 })
   })
 
-  it("says what it said, and in whose words", () => {
+  it("quotes its error and names the source", () => {
     const message = (over: Partial<ChainRpcError>) => told("caller", over).details[0]?.message
     expect(message({ reason: "unavailable", message: "http://node: HTTP status 503" })).toBe(
       "http://node answered with HTTP status 503"
@@ -207,14 +207,14 @@ describe("a node that fails before anything is sent", () => {
   })
 })
 
-test("an EntryPoint is one that the operator accepts, and not any that is known", function* () {
+test("accepts only EntryPoints that the operator accepts", function* () {
   const profile = { ...Monitor.profile, entryPoints: [EntryPoint.canonical["v0.8"]] }
   expect(yield* Connection.entryPointVersion(profile, EntryPoint.canonical["v0.8"])).toBe("v0.8")
   for (const other of [EntryPoint.canonical["v0.7"], Make.address(0xe7)]) {
     const failure = yield* Effect.flip(Connection.entryPointVersion(profile, other))
     expect(failure.code).toBe("unsupported_entry_point")
   }
-  // What the operator accepts and the service does not know has no version.
+  // An EntryPoint that the operator accepts and the service does not know has no version.
   const unknown = { ...profile, entryPoints: [Make.address(0xe7)] }
   const failure = yield* Effect.flip(Connection.entryPointVersion(unknown, Make.address(0xe7)))
   expect(failure.code).toBe("unsupported_entry_point")

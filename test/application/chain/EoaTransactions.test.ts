@@ -13,7 +13,7 @@ import { test } from "../../support/Test.js"
 
 const eoa = Make.address(1)
 
-/** A chain whose blocks have so many transactions of the EOA each, and one of somebody else. */
+/** A chain whose blocks have these counts of the EOA's transactions and one foreign transaction each. */
 const chainOf = (counts: ReadonlyArray<number>, { hasStates = true, hides = -1n } = {}) => {
   let nonce = 0n
   const transactionOf = (from: typeof eoa, of: bigint, blockNumber: bigint): KnownTransaction => ({
@@ -68,7 +68,7 @@ const chainOf = (counts: ReadonlyArray<number>, { hasStates = true, hides = -1n 
 const counts = fc.array(fc.constantFrom(0, 0, 0, 1, 3), { minLength: 1, maxLength: 60 })
 
 describe("mined transactions of an EOA", () => {
-  it("are those of the nonces that are asked for, whether or not the node has past states", () =>
+  it("are found by the requested nonces, with or without past states of the node", () =>
     fc.assert(
       fc.asyncProperty(counts, fc.boolean(), fc.nat(), fc.nat(), (each, hasStates, one, other) =>
         Effect.runPromise(

@@ -44,7 +44,7 @@ const world = (most: bigint) => {
 const timeOf = (block: number) => block * 10_000 + 600_000
 
 describe("an op that has landed", () => {
-  test("is found up to 1,024 blocks back when nobody says since when", function* () {
+  test("is found up to 1,024 blocks back without a starting block", function* () {
     const { asked, find } = world(100_000n)
     expect(yield* find(1_124n)).toBe(100n)
     expect(yield* find(1_125n)).toBeUndefined()
@@ -65,7 +65,7 @@ describe("an op that has landed", () => {
     expect(asked()).toBeLessThan(64)
   })
 
-  test("is not said to be missing by a node that does not have the block up to which it is asked", function* () {
+  test("is not reported missing by a node that lacks the last block of the range", function* () {
     const chain = Landings.makeChain()
     chain.mine(200)
     chain.land(hash, 1n, 150n)
@@ -88,7 +88,7 @@ describe("an op that has landed", () => {
     expect(yield* within(160n)).toBe(true)
   })
 
-  test("is not said to be missing where the node would have to be asked without end", function* () {
+  test("is not reported missing when the search would need unbounded queries", function* () {
     const error = yield* Effect.flip(world(2n).find(9_000n, 0))
     expect(error).toMatchObject({ _tag: "ChainRpcError", reason: "rejected" })
   })

@@ -21,7 +21,7 @@ const receipt = (n: number, logs: ReadonlyArray<RawLog> = []): Receipt => ({
   logs
 })
 
-/** The text of its own in memory, as a decoded answer has it. */
+/** A separate string in memory, as decoding a reply creates it. */
 const own = (text: string): string => Buffer.from(text).toString("latin1")
 
 const log = (n: number, data = Hex.empty): RawLog => ({
@@ -34,7 +34,7 @@ const log = (n: number, data = Hex.empty): RawLog => ({
 const [one, other] = ["one" as AccountId, "other" as AccountId]
 
 describe("receipts that were seen", () => {
-  it("are told to the account whose node gave them, and to no other", () => {
+  it("are returned to the account whose node gave them, and to no other", () => {
     const cache = new ReceiptCache()
     cache.set(one, receipt(1))
     expect(cache.get(one, hash(1))).toEqual(receipt(1))
@@ -47,7 +47,7 @@ describe("receipts that were seen", () => {
     expect(cache.get(one, hash(1))?.success).toBe(true)
   })
 
-  it("are told to everybody when the operator's node gave them, before what their own node says", () => {
+  it("are returned to every account when the operator's node gave them, before its own node's reply", () => {
     const cache = new ReceiptCache()
     cache.set(one, { ...receipt(1), success: false })
     cache.set(null, receipt(1))
@@ -72,7 +72,7 @@ describe("receipts that were seen", () => {
     for (let n = 1; n <= 24; n++) cache.set(one, receipt(n, logs()))
     const full = bytesInUse()
     expect(cache.get(one, hash(24))?.logs.length).toBeGreaterThan(0)
-    // What it gives back: before it was filled there may be garbage of other tests.
+    // Memory it releases: garbage of other tests may exist before it was filled.
     for (let n = 1; n <= 24; n++) cache.delete(one, hash(n))
     const held = full - bytesInUse()
     expect(held).toBeGreaterThan(MiB)

@@ -17,11 +17,11 @@ const schemas = await Promise.all(
   })
 ).then((each) => each.flat())
 
-it("use cases have schemas of what they take and give", () => {
+it("use cases have schemas of their input and output", () => {
   expect(schemas.length).toBeGreaterThan(60)
 })
 
-it.each(schemas)("%s has no words in the place of numbers", (_, schema) => {
+it.each(schemas)("%s has no words instead of numbers", (_, schema) => {
   const shown = JSON.stringify(Schema.toJsonSchemaDocument(schema))
   for (const word of words) expect(shown).not.toContain(`"${word}"`)
 })

@@ -7,7 +7,7 @@ import * as Reasons from "../../../src/application/failures/Reasons.js"
 
 const wei = { missing: 5n }
 
-describe("what accepted work waits for", () => {
+describe("the cause of delayed work", () => {
   it.each([
     elementFailure("node_refused"),
     elementFailure("wallet_busy"),
@@ -20,7 +20,7 @@ describe("what accepted work waits for", () => {
     elementFailure("insufficient_funds", Reasons.text("submitterFunds", { ...wei, submitter: "0x01" })),
     elementFailure("insufficient_funds", Reasons.text("depositReserved", { ...wei, paymaster: "0x01" })),
     elementFailure("submission_unpaid", Reasons.text("maxFeePerGas", { given: 1n, least: 2n }))
-  ])("is what passes: $message $figures", (failure) => {
+  ])("is a temporary failure: $message $figures", (failure) => {
     expect(Delays.isPassing(failure)).toBe(true)
     const whole = unprocessable(failure.code, [{ path: "", message: failure.message }])
     if (failure.message !== Reasons.ofCode(failure.code)) expect(Delays.ofFailure(whole)).not.toBeNull()
@@ -38,11 +38,11 @@ describe("what accepted work waits for", () => {
     elementFailure("invalid_nonce"),
     elementFailure("threshold_not_met"),
     elementFailure("window_passed")
-  ])("is not what is final: $message $figures", (failure) => {
+  ])("is not a final failure: $message $figures", (failure) => {
     expect(Delays.isPassing(failure)).toBe(false)
   })
 
-  it("is the service itself that can not answer, and a node of the caller's that is away", () => {
+  it("is the service when it cannot reply, or the caller's node when it is away", () => {
     const { text: message } = catalogue.unavailable
     const away = new Unavailable({ code: "unavailable", message, details: [], retryAfterSeconds: 1 })
     for (const failure of [away, invalid("invalid_rpc")]) expect(Delays.ofFailure(failure)).not.toBeNull()

@@ -9,7 +9,7 @@ import * as TransactSigner from "../../../src/application/endpoints/operations/T
 import * as Unstuck from "../../../src/application/endpoints/operations/Unstuck.js"
 import * as CreateWallets from "../../../src/application/endpoints/wallets/CreateWallets.js"
 
-/** What an earlier version has written into journals, by endpoint. */
+/** Journal contents written by an earlier version, by endpoint. */
 const stored = JSON.parse(
   readFileSync(new URL("../../vectors/stored.json", import.meta.url), "utf8")
 ) as Readonly<

@@ -20,7 +20,7 @@ describe("a key whose provider never answers", () => {
     expect(yield* Fiber.join(signing)).toMatchObject({ _tag: "SignerError", reason: "unavailable" })
   })
 
-  test("one that answers is not changed", function* () {
+  test("a key that answers is not changed", function* () {
     const quick = signer(() => Effect.succeed(Hex.unsafe("0x22")))
     expect(yield* quick.sign(digest)).toBe("0x22")
   })

@@ -49,7 +49,7 @@ describe("the names of keys", () => {
     ])
   })
 
-  test("may be the same in two accounts, and lead each to its own key", function* () {
+  test("may repeat in two accounts and lead each to its own key", function* () {
     const asset = { accountIds: [acme], clientId: "a", assetId: "1", privateKey: key(3) }
     const { signers } = yield* PrivateKeys.make({
       signers: [record("a", 1, acme), record("a", 2, globex), asset],
@@ -67,7 +67,7 @@ describe("the names of keys", () => {
     })
   })
 
-  test("of providers that do not exist stop the start, also names that objects inherit", function* () {
+  test("with an unknown provider stop the start, including names that objects inherit", function* () {
     const source = (provider: string) => ({ provider, key: "k" })
     const error = yield* Effect.flip(
       KeyRing.make({
@@ -82,7 +82,7 @@ describe("the names of keys", () => {
   })
 })
 
-describe("who reaches an EOA", () => {
+describe("the holder of an EOA", () => {
   test("is one account, be it in one record or in two", function* () {
     expect(yield* reasons([record("a", 1, acme, globex)])).toEqual(["sharedEoa"])
     const both = [{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)]
@@ -108,7 +108,7 @@ describe("who reaches an EOA", () => {
     expect(a.address).toBe(b.address)
   })
 
-  test("is no account when it is a system key, shared or not", function* () {
+  test("cannot be an account when it is a system key, shared or not", function* () {
     for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
       for (const shared of [true, false]) {
         const error = yield* refusal([{ ...record("a", 1, acme), shared }], { [role]: key(1) })
@@ -139,7 +139,7 @@ describe("who reaches an EOA", () => {
   })
 })
 
-/** What comes of it while time passes. */
+/** The result of the effect while time passes. */
 const within = <A, E, R>(time: string, effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.forkChild(effect), (fiber) =>
     Effect.andThen(Time.adjust(time as "1 second"), Fiber.join(fiber))
@@ -159,7 +159,7 @@ const flapping = () => {
 }
 
 describe("the start", () => {
-  test("lists everything that is wrong with the keys at once, each by its name", function* () {
+  test("reports every invalid key in one failure, each by its name", function* () {
     const error = yield* refusal(
       [
         { ...record("bad", 1, acme), privateKey: Redacted.make("0x1234") },
@@ -207,7 +207,7 @@ describe("the start", () => {
       }
   })
 
-  test("waits for a provider that is slow to come up, and is refused by one that stays away", function* () {
+  test("waits for a slow provider and fails when one stays away", function* () {
     const slow = Scripted.make({
       privateKey: keyText(1),
       publicKey: (honest, call) => (call < 3 ? Scripted.failing("unavailable") : Effect.succeed(honest))
@@ -240,7 +240,7 @@ describe("the start", () => {
 })
 
 describe("a pinned address", () => {
-  test("that is another key's stops the start", function* () {
+  test("stops the start when it is another key's", function* () {
     const ring = Scripted.ring(Scripted.make({ privateKey: keyText(1) }), { address: addressOf(2) })
     expect((yield* Effect.flip(ring)).problems).toEqual([
       {
@@ -267,7 +267,7 @@ describe("a pinned address", () => {
     yield* signer.sign(Hex.unsafe32(`0x${"11".repeat(32)}`))
   })
 
-  test("that turns out wrong when the provider is back is refused and logged as an error", function* () {
+  test("refuses its key and logs an error when it proves wrong after the provider returns", function* () {
     const lines = yield* Log.listen
     const { provider, state } = flapping()
     const { signers } = yield* within("10 seconds", Scripted.ring(provider, { address: addressOf(2) }))
@@ -276,7 +276,7 @@ describe("a pinned address", () => {
     expect(lines.at(-1)).toMatchObject({ level: "ERROR", annotations: { reason: "addressMismatch" } })
   })
 
-  test("of a provider that cannot be opened yet lets the service start, and what was half open is closed", function* () {
+  test("lets the service start while its provider is away, and closes the half-open provider", function* () {
     let isDown = true
     let closed = 0
     const open = Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { expect, it } from "vitest"
 import * as Keys from "../../../src/application/keys/Keys.js"
 import { SignerError } from "../../../src/application/ports/Signers.js"
 
-it("a system key that the operator has not configured is no provider that does not answer", () => {
+it("an unconfigured system key differs from a provider that does not reply", () => {
   const error = new SignerError({
     reason: "notConfigured",
     message: "no system key serviceEoa is configured"

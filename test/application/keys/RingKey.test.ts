@@ -77,7 +77,7 @@ describe("a signature of the ring", () => {
       expect(provider.calls).toHaveLength(1)
     })
 
-  test("a provider that is away is told of once, however often its key is asked, and when that is over", function* () {
+  test("logs an absent provider once, however often its key is used, and once when it returns", function* () {
     const lines = yield* Log.listen
     let isAway = true
     const provider = Scripted.make({
@@ -92,7 +92,7 @@ describe("a signature of the ring", () => {
     expect(Log.told(lines, "key unavailable")).toEqual(["WARN", "INFO"])
   })
 
-  test("an adapter that crashes or returns nonsense is a refusal that names the crash alone", function* () {
+  test("refuses by naming only the crash when an adapter crashes or returns nonsense", function* () {
     const lines = yield* Log.listen
     const provider = Scripted.make({
       privateKey,
@@ -129,7 +129,7 @@ describe("a signature of the ring", () => {
     expect([first?._tag, second?._tag, third?._tag]).toEqual(["Success", "Failure", "Success"])
   })
 
-  test("what is not 32 bytes never reaches the provider", function* () {
+  test("a digest that is not 32 bytes never reaches the provider", function* () {
     const provider = Scripted.make({ privateKey })
     const signer = yield* Scripted.signer(provider)
     for (const text of ["0x", "0x1234", `${digestOf(1)}00`, digestOf(1).slice(2), digestOf(1).toUpperCase()])
@@ -142,7 +142,7 @@ describe("a signature of the ring", () => {
 })
 
 describe("calls of a provider", () => {
-  test("carry what is asked for at one moment, as many digests as fit, in their order", function* () {
+  test("carry the concurrent digests, as many as fit, in order", function* () {
     const provider = Scripted.make({ privateKey, maxBatch: 8 })
     const signer = yield* Scripted.signer(provider)
     const signatures = yield* signAll(signer, 20)
@@ -153,7 +153,7 @@ describe("calls of a provider", () => {
     )
   })
 
-  test("are at most so many at once; what comes meanwhile travels together after them", function* () {
+  test("are bounded in number; digests that come meanwhile travel together after them", function* () {
     const gate = yield* Deferred.make<void>()
     let most = 0
     let now = 0
@@ -203,7 +203,7 @@ describe("calls of a provider", () => {
     }
   })
 
-  test("end within 25 seconds when the provider stays unavailable, and callers are not told why", function* () {
+  test("end within 25 seconds when the provider stays unavailable, and hide the cause from callers", function* () {
     const lines = yield* Log.listen
     const provider = Scripted.make({ privateKey, sign: () => Scripted.failing("unavailable", "Throttled") })
     const signer = yield* Scripted.signer(provider)
@@ -221,7 +221,7 @@ describe("calls of a provider", () => {
     expect(lines.map(({ level }) => level)).toEqual(["WARN"])
   })
 
-  test("that get no answer are given up one by one, also where nothing may be interrupted", function* () {
+  test("without a reply are abandoned one by one, even in uninterruptible regions", function* () {
     const provider = Scripted.make({
       privateKey,
       sign: (_, honest, call) => (call < 3 ? Effect.uninterruptible(Effect.never) : Effect.succeed(honest))
@@ -235,7 +235,7 @@ describe("calls of a provider", () => {
     expect(recoverAddress(digestOf(1), yield* Fiber.join(signing))).toBe(signer.address)
   })
 
-  test("are not made for whom nobody waits any more", function* () {
+  test("are skipped when no caller waits any longer", function* () {
     const gate = yield* Deferred.make<void>()
     const provider = Scripted.make({
       privateKey,
@@ -254,7 +254,7 @@ describe("calls of a provider", () => {
     expect(provider.calls).toEqual([[digestOf(0)], [digestOf(2)]])
   })
 
-  test("end when the ring does: who waits hears that the key is unavailable", function* () {
+  test("end with the ring: waiting callers learn that the key is unavailable", function* () {
     const scope = yield* Scope.make()
     const provider = Scripted.make({ privateKey, sign: () => Effect.never })
     const signer = yield* Scope.provide(Scripted.signer(provider, { limits: { inFlight: 1 } }), scope)

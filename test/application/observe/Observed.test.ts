@@ -16,7 +16,7 @@ import { test } from "../../support/Test.js"
 const account = "acme" as AccountId
 const away = new AuditLogError({ message: "the audit log's store failed" })
 
-test("a signature of which the audit log takes no entry is not made, and its key is not to blame", function* () {
+test("no signature is made without its audit entry, and the key is not to blame", function* () {
   let signed = 0
   const key: Signer = {
     address: Make.address(1),

@@ -15,8 +15,8 @@ const logged = <E>(work: (troubles: Troubles.Troubles) => Effect.Effect<void, E>
     return log.lines.map(({ level, message }) => `${level} ${message}`)
   })
 
-describe("what fails again and again", () => {
-  test("is told once for all that it concerns at a place, then at growing intervals, then that it is over", function* () {
+describe("a repeated failure", () => {
+  test("is logged once for all it concerns at a place, then at growing intervals, then once when it ends", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
         // Sixteen transactions, each failing every second for eight minutes.
@@ -36,7 +36,7 @@ describe("what fails again and again", () => {
     expect(lines).toEqual([...Array.from({ length: 4 }, () => `ERROR ${what}`), `INFO over: ${what}`])
   })
 
-  test("is told for each cause, each place, and again once it was over", function* () {
+  test("is logged for each cause and each place, and again after it ended", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
         yield* troubles.failed({ what, place: "lane" }, down(1))
@@ -73,7 +73,7 @@ describe("what fails again and again", () => {
     expect(lines).toHaveLength(12)
   })
 
-  test("has few lines also where a node words each of its failures anew", function* () {
+  test("has few lines even where a node words each failure differently", function* () {
     const words = Array.from({ length: 676 }, (_, n) =>
       String.fromCharCode(97 + (n % 26), 97 + Math.floor(n / 26))
     )
@@ -85,7 +85,7 @@ describe("what fails again and again", () => {
     expect(lines.length).toBeLessThan(20)
   })
 
-  test("begins anew when nothing was heard of it for long, with no word that it was over", function* () {
+  test("starts again after long silence, without a line that it ended", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
         for (let minute = 0; minute < 60; minute += 1) {

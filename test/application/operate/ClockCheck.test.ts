@@ -12,7 +12,7 @@ import * as Time from "../../support/Time.js"
 const now = 1_800_000_000_000
 const hour = 3_600_000
 
-/** What a process allows whose chains have these times at its start, by chain id: milliseconds; null: the node is away. */
+/** The verdict of a process whose chains have these times at its start, by chain id, in ms; null: the node is away. */
 const started = (times: Readonly<Record<string, number | null>>, confirmedAt: number | null = null) =>
   Effect.gen(function* () {
     yield* Time.setTime(now)
@@ -64,7 +64,7 @@ describe("the clock of a process that starts", () => {
     }
   })
 
-  test("is doubted beyond the hour, either way, and says once what is kept, by whom, and the remedy", function* () {
+  test("is doubted beyond one hour in either direction, and one line states the stored time, its source and the remedy", function* () {
     for (const ahead of [hour + 1_000, -hour - 1_000]) {
       const { lines, may } = yield* started({ 1: now - ahead, 10: now })
       yield* Time.adjust("1 minute")

@@ -134,7 +134,7 @@ describe("incidents", () => {
     expect(kindsOf(given)).toEqual(expected)
   })
 
-  test("what stops work comes first, and makes the chain stop, whole or in part", () => {
+  test("lists first the failure that stops work, and marks the chain as stopped, whole or in part", () => {
     const low = { ...chain({ eoas: new Map([[eoa, { wei: 9n, at: now }]]), failing: silent }) }
     expect(kindsOf(low)).toEqual(["node-silent stops", "eoa-low warns"])
     expect(Incidents.verdictOf(profile.chainId, Incidents.of(low))).toBe("stopped")

@@ -39,7 +39,7 @@ describe("series", () => {
     expect(Series.percentile(before, slow, 0.99)).toBe(2)
   })
 
-  test("gas a day is told once ten minutes were measured", () => {
+  test("reports gas per day after ten minutes of measurement", () => {
     const spent = (at: number, wei: number) => sample({ at, gas: new Map([["1 0xa", wei]]) })
     expect(Series.dailyGas([spent(0, 5), spent(599_999, 15)], 1n, "0xa")).toBeNull()
     expect(Series.dailyGas([spent(0, 5), spent(8_640_000, 15)], 1n, "0xa")).toBe(100)

@@ -29,16 +29,16 @@ const state = (deposit: bigint, balance: bigint): GasLens.WalletState => ({
   sequences: []
 })
 
-describe("whose money ops take", () => {
+describe("funds that ops use", () => {
   const ops = [paidBy(a, 1n), sponsored(a, 1n), sponsored(b, 1n), paidBy(b, 1n)].map((each) => each.op)
 
-  it("is that of every wallet and paymaster, each once", () => {
+  it("are those of every wallet and paymaster, each once", () => {
     expect(ops.map((each) => Funding.paymasterOf(version, each))).toEqual([null, paymaster, paymaster, null])
     expect(Funding.payers(version, ops)).toEqual([a, paymaster, b])
     expect(Funding.payers(version, ops.slice(2, 3))).toEqual([b, paymaster])
   })
 
-  it("is a wallet's deposit with its balance, and a paymaster's deposit alone", () => {
+  it("are a wallet's deposit and balance, or only a paymaster's deposit", () => {
     const accounts = Funding.payers(version, ops)
     const found = Funding.found(ops, accounts, [state(1n, 10n), state(2n, 20n), state(3n, 30n)])
     expect([...found.available]).toEqual([
@@ -52,13 +52,13 @@ describe("whose money ops take", () => {
     ])
   })
 
-  it("is not made up for what no node has told", () => {
+  it("are not invented where no node reported them", () => {
     const found = Funding.found(ops, [a, b], [state(1n, 10n)])
     expect([...found.available]).toEqual([[a, 11n]])
     expect([...found.deposits]).toEqual([[a, 1n]])
   })
 
-  it("is told to the journal as what fits in its column", () => {
+  it("are written to the journal capped to its column", () => {
     const spaceOf = (wallet: Address) => Make.space(1, { wallet })
     const most = 2n ** 256n - 1n
     const told = Funding.forAcceptance(
@@ -78,8 +78,8 @@ describe("whose money ops take", () => {
   })
 })
 
-describe("what an op lacks of its prefund", () => {
-  it("is counted behind those before it that can be paid, payer by payer", () => {
+describe("the shortfall of an op's prefund", () => {
+  it("counts earlier payable ops first, payer by payer", () => {
     const trials = [paidBy(a, 60n), paidBy(a, 50n), paidBy(b, 7n), paidBy(a, 40n), paidBy(a, 1n)]
     expect(
       Funding.lacks(
@@ -93,7 +93,7 @@ describe("what an op lacks of its prefund", () => {
     ).toEqual([0n, 10n, 1n, 0n, 1n])
   })
 
-  it("is of the paymaster's deposit where it pays, whatever its balance and that of the wallet", () => {
+  it("concerns the paymaster's deposit where it pays, whatever its balance and the wallet's", () => {
     const known = funds([
       [a, 100n, 100n],
       [b, 100n, 100n],
@@ -104,7 +104,7 @@ describe("what an op lacks of its prefund", () => {
     ).toEqual([0n, 1n, 0n, 0n])
   })
 
-  it("is all of it where nothing is known of who pays", () => {
+  it("is the whole prefund where the payer's funds are unknown", () => {
     expect(Funding.lacks(version, [paidBy(a, 3n), sponsored(b, 4n), paidBy(b, 0n)], funds([]))).toEqual([
       3n,
       4n,
@@ -114,7 +114,7 @@ describe("what an op lacks of its prefund", () => {
 })
 
 describe("a wallet pays when its op runs", () => {
-  it("as soon as its deposit does not hold the prefund that is left to it", () => {
+  it("when its deposit does not cover the remaining prefund", () => {
     const known = funds([
       [a, 10n, 100n],
       [b, 1n, 0n]
@@ -134,7 +134,7 @@ describe("a wallet pays when its op runs", () => {
     ).toEqual([true, false, true])
   })
 
-  it("nothing where a paymaster pays, and its deposit stays as it is", () => {
+  it("not where a paymaster pays, and its deposit stays unchanged", () => {
     expect(Funding.paying(version, [sponsored(a, 11n), paidBy(a, 10n)], funds([[a, 10n, 0n]]))).toEqual([
       false,
       false
@@ -145,7 +145,7 @@ describe("a wallet pays when its op runs", () => {
 describe("ops for which there is too little money", () => {
   const measure = (stage: GasLens.Stage, data = Hex.empty) => ({ stage, data }) as GasLens.Measure
   const ran = { value: 0n, measure: measure("ok") }
-  /** What is told of each op that fails, by its place. */
+  /** Code and figures of each failing op, by its index. */
   const told = (ops: Parameters<typeof Funding.failures>[1], known: Funding.Funds) =>
     [...Funding.failures(version, ops, known)].map(([place, { code, figures }]) => [place, code, figures])
 
@@ -156,7 +156,7 @@ describe("ops for which there is too little money", () => {
     ])
   })
 
-  it("of a paymaster fail by its deposit", () => {
+  it("fail by the deposit of their paymaster", () => {
     const ops = [sponsored(a, 6n), sponsored(b, 5n)].map((each) => ({ ...each, ...ran }))
     expect(
       told(
@@ -206,7 +206,7 @@ describe("ops for which there is too little money", () => {
     expect(told([reverted, sending(31n)], known)).toEqual([])
   })
 
-  it("need the value alone where a paymaster pays", () => {
+  it("need only the value where a paymaster pays", () => {
     const known = funds([
       [a, 0n, 50n],
       [paymaster, 1_000n, 0n]
@@ -218,7 +218,7 @@ describe("ops for which there is too little money", () => {
     ])
   })
 
-  it("are none of those that were not measured, when their prefund is there", () => {
+  it("exclude unmeasured ops whose prefund is covered", () => {
     expect(told([{ ...paidBy(a, 5n), value: 0n, measure: undefined }], funds([[a, 5n, 0n]]))).toEqual([])
     expect(told([{ ...paidBy(a, 5n), value: 10n, measure: undefined }], funds([[a, 5n, 0n]]))).toEqual([])
   })

@@ -56,17 +56,17 @@ const bearer = (
     senderOf: () => Effect.succeed(sender)
   })
 
-describe("who bears what a transaction has lost", () => {
-  test("its own account, when none of its ops landed elsewhere", function* () {
+describe("the bearer of a failed transaction's cost", () => {
+  test("is its own account when none of its ops landed elsewhere", function* () {
     expect(yield* bearer([])).toBe(Make.alice)
     expect(yield* bearer([landed(1, own), landed(2, own)])).toBe(Make.alice)
   })
 
-  test("the account of the transaction of the same lane in which one of its ops landed", function* () {
+  test("is the account of the lane's transaction that landed one of its ops", function* () {
     expect(yield* bearer([landed(2)], { [elsewhere]: Make.bob })).toBe(Make.bob)
     const carol = Make.accountId("carol")
     const third = Make.word(0x3000)
-    // Also beside one that is shown to have landed where it should.
+    // Also together with an op that landed elsewhere and is attributed.
     expect(yield* bearer([landed(1, own), landed(2)], { [own]: Make.alice, [elsewhere]: Make.bob })).toBe(
       Make.bob
     )
@@ -76,20 +76,20 @@ describe("who bears what a transaction has lost", () => {
     )
   })
 
-  test("its own account, when somebody else's transaction took an op that was not bound, and none when the EOA signed that", function* () {
+  test("is its own account when a foreign transaction took an unbound op, and none when the EOA signed that transaction", function* () {
     expect(yield* bearer([landed(1)])).toBe(Make.alice)
     expect(yield* bearer([landed(1)], {}, Make.lane.signer)).toBeNull()
   })
 })
 
-describe("what a transaction has lost", () => {
+describe("the loss of a transaction", () => {
   it("is its gas and its layer 1 fee, less what the ops paid", () => {
     expect(Losses.lossOf(record, receipt)).toBe(3_000n)
     expect(Losses.lossOf(record, { ...receipt, l1Fee: 5n })).toBe(3_005n)
     expect(Losses.lossOf(record, { ...receipt, gasUsed: 0n })).toBe(0n)
   })
 
-  test("is nothing where the ops paid more than it cost", function* () {
+  test("is zero where the ops paid more than it cost", function* () {
     const ops = record.ops.map((op) => ({ ...op, entryPoint: Landings.entryPoint }))
     const paid = (wei: bigint) =>
       Effect.gen(function* () {
@@ -119,7 +119,7 @@ describe("what a transaction has lost", () => {
     expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
   })
 
-  test("stays held until that, however many days it takes", function* () {
+  test("stays held until then, however many days it takes", function* () {
     const { figures, losses } = yield* booked
     yield* losses.mined(record, receipt, Make.bob)
     yield* Time.adjust("10 days")
@@ -128,7 +128,7 @@ describe("what a transaction has lost", () => {
     expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
   })
 
-  test("is that of one nonce: another one whose digits begin alike is not settled with it", function* () {
+  test("belongs to one nonce: a nonce with the same first digits is not settled with it", function* () {
     const { figures, losses } = yield* booked
     for (const nonce of [1n, 10n]) yield* losses.mined({ ...record, nonce }, receipt, Make.bob)
     yield* losses.stranded({ ...record, nonce: 1n })
@@ -148,7 +148,7 @@ describe("what a transaction has lost", () => {
     expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
   })
 
-  test("is nothing when another transaction has its nonce for good, or the key is the caller's own", function* () {
+  test("is zero when another transaction has its nonce permanently, or the key is the caller's", function* () {
     const { figures, losses } = yield* booked
     yield* losses.mined(record, receipt, Make.alice)
     yield* losses.stranded(record)

@@ -57,7 +57,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
 const drafted = (paymaster: Address.Address) =>
   Effect.flatMap(world(), ({ of }) => Effect.flatMap(of(paymaster), (payer) => payer.draft(op)))
 
-describe("who pays for the ops of a request", () => {
+describe("the payer of a request's ops", () => {
   test("is each wallet when it names no paymaster", function* () {
     const { held, of } = yield* world()
     const payer = yield* of(undefined)
@@ -81,7 +81,7 @@ describe("who pays for the ops of a request", () => {
     ])
   })
 
-  test("is it for any EOA where a bundler of somebody else submits", function* () {
+  test("is the operator's own paymaster for any EOA when an external bundler submits", function* () {
     const { of, signed } = yield* world(100n * cost, { remoteBundler: Redacted.make("http://bundler") })
     const payer = yield* of(sponsor)
     const completed = yield* Effect.flatMap(payer.draft(op), payer.complete)
@@ -92,12 +92,12 @@ describe("who pays for the ops of a request", () => {
     ])
   })
 
-  test("is never the operator's own paymaster by what a caller's node says", function* () {
+  test("is never the operator's own paymaster on a caller's node's word", function* () {
     const { of } = yield* world()
     expect(Exit.isFailure(yield* Effect.exit(of(sponsor, "caller")))).toBe(true)
   })
 
-  test("is a paymaster of the profile, of which its own service is asked", function* () {
+  test("is a paymaster of the profile, whose service signs", function* () {
     const { asked, of } = yield* world()
     const payer = yield* of(named, "caller")
     expect(yield* Effect.flip(payer.draft(op))).toMatchObject({ code: "paymaster_unavailable" })
@@ -105,7 +105,7 @@ describe("who pays for the ops of a request", () => {
     expect(payer).toMatchObject({ paymaster: named, tail: 0 })
   })
 
-  test("is any other paymaster, which is given no data", function* () {
+  test("is any other paymaster, which gets no data", function* () {
     const { asked, of } = yield* world()
     const payer = yield* of(other, "caller")
     expect(yield* payer.draft(op)).toMatchObject({ paymasterAndData: `${other}${"0".repeat(64)}` })
@@ -115,7 +115,7 @@ describe("who pays for the ops of a request", () => {
   })
 })
 
-describe("ops that come as they are", () => {
+describe("encoded ops", () => {
   const plain = {
     ...op,
     paymasterAndData: Hex.unsafe(`${other}${"0".repeat(64)}`),
@@ -135,7 +135,7 @@ describe("ops that come as they are", () => {
     for (const each of [plain, own]) expect(yield* payer.draft(each)).toBe(each)
   })
 
-  test("are paid by whom each of them names, and fail by their own place", function* () {
+  test("are paid by the payer that each names, and fail by their own index", function* () {
     const { budgets, held, of } = yield* world(2n * cost)
     const sponsored = yield* drafted(sponsor)
     for (const nonce of [sponsored.nonce, 2n, 3n])
@@ -170,7 +170,7 @@ describe("ops that come as they are", () => {
     expect(yield* held).toEqual([])
   })
 
-  test("are sealed by the paymaster that they name, and by nobody where it seals nothing", function* () {
+  test("are sealed by the paymaster they name, or not at all where it seals nothing", function* () {
     const { budgets, of, signed } = yield* world()
     const sponsored = yield* drafted(sponsor)
     yield* budgets.handOut(Make.alice, Make.chainId, hashOf(sponsored), Site.now + 600)

@@ -31,7 +31,7 @@ describe("a paymaster that wants no data", () => {
       return { answer, budgets, calls, givenBack, held, payer: Paymaster.plain(budgets, site), site }
     })
 
-  test("is named by an op that names none, and the other stays as it is", function* () {
+  test("is named in an op without a paymaster, and other ops stay unchanged", function* () {
     const { payer } = yield* world(cost)
     expect(payer.paymaster).toBe(paymaster)
     expect(yield* payer.draft(op)).toEqual({ ...op, paymasterAndData: dataOf(Hex.empty) })
@@ -61,7 +61,7 @@ describe("a paymaster that wants no data", () => {
     expect(codes(yield* payer.reserve(later))).toEqual([])
   })
 
-  test("is asked for its deposit at the EntryPoint, and a node that tells none is refused", function* () {
+  test("has its deposit read at the EntryPoint, and a node without a reply is refused", function* () {
     const { answer, calls, held, payer } = yield* world(cost)
     expect(codes(yield* payer.reserve([part(op)]))).toEqual([])
     expect(calls).toEqual([
@@ -94,7 +94,7 @@ describe("a paymaster that wants no data", () => {
     ).toEqual([])
   })
 
-  test("gives back what it holds for ops that do not go, and for what has come to its end", function* () {
+  test("releases its holds for ops that are not sent and for ended ops", function* () {
     const { givenBack, held, payer } = yield* world(10n * cost)
     const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index))
     yield* payer.reserve(ops)
@@ -107,7 +107,7 @@ describe("a paymaster that wants no data", () => {
     expect(givenBack).toEqual([1, 3])
   })
 
-  test("holds more for an op that has become dearer, and not less for one that costs less", function* () {
+  test("raises its hold for an op that costs more, and keeps it for an op that costs less", function* () {
     const { held, payer } = yield* world(2n * cost)
     for (const [maxFeePerGas, most] of [
       [100n, cost],

@@ -8,17 +8,17 @@ import * as Site from "./Site.js"
 
 const { dataOf, op, paymaster, version } = Site
 
-describe("what an op failed for in a simulation", () => {
+describe("the cause of a failed simulation", () => {
   const data = Hex.unsafe("0x1234")
   const message = (stage: GasLens.Stage, revert: string, of: typeof paymaster | null = paymaster) =>
     PaymasterFailure.message(of, { data, stage }, (given) => (given === data ? revert : "other data"))
 
-  it("names the paymaster and its stage when it was the paymaster", () => {
+  it("names the paymaster and its stage when the paymaster failed", () => {
     expect(message("paymaster", "no")).toBe(`paymaster ${paymaster}: AA33 reverted: no`)
     expect(message("postOp", "no")).toBe(`paymaster ${paymaster}: AA50 postOp reverted: no`)
   })
 
-  it("has the EntryPoint's own code where it says one", () => {
+  it("has the EntryPoint's code where it returns one", () => {
     expect(message("paymaster", "AA31 paymaster deposit too low")).toBe(
       `paymaster ${paymaster}: AA31 paymaster deposit too low`
     )
@@ -26,7 +26,7 @@ describe("what an op failed for in a simulation", () => {
     expect(message("paymaster", "see AA31 no")).toBe(`paymaster ${paymaster}: AA33 reverted: see AA31 no`)
   })
 
-  it("is what the wallet reverted with at every other stage, and without a paymaster", () => {
+  it("is the wallet's revert at every other stage, and without a paymaster", () => {
     for (const stage of ["creation", "validation", "prefund", "call"] as const)
       expect(message(stage, "no")).toBe("no")
     for (const stage of ["paymaster", "postOp"] as const) expect(message(stage, "no", null)).toBe("no")
@@ -42,7 +42,7 @@ describe("a paymaster that is given no data", () => {
   const of = (at: Version) =>
     PaymasterData.make(at, { paymaster, limits: PaymasterData.noLimits, data: Hex.empty })
 
-  it("refuses by what its validation returns: a signature that is none, or a time that is not now", () => {
+  it("refuses by its validation result: an invalid signature, or a time that is not now", () => {
     for (const authorizer of [1n, 0xabcn])
       expect(objection(packed(authorizer))).toMatch(
         new RegExp(`^paymaster ${paymaster}: AA34 signature error: .+; .+`)
@@ -71,7 +71,7 @@ describe("a paymaster that is given no data", () => {
       expect(objection(packed(0n, 0n, now), of(each), each) === null).toBe(each !== "v0.8")
   })
 
-  it("is the only one whose validation tells: a signature is made later, and a wallet has none", () => {
+  it("is the only party whose validation counts: signatures come later, and a wallet has none", () => {
     expect(objection(packed(1n), dataOf(Hex.unsafe("0x01")))).toBeNull()
     expect(objection(packed(1n), Hex.empty)).toBeNull()
   })

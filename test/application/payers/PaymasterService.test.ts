@@ -41,7 +41,7 @@ describe("a paymaster with a service", () => {
             expect([chainId, offer.version, offer.entryPoint]).toEqual([Make.chainId, version, entryPoint])
             asked.push([name, offer.op])
             const answer = queues[name].length > 1 ? queues[name].shift() : queues[name][0]
-            if (answer === undefined) return Effect.die(new Error("it is asked for nothing"))
+            if (answer === undefined) return Effect.die(new Error("the service must not be called"))
             return answer instanceof PaymasterRpcError ? Effect.fail(answer) : Effect.succeed(answer)
           })
       const client = Effect.succeed({ origin: "http://service", stub: method("stub"), data: method("data") })
@@ -85,7 +85,7 @@ describe("a paymaster with a service", () => {
     ])
   })
 
-  test("is refused data that are longer than those that were measured, and dearer limits", function* () {
+  test("rejects data longer than the measured stub, and higher limits", function* () {
     const outcome = (data: Partial<PaymasterAnswer>) =>
       Effect.flatMap(world({ data: [answerOf(data)] }), ({ completed }) => completed)
     expect(yield* outcome({ data: Hex.unsafe("0xabcdef") })).toEqual([
@@ -97,13 +97,13 @@ describe("a paymaster with a service", () => {
         "paymaster_refused",
         "the paymaster's service raised its gas limits after its stub"
       ])
-    // What it may cost together is what counts.
+    // The sum of its limits is bounded.
     expect(yield* outcome({ verificationGasLimit: 6n, postOpGasLimit: 5n })).toMatchObject({
       limits: { verificationGasLimit: 6n, postOpGasLimit: 5n }
     })
   })
 
-  test("whose stub is final is asked for it again, for the op as it is now without its data", function* () {
+  test("with a final stub signs again for the op in its current form without the data", function* () {
     const again = answerOf({ final: true, data: Hex.unsafe("0x99") })
     const { asked, completed } = yield* world({ stub: [answerOf({ final: true }), again], data: [] })
     expect(yield* completed).toMatchObject({ data: "0x99" })
@@ -143,7 +143,7 @@ describe("a paymaster with a service", () => {
     }
   })
 
-  test("that does not pay is told apart from one that does not answer, of which its host is told", function* () {
+  test("distinguishes a refusal to pay from a missing reply, which names its host", function* () {
     const failure = (reason: PaymasterRpcError["reason"], origin = "https://service") =>
       new PaymasterRpcError({ reason, origin, message: "no" })
     for (const [error, told] of [

@@ -27,7 +27,7 @@ const block = {
   baseFeePerGas: 1n
 }
 
-/** An account's request, and the operator's node, which tells this deposit of the paymaster. */
+/** An account's request, with the operator's node reporting this deposit of the paymaster. */
 export const make = (
   deposit: bigint,
   over: Partial<Pick<Site, "bundler">> & {
@@ -104,7 +104,7 @@ export const part = (of: UserOperation.UserOperation, index = 0, requestId = "r"
   op: of
 })
 
-/** Of one that comes as it is. */
+/** Part of an encoded op. */
 export const givenPart = (of: UserOperation.UserOperation, index = 0): Part => ({
   ...part(of, index),
   given: hashOf(of)

@@ -26,7 +26,7 @@ const world = (
     readonly deposit?: bigint
     readonly dailyBudget?: bigint
     readonly accountId?: typeof Make.alice
-    /** What is kept already; left out: nothing. */
+    /** Budgets that exist already; default: empty. */
     readonly budgets?: Budgets["Service"]
   } = {}
 ) =>
@@ -47,10 +47,10 @@ const world = (
       },
       { ...site, connection: { ...connection, profile: { ...connection.profile, caps } } }
     )
-    /** Why it is not paid for; null: it is. */
+    /** Code of the refusal to pay; null: it pays. */
     const objection = (op: UserOperation) =>
       Effect.map(payer.reserve([part(op, Number(op.nonce))]), ([failure]) => failure?.code ?? null)
-    /** Why an op gets no signature; null: it gets one. */
+    /** Code of the refusal to sign; null: it signs. */
     const refusal = (of: Part, userOpHash = hashOf(of.op)) =>
       Effect.map(Effect.result(payer.seal(of, userOpHash)), (sealed) =>
         Result.match(sealed, {
@@ -90,7 +90,7 @@ describe("the sponsor pays for an op", () => {
       expect(yield* objection({ ...good, [field]: good[field] + 1n })).toBe("not_sponsored")
   })
 
-  test("of its own paymaster only", function* () {
+  test("with its own paymaster only", function* () {
     const { objection } = yield* world()
     for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
       expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
@@ -119,7 +119,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* objection({ ...good, nonce: 3n })).toBe("sponsorship_over")
   })
 
-  test("that names no submitter with a remote bundler, and with none else", function* () {
+  test("without a submitter with a remote bundler, and with no other", function* () {
     const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
     const own = yield* world()
     expect(yield* own.objection(unbound)).toBe("not_sponsored")
@@ -155,7 +155,7 @@ describe("the sponsor pays for an op", () => {
     expect((yield* budgets.open(Make.chainId)).map((hold) => hold.notes)).toEqual([[note], [note]])
   })
 
-  test("that has not landed: what it cost is booked once", function* () {
+  test("not yet landed: its cost is booked once", function* () {
     const { budgets, payer } = yield* world()
     const codes = Effect.map(payer.reserve([part(good)]), Site.codes)
     expect(yield* codes).toEqual([])
@@ -173,7 +173,7 @@ describe("the sponsor signs an op", () => {
     return it
   })
 
-  test("whose money is held, for the EOA that submits, and follows it", function* () {
+  test("with held funds, for the EOA that submits, and follows it", function* () {
     const { budgets, bundler, payer, signed, watched } = yield* reserved
     expect(watched).toEqual([])
     expect(yield* payer.seal(part(good), hashOf(good))).toBe(seal)
@@ -195,7 +195,7 @@ describe("the sponsor signs an op", () => {
     ])
   })
 
-  test("that comes from elsewhere when it was handed out, and comes back the same", function* () {
+  test("issued by the service when it comes back unchanged", function* () {
     yield* Time.setTime(now * 1_000)
     const { payer, refusal, signed } = yield* world()
     yield* payer.handOut(good, hashOf(good))
@@ -210,7 +210,7 @@ describe("the sponsor signs an op", () => {
     expect(signed).toHaveLength(1)
   })
 
-  test("whose money was given back, or has expired, if it can be held again", function* () {
+  test("with released or expired funds, if they can be held again", function* () {
     const released = yield* reserved
     yield* released.payer.release([part(good)])
     expect(yield* released.refusal(part(good))).toBeNull()

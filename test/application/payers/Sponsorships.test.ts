@@ -62,7 +62,7 @@ const setting = Effect.gen(function* () {
     Effect.tap(reserve(...of), (userOpHash) => bind(userOpHash, noteOf({ ...of[1], userOpHash })))
   const figures = (account = alice) =>
     budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
-  /** What is held and booked after the next look. */
+  /** Held and booked amounts after the next poll. */
   const looked = (held: bigint, booked: bigint, account = alice) =>
     Effect.map(Effect.andThen(Time.adjust(look), figures(account)), (told) =>
       expect(told).toEqual({ held, booked })
@@ -82,7 +82,7 @@ describe("sponsored ops", () => {
     yield* looked(30n, 0n)
     chain.mine(1)
     yield* looked(30n, 0n)
-    // What has not changed is not written again.
+    // Unchanged figures are not written again.
     expect(noted).toEqual([30n])
     chain.mine(1)
     yield* looked(0n, 30n)
@@ -134,7 +134,7 @@ describe("sponsored ops", () => {
     }
   })
 
-  test("of an earlier version are known by the names of their holds", function* () {
+  test("are identified by the names of their holds when an earlier version sealed them", function* () {
     const { bind, chain, looked, make, noteOf, reserve, watched } = yield* setting
     const op = yield* reserve("op")
     yield* bind(op, noteOf())
@@ -145,7 +145,7 @@ describe("sponsored ops", () => {
     yield* looked(0n, 30n)
   })
 
-  test("stay held while the node lags with its logs, has no block, or is silent: what landed there is not missing", function* () {
+  test("stay held while the node lags with its logs, has no block, or is silent: a landed op is not missing", function* () {
     for (const trouble of ["logs", "empty", "silent"]) {
       const { chain, hold, looked, make, watched } = yield* setting
       const op = yield* hold("op", { validUntil: 600 })
@@ -165,7 +165,7 @@ describe("sponsored ops", () => {
     }
   })
 
-  test("that the sponsor has not signed yet are not ended by the clock of the chain", function* () {
+  test("not yet signed by the sponsor do not end by the chain's clock", function* () {
     const { bind, budgets, chain, hold, make, noteOf, reserve, watched } = yield* setting
     yield* hold("sealed", { validUntil: 10_000 })
     const id = yield* reserve("reserved", { validUntil: 600 })
@@ -177,7 +177,7 @@ describe("sponsored ops", () => {
     expect(yield* bind(id, noteOf({ userOpHash: id }))).toBe(true)
   })
 
-  test("that are sealed while the chain is asked about others are followed when these have ended", function* () {
+  test("sealed while the chain is queried about others are followed after these end", function* () {
     const { chain, hold, looked, make, watched } = yield* setting
     const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const asking = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer))
@@ -196,7 +196,7 @@ describe("sponsored ops", () => {
     yield* looked(0n, 34n)
   })
 
-  test("are followed account by account, those that are sealed later too, by two processes as by one", function* () {
+  test("are followed account by account, including later ones, by two processes as by one", function* () {
     const { budgets, chain, hold, looked, make, watched } = yield* setting
     const [one, other] = [make(), make()]
     const first = yield* hold("first")

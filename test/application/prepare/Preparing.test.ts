@@ -17,10 +17,10 @@ describe("an op is signed as it was prepared", () => {
   })
 })
 
-describe("of what a call returned", () => {
+describe("the return data of a call", () => {
   const of = (bytes: number) => Hex.unsafe(`0x${"ab".repeat(bytes)}`)
 
-  it("16 KiB are kept, and nothing of a longer value", () => {
+  it("is kept up to 16 KiB; a longer value is dropped", () => {
     expect(Preparing.kept(of(16_384))).toBe(of(16_384))
     expect(Preparing.kept(of(16_385))).toBe(null)
   })

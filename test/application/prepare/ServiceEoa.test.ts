@@ -42,7 +42,7 @@ describe("the service's EOA works", () => {
       { onFailure: ({ details }) => details[0]?.path, onSuccess: () => null }
     )
 
-  test("for wallets of the account's own profile alone, whatever the request calls them", function* () {
+  test("only for wallets of the account's own profile, whatever the request calls them", function* () {
     const own = {
       factory: Make.address(0xfa),
       beaconAdminAddress: Make.address(0xbe),
@@ -84,16 +84,16 @@ describe("an op that the service's EOA submits", () => {
     expect(objection(withGas(paying(Hex.empty), 1n))).toBe("submission_unpaid")
   })
 
-  it("is paid for by its wallet or the operator's own paymaster, whom nobody else can empty meanwhile", () => {
+  it("is paid by its wallet or the operator's own paymaster, which no other party can empty meanwhile", () => {
     expect(objection(withGas(paying(dataOf())))).toBeNull()
     expect(objection(withGas(paying(dataOf(Make.address(0x5b)))))).toBe("submission_unpaid")
     expect(objection(withGas(paying(Hex.unsafe("0x5a"))))).toBe("submission_unpaid")
   })
 })
 
-describe("what an op may cost the service's EOA", () => {
+describe("the possible cost of an op to the service's EOA", () => {
   const prices = { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false }
-  /** An op that costs a million wei beside its gas. */
+  /** An op that costs a million wei in addition to its gas. */
   const risk = (index: number, { requestId }: Pick<Caller, "requestId"> = Parties.caller()) => ({
     requestId,
     index,
@@ -141,19 +141,19 @@ describe("what an op may cost the service's EOA", () => {
     ])
   })
 
-  test("is set aside before it is signed: where there is no room any more it waits", function* () {
+  test("is reserved before signing: without room the op waits", function* () {
     yield* reserved(profile, [0, 1])
     yield* ServiceSubmission.bind(site, risk(0))
     yield* Time.adjust("10 minutes")
     expect(Exit.isSuccess(yield* Effect.exit(ServiceSubmission.bind(site, risk(0))))).toBe(true)
-    // What has expired is set aside again, where there is room for it.
+    // An expired reservation is made again, where there is room.
     yield* ServiceSubmission.bind(site, risk(1))
     const full = siteOf(limited({ maxInFlight: 2 }))
     const late = yield* Effect.flip(ServiceSubmission.bind(full, risk(2)))
     expect(late.reason).toBe("unavailable")
   })
 
-  test("is given back, bound or not", function* () {
+  test("is released, bound or not", function* () {
     yield* reserved(profile, [0, 1, 2])
     yield* ServiceSubmission.bind(site, risk(0))
     const all = yield* held()

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as EventLoop from "../../../src/application/runtime/EventLoop.js"
 
-/** Computes for so long, whatever else the machine does. */
+/** Computes for this CPU time, whatever else the machine does. */
 const compute = (millis: number): void => {
   const start = process.cpuUsage()
   for (;;) {
@@ -11,7 +11,7 @@ const compute = (millis: number): void => {
   }
 }
 
-/** How often the event loop turned while the effect ran. */
+/** Turns of the event loop while the effect ran. */
 const turns = async (effect: Effect.Effect<unknown>): Promise<number> => {
   let count = 0
   let running = true

@@ -17,7 +17,7 @@ const hour = 3_600_000
 const back = SetClock.by(-hour)
 const ahead = SetClock.by(hour)
 
-test("what has passed does not depend on how the machine's clock is set", function* () {
+test("elapsed time does not depend on the machine's clock setting", function* () {
   const began = yield* MonotonicTime.millis
   yield* Time.adjust("1500 millis")
   expect((yield* back(MonotonicTime.millis)) - began).toBe(1_500)

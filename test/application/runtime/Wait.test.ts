@@ -39,7 +39,7 @@ describe("an effect within a time", () => {
     expect(told).toEqual(["it began", "it ended"])
   })
 
-  test("at most, is not given up where its parent may not be interrupted, and is late all the same", function* () {
+  test("is not abandoned when its parent is uninterruptible, and is late nevertheless", function* () {
     const seen: Array<Exit.Exit<unknown, unknown>> = []
     const { slow, told } = yield* setup
     const fiber = yield* Effect.forkChild(

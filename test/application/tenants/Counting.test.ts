@@ -11,7 +11,7 @@ type Limiter = RateLimit["Service"]
 
 const noon = Date.UTC(2026, 0, 2, 12)
 
-/** Counts how often it is asked; fails as long as it is told to. */
+/** Counts its calls; fails while `fails` is set. */
 const scripted = (limiter: Limiter) => {
   const state = { asked: 0, fails: false }
   const take: Limiter["take"] = (account, limits) =>
@@ -41,7 +41,7 @@ describe("a count with another one to fall back on", () => {
     expect([first.state.asked, second.state.asked]).toEqual([61, 0])
   })
 
-  test("is the second one's while the first is away, which is asked again every five seconds", function* () {
+  test("is the fallback's while the first limiter is away, which is retried every five seconds", function* () {
     const { both, first, second } = yield* pair
     first.state.fails = true
     for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
@@ -67,7 +67,7 @@ describe("a count with another one to fall back on", () => {
     for (let n = 0; n < 3; n++) expect((yield* Effect.flip(take(alone)))._tag).toBe("RateLimitError")
   })
 
-  test("does not wait for one that never answers", function* () {
+  test("does not wait for a limiter that never replies", function* () {
     const fiber = yield* Effect.forkChild(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
     yield* Time.adjust(2_000)
     expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")

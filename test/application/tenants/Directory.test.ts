@@ -28,7 +28,7 @@ const listed: ReadonlyArray<FileAccount> = [
   { accountId: alice, name: "Alice", tier: "pro", keys: [{ hash: key("f").hash }] }
 ]
 
-/** A directory over a store that is counted, and that fails or hangs as long as it is told to. */
+/** A directory over a counted store, which fails or hangs while the test sets it to. */
 const world = Effect.gen(function* () {
   yield* Time.setTime(start)
   const store = yield* InMemory.makeTenantStore
@@ -70,7 +70,7 @@ describe("a key", () => {
     expect([yield* who("c"), yield* who("f")]).toEqual([null, null])
   })
 
-  bare("that is revoked is dead at the next look also when the clock was set back", function* () {
+  bare("that is revoked is dead at the next poll, also when the clock was set back", function* () {
     const { store, who } = yield* world
     expect(yield* who("c")).toBe(carol)
     yield* store.endKey(key("c"), start - 3_600_000)
@@ -78,7 +78,7 @@ describe("a key", () => {
     expect(yield* who("c")).toBeNull()
   })
 
-  bare("that is rotated works beside the new one until its time is over, to the millisecond", function* () {
+  bare("that is rotated works next to the new key until its time is over, to the millisecond", function* () {
     const { store, who } = yield* world
     yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
     yield* Time.adjust(59_999)
@@ -87,19 +87,16 @@ describe("a key", () => {
     expect([yield* who("c"), yield* who("d")]).toEqual([null, carol])
   })
 
-  bare(
-    "that is new works within half a second; one of an account that there is not is nobody's",
-    function* () {
-      const { store, who } = yield* world
-      yield* store.addKey(key("e", { accountId: alice }))
-      yield* store.addKey(key("b", { accountId: accountId("nobody") }))
-      yield* Time.adjust(500)
-      expect([yield* who("e"), yield* who("b"), yield* who("x")]).toEqual([alice, null, null])
-    }
-  )
+  bare("that is new works within half a second; a key of an unknown account is rejected", function* () {
+    const { store, who } = yield* world
+    yield* store.addKey(key("e", { accountId: alice }))
+    yield* store.addKey(key("b", { accountId: accountId("nobody") }))
+    yield* Time.adjust(500)
+    expect([yield* who("e"), yield* who("b"), yield* who("x")]).toEqual([alice, null, null])
+  })
 
   bare(
-    "that is new works at once where the store was last asked 50 ms ago, however many are unknown",
+    "that is new works immediately where the store was read 50 ms ago, however many keys are unknown",
     function* () {
       const { state, store, who } = yield* world
       const { versions } = state
@@ -125,7 +122,7 @@ describe("a key", () => {
   )
 
   bare(
-    "of the file that has an end in the store is no key of the store once the file has it no more",
+    "of the file with an end in the store is not a key of the store after the file drops it",
     function* () {
       const { store, who } = yield* world
       yield* store.endKey(key("a", { accountId: alice, origin: "file" }), start + 1e9)
@@ -159,7 +156,7 @@ describe("an account", () => {
     }
   )
 
-  test("has limits of its own, of the file or the store, which reach it within half a second", function* () {
+  test("has its own limits, of the file or the store, which apply within half a second", function* () {
     const store = yield* TenantStore
     yield* store.createAccount({
       accountId: carol,
@@ -180,7 +177,7 @@ describe("an account", () => {
     expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
   })
 
-  test("that the file pauses is paused whatever the store says", function* () {
+  test("paused by the file is paused whatever the store says", function* () {
     const accounts = listed.map((account) => ({ ...account, paused: true }))
     const { authenticate } = yield* Directory.make({ hash, accounts })
     expect(yield* authenticate(Redacted.make("f"))).toMatchObject({ paused: true })
@@ -201,31 +198,28 @@ bare("switches of signers and chains are thrown and turned back within half a se
 })
 
 describe("the store", () => {
-  bare(
-    "is asked for its version once in half a second, and for its content when that has changed",
-    function* () {
-      const { directory, state, store, who } = yield* world
-      expect(state).toMatchObject({ versions: 1, contents: 1 })
-      const crowd = Effect.all(
-        Array.from({ length: 100 }, () => who("c")),
-        { concurrency: "unbounded" }
-      )
-      yield* crowd
-      expect(state).toMatchObject({ versions: 1, contents: 1 })
-      const before = yield* directory.content
-      yield* Time.adjust(500)
-      yield* crowd
-      expect(state).toMatchObject({ versions: 2, contents: 1 })
-      expect(yield* directory.content).toBe(before)
-      yield* store.pause({ kind: "chain", subject: "1", since: start })
-      yield* Time.adjust(500)
-      yield* crowd
-      expect(state).toMatchObject({ versions: 4, contents: 2 })
-      expect(yield* directory.content).not.toBe(before)
-    }
-  )
+  bare("is queried for its version once in half a second, and for its content after a change", function* () {
+    const { directory, state, store, who } = yield* world
+    expect(state).toMatchObject({ versions: 1, contents: 1 })
+    const crowd = Effect.all(
+      Array.from({ length: 100 }, () => who("c")),
+      { concurrency: "unbounded" }
+    )
+    yield* crowd
+    expect(state).toMatchObject({ versions: 1, contents: 1 })
+    const before = yield* directory.content
+    yield* Time.adjust(500)
+    yield* crowd
+    expect(state).toMatchObject({ versions: 2, contents: 1 })
+    expect(yield* directory.content).toBe(before)
+    yield* store.pause({ kind: "chain", subject: "1", since: start })
+    yield* Time.adjust(500)
+    yield* crowd
+    expect(state).toMatchObject({ versions: 4, contents: 2 })
+    expect(yield* directory.content).not.toBe(before)
+  })
 
-  bare("that does not answer lets nobody in for longer than half a second", function* () {
+  bare("that does not reply admits no caller for longer than half a second", function* () {
     const { directory, state, who } = yield* world
     state.answers = "badly"
     expect(yield* who("c")).toBe(carol)
@@ -243,7 +237,7 @@ describe("the store", () => {
 })
 
 describe("the last use of a key", () => {
-  bare("is noted once a minute at most, and when the service stops", function* () {
+  bare("is written once a minute at most, and when the service stops", function* () {
     const { close, state, store, who } = yield* world
     for (let n = 0; n < 10; n++) {
       yield* Time.adjust(1_000)
@@ -262,7 +256,7 @@ describe("the last use of a key", () => {
     expect((yield* store.uses).get(key("f").hash)).toBe(start + 180_000)
   })
 
-  bare("is kept for the next time when it cannot be noted", function* () {
+  bare("is kept for the next attempt when the write fails", function* () {
     const { state, store, who } = yield* world
     yield* who("c")
     state.answers = "badly"

@@ -16,7 +16,7 @@ const chain = { kind: "chain", chainId: 137n } as const
 
 const nameOf = (what: Switched) => (what.kind === "chain" ? what.chainId.toString() : what.address)
 
-/** Switches that are thrown by what is put into the set; null: nobody can say. */
+/** Active switches are the members of the set; null: the store cannot be read. */
 const world = () => {
   const state: { paused: Set<string> | null } = { paused: new Set() }
   const switches: typeof KillSwitches.Service = {
@@ -46,20 +46,20 @@ describe("a kill switch", () => {
     expect(yield* check(chain)).toBe("writes_paused")
   })
 
-  test("that nobody can read lets nothing through", function* () {
+  test("stops every request when it cannot be read", function* () {
     const { check, state } = world()
     state.paused = null
     expect(yield* check(key)).toBe("unavailable")
   })
 
-  test("is not thrown where nobody provides any", function* () {
+  test("is inactive without a store of switches", function* () {
     yield* KillSwitch.check({ what: key, path: "p" })
     yield* KillSwitch.check({ what: chain, path: "p" })
   })
 })
 
 testOver(Layer.sync(Troubles.Shared, Troubles.make))(
-  "switches that cannot be read are told of once, however many requests are refused, and when that is over",
+  "an unreadable store of switches is logged once, however many requests are refused, and when it is readable again",
   function* () {
     const lines = yield* Log.listen
     const { check, state } = world()

@@ -35,7 +35,7 @@ it("plan reads what nothing takes back by number, the rest one by one, within it
     [at(102n, 1), header(300n), wait, 101n],
     [at(100n, 3), header(99n), wait],
     [at(100n, 0), header(99n, 1n), wait],
-    // Another block at the height of the last one that was read; a node that is behind tells of none.
+    // Another block at the height of the last block read; a lagging node reports none.
     [at(100n, 3), header(99n, 1n), { _tag: "fork" }],
     [at(100n, 3), header(98n, 1n), wait]
   ] as const)
@@ -43,13 +43,13 @@ it("plan reads what nothing takes back by number, the rest one by one, within it
 })
 
 describe("extend", () => {
-  it("puts blocks behind those that were read, and forgets hashes beyond the depth", () => {
+  it("appends blocks to those read, and forgets hashes beyond the depth", () => {
     expect(Cursor.extend(at(100n, 3), [header(100n), header(101n)], 64n)).toEqual(at(102n, 5))
     expect(Cursor.extend(at(100n, 3), [header(100n), header(101n)], 4n)).toEqual(at(102n, 4))
     expect(Cursor.extend(at(100n, 0), [header(100n)], 4n)).toEqual(at(101n, 1))
   })
 
-  it("takes no block that stands on another one than the last that was read", () => {
+  it("rejects a block whose parent is not the last block read", () => {
     expect(Cursor.extend(at(100n, 3), [header(100n, 1n)], 64n)).toBe("forked")
     expect(Cursor.extend(at(100n, 3), [header(100n, 1n, 0n)], 64n)).toEqual({
       first: 1n,
@@ -67,7 +67,7 @@ describe("extend", () => {
   })
 })
 
-it("pass goes on behind the last of the blocks that nothing takes back, and knows its hash alone", () => {
+it("pass continues after the last final block and knows only its hash", () => {
   expect(Cursor.pass(at(100n, 3), 149n, hash(149n))).toEqual(at(150n, 1))
 })
 
@@ -91,7 +91,7 @@ describe("ancestor", () => {
     expect(Cursor.ancestor(at(100n, 0), present(90n, 110n, 95n))).toBeNull()
   })
 
-  it("is the block before the first one that was read when all of them were taken back", () => {
+  it("is the block before the first one read when all of them were orphaned", () => {
     expect(Cursor.ancestor(at(100n, 5, 95n), present(90n, 110n, 95n))).toBe(94n)
     expect(Cursor.ancestor(at(100n, 0, 100n), new Map())).toBe(99n)
   })
@@ -110,7 +110,7 @@ it("cut is the position behind a block whose hash is known, and of no older one"
 })
 
 describe("meets", () => {
-  it("holds where the next block and the last one that was read are the same", () => {
+  it("holds where the next block and the last block read are the same", () => {
     expect(Cursor.meets(at(100n, 5), at(100n, 3, 50n))).toBe(true)
     expect(Cursor.meets(at(100n, 5), at(101n, 5))).toBe(false)
     expect(Cursor.meets(at(100n, 1), { ...at(100n, 1), hashes: [hash(99n, 1n)] })).toBe(false)

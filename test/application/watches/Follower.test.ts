@@ -43,7 +43,7 @@ const untilStep = (chain: ForkingChain, process: string, steps: number, crash: C
 const test = testOver(Watching.store)
 
 describe("watches", () => {
-  test("are told of what comes, and of what a reorganisation takes back, newest first", function* () {
+  test("receive new events, and removals of reorganised events, newest first", function* () {
     const chain = new ForkingChain(3)
     yield* Watching.begin(chain)
     const watchId = yield* Following.add()
@@ -72,7 +72,7 @@ describe("watches", () => {
     expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
   })
 
-  test("are told in steps of so many events at most, of whole blocks or parts of one, without a gap", function* () {
+  test("receive events in bounded steps, of whole blocks or parts of one, without a gap", function* () {
     const chain = new ForkingChain(1)
     const transfers = [1, 2, 3].map((to) => Following.transfer(to))
     // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
@@ -109,13 +109,13 @@ describe("watches", () => {
   })
 
   for (const crash of ["before", "after"] as const)
-    test(`are told of each event once when processes end ${crash} each part of a block`, function* () {
+    test(`receive each event once when processes end ${crash} each part of a block`, function* () {
       const chain = new ForkingChain(3)
       const watches = yield* Watches
       const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7], () => Following.add())
       chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
       chain.mine([Following.transfer(1)])
-      // 91 events of the first block, of which each process but the first one writes 20.
+      // 91 events in the first block; every process but the first writes 20.
       for (let n = 0; n < 4; n++) {
         yield* untilStep(chain, `process ${n}`, crash === "before" ? 1 : 0, crash)
         yield* TestClock.adjust("31 seconds")
@@ -131,7 +131,7 @@ describe("watches", () => {
       }
     })
 
-  test("go on where they were after their node was away, say why meanwhile, and tell of it once", function* () {
+  test("resume after their node was away, report the cause meanwhile, and log it once", function* () {
     const lines = yield* Log.listen
     const chain = new ForkingChain(3)
     const watches = yield* Watches
@@ -154,7 +154,7 @@ describe("watches", () => {
     )
   })
 
-  test("tell an event whose data the node never gives after a minute, and what is missing", function* () {
+  test("deliver an event whose data the node withholds after a minute, and name the missing data", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     const watchId = yield* Following.add({ fromBlock: 0n })
@@ -220,7 +220,7 @@ describe("watches", () => {
     expect((yield* watches.get(watchId))?.sequence).toBe(1)
   })
 
-  test("are held while too much waits for the webhook, and lose nothing of it", function* () {
+  test("are held while too many events wait for the webhook, and lose none", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     const watchId = yield* Following.add()
@@ -241,7 +241,7 @@ describe("watches", () => {
     expect(Watching.fold([...first, ...rest])).toEqual(Watching.truth(chain, null, 1, 0n))
   })
 
-  test("are looked at for what waits as often when the machine's clock is set back", function* () {
+  test("poll waiting work at the same rate when the machine's clock is set back", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     yield* Following.add()
@@ -264,7 +264,7 @@ describe("watches", () => {
     expect(looks).toBeGreaterThan(1)
   })
 
-  test("of one node are read by one process; one that believes it is that process still writes nothing", function* () {
+  test("are read by one process per node; a stale owner writes nothing", function* () {
     const chain = new ForkingChain(3)
     const watches = yield* Watches
     const watchId = yield* Following.add()

@@ -34,7 +34,7 @@ export const addressOf = (n: number): string => `0x${n.toString(16).padStart(40,
 
 export const spec: NewWatch["spec"] = { contracts: [token], events: [transferText], fields: {} }
 
-/** The node of a chain as everybody's. */
+/** The node of a chain, shared by all accounts. */
 export const node = { chainId: 31_337n, accountId: null, rpc: null }
 
 /** Nodes and networks around one chain. */
@@ -62,7 +62,7 @@ export const add = (fields: Partial<NewWatch> = {}) =>
     return yield* watches.add({ ...watch, ...fields }, "operator")
   })
 
-/** All that is owed to a webhook of an account, taken by it: by watch, in the order of delivery. */
+/** All pending deliveries to a webhook of an account, taken by it: by watch, in the order of delivery. */
 export const deliveries = (accountId = Make.alice) =>
   Effect.gen(function* () {
     const webhooks = yield* Webhooks
@@ -90,7 +90,7 @@ export const until = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<v
     isSo ? Effect.void : Effect.andThen(TestClock.adjust("1 second"), until(look))
   )
 
-/** Time in which a source is looked at about so often. */
+/** Advances time by about this many polls of a source. */
 export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
   Effect.forEach(
     Array.from({ length: count }, (_, n) => n),

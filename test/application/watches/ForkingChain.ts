@@ -18,7 +18,7 @@ interface Block extends Header {
   readonly logs: ReadonlyArray<FoundLog>
 }
 
-/** What a block is to hold. */
+/** A log of a future block. */
 export interface Log {
   readonly address: Address
   readonly topics: ReadonlyArray<Hex.Bytes32>
@@ -40,13 +40,13 @@ const matches = ({ address, topics }: Asked, log: FoundLog): boolean =>
 /** A chain whose blocks hold what a test says, and are taken back when it says so. */
 export class ForkingChain {
   blocks: ReadonlyArray<Block> = []
-  /** What was asked, by method. */
+  /** Recorded queries, by method. */
   readonly asked: Array<{ readonly method: string; readonly filter?: Asked; readonly blocks?: bigint }> = []
   /** The chain that the next answer is of: of a balanced node another one may be behind, or on a fork that was left. */
   view: () => ReadonlyArray<Block> = () => this.blocks
-  /** Why it does not answer. */
+  /** Reason of its failure to reply. */
   broken: ChainRpcError["reason"] | null = null
-  /** Blocks that it gives the logs of at once. */
+  /** Most blocks whose logs it returns in one reply. */
   mostBlocks: bigint | null = null
   private made = 0
 

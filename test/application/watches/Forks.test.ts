@@ -34,7 +34,7 @@ interface Known {
   readonly fromBlock: bigint
 }
 
-/** A chain of random forks, read from a node of which each answer may be of another one that is behind or on a fork. */
+/** A chain of random forks, read from a balanced node: each reply may come from a backend that lags or is on a fork. */
 const story = (
   steps: ReadonlyArray<typeof Step extends fc.Arbitrary<infer A> ? A : never>,
   seeds: ReadonlyArray<number>,
@@ -106,14 +106,14 @@ const story = (
   }).pipe(Effect.scoped, Watching.inMemory)
 
 it(
-  "whatever forks a chain takes what a watch is told is numbered without a gap, and comes to exactly the events of the chain",
+  "across all forks of a chain, a watch's events have gapless numbers and add up to the chain's events",
   { timeout: 300_000 },
   () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(Step, { minLength: 20, maxLength: 50 }),
         fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 }),
-        // Mostly so few that blocks are told in parts, between which they are taken back, and processes end.
+        // Mostly small steps: reorganisations and process ends fall between the parts of a block.
         fc.constantFrom(1, 2, 3, 1_000),
         (steps, seeds, events) => Effect.runPromise(story(steps, seeds, events))
       ),

@@ -31,7 +31,7 @@ const indexOf = (numbers: ReadonlyArray<number>, spec = Following.spec) =>
 
 const upTo = (many: number) => Array.from({ length: many }, (_, n) => n + 1)
 
-/** All that is told of one block, step by step. */
+/** All steps that deliver one block. */
 const steps = (index: Matching.Index, logs: ReadonlyArray<FoundLog>, bounds: Telling.Bounds) =>
   Effect.gen(function* () {
     const told: Array<ReadonlyArray<WatchedEvent>> = []
@@ -47,8 +47,8 @@ const steps = (index: Matching.Index, logs: ReadonlyArray<FoundLog>, bounds: Tel
 const placesOf = (events: ReadonlyArray<WatchedEvent>) =>
   events.map(({ logIndex, watch }) => `${logIndex} ${watch}`)
 
-describe("what watches are told of a block in one step", () => {
-  test("is bounded, however many of them are told of one log", function* () {
+describe("the events of a block in one step", () => {
+  test("are bounded, however many watches one log matches", function* () {
     const index = yield* indexOf(upTo(10_000))
     const bounds = { events: 300, characters: 1_000_000 }
     const first = yield* Telling.step(
@@ -60,7 +60,7 @@ describe("what watches are told of a block in one step", () => {
     expect(first.part).toEqual({ hash, logIndex: 0, watch: 300 })
   })
 
-  test("comes to the same in whatever steps, in whatever order watches came", function* () {
+  test("are the same for all step sizes and watch orders", function* () {
     const index = yield* indexOf([7, 3, 12, 1, 5])
     const logs = upTo(40).map((n) => logOf(n))
     const wanted = logs.flatMap(({ logIndex }) => [1, 3, 5, 7, 12].map((watch) => `${logIndex} ${watch}`))
@@ -71,7 +71,7 @@ describe("what watches are told of a block in one step", () => {
     }
   })
 
-  test("waits for the next step wholly where blocks before it are told", function* () {
+  test("wait whole for the next step while earlier blocks are delivered", function* () {
     const index = yield* indexOf([1, 2])
     const logs = [logOf(0, 1n), logOf(0, 4n), logOf(1, 4n)]
     const stepOf = (events: number, first = 1n) =>
@@ -80,7 +80,7 @@ describe("what watches are told of a block in one step", () => {
     expect([three.events.length, three.until, three.part]).toEqual([2, 3n, undefined])
     expect([two.events.length, two.until, two.part]).toEqual([2, 3n, undefined])
     expect([six.events.length, six.until, six.part]).toEqual([6, null, undefined])
-    // The first block of all that is too much for one step comes after blocks without an event.
+    // Empty blocks precede the first block that exceeds one step.
     const late = yield* Telling.step(
       index,
       { first: 2n, logs: logs.slice(1), after: undefined },

@@ -19,7 +19,7 @@ export const store = Layer.provide(
   Layer.orDie(Sqlite.layer({ filename: ":memory:" }))
 ).pipe(Layer.orDie)
 
-/** Over a database of its own in memory, at a time that `Time` alone moves. */
+/** Over a separate in-memory database; only `Time` advances the clock. */
 export const inMemory = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(effect, Layer.merge(Layer.fresh(store), TestClock.layer()))
 
@@ -39,7 +39,7 @@ export const begin = (chain: ForkingChain, process = "this one", most?: Telling.
 
 const placeOf = ({ data }: WatchEvent): string => `${data.blockNumber} ${data.blockHash} ${data.logIndex}`
 
-/** What a receiver has after it was told all of this: fails where a number is missing, or what was not there is removed. */
+/** A receiver's state after these events; fails on a missing number or a removal of an absent event. */
 export const fold = (told: ReadonlyArray<WatchEvent>): ReadonlyArray<string> => {
   const standing = new Set<string>()
   told.forEach((event, index) => {
@@ -52,7 +52,7 @@ export const fold = (told: ReadonlyArray<WatchEvent>): ReadonlyArray<string> => 
   return [...standing]
 }
 
-/** The events that a watch of transfers is to have been told and not removed, as the chain is now. */
+/** The events that a watch of transfers should have received and not removed, for the current chain. */
 export const truth = (chain: ForkingChain, to: number | null, confirmations: number, fromBlock: bigint) =>
   chain.blocks
     .filter(({ number }) => number >= fromBlock && number + BigInt(confirmations) - 1n <= chain.head.number)

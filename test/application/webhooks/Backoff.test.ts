@@ -23,7 +23,7 @@ describe("an event that failed", () => {
     expect(next(now - 3 * day, 60_000)).toBe(null)
   })
 
-  it("is held back by Retry-After of 429 and 503 alone", () => {
+  it("is delayed by Retry-After only for 429 and 503", () => {
     const statuses = [200, 301, 400, 410, 429, 500, 503, 504]
     expect(statuses.filter((status) => Backoff.asked({ status, retryAfterMillis: 1 }) > 0)).toEqual([
       429, 503

@@ -115,7 +115,7 @@ describe("the order", () => {
     expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
   })
 
-  it("by layers has first what waits for fewer others", () => {
+  it("starts by layers with the op that waits for the fewest", () => {
     const depthOf = (on: Dependencies.Dependencies, index: number): number => {
       const before = on[index] ?? null
       return before === null ? 0 : depthOf(on, before) + 1
@@ -126,7 +126,7 @@ describe("the order", () => {
     })
   })
 
-  it("of some of them counts only what they depend on among each other", () => {
+  it("counts for some ops only the dependencies among them", () => {
     forAll([forest, fc.infiniteStream(fc.boolean())], (on, stream) => {
       const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
       const order = Dependencies.order(on, some)

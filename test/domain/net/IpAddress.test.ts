@@ -6,7 +6,7 @@ import { forAll, words } from "../generators.js"
 
 const isIn = (range: string, address: string): boolean => {
   const parsed = IpAddress.parse(address)
-  if (parsed === undefined) throw new Error(`${address} is no address`)
+  if (parsed === undefined) throw new Error(`${address} is not an address`)
   return IpAddress.contains(Result.getOrThrow(IpAddress.range(range)), parsed)
 }
 

@@ -2,16 +2,16 @@ import { AbiCoder, keccak256, parseUnits, toBeHex, type Wallet } from "ethers"
 import type { Event, Mining } from "./Scenario.js"
 import type { World } from "./World.js"
 
-/** Everybody on the chain but the service. */
+/** All actors on the chain except the service. */
 export interface Actors {
   /** Blocks as planned, from now on. */
   readonly mine: (mining: Mining) => Promise<void>
   readonly play: (event: Event) => Promise<void>
-  /** Cheap gas, an open gate, and blocks that nobody has to ask for where they are needed. */
+  /** Cheap gas, an open gate, and automatic blocks where they are needed. */
   readonly calm: (blocks: boolean) => Promise<void>
   /** A block per transaction and nothing pending: as the next run expects the chain. */
   readonly leave: () => Promise<void>
-  /** What happened, by kind. */
+  /** Counts of events, by kind. */
   readonly done: () => ReadonlyMap<string, number>
 }
 
@@ -80,7 +80,7 @@ export const make = (
       maxFeePerGas: parseUnits("400", "gwei"),
       maxPriorityFeePerGas: parseUnits("90", "gwei")
     })
-    // Somebody was faster.
+    // Another actor was faster.
     await send("eth_sendRawTransaction", raw).catch(() => undefined)
   }
 

@@ -8,7 +8,7 @@ import * as Bundle from "../../support/process/Bundle.js"
 export interface Build {
   /** The service, which ends where its environment says. */
   readonly main: string
-  /** What a process runs in its first life. Default: `main`. */
+  /** Entry point of a process in its first life. Default: `main`. */
   readonly earlier?: string
   /** The service as one of several replicas. */
   readonly replica: string
@@ -32,7 +32,7 @@ export const make = async (): Promise<Build> => ({
   ...temporary()
 })
 
-/** The packages of today where they are the commit's too, else its own: they are installed for it. */
+/** Today's packages where the commit has the same, otherwise its own: they are installed for it. */
 const packages = (sources: string): void => {
   const lock = (folder: string) => readFileSync(join(folder, "package-lock.json"), "utf8")
   if (lock(sources) === lock(Bundle.root)) {
@@ -55,7 +55,7 @@ export const ofCommit = async (commit: string): Promise<Build> => {
     const archive = execFileSync("git", ["archive", commit], { cwd: Bundle.root, maxBuffer: 1 << 30 })
     execFileSync("tar", ["-x", "-C", sources], { input: archive })
     packages(sources)
-    // What a bundle leaves outside is looked for in the folders above it.
+    // Node looks for a bundle's external packages in the folders above it.
     const bundle = join(sources, "bundle")
     await Bundle.into(bundle, sources, [main, replica])
     return { main: Bundle.place(bundle, main), replica: Bundle.place(bundle, replica), folder, remove }

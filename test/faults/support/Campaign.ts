@@ -12,7 +12,7 @@ import * as World from "./World.js"
 
 export interface Options {
   readonly seeds: ReadonlyArray<number>
-  /** Chains that run seeds beside each other. */
+  /** Chains that run seeds in parallel. */
   readonly worlds: number
   /** Seeds on one chain before it is replaced: it keeps every state and grows. */
   readonly seedsPerWorld: number
@@ -23,14 +23,14 @@ export interface Options {
   readonly upgradeFrom?: string | undefined
 }
 
-/** What all seeds together came to. */
+/** Results of all seeds together. */
 export interface Summary {
   readonly reports: ReadonlyArray<Seed.Report>
   /** Seeds that did not even run to their end, with the reason. */
   readonly broken: ReadonlyArray<string>
 }
 
-/** Methods of the journal: those that it has, not those that somebody wrote down. */
+/** Methods of the journal, read from the journal itself. */
 export const steps: Promise<ReadonlyArray<string>> = Effect.runPromise(
   Effect.map(Journals.all, (journal) => Object.keys(journal)).pipe(
     Effect.provide(SqlJournal.layer(options).pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))))
@@ -43,7 +43,7 @@ const mostShown = 20
 const total = (counts: ReadonlyMap<string, number>): number =>
   [...counts.values()].reduce((sum, count) => sum + count, 0)
 
-/** All that is wrong after a seed, each with its kind. */
+/** All breaches after a seed, each with its kind. */
 export const wrongIn = ({ verdict }: Seed.Report): ReadonlyArray<string> =>
   Judge.kinds.flatMap((kind) => verdict[kind].map((text) => `${kind}: ${text}`))
 
@@ -63,7 +63,7 @@ const lineOf = (report: Seed.Report): string => {
   ].join("; ")
 }
 
-/** The lines at the end: what was thrown at the service, and what became of it. */
+/** The closing lines: injected faults and their results. */
 export const summaryLines = ({ broken, reports }: Summary): ReadonlyArray<string> => {
   const sum = (of: (report: Seed.Report) => number) => reports.reduce((all, report) => all + of(report), 0)
   const happened = new Map<string, number>()

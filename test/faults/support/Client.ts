@@ -1,6 +1,6 @@
 import type { Supervisor } from "./Supervisor.js"
 
-/** What a request ended with. */
+/** Outcome of a request. */
 export interface Answer {
   readonly status: number
   readonly body: Body
@@ -45,7 +45,7 @@ export interface Question {
   readonly patience: number
 }
 
-/** What a client met on its way; `answer` is null when its time was over. */
+/** A client's experience; `answer` is null when its time was over. */
 export interface Trail {
   readonly answer: Answer | null
   /** What `GET /requests/{requestId}` said in the end of a request whose outcome was unknown. */
@@ -54,13 +54,13 @@ export interface Trail {
   readonly met: ReadonlyArray<string>
 }
 
-/** Answers that are not the end of it: the same request with the same key is asked again. */
+/** Answers that are not final: the client repeats the request with the same key. */
 const passing = new Set(["outcome_unknown", "invalid_rpc", "node_refused", "wallet_busy", "fees_above_cap"])
 
 const isFinal = ({ body, status }: Answer): boolean =>
   status === 200 || (status < 500 && status !== 429 && !passing.has(body.code ?? ""))
 
-/** How often a refusal that may pass is met in calm before it counts as the answer. */
+/** Times that calm must repeat a temporary refusal before it counts as the answer. */
 const refusalsInCalm = 6
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
@@ -101,7 +101,7 @@ export const essence = ({ body, status }: Answer): string =>
     )
   ])
 
-/** The answer that a look-up of a request holds, once it is final; a request that was accepted must be found. */
+/** The answer that `GET /requests/{requestId}` returns, once final; an accepted request must be found. */
 const settled = ({ body, status }: Answer): ReadonlyArray<Answer> => {
   if (status !== 200) return status < 500 && status !== 429 ? [{ status, body }] : []
   const { answer, httpStatus } = body
@@ -110,7 +110,7 @@ const settled = ({ body, status }: Answer): ReadonlyArray<Answer> => {
 
 const accepted = 202
 
-/** What has become of a request that was accepted, as far as one look-up of some seconds tells it. */
+/** State of an accepted request, read from its endpoint within some seconds. */
 const lookUp = async (supervisor: Supervisor, question: Question, requestId: string, seconds: number) => {
   const path = `/requests/${requestId}${seconds === 0 ? "" : `?wait=${seconds}`}`
   const patience = Math.max(question.patience, seconds * 2_000)
@@ -120,8 +120,8 @@ const lookUp = async (supervisor: Supervisor, question: Question, requestId: str
 
 /**
  * Asks until there is a final answer, as a careful client does: again with the same key after a lost connection or a
- * refusal that may pass; after an unknown outcome it looks the request up as well. `calm`: whether node and service are
- * left in peace by now. Gives up when `deadline` (Unix milliseconds) has passed.
+ * temporary refusal. After an unknown outcome it looks the request up as well. `calm`: whether node and service are
+ * free of faults. Gives up when `deadline` (Unix milliseconds) has passed.
  */
 export const ask = async (
   supervisor: Supervisor,
@@ -141,7 +141,7 @@ export const ask = async (
     if (answer === null && said !== null) continue
     if (answer === null) {
       met.push("no answer")
-      // Whoever hangs up too early would never hear the end.
+      // A client that hangs up too early would never receive the outcome.
       patience = Math.min(20_000, patience * 2)
     } else {
       const unknown = answer.body.code === "outcome_unknown"

@@ -1,19 +1,19 @@
 import type { Random } from "./Random.js"
 
-/** What a node may do to one HTTP exchange. */
+/** Faults that a node may apply to one HTTP exchange. */
 export type Fault =
   | { readonly kind: "delay"; readonly millis: number }
   /** The connection ends before the node has heard anything. */
   | { readonly kind: "cut before" }
-  /** The node has done what it was asked; its answer is lost. */
+  /** The node has processed the call; its reply is lost. */
   | { readonly kind: "cut after" }
-  /** The node has done what it was asked, and never answers. */
+  /** The node has processed the call and never replies. */
   | { readonly kind: "silence" }
   /** This exchange and those after it, `burst` in all. */
   | { readonly kind: "429"; readonly burst: number; readonly retryAfter: number | null }
   | { readonly kind: "gateway"; readonly status: 502 | 503 | 504 }
   | { readonly kind: "garbage" }
-  /** An error in place of the answer, whether the node has done what it was asked or not. */
+  /** An error instead of the reply, whether or not the node has processed the call. */
   | {
       readonly kind: "wrong error"
       readonly forwarded: boolean
@@ -23,17 +23,17 @@ export type Fault =
   | { readonly kind: "duplicated answer" }
   | { readonly kind: "reordered answers" }
   | { readonly kind: "left out answer" }
-  /** For so many exchanges the node is `blocks` behind. */
+  /** For this many exchanges the node lags by `blocks`. */
   | { readonly kind: "stale"; readonly exchanges: number; readonly blocks: number }
 
-/** What an exchange is about: transactions, the watching of transactions, or anything else. */
+/** Subject of an exchange: sending transactions, polling transactions, or reading. */
 export const streams = ["send", "poll", "read"] as const
 export type Stream = (typeof streams)[number]
 
 /** By stream: the fault of each exchange in turn, null where the node is honest. Behind its end it is honest. */
 export type Script = Readonly<Record<Stream, ReadonlyArray<Fault | null>>>
 
-/** What nodes say of a transaction, true or not; `code` and text as they were seen in the wild. */
+/** Nodes' replies to a transaction, true or not; codes and messages as seen in the wild. */
 const sendErrors = [
   { code: -32000, message: "already known" },
   { code: -32003, message: "transaction already imported" },
@@ -72,7 +72,7 @@ const draw: Readonly<Record<Fault["kind"], (random: Random, stream: Stream) => F
   stale: (random) => ({ kind: "stale", exchanges: random.int(2, 15), blocks: random.int(1, 3) })
 }
 
-/** Which faults a stream meets; one that stands twice comes twice as often. */
+/** Faults per stream; a repeated fault is more likely. */
 const menu: Readonly<Record<Stream, ReadonlyArray<Fault["kind"]>>> = {
   send: [
     "cut before",
@@ -116,7 +116,7 @@ const menu: Readonly<Record<Stream, ReadonlyArray<Fault["kind"]>>> = {
   ]
 }
 
-/** How many exchanges of each stream a script reaches over at most. */
+/** Longest script of each stream, in exchanges. */
 const reach: Readonly<Record<Stream, number>> = { send: 14, poll: 60, read: 40 }
 
 /** The faults of one run: `density` is the share of exchanges that meet one. */

@@ -9,17 +9,17 @@ interface Call {
   readonly params?: ReadonlyArray<unknown>
 }
 
-/** Told of every transaction: before the node hears of it, and when it has taken or refused it. */
+/** Called for every transaction: before the node receives it, and after it has taken or refused it. */
 export type OnSend = (moment: "before" | "after") => void
 
-/** A node before the real one that is as bad as its script says, and honest when the script is over. */
+/** A proxy before the real node: applies its script's faults, then forwards honestly. */
 export interface FaultProxy {
   readonly url: string
-  /** From now on; what is left of an earlier script is forgotten. A function is asked at every exchange. */
+  /** Replaces the script; the unplayed part of the earlier script is dropped. A function decides each exchange. */
   readonly play: (script: Script | ((stream: Stream) => Fault | null), onSend?: OnSend) => void
   /** From now on an honest node. */
   readonly calm: () => void
-  /** How many faults there were so far, by kind. */
+  /** Counts of faults so far, by kind. */
   readonly faults: () => ReadonlyMap<Fault["kind"], number>
   readonly stop: () => Promise<void>
 }
@@ -113,7 +113,7 @@ export const start = async (target: string): Promise<FaultProxy> => {
       response.end(text)
     }
     const batch = Array.isArray(JSON.parse(body))
-    /** The answers of a batch in another shape; one answer alone stays as it is. */
+    /** A batch's replies in another shape; a single reply stays unchanged. */
     const reshaped = async (change: (answers: ReadonlyArray<unknown>) => ReadonlyArray<unknown>) => {
       const text = await forward(body, calls, stream)
       say(batch ? JSON.stringify(change(JSON.parse(text))) : text)

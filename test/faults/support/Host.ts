@@ -6,7 +6,7 @@ import * as JsonLog from "../../../src/hosts/service/JsonLog.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Killing from "./Killing.js"
 
-/** The service as a process, as `src/hosts/node/main.ts` has it, that ends by SIGKILL where its environment says. */
+/** The service as a process, like `src/hosts/node/main.ts`, that ends by SIGKILL where its environment says. */
 const spot = process.env[Killing.variable]
 Process.run(
   Effect.gen(function* () {

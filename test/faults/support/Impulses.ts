@@ -2,10 +2,10 @@ import { ask, exchange, type Question } from "./Client.js"
 import type { Impulse } from "./Scenario.js"
 import { type Setting, settingsOf } from "./Workload.js"
 
-/** What came of the acts of impatient tenants. */
+/** Results of the acts of impatient tenants. */
 export interface Impulses {
   readonly play: (impulse: Impulse, index: number) => Promise<void>
-  /** Each act once more, when all is over: what is wrong with what was said of it. */
+  /** Repeats each act after the run; returns the contradictions to its first answer. */
   readonly judge: () => Promise<ReadonlyArray<string>>
   readonly done: () => ReadonlyMap<string, number>
 }
@@ -49,7 +49,7 @@ export const make = (setting: Setting): Impulses => {
   }
 
   const known = new Set<string>()
-  /** Looks again and again for a while: what is accepted is signed soon. */
+  /** Polls for a while: accepted requests are signed soon. */
   const cancel = async (signer: number) => {
     for (let turn = 0; turn < 30; turn += 1) {
       await cancelOpen(signer)

@@ -3,13 +3,13 @@ import { essence, exchange } from "./Client.js"
 import * as Receiver from "./Receiver.js"
 import { type Asked, run as runWorkload, type Setting, type Work } from "./Workload.js"
 
-/** What is wrong after a run. All lists are empty when every accepted write reached the chain exactly once. */
+/** Breaches after a run. All lists are empty when every accepted write reached the chain exactly once. */
 export interface Verdict {
   /** Said to be done, and not on the chain. */
   readonly lost: ReadonlyArray<string>
   /** More than once on the chain. */
   readonly duplicated: ReadonlyArray<string>
-  /** Said to have failed, and on the chain all the same: its caller would do it again. */
+  /** Reported as failed and yet on the chain: the caller would send it again. */
   readonly misreported: ReadonlyArray<string>
   /** On the chain, and what it depends on is not. */
   readonly orphaned: ReadonlyArray<string>
@@ -19,7 +19,7 @@ export interface Verdict {
   readonly stuck: ReadonlyArray<string>
   /** Other breaches: another answer to the same key, a 500, a crash. */
   readonly breaches: ReadonlyArray<string>
-  /** Events of accepted requests that no webhook has arrived of. */
+  /** Events of accepted requests that reached no webhook. */
   readonly undelivered: ReadonlyArray<string>
   /** Webhooks that overtook another one of their request. */
   readonly outOfOrder: ReadonlyArray<string>
@@ -43,7 +43,7 @@ export const kinds = [
 const describe = (work: Work, count: number): string =>
   `${work.kind} of request ${work.request} (${work.deed}) said ${work.said} (${work.why}), counted ${count}: ${work.id}`
 
-/** How often each piece of work is on the chain. */
+/** Times that each piece of work is on the chain. */
 const countsOf = async ({ world }: Setting, works: ReadonlyArray<Work>): Promise<ReadonlyArray<number>> => {
   const counted = works.filter(({ kind }) => kind === "count")
   const counts: ReadonlyArray<bigint> = await world.counter.getFunction("counts")(counted.map(({ id }) => id))
@@ -60,7 +60,7 @@ const laneMillis = 40_000
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** What is left after a bounded wait for nothing to be left. */
+/** The remaining entries after a bounded wait for an empty list. */
 const eventually = async (look: () => Promise<ReadonlyArray<string>>): Promise<ReadonlyArray<string>> => {
   const end = Date.now() + 8_000
   for (;;) {
@@ -71,8 +71,8 @@ const eventually = async (look: () => Promise<ReadonlyArray<string>>): Promise<R
 }
 
 /**
- * Asks for every answer once more: it must be the same. One that came before its transaction was settled may be
- * another one by now, and the last word counts.
+ * Requests every answer again: it must be the same. An answer from before its transaction settled may differ; the last
+ * answer counts.
  */
 const repeats = async (
   { scenario, supervisor }: Setting,
@@ -93,7 +93,7 @@ const repeats = async (
   return found.flat()
 }
 
-/** Longest until everything is delivered: what a dead process had claimed is another's after a minute. */
+/** Longest wait for full delivery: claims of a dead process pass to another after a minute. */
 const deliveryMillis = 120_000
 
 /** Waits until every event of the journal has arrived, and holds what has arrived against it. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Journals from "../../support/journal/Journals.js"
 
-/** The variable by which a process is told where to end. */
+/** The environment variable that names the place of the kill. */
 export const variable = "CASTELLAN_TEST_KILL"
 
 /** At the `nth` call of the method, or of any; before it, or when its effect is durable. Calls count while it is armed. */

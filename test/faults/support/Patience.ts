@@ -15,7 +15,7 @@ import * as World from "./World.js"
 
 interface Trial {
   readonly name: string
-  /** From here on nothing of what is accepted is mined, until the trouble ends. */
+  /** From here on no accepted transaction is mined, until the trouble ends. */
   readonly trouble: (rig: Rig.Rig<FaultProxy.FaultProxy>, key: Server) => void
   /** When all is accepted. */
   readonly worse?: (rig: Rig.Rig<FaultProxy.FaultProxy>) => void

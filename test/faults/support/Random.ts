@@ -1,10 +1,10 @@
-/** A stream of numbers that its seed alone decides, on every machine the same. */
+/** A stream of numbers that depends only on its seed, on every machine the same. */
 export interface Random {
   /** An integer of the range, ends included. */
   readonly int: (from: number, to: number) => number
   readonly chance: (probability: number) => boolean
   readonly pick: <A>(list: ReadonlyArray<A>) => A
-  /** A stream of its own: what is drawn from it does not move this one. */
+  /** A separate stream: draws from it do not move this stream. */
   readonly fork: (name: string) => Random
 }
 

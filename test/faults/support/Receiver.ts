@@ -2,12 +2,12 @@ import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import * as Random from "./Random.js"
 
-/** An event of a request: as the journal has it, or as a webhook was told of it. */
+/** An event of a request: as the journal stores it, or as a webhook received it. */
 export interface Told {
   readonly requestId: string
   readonly sequence: number
   readonly kind: string
-  /** JSON of what it tells. */
+  /** JSON of the event's data. */
   readonly data: string
 }
 
@@ -24,7 +24,7 @@ export interface Receiver {
   /** From now on it misbehaves, or takes everything. */
   readonly storm: () => void
   readonly calm: () => void
-  /** How often it did what. */
+  /** Counts of its faults, by kind. */
   readonly faults: () => ReadonlyMap<string, number>
   readonly stop: () => Promise<void>
 }
@@ -101,7 +101,7 @@ const wholeOf = (told: Told): string => `${nameOf(told)} ${told.data}`
 /** Elements that an event names; of a request's own transaction none, for which `all` stands. */
 const elementsOf = ({ data }: Told): ReadonlyArray<number | "all"> => JSON.parse(data).elements ?? ["all"]
 
-/** Inclusions of elements of which it was not told before that anybody had taken them. */
+/** Elements included without an earlier submitted event. */
 const tooSoon = (events: ReadonlyArray<Told>): ReadonlyArray<string> => {
   const submitted = new Set<string>()
   const keyOf = ({ requestId }: Told, element: number | "all") => `${requestId} ${element}`
@@ -115,8 +115,8 @@ const tooSoon = (events: ReadonlyArray<Told>): ReadonlyArray<string> => {
 }
 
 /**
- * Holds what has arrived against the journal: `ended` are the requests that are final there, each of which has to be told
- * of. In order: an event arrives for the first time after the one before it has, and what is included was submitted before.
+ * Compares arrivals with the journal: each request in `ended` is final there and must be reported. An event first
+ * arrives after its predecessor, and an inclusion after its submission.
  */
 export const judge = (
   events: ReadonlyArray<Told>,

@@ -8,7 +8,7 @@ import type { Kill } from "./Scenario.js"
 import * as Supervisor from "./Supervisor.js"
 import * as World from "./World.js"
 
-/** A service process of its own on a world, with a fresh signer, its wallets, and a node between service and chain. */
+/** A separate service process on a world, with a fresh signer, its wallets, and a node between service and chain. */
 export interface Rig<Node> {
   readonly node: Node
   readonly supervisor: Supervisor.Supervisor
@@ -37,11 +37,11 @@ export interface Rig<Node> {
   readonly insist: (path: string, key: string | null, body: unknown) => Promise<Answer>
   readonly execute: (key: string, ...operations: ReadonlyArray<unknown>) => Promise<Answer>
   readonly count: (id: string) => Promise<number>
-  /** How many transactions of the signer are mined. */
+  /** Number of the signer's mined transactions. */
   readonly nonce: () => Promise<number>
-  /** What the signer has in the node's pool. */
+  /** The signer's transactions in the node's pool. */
   readonly pending: () => Promise<ReadonlyArray<PoolTransaction>>
-  /** Somebody else uses the signer's key. */
+  /** Sends a foreign transaction with the signer's key. */
   readonly foreign: (nonce: number) => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -58,7 +58,7 @@ export interface Options<Node> {
   readonly node: (target: string) => Promise<Node>
   readonly kills?: ReadonlyArray<Kill>
   readonly receiptTimeoutMillis?: number
-  /** Default 1: what is mined is settled. */
+  /** Default 1: a mined transaction is settled. */
   readonly settledDepth?: number
   /** Default 2 s. */
   readonly bumpAfterMillis?: number
@@ -66,7 +66,7 @@ export interface Options<Node> {
   readonly tenants?: number
   /** Requests under way at most. Default 512. */
   readonly concurrentRequests?: number
-  /** The signer as the configuration names it, in the place of its private key. */
+  /** The signer as the configuration names it, instead of its private key. */
   readonly held?: (privateKey: string) => World.Held
   /** Default: the chain's. */
   readonly requestExpiryMillis?: number

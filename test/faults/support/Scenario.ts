@@ -1,7 +1,7 @@
 import * as Fault from "./Fault.js"
 import * as Random from "./Random.js"
 
-/** Where a life of the service ends by SIGKILL. */
+/** Place where SIGKILL ends a life of the service. */
 export type Kill =
   /** At the `nth` call of this method of the journal; null: of any method. */
   | {
@@ -9,7 +9,7 @@ export type Kill =
       readonly step: string | null
       readonly moment: "before" | "after"
       readonly nth: number
-      /** A life that has not come there by then ends all the same, milliseconds; null: it does not. */
+      /** A life that has not reached the place ends then, in ms; null: it does not. */
       readonly atLatest: number | null
     }
   /** When its `nth` transaction reaches the node, or has been taken by it. */
@@ -22,7 +22,7 @@ export type Mining =
   | { readonly mode: "steady"; readonly millis: number }
   | { readonly mode: "interval"; readonly seconds: number }
 
-/** What an operation does when it is executed. */
+/** Effect of an operation's execution. */
 export type Deed = "hit" | "hitAndRevert" | "hitIfOpen"
 
 export interface OpPlan {
@@ -47,10 +47,13 @@ export interface RequestPlan {
   readonly twin: boolean
 }
 
-/** What happens on the chain besides. */
+/** Further events on the chain. */
 export type Event = { readonly at: number } & (
   | {
-      /** Somebody else uses the signer's key: `next` what the chain expects next, `race` against what is pending. */
+      /**
+       * A foreign transaction with the signer's key: `next` takes the nonce that the chain expects next, `race` a
+       * pending one.
+       */
       readonly kind: "foreign transaction"
       readonly signer: number
       readonly nonce: "next" | "race"
@@ -62,7 +65,7 @@ export type Event = { readonly at: number } & (
   | { readonly kind: "gate"; readonly closed: boolean }
 )
 
-/** What tenants do besides: they have waiting transactions replaced at once, or cancel every other request that is open. */
+/** Further acts of tenants: they replace waiting transactions immediately, or cancel every second open request. */
 export interface Impulse {
   readonly at: number
   readonly signer: number
@@ -88,9 +91,9 @@ export interface Scenario {
    * until then.
    */
   readonly settledDepth: number
-  /** How long a transaction waits before it is replaced at a higher price. */
+  /** Time until a waiting transaction is replaced at a higher price. */
   readonly bumpAfterMillis: number
-  /** How long a request waits for its transaction before `outcome_unknown`. */
+  /** Time that a request waits for its transaction before `outcome_unknown`. */
   readonly receiptTimeoutMillis: number
   readonly requests: ReadonlyArray<RequestPlan>
   readonly script: Fault.Script
@@ -101,9 +104,9 @@ export interface Scenario {
   readonly others: ReadonlyArray<ReadonlyArray<Kill>>
   readonly outages: ReadonlyArray<Outage>
   readonly version: "v0.6" | "v0.7" | "v0.8"
-  /** Whether somebody else's bundler takes the ops. */
+  /** Whether an external bundler takes the ops. */
   readonly remote: boolean
-  /** When the operator's node is gone for good and another one is configured in its place; null: never. */
+  /** Time when the operator's node is replaced permanently by another one; null: never. */
   readonly nodeReplacedAt: number | null
   readonly events: ReadonlyArray<Event>
   readonly impulses: ReadonlyArray<Impulse>
@@ -202,7 +205,7 @@ const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>
   return [first, ...Array.from({ length: random.int(0, 3) }, any)]
 }
 
-/** What surrounds the service: its database, its node, who bundles, which EntryPoint. */
+/** The service's surroundings: database, node, bundler, EntryPoint. */
 const surroundings = (random: Random.Random, stormMillis: number, reorgs: boolean) => {
   const store = random.chance(0.3) ? ("postgres" as const) : ("sqlite" as const)
   const remote = !reorgs && random.chance(0.15)
@@ -225,7 +228,7 @@ const surroundings = (random: Random.Random, stormMillis: number, reorgs: boolea
   }
 }
 
-/** One reorg deeper than what is settled: what it takes back is mined again, whatever was answered by then. */
+/** One reorg deeper than the settled depth: its transactions are mined again, whatever was answered before. */
 const deep = (random: Random.Random, stormMillis: number): ReadonlyArray<Event> => [
   {
     at: random.int(0, stormMillis),
@@ -277,7 +280,7 @@ const impulses = (random: Random.Random, signers: number, stormMillis: number): 
       }))
     : []
 
-/** A remote bundler's own transactions are nobody's to take care of: they must reach the chain. */
+/** A remote bundler's transactions have no replacement, so they must reach the chain. */
 const harmless = ({ kind }: Event): boolean => kind === "gate" || kind === "foreign transaction"
 
 /** The scenario of a seed; `steps` are the methods of the journal. */
@@ -299,9 +302,9 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
     confirmations: reorgs && random.chance(0.5) ? reorgDepth + 1 : 1,
     settledDepth: reorgs ? reorgDepth + 1 : 1,
     bumpAfterMillis: random.int(500, 3_000),
-    // The lanes of a process that has died are another one's after ten seconds: what is accepted has to wait for that.
+    // Another process takes over a dead process's lanes after ten seconds: accepted requests must wait for that.
     receiptTimeoutMillis: random.int(1_000, 3_000) + (around.store === "postgres" ? 12_000 : 0),
-    // What is mined again after a deep reorg has the same outcome only where that depends on nothing else.
+    // A transaction mined again after a deep reorg has the same outcome only without other dependencies.
     requests: isDeep
       ? planned.map((plan) => ({
           ...plan,

@@ -16,14 +16,14 @@ import * as Supervisor from "./Supervisor.js"
 import * as Workload from "./Workload.js"
 import * as World from "./World.js"
 
-/** What one seed came to. */
+/** Results of one seed. */
 export interface Report {
   readonly seed: number
   readonly scenario: Scenario.Scenario
   readonly verdict: Judge.Verdict
   /** Pieces of work asked for, and what the service said of them. */
   readonly works: Readonly<Record<Workload.Said, number>>
-  /** Work that was meant to succeed and was refused: no breach, but nobody's wish. */
+  /** Work that should succeed and was refused: not a breach, but undesired. */
   readonly refused: ReadonlyArray<string>
   readonly faults: ReadonlyMap<string, number>
   readonly events: ReadonlyMap<string, number>
@@ -36,10 +36,10 @@ export interface Report {
   readonly log: string
 }
 
-/** Longest that everything may take to settle once nobody disturbs it any more. */
+/** Longest time for all work to settle after the last disturbance. */
 const quietMillis = 120_000
 
-/** How long the storm goes on at most, the service listening, when not all clients have their answers. */
+/** Longest storm with the service listening, when some clients lack their answers. */
 const overtimeMillis = 6_000
 
 const ether = 10n ** 18n
@@ -166,7 +166,7 @@ export const run = async (
       act().catch((error) => void troubles.push(`${name}: ${String(error).slice(0, 200)}`))
     const happened = new Map<string, number>()
     const happens = (name: string) => happened.set(name, (happened.get(name) ?? 0) + 1)
-    /** What befalls the database and the operator's node, while the chain has its own events. */
+    /** Faults of the database and the operator's node, while the chain has its own events. */
     const misfortunes = Promise.all([
       ...scenario.outages.map(({ at, how, millis }) =>
         tried("database away", async () => {
@@ -194,7 +194,7 @@ export const run = async (
     }
     await misfortunes
     await until(storm, scenario.stormMillis)
-    // What is left of faults and kills is for whoever is not done yet.
+    // The remaining faults and kills hit the unfinished clients.
     await Promise.race([outcomes, supervisor.url().then(() => until(Date.now(), overtimeMillis))])
     node.calm()
     receiver.calm()
@@ -242,7 +242,7 @@ export const run = async (
   }
 }
 
-/** Somebody else's bundler with an EOA of its own, which loses connections before and after it has done its work. */
+/** An external bundler with a separate EOA, which loses connections before and after its work. */
 const bundlerOf = async (world: World.World, seed: number): Promise<StandIn> => {
   const bundler = await startStandIn()
   const eoa = HDNodeWallet.fromSeed(hashOf(`bundler ${seed}`))
@@ -255,11 +255,11 @@ const bundlerOf = async (world: World.World, seed: number): Promise<StandIn> => 
   return bundler
 }
 
-/** On an automining chain nothing but a transaction makes a block; where something was priced out, nothing ever would. */
+/** On an automining chain only a transaction makes a block; after a fee spike none would come. */
 const needsBlocks = ({ events, mining, settledDepth }: Scenario.Scenario): boolean =>
   mining.mode !== "interval" && (settledDepth > 1 || events.some(({ kind }) => kind === "fee spike"))
 
-/** The question, asked until it is answered with 200; anew where a slow machine had it wait for too long. */
+/** Repeats the question until a 200; starts again where a slow machine kept it waiting too long. */
 const insist = async (supervisor: Supervisor.Supervisor, question: Question) => {
   const end = Date.now() + quietMillis
   const again = (key: string | null) =>

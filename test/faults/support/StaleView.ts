@@ -1,4 +1,4 @@
-/** A node that is some blocks behind: what it is asked, and what it then knows. */
+/** A node that lags by some blocks: its calls and its view. */
 
 interface Call {
   readonly id: unknown

@@ -23,7 +23,7 @@ export interface Store {
     readonly events: ReadonlyArray<Receiver.Told>
     readonly ended: ReadonlyArray<string>
   }>
-  /** Nonces that the journal handed out and that neither a transaction of ours nor somebody else's has used. */
+  /** Nonces that the journal assigned and that no transaction, ours or foreign, has used. */
   readonly holes: (signer: string) => Promise<ReadonlyArray<string>>
 }
 

@@ -6,23 +6,23 @@ import type { Kill } from "./Scenario.js"
 
 /** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
 export interface Supervisor {
-  /** Where it listens, once it does; rejects when it cannot be started, or has been stopped. */
+  /** Its URL, once it listens; rejects when it cannot be started, or has been stopped. */
   readonly url: () => Promise<string>
   /** From now on lives end as planned, this one first. */
   readonly arm: () => void
   /** From now on no life is ended. */
   readonly disarm: () => void
-  /** The node tells of each transaction: some lives end there. */
+  /** Called by the node for each transaction: some lives end there. */
   readonly onSend: (moment: "before" | "after") => void
   /** Ends this life, as an operator does who has changed the configuration. */
   readonly bounce: () => void
-  /** Stops this life's process, which does nothing until it goes on. */
+  /** Stops this life's process until `thaw`. */
   readonly freeze: () => void
   readonly thaw: () => void
   readonly restarts: () => number
-  /** Where it was killed so far. */
+  /** Places where it was killed so far. */
   readonly deaths: () => ReadonlyArray<string>
-  /** Ends that nobody caused, and crashes that it logged. */
+  /** Unplanned ends, and crashes in its log. */
   readonly complaints: () => ReadonlyArray<string>
   readonly log: () => string
   readonly stop: () => Promise<void>
@@ -41,7 +41,7 @@ export interface Options {
 /** A service that ends by itself so often is not started again. */
 const mostFailures = 3
 
-/** So many starts on a database that does not answer are a complaint. */
+/** This many starts on a silent database are a complaint. */
 const mostUnheard = 20
 
 /** Of a life that never came to the step where it should have ended. */
@@ -58,15 +58,15 @@ const nameOf = (kill: Kill): string => {
   }
 }
 
-/** Why a service ends that starts on a database which takes longer to answer than it waits: a code would follow. */
+/** The reason of a service that ends because the database replies later than its time-out: a code would follow. */
 const unanswered =
   /(schema of the database cannot be brought up to date|cannot use the PostgreSQL server at \S+)"?\s*[,}\n]/
 
-/** What the service says of a database that does not answer. */
+/** The service's log lines about a silent database. */
 const ofStore =
   /(the|the journal's|the accounts'|authentication) store|cannot be let in|could not be settled|storage is unhealthy|SqlError|database/
 
-/** What an error in the log says, without what differs each time; `excused`: the database was away. */
+/** The message of an error in the log, without its variable parts; `excused`: the database was away. */
 export const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
   /"level":"(ERROR|FATAL)"/.test(line) && !(excused && ofStore.test(line))
     ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
@@ -137,7 +137,7 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
         if (unheard === mostUnheard) failures.push(`the database answered none of ${unheard} starts`)
         return
       }
-      // A process that is told to disarm before it listens to signals ends by that as well.
+      // The disarm signal also ends a process that does not yet listen to signals.
       if ((how === "SIGKILL" || how === Killing.armSignal) && planned !== undefined)
         deaths.push(overdue ? overdueName : nameOf(planned))
       else failures.push(`the service ended with ${how}: ${program.stderr().slice(-1_000)}`)

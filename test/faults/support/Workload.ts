@@ -6,12 +6,12 @@ import type { Store } from "./Store.js"
 import type { Supervisor } from "./Supervisor.js"
 import { entryPoints, signerRef, type Tenant, type World } from "./World.js"
 
-/** What the service said of one piece of work: done, not done, or nothing. */
+/** The service's word on one piece of work: done, not done, or nothing. */
 export type Said = "success" | "failure" | "nothing"
 
 /** One piece of work that must happen exactly once, or not at all when it is said to have failed. */
 export interface Work {
-  /** What the counter counts, or the wallet that must come to be. */
+  /** The counter's id, or the wallet's address. */
   readonly id: string
   readonly kind: "count" | "wallet"
   readonly deed: Deed
@@ -55,7 +55,7 @@ export interface Asked {
 export interface Outcome {
   readonly works: ReadonlyArray<Work>
   readonly asked: ReadonlyArray<Asked>
-  /** What no service may say. */
+  /** Answers that no service may give. */
   readonly violations: ReadonlyArray<string>
   readonly met: ReadonlyArray<string>
 }
@@ -71,7 +71,7 @@ const callOf = (deed: Deed, gate: string, id: string) =>
     ? { funcSignature: "hitIfOpen(bytes32,bytes32)", funcParams: [gate, id] }
     : { funcSignature: `${deed}(bytes32)`, funcParams: [id] }
 
-/** What the answer says of the element at this place of the request. */
+/** The answer for the element at this index of the request. */
 const saidOf = ({ body, status }: Answer, place: number): readonly [Said, string] => {
   if (status !== 200) return ["failure", `${status} ${body.code}: ${body.error}`]
   const element = body.returnData?.[place]?.[place]
@@ -135,7 +135,7 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
     }
   })
 
-  /** The ops of an estimate: it sends nothing, so one without any is asked for again while nodes fail. */
+  /** The ops of an estimate: it sends nothing, so it repeats while nodes fail. */
   const estimated = async (body: unknown): Promise<ReadonlyArray<EstimatedOp> | null> => {
     for (;;) {
       const peaceful = calm()
@@ -199,7 +199,7 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
       ;[work.said, work.why] = place < 0 ? ["failure", "not estimated"] : saidOf(said, place)
     })
   }
-  // A refusal is not kept: of two clients with one key the later one may be served all the same, and the word is his.
+  // Refusals are not stored: of two clients with one key the later one may still succeed, and its answer counts.
   hear(answer.status !== 200 && twin?.status === 200 ? twin : answer)
   asked.push({ question: write, answer, hear })
   if (twin !== null) asked.push({ question: write, answer: twin, hear })

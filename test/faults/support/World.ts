@@ -14,7 +14,9 @@ import * as Wiring from "../../../src/hosts/Wiring.js"
 import { startNode } from "../../../tools/PreparedChain.js"
 import * as Server from "../../support/postgres/Server.js"
 
-/** A development chain with the counter on it. Several runs may follow each other on one, with wallets and keys of their own. */
+/**
+ * A development chain with the counter on it. Several runs may follow each other on it, with separate wallets and keys.
+ */
 export interface World {
   readonly chain: DevChain.DevChain
   readonly provider: JsonRpcProvider
@@ -80,7 +82,7 @@ export interface Profile {
   readonly nodeUrl: string
   readonly confirmations: number
   readonly settledDepth: number
-  /** How long a transaction waits before it is replaced at a higher price. */
+  /** Time until a waiting transaction is replaced at a higher price. */
   readonly bumpAfterMillis: number
   readonly receiptTimeoutMillis: number
   readonly tenants: ReadonlyArray<Tenant>
@@ -96,11 +98,11 @@ export interface Profile {
   readonly concurrentRequests?: number
   /** Other `limits` of the configuration. */
   readonly limits?: Readonly<Record<string, number>>
-  /** Default: a file beside the configuration. */
+  /** Default: a file next to the configuration. */
   readonly database?: { readonly path: string } | { readonly url: string }
   /** The URL of a Redis that counts requests. Default: the database does, or the process. */
   readonly redis?: string
-  /** Somebody else's bundler takes the ops. Default: the service bundles by itself. */
+  /** URL of an external bundler. Default: the service bundles by itself. */
   readonly remoteBundler?: string
 }
 

@@ -619,12 +619,12 @@ describe("the check of a configuration", () => {
       problems({
         ...production,
         accounts: [acme, { ...acme, keys: [], networks: [{ chainId: 1, factory: otherFactory }] }],
-        signers: [{ accounts: ["nobody"], clientId: "x", privateKey: { env: "KEY" } }],
+        signers: [{ accounts: ["missing"], clientId: "x", privateKey: { env: "KEY" } }],
         networks: [...production.networks, { chainId: 137 }]
       })
     ).toEqual([
       "accounts[1].id: another account is called acme",
-      "signers[0].accounts: no account is called nobody",
+      "signers[0].accounts: no account is called missing",
       "signers[0]: needs exactly one of versionId and assetId",
       "networks[2].chainId: chain 137 is listed twice",
       "accounts[1].networks[0].chainId: networks has no chain 1"

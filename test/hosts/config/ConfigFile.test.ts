@@ -21,7 +21,7 @@ describe("the JSON Schema of the configuration", () => {
   it.each([
     ["an unknown field", { ...example, limit: {} }],
     ["an unknown tier", { ...example, accounts: [{ id: "a", name: "a", tier: "gold", keys: [] }] }],
-    ["a port that is none", { ...example, listen: { host: "127.0.0.1", port: 65_536 } }],
+    ["an invalid port", { ...example, listen: { host: "127.0.0.1", port: 65_536 } }],
     ["a missing field", { ...example, keyPepper: undefined }]
   ])("refuses %s", (_, file) => {
     expect(valid(JSON.parse(JSON.stringify(file)))).toBe(false)

@@ -19,7 +19,7 @@ const file = `// head
 const parsed = (text: string): unknown => JSON.parse(ConfigText.json(text))
 
 describe("the text of a configuration file", () => {
-  it("comments are no part of it, but what looks like one in a string is", () => {
+  it("comments are ignored, and their marks inside strings are kept", () => {
     expect(parsed(file)).toEqual({
       rpc: "https://a/b",
       list: [{ id: "x" }, { id: "y" }],
@@ -30,7 +30,7 @@ describe("the text of a configuration file", () => {
     expect(parsed('{"a": "\\"//\\\\", "b": "/*"} // "c"')).toEqual({ a: '"//\\', b: "/*" })
   })
 
-  it("an edit keeps comments and everything that it does not concern", () => {
+  it("an edit keeps comments and all unrelated text", () => {
     const edits: ReadonlyArray<readonly [ReadonlyArray<string | number>, unknown]> = [
       [["rpc"], { env: "RPC" }],
       [["list", 0, "factory"], "0x1"],

@@ -15,7 +15,7 @@ const sources = {
 }
 
 describe("runbooks, alerts and the board", () => {
-  it.effect("name only commands that there are", () =>
+  it.effect("name only existing commands", () =>
     Effect.gen(function* () {
       const known = new Set((yield* Program.manual).map((words) => words.join(" ")))
       const named = [...sources.runbooks.matchAll(/`castellan ([a-z-]+) ?([a-z-]*)/g)].map(
@@ -26,7 +26,7 @@ describe("runbooks, alerts and the board", () => {
     })
   )
 
-  it("name only metrics that there are", () => {
+  it("name only existing metrics", () => {
     const source = readFileSync(
       new URL("../../../src/application/observe/Metrics.ts", import.meta.url),
       "utf8"

@@ -106,7 +106,7 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
         const answer = answers[n]
         return answer === undefined ? [] : judge(one, answer)
       })
-      if (longest >= mostHeld) problems.push(`${longest} ms at once <- ${batch.map(show).join("\n")}`)
+      if (longest >= mostHeld) problems.push(`${longest} ms together <- ${batch.map(show).join("\n")}`)
       expect([...problems, ...plan.complaints()]).toEqual([])
     }
     sent += sample.length

@@ -134,9 +134,9 @@ describe("a crash", () => {
         })
     ],
     ["a rejected promise", () => Effect.promise(() => Promise.reject(new Error(secret)))],
-    ["a defect that is no error", () => Effect.die({ secret, big: 1n })],
+    ["a thrown value that is not an Error", () => Effect.die({ secret, big: 1n })],
     [
-      "several at once",
+      "several together",
       () => Effect.all([Effect.die(secret), Effect.die(secret)], { concurrency: 2 }) as Effect.Effect<never>
     ]
   ]

@@ -96,7 +96,7 @@ describe("no request holds the event loop for more than 100 ms", () => {
     ["of objects", () => `[${"{},".repeat(49_000)}{}]`],
     ["of too many objects", () => `[${"{},".repeat(5_000_000)}{}]`],
     ["of distinct names", () => `{${Array.from({ length: 98_000 }, (_, i) => `"a${i}":1`).join(",")}}`],
-    ["of distinct texts", () => `[${Array.from({ length: 98_000 }, (_, i) => `"${i}"`).join(",")}]`],
+    ["of distinct strings", () => `[${Array.from({ length: 98_000 }, (_, i) => `"${i}"`).join(",")}]`],
     ["of brackets", () => "[".repeat(98_000) + "]".repeat(98_000)],
     ["of hex digits", () => `"0x${"ab".repeat(4 * MiB - 1_024)}"`],
     ["of escapes", () => `"${"\\u0041".repeat(1_390_000)}"`],

@@ -202,7 +202,7 @@ describe("no body of an abandoned request holds the event loop for more than 100
     ["escapes without end", "/execute", () => `["${"\\n".repeat(4 * MiB - 2)}`],
     ["\\u escapes without end", "/execute", () => `["${"\\u0041".repeat(1_390_000)}`],
     [
-      "98,000 values that are no operations",
+      "98,000 values that are not operations",
       "/execute",
       () => `{"operations":[${times(4_800, () => `[${"123456789012,".repeat(18)}1]`).join(",")}]}`
     ]

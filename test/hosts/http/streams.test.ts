@@ -229,7 +229,7 @@ describe("streams of events", () => {
         target: "/requests/r1/events",
         headers: { "x-api-key": Service.key }
       })
-      if (body._tag !== "Stream") throw new Error("it is no stream")
+      if (body._tag !== "Stream") throw new Error("the response is not a stream")
       const text = Stream.decodeText(body.stream)
       const bits = yield* Effect.forkChild(Stream.runCollect(Stream.take(text, 3)))
       yield* Time.adjust("15 seconds")

@@ -49,7 +49,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what was accepted can be read back whole",
+      "an accepted request is read back whole",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const nonceKey = 2n ** 192n - 1n
@@ -162,7 +162,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "256 ops of 256 wallets are accepted at once, all or none",
+      "256 ops of 256 wallets are accepted together, all or none",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ops = Array.from({ length: 256 }, (_, index) =>

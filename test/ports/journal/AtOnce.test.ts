@@ -20,8 +20,8 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
   const fact = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
     it.effect(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
 
-  describe(`many calls at once in ${name}`, () => {
-    fact("each answer is stored for its own request, and what is wrong with one is told of it alone", (one) =>
+  describe(`concurrent calls in ${name}`, () => {
+    fact("each answer is stored for its own request, and an error concerns only its request", (one) =>
       Effect.gen(function* () {
         const plain = numbers(20).map((n) => `r${n}`)
         for (const requestId of plain) yield* accept(one, Make.acceptance(requestId, []))
@@ -43,7 +43,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("of two answers of one request one stays, and both are told it", (one, other) =>
+    fact("one of two answers to a request is stored, and both callers receive it", (one, other) =>
       Effect.gen(function* () {
         yield* accept(one, Make.acceptance("r1", []))
         yield* accept(one, Make.acceptance("r2", []))
@@ -62,7 +62,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("no nonce key is leased twice, and who gets none takes none from the others", (one, other) =>
+    fact("no nonce key is leased twice, and a refused call takes none from the others", (one, other) =>
       Effect.gen(function* () {
         const calls = numbers(8).flatMap((n) =>
           [one, other].map((journal, process) =>

@@ -14,7 +14,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`cancellations in ${name}`, () => {
     fact(
-      "what is cancelled can not be signed, nor prepared again",
+      "a cancelled element cannot be signed or prepared again",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -42,7 +42,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of a request with a signed element the others are given up, and none is opened",
+      "a request with a signed element abandons the others and opens none",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])

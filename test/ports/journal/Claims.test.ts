@@ -59,7 +59,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
     it.effect(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
 
   describe(`claims of lanes in ${name}`, () => {
-    fact("a lane that nobody has claimed belongs to the first that changes it", (one, other) =>
+    fact("an unclaimed lane belongs to the first instance that changes it", (one, other) =>
       Effect.gen(function* () {
         yield* accepted(other)
         expect(yield* record(one, "r1", [0])).toEqual(recorded)
@@ -67,7 +67,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("once it is claimed anew nothing that its former owner does there has any effect", (one, other) =>
+    fact("after a new claim the former owner's writes have no effect", (one, other) =>
       Effect.gen(function* () {
         expect(yield* one.claim(Make.lane, by("one"))).not.toBe(null)
         yield* accepted(one)
@@ -99,7 +99,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
           const before = yield* one.open
           for (const late of changes(one)) expect((yield* Effect.flip(begun(late))).isFenced).toBe(true)
           expect(yield* one.open).toEqual(before)
-          // What has begun since, what began in another lane, and what outlives who has begun it.
+          // Work begun since, work of another lane, and work that outlives its beginner.
           const settling = one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
           yield* Effect.provideService(settling, Holding.begun, { holding: { ...first, chainId: 137n } })
           yield* begun(Effect.flatMap(Effect.forkChild(Holding.outliving(settling)), Fiber.join))
@@ -108,7 +108,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
     )
 
     fact(
-      "any instance accepts a new request of a lane, answers and cancels, whoever has claimed it",
+      "any instance accepts a new request of a lane, answers and cancels, whichever instance claims it",
       (one, other) =>
         Effect.gen(function* () {
           yield* one.claim(Make.lane, by("one"))
@@ -161,7 +161,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("lanes with work are told with the account and the key", (one, other) =>
+    fact("lanes with work are listed with the account and the key", (one, other) =>
       Effect.gen(function* () {
         const lane = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
         expect(yield* one.busy).toEqual([])

@@ -143,7 +143,7 @@ const open = fc.record({ requestId, rank, often, ops, available: funds, failed }
     }
 )
 
-/** The id of the element's row where it is ready; another one that there is not. */
+/** The id of the element's row where it is ready; otherwise an unused id. */
 const idOf = (journal: Service, elements: ReadonlyArray<Element>) =>
   Effect.map(journal.ready(Make.lane, 1_000), (ready) =>
     elements.map(
@@ -152,7 +152,7 @@ const idOf = (journal: Service, elements: ReadonlyArray<Element>) =>
     )
   )
 
-/** An op is prepared again, mostly one that is ready; under its nonce, or perhaps under another one. */
+/** Prepares an op again, mostly a ready one; under its nonce, or perhaps under another. */
 const again = fc
   .record({ rank, often, op, name: fc.constantFrom("renew" as const, "renumber" as const) })
   .map(
@@ -431,7 +431,7 @@ const recordInclusions = fc
     })
   })
 
-/** What becomes of a landing later. */
+/** Later fates of a landing. */
 const landing = fc
   .record({
     lane,
@@ -474,7 +474,7 @@ const answer = fc.record({ requestId, rank, often, outcome: fc.constantFrom("{}"
   ({ often, outcome, rank, requestId }): Command =>
     (model) => {
       const id = (often ? pick(model.ended(requestIds), rank) : undefined) ?? requestId
-      // Now and then something was told of it since it was read.
+      // Sometimes an event was added since the read.
       const sequence = model.events(id).length - (often ? 0 : 1)
       const final = { requestId: id, outcome, summary: { httpStatus: 200 }, sequence }
       return {

@@ -17,7 +17,7 @@ import * as Postgres from "../../support/postgres/Postgres.js"
 
 const databases = Postgres.perFile()
 
-/** Two instances of the journal, the client of the first, and one that only looks on. */
+/** Two instances of the journal, the client of the first, and an observer. */
 const setup = Effect.gen(function* () {
   const address = yield* databases.fresh
   const client = Layer.orDie(PostgresClient.layer(address))
@@ -33,7 +33,7 @@ const setup = Effect.gen(function* () {
   }
 })
 
-/** Waits until a statement of the database waits for the end of somebody's transaction. */
+/** Waits until a statement of the database waits for another transaction to end. */
 const someoneWaits = (look: SqlClient.SqlClient): Effect.Effect<void, unknown> =>
   Effect.flatMap(
     look`select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -49,7 +49,7 @@ const acceptance = acceptanceOf("r1")
 
 describe("an acceptance whose end is not known, on PostgreSQL", () => {
   for (const end of ["committed", "rolled back"] as const)
-    it.live(`that is ${end} at last is waited for by who asks`, () =>
+    it.live(`ends as ${end} for callers that wait for it`, () =>
       Effect.gen(function* () {
         const { look, one, other, sql } = yield* setup
         const written = yield* Deferred.make<void>()
@@ -76,7 +76,7 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
       })
     )
 
-  it.live("that reaches the database while it is declined is over when it was", () =>
+  it.live("is over when its decline is, even if it reaches the database meanwhile", () =>
     Effect.gen(function* () {
       const { look, one, other, sql } = yield* setup
       const written = yield* Deferred.make<void>()

@@ -17,7 +17,7 @@ const databases = Postgres.perFile()
 const writer = Effect.promise(() => Bundle.of("test/support/journal/Writer.ts"))
 const contender = Effect.promise(() => Bundle.of("test/support/journal/Contender.ts"))
 
-/** Runs a writer, kills it without warning as soon as it has told `lines` lines, and gives what it told. */
+/** Runs a writer, kills it after `lines` printed lines, and returns those lines. */
 const workUntilKilled = (file: string, name: string, lines: number) =>
   Effect.flatMap(writer, (program) =>
     Effect.callback<ReadonlyArray<string>, Error>((resume) => {
@@ -44,7 +44,7 @@ const workUntilKilled = (file: string, name: string, lines: number) =>
     })
   )
 
-/** Runs a contender to its end, and gives what it told. */
+/** Runs a contender to its end and returns its lines. */
 const workUntilDone = (database: string, name: string) =>
   Effect.flatMap(contender, (program) =>
     Effect.callback<ReadonlyArray<string>, Error>((resume) => {
@@ -73,7 +73,7 @@ const workUntilDone = (database: string, name: string) =>
 const numbers = (told: ReadonlyArray<string>, step: string): ReadonlyArray<number> =>
   told.filter((line) => line.startsWith(`${step} `)).map((line) => Number(line.split(" ")[1]))
 
-/** Everything that the writer was told to be done is there, and the next nonce follows on the last signed one. */
+/** All writes acknowledged to the writer are there, and the next nonce follows the last signed one. */
 const verify = (told: ReadonlyArray<string>, signer: Address) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
@@ -97,7 +97,7 @@ const verify = (told: ReadonlyArray<string>, signer: Address) =>
     return nonce
   })
 
-/** Where the writers of a test work: a file, or a database of a server. */
+/** The writers' places: a file, or a database of a server. */
 const places = [
   {
     name: "SQLite",
@@ -110,7 +110,7 @@ const places = [
 ]
 
 describe("durability of the journal", { timeout: 240_000 }, () => {
-  it.effect("what was accepted, handed out and signed is there when the file is opened again", () =>
+  it.effect("accepted, assigned and signed work is there when the file is opened again", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const reopened = <A, E>(effect: Effect.Effect<A, E, Journals.Ports>) =>
@@ -170,10 +170,10 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
   )
 
   for (const { name, place } of places) {
-    it.live(`in ${name} a process that is killed at any step leaves all that it was told to be done`, () =>
+    it.live(`a process killed at any step in ${name} leaves all its acknowledged writes`, () =>
       Effect.gen(function* () {
         const database = yield* place
-        // Every process goes on in what the one before it left; each has its own lane.
+        // Every process continues the work of the one before it; each has a separate lane.
         for (const [n, lines] of [2, 23, 48, 101].entries()) {
           const name = String.fromCharCode(97 + n)
           const told = yield* workUntilKilled(database, name, lines)
@@ -186,7 +186,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live(`in ${name} two processes share no nonce and lose nothing`, () =>
+    it.live(`two processes in ${name} share no nonce and lose nothing`, () =>
       Effect.gen(function* () {
         const database = yield* place
         const work = (name: string) => workUntilKilled(database, name, 200)
@@ -203,7 +203,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live(`in ${name} processes at once share no key, no wei and no idempotency key`, () =>
+    it.live(`concurrent processes in ${name} share no key, no wei and no idempotency key`, () =>
       Effect.gen(function* () {
         const database = yield* place
         const names = ["a", "b", "c"]

@@ -7,7 +7,7 @@ import * as Make from "../../support/journal/Make.js"
 
 const prices = { maxFeePerGas: "30000000000", maxPriorityFeePerGas: "1000000000" }
 
-/** What an event says of the block of all transactions here. */
+/** Block data of every event here. */
 const at = (confirmations: number) => ({ blockNumber: "7", confirmations })
 
 const toldOf = (requestId: string) =>
@@ -22,7 +22,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`events of requests in ${name}`, () => {
     fact(
-      "tell the way of a request in order, each with its own elements of a shared transaction",
+      "follow a request in order, each with its own elements of a shared transaction",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -66,7 +66,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of many calls at once about one request every event has a number of its own, without a gap",
+      "number the events of concurrent calls about one request without a gap",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ns = Array.from({ length: 12 }, (_, n) => n + 1)

@@ -79,7 +79,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what can land no more is ready and not exposed when it is taken back, or over where its element has failed",
+      "an op that can no longer land is ready and unexposed when taken back, or over where its element has failed",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const [one, two, three] = yield* ready(1n, 2n, 3n)
@@ -97,7 +97,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what may land yet stays exposed when it is taken back, and its bytes are a version of the next ones",
+      "an op that may still land stays exposed when taken back, and its bytes are a version of the next ones",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const [one] = yield* ready(1n)
@@ -167,7 +167,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that others landed keeps that outcome when our transaction with it fails for good",
+      "an op landed by a foreign transaction keeps that outcome when our transaction with it fails permanently",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
@@ -179,7 +179,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what a remote bundler has is told with all that it needs to be offered again, until it is taken back",
+      "ops at a remote bundler are read with all data for another offer, until taken back",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
@@ -229,7 +229,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that was handed over and of which another version landed is watched under the hash of that one, as long as it stands",
+      "a handed-over op that landed in another version is watched under that version's hash, while it stands",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -246,7 +246,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op whose element has failed is told as refused",
+      "an op whose element has failed is reported as refused",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         for (const n of [1, 2]) yield* acceptOp("r1", n)

@@ -57,7 +57,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a key that was handed out is that of the op that its caller gives, and free with it",
+      "an issued key is that of the op that its caller gives, and is free with it",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* Make.lease(journal, Make.leaseRequest("handed out"))

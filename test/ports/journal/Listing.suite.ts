@@ -101,7 +101,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`the list of requests in ${name}`, () => {
     fact(
-      "has each request once that is asked for, the newest first, whatever the page ends at",
+      "lists each matching request once, the newest first, wherever the page ends",
       Effect.gen(function* () {
         const samples = fc.sample(given, { numRuns: 3, seed: 4711 })
         for (const [run, some] of samples.entries()) {
@@ -120,7 +120,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "has a request by the wallets of all that is opened of it, and by its metadata",
+      "finds a request by the wallets of all its elements, and by its metadata",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const op = (n: number) => Make.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
@@ -136,7 +136,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "has nothing of a request that is forgotten",
+      "lists no part of a forgotten request",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const by = { member: order("1") }

@@ -28,7 +28,7 @@ import type {
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 
-/** What the journal's docstrings say, over plain lists: slow, and obviously right. `"fails"` is a JournalError. */
+/** The journal's docstrings over plain lists: slow, and obviously right. `"fails"` is a JournalError. */
 type Failing<A> = A | "fails"
 
 const depthOf = ({ blockNumber, confirmations }: Depth) => ({
@@ -43,7 +43,7 @@ interface Op {
   state: OpRecord["state"]
   tx: Bytes32 | null
   success: boolean | null
-  /** Who has it where no transaction of ours does: a bundler, or nobody, when it was only found on the chain. */
+  /** The holder where no transaction of ours has it: a bundler, or none when it was only found on the chain. */
   handed: "bundler" | "found" | null
   /** Bytes of it may be known to others. */
   exposed: boolean
@@ -110,7 +110,7 @@ export class Model {
   private nonceOf = (op: PreparedOp) =>
     `${this.place(op.space)} ${op.kind === "direct" ? op.requestId : op.nonceKey} ${op.sequence}`
   private signed = (op: Op) => op.exposed || this.nonces.some((it) => it.ops.includes(op))
-  /** Who has the nonce, or the hash, of an op. */
+  /** The holder of an op's nonce or hash. */
   private ownerOf = (op: PreparedOp) =>
     this.kept().find((it) => this.nonceOf(it.intent) === this.nonceOf(op)) ??
     this.kept().find((it) => it.hash !== null && it.hash === op.userOpHash)
@@ -128,7 +128,7 @@ export class Model {
     if (request !== undefined && !request.forgotten) request.events = [...request.events, { kind, data }]
   }
 
-  /** Tells each request which of its elements it is about; of a request's own transaction there are none. */
+  /** Adds an event to each request with its elements; a request's own transaction has none. */
   private tellOf(kind: EventKind, data: EventData, ids: ReadonlyArray<string>, ops: ReadonlyArray<Op>): void {
     for (const id of ids) {
       const elements = ops.filter((op) => op.request === id).map((op) => op.intent.index)
@@ -140,7 +140,7 @@ export class Model {
     }
   }
 
-  /** Tells of ops by the transactions in which they have landed. */
+  /** Adds events for ops by the transactions where they landed. */
   private tellLanded(
     kind: EventKind,
     ops: ReadonlyArray<Op>,
@@ -189,7 +189,7 @@ export class Model {
     this.leases = this.leases.filter((it) => it.holder !== holder)
   }
 
-  /** What keeps elements from being ops; null: nothing, and they are, with what they authorise. */
+  /** The refusal that keeps elements from becoming ops; null: they become ops, with their authorisations. */
   private open({ deployments, funds, ops, requestId }: Omit<Opening, "failed" | "schedule">): Refusal | null {
     const own = new Set<string>()
     for (const op of ops) {
@@ -335,7 +335,7 @@ export class Model {
   private hasEnded = ({ cancelled, id, unopened }: Request): boolean =>
     this.live().every((op) => op.request !== id) && (cancelled !== null || unopened === 0)
 
-  /** Those that are open and at their end. */
+  /** The open requests at their end. */
   ended(ids: ReadonlyArray<string>): ReadonlyArray<string> {
     return this.requests.flatMap((it) =>
       ids.includes(it.id) && it.outcome === null && this.hasEnded(it) ? it.id : []
@@ -396,7 +396,7 @@ export class Model {
   private clashes = (hash: Bytes32 | null, op: Op): boolean =>
     hash !== null && this.kept().some((it) => it !== op && it.hash === hash)
 
-  /** What the element's row is once it is prepared anew: another one where the old one stays. */
+  /** The element's row after another preparation: a new row where the old one stays. */
   private overwrite(op: Op, intent: PreparedOp, exposed: boolean | null): void {
     if (exposed === null) Object.assign(op, { intent, hash: intent.userOpHash })
     else {
@@ -451,7 +451,7 @@ export class Model {
     Object.assign(op, { state, handed: null, tx: null, exposed: !isDead })
   }
 
-  /** Gives those that it has settled. */
+  /** Returns the ops that it has settled. */
   private settleOps(ops: ReadonlyArray<Op>, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<Op> {
     return outcomes.flatMap(({ success, txHash, userOpHash }) =>
       ops
@@ -516,7 +516,7 @@ export class Model {
     this.tellLanded("settled", over, landed)
   }
 
-  /** Hash and landing of every op that is to be watched. */
+  /** Hash and landing of every watched op. */
   remoteSubmissions(): ReadonlyArray<readonly [Bytes32 | null, Bytes32 | null]> {
     return this.ops
       .filter((op) => op.handed === "bundler" || (op.handed === "found" && op.state === "settled"))
@@ -545,7 +545,7 @@ export class Model {
 
   private nonce = (signer: string, nonce: bigint) => this.lane(signer).find((it) => it.nonce === nonce)
 
-  /** What is recorded of ready ops; the others are given up: so many. */
+  /** Result of recording ready ops; `count` is the number of given-up ops. */
   record(
     recording: Recording,
     elements: ReadonlyArray<Element>,
@@ -691,7 +691,7 @@ export class Model {
     return this.concerned(row)
   }
 
-  /** What was told of the request. */
+  /** Events of the request. */
   events(id: string) {
     return (this.requests.find((it) => it.id === id)?.events ?? []).map((event, at) => ({
       sequence: at + 1,
@@ -699,7 +699,7 @@ export class Model {
     }))
   }
 
-  /** What is known of every request and of every open transaction, in the words of the records. */
+  /** Every request and every open transaction, in the form of the records. */
   view(ids: ReadonlyArray<string>) {
     const requests = ids.map((id) => {
       const request = this.requests.find((it) => it.id === id)
@@ -737,7 +737,7 @@ export class Model {
     return { requests, open, unfinished, ready, ended: this.ended(ids).toSorted() }
   }
 
-  /** Ops that are not abandoned: what calls that shall succeed may name. */
+  /** Ops that are not abandoned: the candidates of calls that shall succeed. */
   elements() {
     return this.kept().map(({ hash, intent, request, state }) => ({
       request,

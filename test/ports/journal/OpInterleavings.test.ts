@@ -6,7 +6,7 @@ import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
-/** What two processes do at the same moment: one of them comes first, and nothing of both holds. */
+/** Two processes act at the same moment: one of them comes first, and no result depends on both. */
 
 type Service = Journals.Methods
 
@@ -42,8 +42,8 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
 
   const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
 
-  describe(`two processes at once in ${name}`, { timeout: 120_000 }, () => {
-    fact("of a cancellation and a record the first one counts", (one, other) =>
+  describe(`two concurrent processes in ${name}`, { timeout: 120_000 }, () => {
+    fact("the first of a cancellation and a record counts", (one, other) =>
       often(one, (requestId, ready) =>
         Effect.gen(function* () {
           const { nonce } = yield* one.nextNonce(lane, 0n)
@@ -60,7 +60,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       )
     )
 
-    fact("what is cancelled is neither prepared again nor renumbered", (one, other) =>
+    fact("a cancelled op is neither prepared again nor renumbered", (one, other) =>
       often(one, (requestId, ready, n) =>
         Effect.gen(function* () {
           const anew = { ...own(requestId, n), userOpHash: Make.word(90_000 + n) }
@@ -119,7 +119,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("whoever has lost the lane changes nothing of it", (one, other) =>
+    fact("a process that has lost the lane changes none of its rows", (one, other) =>
       often(one, (requestId, ready, n) =>
         Effect.gen(function* () {
           yield* other.claim(lane, { process: "other", independent: [] })

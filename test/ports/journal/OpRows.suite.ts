@@ -13,7 +13,7 @@ const { acceptance, lane, recording } = Make
 
 const op = (over: Parameters<typeof Make.op>[0] = {}) => Make.op({ userOpHash: Make.word(1), ...over })
 
-/** Ops of one request, each under a key of its own. */
+/** Ops of one request, each under a separate key. */
 const parallel = (count: number, from = 0): ReadonlyArray<Records.PreparedOp> =>
   Array.from({ length: count }, (_, n) =>
     op({ index: n, nonceKey: BigInt(from + n), userOpHash: Make.word(1 + from + n) })
@@ -31,7 +31,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     Effect.map(journal.findOp(Make.alice, Make.chainId, Make.word(hash)), (found) => found?.state ?? null)
 
   describe(`ops as rows in ${name}`, () => {
-    fact("what was accepted is ready whole, oldest first, with what its request shares", (journal) =>
+    fact("accepted ops are ready whole, oldest first, with their request's shared fields", (journal) =>
       Effect.gen(function* () {
         const one = op({
           nonceKey: 2n ** 192n - 1n,
@@ -121,7 +121,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           (yield* journal.requests(list.map(({ requestId }) => requestId))).map((it) => it.requestId)
         ).toEqual(["r1", "r4", "r6"])
         expect((yield* journal.ready(lane, 9)).length).toBe(2)
-        // Told again after a lost answer, each has the same one.
+        // A repeat after a lost reply gives each the same result.
         expect(yield* journal.accept(list)).toEqual(results)
         yield* journal.decline("r8")
         expect(yield* journal.accept([acceptance("r8", []), acceptance("r9", [])])).toEqual([
@@ -224,20 +224,20 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("an element that was found done needs its op no more, and has not failed", (journal) =>
+    fact("an element found done needs no op and has not failed", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(3))])
         const [one] = yield* journal.ready(lane, 9)
         yield* journal.record(recording(0n, one === undefined ? [] : [one]))
         yield* journal.fail(lane, [{ requestId: "r1", failed: [Make.failed(1)], done: [0, 2] }])
-        // What is sent stays so.
+        // Sent ops stay sent.
         expect([yield* stateOf(journal, 1), yield* stateOf(journal, 3)]).toEqual(["sent", "abandoned"])
         expect(yield* journal.request("r1")).toMatchObject({ failed: [{ index: 1 }] })
         expect(yield* journal.ready(lane, 9)).toEqual([])
       })
     )
 
-    fact("a transaction is recorded with its nonce, or nothing of it is", (journal) =>
+    fact("a transaction is recorded with its nonce, or not at all", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(3))])
         const [one, two, three] = yield* journal.ready(lane, 9)
@@ -292,7 +292,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("ops of another route wait, and one that fills a nonce does not", (journal) =>
+    fact("ops of another route wait, except ops that fill a nonce", (journal) =>
       Effect.gen(function* () {
         const other = op({
           index: 1,
@@ -310,7 +310,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("what is settled needs no preparation, and comes back exposed when its nonce is lost", (journal) =>
+    fact("a settled op needs no preparation, and comes back exposed when its nonce is lost", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(2))])
         const ready = yield* journal.ready(lane, 9)
@@ -466,7 +466,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("a failure ends what is ready, is noted of what is sent, and not of what has landed", (journal) =>
+    fact("a failure ends ready ops, is recorded on sent ones, and leaves landed ones", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(3), { elements: 3 })])
         const [one, two] = yield* journal.ready(lane, 9)

@@ -9,8 +9,8 @@ import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 /**
- * The table of an element's states, followed by a model that knows nothing of SQL: whatever is done in whatever order, the
- * journal holds what the table says.
+ * The table of an element's states, followed by a model without SQL: after any calls in any order, the journal matches
+ * the table.
  */
 
 type State = "ready" | "sent" | "included" | "final"
@@ -29,7 +29,7 @@ interface Element {
   wasCarried: boolean
   /** It is watched without a transaction of ours: a bundler has it, or it was found on the chain. */
   watched: "handed" | "found" | null
-  /** A failure was noted while it was sent. */
+  /** A failure was recorded while it was sent. */
   noted: boolean
 }
 
@@ -54,7 +54,7 @@ class Table {
     return [...this.elements].flatMap(([name, { state }]) => (states.includes(state) ? [name] : []))
   }
 
-  /** Who has the nonce; null: nobody. */
+  /** The element with the nonce; null: none. */
   owner(key: number, sequence: number): Element | null {
     return (
       [...this.elements.values()].find(
@@ -74,7 +74,7 @@ class Table {
     )
   }
 
-  /** Those of the state that are watched without a transaction of ours. */
+  /** Elements of the state that are watched without a transaction of ours. */
   watched(state: Element["state"]): ReadonlyArray<string> {
     return this.in(state).filter((name) => this.named(name).watched !== null)
   }
@@ -84,7 +84,7 @@ class Table {
     return [{ opId: 1_000_000 + count, userOpHash: Make.word(1), signed: Hex.unsafe("0x00") }]
   }
 
-  /** What the chain took back or never had is ready again, exposed. */
+  /** An element that the chain took back or never had is ready again, exposed. */
   back(name: string): void {
     Object.assign(this.named(name), { state: "ready", carrier: null })
   }
@@ -453,7 +453,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
 
 const stored = { ready: "accepted", sent: "sent", included: "settled", final: "settled" } as const
 
-/** What the journal holds of the elements is what the table says. */
+/** The journal's elements match the table. */
 const compare = (journal: Journals.Methods, table: Table) =>
   Effect.gen(function* () {
     const ready = yield* journal.ready(lane, 500)
@@ -504,7 +504,7 @@ const life = (list: ReadonlyArray<Step>) =>
 
 describe("the states of elements", { timeout: 240_000 }, () => {
   for (const { layer, name } of Layers.adaptersOn(Postgres.perFile()))
-    it(`in ${name} are those of the table, in whatever order things come`, () =>
+    it(`follow the table in ${name}, whatever the order of events`, () =>
       fc.assert(
         fc.asyncProperty(steps, (list) => Effect.runPromise(Effect.provide(life(list), layer))),
         { numRuns: name === "SQLite" ? 60 : 12, endOnFailure: true }

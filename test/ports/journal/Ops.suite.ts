@@ -25,7 +25,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "those of some elements of a request are told without the others, however many they are",
+      "selected ops of a request are read without the others, however many they are",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const indexes = Array.from({ length: 600 }, (_, index) => index)
@@ -75,7 +75,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op in a signed transaction cannot be given up, what is ready beside it can",
+      "an op in a signed transaction cannot be abandoned, ready ops of its request can",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ops = [0, 1, 2].map((index) =>

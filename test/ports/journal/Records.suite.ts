@@ -13,7 +13,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`records of transactions in ${name}`, () => {
     fact(
-      "an open transaction tells all that its going on needs",
+      "an open transaction has all fields that its processing needs",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -41,7 +41,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* Time.adjust("1 seconds")
         yield* journal.replace({ ...Make.lane, nonce, addedCost: 0n, ...second })
         yield* Time.adjust("1 seconds")
-        // Known bytes again are no new version.
+        // Repeated bytes add no version.
         yield* journal.replace({ ...Make.lane, nonce, addedCost: 0n, ...first })
         const told = {
           ...Make.lane,
@@ -99,7 +99,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "those of a lane between two nonces are told in nonce order, whatever has become of them",
+      "transactions of a lane between two nonces are listed in nonce order, whatever their state",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const lane = { chainId: 137n, signer: Make.address(0x52) }

@@ -20,9 +20,9 @@ const transaction = (nonce: bigint, requestId = "d1") => ({
 export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
 
-  describe(`what a journal that is older than the chain is told, in ${name}`, () => {
+  describe(`a journal older than its chain in ${name}`, () => {
     fact(
-      "nonces are known up to the highest one that something was signed for, or that was explained",
+      "nonces are known up to the highest signed or explained nonce",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         expect(yield* journal.knownTo(Make.lane)).toBeNull()
@@ -38,7 +38,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "nonces that are to be read stay unknown, whatever is signed above them, until they were explained",
+      "nonces that must be read stay unknown, whatever is signed above them, until they are explained",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const signAt = (requestId: string, hash: number, nonce: bigint) => signOps(requestId, [hash], nonce)
@@ -62,7 +62,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of a lane of which the journal knows nothing nothing is known either once its first nonce is signed beside other work",
+      "a lane unknown to the journal stays unknown when its first nonce is signed together with other work",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)

@@ -11,7 +11,7 @@ const pairs = 60
 
 interface Pair {
   readonly requestId: string
-  /** What brought the request to its end, and what takes that back at the same moment as it is finished. */
+  /** Ends the request; `takeBack` undoes that while it is being finished. */
   readonly land: Effect.Effect<unknown, unknown, Journals.Ports>
   readonly takeBack: Effect.Effect<unknown, unknown, Journals.Ports>
 }
@@ -110,7 +110,7 @@ describe("requests that are finished while what ended them is taken back", { tim
   for (const [name, kind] of [
     ["a bundle that vanishes", bundled],
     ["a bundle that is mined elsewhere", moved],
-    ["a transaction of their own that vanishes", direct],
+    ["a direct transaction that vanishes", direct],
     ["an inclusion by a remote bundler that vanishes", remote]
   ] as const)
     it.live(`on PostgreSQL end open with ${name}`, () =>

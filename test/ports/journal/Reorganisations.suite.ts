@@ -105,7 +105,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a nonce that somebody else used is foreign, and its work goes on under another one",
+      "a nonce used by a foreign transaction is foreign, and its work continues under another nonce",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
@@ -126,7 +126,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.settle(Make.mined(2n), [], false)
         expect(yield* record(journal, "d1", [0])).toEqual({ _tag: "recorded" })
         expect((yield* open).map(({ nonce }) => nonce)).toEqual([2n, 3n])
-        // Told again, nothing of the new work is touched.
+        // A repeat changes no part of the new work.
         expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
         expect(yield* stateOf(2)).toBe("sent")
         expect(yield* journal.replace(Make.signed(0n, { txHash: Make.word(0x2000) }))).toBe(false)

@@ -69,7 +69,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what is accepted again under its id stays as it was accepted first",
+      "a request accepted again under its id keeps its first content",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptEmpty("r2", { body: "first", idempotency: idempotency("a") })
@@ -134,7 +134,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what an endpoint keeps for itself is that of the first acceptance, until another is noted",
+      "an endpoint's private data come from the first acceptance, until others are stored",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const note = Effect.map(journal.request("r2"), (request) => request?.note)
@@ -181,7 +181,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
   })
 
-  describe(`what ${name} forgets`, () => {
+  describe(`the journal in ${name} forgets`, () => {
     const finished = (requestId: string, over: Partial<Acceptance> = {}) =>
       Effect.flatMap(Journals.all, (journal) =>
         Effect.andThen(acceptEmpty(requestId, over), answer(journal, requestId))

@@ -53,7 +53,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       )
 
     fact(
-      "transactions of one route follow each other at once",
+      "transactions of one route follow each other without waiting",
       Effect.gen(function* () {
         yield* acceptRoutes
         expect(yield* sign(other)).toEqual(recorded)
@@ -62,7 +62,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what the chain says is used, by whatever transaction, holds nothing up",
+      "a nonce that the chain reports as used blocks no work, whichever transaction used it",
       Effect.gen(function* () {
         yield* acceptRoutes
         yield* sign(direct, { chainNonce: 3n })
@@ -73,7 +73,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "another route is told before the money is",
+      "another route is reported before a lack of funds",
       Effect.gen(function* () {
         yield* acceptRoutes
         yield* sign(one)

@@ -16,7 +16,7 @@ const eventsOf = (requestId: string) =>
     (events) => events.map(({ data, kind }) => [kind, data])
   )
 
-/** What is left of the request waits. */
+/** Makes the remaining elements of the request wait. */
 const wait = (until: Schedule, requestId = "r1") =>
   Effect.flatMap(Journals.all, (journal) =>
     journal.openElements(Make.lane, Make.opening(requestId, [], { schedule: until }))
@@ -48,7 +48,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "those that wait are counted by account until they are due or final",
+      "waiting requests are counted by account until they are due or final",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const countsOf = (all: typeof journal.waiting) =>
@@ -83,7 +83,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the rest of a request may wait, and each time that it waits for is told once",
+      "remaining elements of a request may wait, and each due time is reported once",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* wait(schedule)
@@ -100,7 +100,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what is opened of it once it is due ends the waiting",
+      "opening an element once it is due ends the waiting",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* wait(schedule)
@@ -111,7 +111,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what the chain takes back of it ends the waiting",
+      "a reorganisation of one of its elements ends the waiting",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
@@ -124,7 +124,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a request that waits is cancelled as any other one, and waits no more once it is final",
+      "a waiting request is cancelled like any other, and does not wait once it is final",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* wait(schedule)

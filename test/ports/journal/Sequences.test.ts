@@ -44,7 +44,7 @@ const compareOps = (journal: Service, model: Model, text: string) =>
       })
   )
 
-/** What the journal tells of every request and of every open transaction, in the model's words. */
+/** The journal's records of every request and every open transaction, in the model's terms. */
 const view = (journal: Service) =>
   Effect.gen(function* () {
     const found = yield* Effect.forEach(requestIds, journal.request)
@@ -88,7 +88,7 @@ const view = (journal: Service) =>
     return { requests, open, unfinished: yield* openIn(journal), ready, ended }
   })
 
-/** The journal tells of every request, transaction and op what the model does. */
+/** The journal and the model agree on every request, transaction and op. */
 const compare = (journal: Service, model: Model, text: string) =>
   Effect.gen(function* () {
     expect(yield* view(journal), text).toEqual(model.view(requestIds))
@@ -111,7 +111,7 @@ const compare = (journal: Service, model: Model, text: string) =>
 const numbered = (ops: RequestRecord["ops"]) =>
   ops.map((op) => (op.space.wallet === Make.lane.signer ? { ...op, nonceKey: 0n } : op))
 
-/** The whole records of everything, with what the model knows nothing of: for a comparison of two databases. */
+/** All records whole, with fields that the model lacks: for a comparison of two databases. */
 const records = (journal: Service) =>
   Effect.all({
     open: journal.open,

@@ -13,7 +13,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`settlement in ${name}`, () => {
     fact(
-      "what became of each op is kept",
+      "each op's outcome is kept",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
@@ -40,7 +40,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what one authority holds and settles of a wallet means nothing to another one",
+      "one authority's holds and settlements of a wallet do not affect another authority",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const stranger = { ...Make.lane, signer: Make.address(0x99) }

@@ -165,7 +165,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an element that was prepared again since is carried under its present hash alone",
+      "an element prepared again since is carried only under its present hash",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)

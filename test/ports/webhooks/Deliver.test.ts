@@ -34,7 +34,7 @@ interface Hit {
   readonly data: { readonly requestId: string; readonly sequence: number }
 }
 
-/** A server that notes what it is sent, and answers as it is told. */
+/** A server that records requests and replies as `answer` says. */
 const receiver = (answer: (hit: Hit, response: http.ServerResponse) => void) =>
   Effect.gen(function* () {
     const hits: Array<Hit> = []
@@ -72,7 +72,7 @@ const status = (code: number) => (_: Hit, response: http.ServerResponse) =>
   void response.writeHead(code, { location: "http://127.0.0.1:1/" }).end()
 
 const sender = WebhookSender.layer({ egress: { allowLoopback: true } })
-/** One that waits for the end of an answer for less time than the service does. */
+/** A sender with a shorter reply time-out than the service's. */
 const impatient = WebhookSender.layer({ egress: { allowLoopback: true }, http: { totalMillis: 500 } })
 
 const replica = (process: string) =>
@@ -133,7 +133,7 @@ const life = (requestId: string, n: number) =>
     yield* Facts.answer(journal, requestId, "{}", { httpStatus: 200 })
   })
 
-/** The library looks at the clock of the machine: the message is of the test's. */
+/** The library reads the machine's clock: it is set to the message's time. */
 const verified = (hit: Hit | undefined, by: Redacted.Redacted<string> | null) => {
   const now = Date.now
   Date.now = () => Number(hit?.headers["webhook-timestamp"]) * 1_000
@@ -169,7 +169,7 @@ for (const [name, layer] of [
 
   describe(`webhooks in ${name}`, { timeout: 120_000 }, () => {
     fact(
-      "are told of every event that was there before the process, in order for each request, signed",
+      "receive every event from before the process, in order for each request, signed",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const { secret, webhookId } = yield* add(url)
@@ -194,7 +194,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are told of their own account's requests alone, and of the kinds that they want",
+      "receive only their own account's requests, and only the kinds they select",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
@@ -214,7 +214,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "that fail are tried again later, with the same id, and nothing of the request overtakes",
+      "are retried later after a failure, with the same id, and no event of the request overtakes",
       Effect.gen(function* () {
         let answer = status(500)
         const { hits, next, url } = yield* receiver((hit, response) => answer(hit, response))
@@ -254,7 +254,7 @@ for (const [name, layer] of [
           seconds += 1
           return pass(1, 1)
         })
-        // A look that was under way when a second passed saw nothing due, and the next one needs another second.
+        // A poll under way when a second passed saw no due event, and the next one needs another second.
         const soon = (
           look: Effect.Effect<boolean, WebhooksError>,
           turns = 1
@@ -335,7 +335,7 @@ for (const [name, layer] of [
         yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
         expect(yield* webhookOf(webhookId)).toMatchObject({ waiting: 12 })
         const before = hits.length
-        // Those that were under way at once, and none of the round after them.
+        // Only the deliveries that ran concurrently, and none of the next round.
         expect(before).toBeLessThan(16)
         yield* pass(55)
         expect(hits.length).toBe(before)
@@ -348,7 +348,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "whose process dies after an event was taken and before that was noted are told of it again",
+      "receive an event again when their process dies between taking it and recording that",
       Effect.gen(function* () {
         const { hits, next, url } = yield* receiver(ok)
         const { webhookId } = yield* add(url)
@@ -379,7 +379,7 @@ for (const [name, layer] of [
         yield* owed(webhookId, 0)
         expect(sequences(quick.hits, "r1")).toEqual([1, 2, 3, 4, 5, 6])
         expect(sequences(slow.hits, "r1")).toEqual([1])
-        // What is being sent when the process ends is waited for.
+        // The process waits for its current deliveries when it ends.
         for (const response of held) response.writeHead(500).end()
       })
     )
@@ -414,7 +414,7 @@ for (const [name, layer] of [
         const huge = yield* receiver((_, response) => void response.writeHead(200).end("x".repeat(100_000)))
         const store = yield* Webhooks
         const ids = [(yield* add(redirecting.url)).webhookId, (yield* add(huge.url)).webhookId]
-        // Nobody listens there any more.
+        // A closed port.
         const closed = yield* Effect.scoped(receiver(ok))
         ids.push((yield* add(closed.url)).webhookId)
         yield* Facts.acceptOp("r1", 1)
@@ -422,7 +422,7 @@ for (const [name, layer] of [
           Effect.andThen(begin(), until(Effect.map(store.due("this one"), (due) => due.length === 0)))
         )
         expect(redirecting.hits).toHaveLength(1)
-        // Due again, and nobody delivers.
+        // Due again, without a deliverer.
         yield* Time.adjust("31 seconds")
         const errors = yield* Effect.forEach(ids, (id) =>
           Effect.map(store.next(id, 1), (it) => it?.deliveries[0]?.lastError)
@@ -436,7 +436,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are paused when they take nothing for three days; what was given up is sent again by hand",
+      "are paused after three days of failures; an abandoned event is sent again by hand",
       Effect.gen(function* () {
         let answer = status(500)
         const { hits, url } = yield* receiver((hit, response) => answer(hit, response))
@@ -479,7 +479,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "that say that they are gone are paused at once",
+      "are paused immediately when they reply 410",
       Effect.gen(function* () {
         const { next, url } = yield* receiver(status(410))
         const { webhookId } = yield* add(url)
@@ -492,7 +492,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are told nothing while they are paused, and everything afterwards",
+      "receive no events while paused, and all of them afterwards",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
@@ -510,7 +510,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "get a signature of each secret until its own overlap ends, however often it is rotated; or of the newest alone",
+      "get a signature of each secret until its overlap ends, however often it is rotated; or of only the newest",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
@@ -662,7 +662,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are sent at once what this process has told of, before the next look at what others have",
+      "receive this process's events immediately, before the next poll for those of others",
       Effect.gen(function* () {
         const { url } = yield* receiver(ok)
         const { webhookId } = yield* add(url)
@@ -683,7 +683,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are served by one process at a time, and go with what is owed to them",
+      "are served by one process at a time, and their deletion drops pending deliveries",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks

@@ -9,7 +9,7 @@ export interface Balancer {
 }
 
 const checkMillis = 1_000
-/** How often a request goes to a replica that is in service and was not ready: some balancers check seldom. */
+/** Share of requests sent to an unready replica in service: some balancers check seldom. */
 const regardless = 0.1
 
 /** Whether the replica says that it is ready. */

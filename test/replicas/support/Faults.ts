@@ -4,7 +4,7 @@ import * as Balancer from "./Balancer.js"
 import type { Fleet } from "./Fleet.js"
 import type { Replica } from "./Replica.js"
 
-/** How long each fault lasts, milliseconds; those that take the lanes of a replica, as often as there are figures. */
+/** Duration of each fault, in ms; faults that take a replica's lanes happen once per figure. */
 export interface Durations {
   readonly killed: ReadonlyArray<number>
   readonly stopped: ReadonlyArray<number>
@@ -32,11 +32,11 @@ export const short: Durations = {
 
 export interface TakeOver {
   readonly fault: string
-  /** Until the lanes were another's; null: they were nobody's at the end of the fault. */
+  /** Time until another replica had the lanes; null: no replica had them at the end of the fault. */
   readonly millis: number | null
 }
 
-/** A replica that had lanes was held up for a moment. */
+/** A replica with lanes was suspended for a moment. */
 export interface Pause {
   readonly isLost: boolean
 }
@@ -51,16 +51,16 @@ export const rolling = "a rolling restart"
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** Between two faults: what the last one left is seen to be over. */
+/** Pause between two faults: the effects of the last one have ended. */
 const calmMillis = 2_000
 /** As long as a start takes at most, and a take-over, on a machine that is busy. */
 const readyMillis = 90_000
 /** As long as a collection of garbage, or a machine that is moved to another host. */
 const heldUpMillis = 2_000
-/** Longer than others take to see that somebody is gone. */
+/** Longer than other replicas take to notice a lost one. */
 const watchedMillis = 8_000
 
-/** How long all faults take about, milliseconds. */
+/** Approximate duration of all faults, in ms. */
 export const lengthOf = (durations: Durations): number => {
   const all = Object.values(durations).flat()
   return (
@@ -78,17 +78,17 @@ export interface Faults {
   readonly phases: ReadonlyArray<Phase>
   readonly takeOvers: ReadonlyArray<TakeOver>
   readonly pauses: ReadonlyArray<Pause>
-  /** What fails at this moment. */
+  /** The current fault. */
   readonly current: () => string
-  /** How much of the faults is over with the present one, 0 to 1: on a slow machine each lasts longer than planned. */
+  /** Share of the faults done including the present one, 0 to 1: on a slow machine each lasts longer than planned. */
   readonly share: () => number
-  /** Lanes of one that fails are still its own: who takes them over does so when there is work for them. */
+  /** A failed replica still has its lanes: another takes them over when there is work for them. */
   readonly isWaiting: () => boolean
 }
 
 type Act = (name: string) => Promise<void>
 
-/** `deadline`: no fault begins later. `next`: what replicas run from their replacement on. */
+/** `deadline`: no fault begins later. `next`: the build that replicas run after their replacement. */
 export const make = (
   { holders, postgres, redis, replicas, signers }: Fleet,
   random: Random.Random,
@@ -114,7 +114,7 @@ export const make = (
     breaches.push(`${replica.name} is not ready ${readyMillis / 1_000} s after its fault`)
   }
   /**
-   * The replica that has the lane of one of the signers at this moment. What the journal names may have ended: whoever lives
+   * The replica that has the lane of one of the signers now. The process in the journal may have ended: a live one
    * claims its lane when there is work for it.
    */
   const owner = async (): Promise<Replica> => {
@@ -241,7 +241,7 @@ export const make = (
       }
     ]
   ]
-  /** The rolling restart, each of the others, and what comes after them: somebody is left to work during the last one. */
+  /** The rolling restart, each of the others, and the time after them: a replica still works during the last one. */
   const parts = others.length + 2
   const run = async () => {
     const left = [...others]

@@ -18,13 +18,13 @@ export interface Fleet {
   readonly redis: Redis.Server
   readonly holders: LaneHolders.LaneHolders
   readonly signers: ReadonlyArray<Wallet>
-  /** One question and its answer, or what became of the connection. */
+  /** One question and its answer, or the fate of the connection. */
   readonly exchange: (replica: Replica.Replica, question: Question) => Promise<Answer | Unanswered>
   /** The execution that has wallet `n` count the id. */
   readonly hit: (n: number, id: string) => unknown
   /** Bodies of what only reads, by endpoint; of wallet `n`. */
   readonly reads: Readonly<Record<string, (n: number) => unknown>>
-  /** What the journal counts as open. */
+  /** Open work by the journal's count. */
   readonly open: () => Promise<ReadonlyArray<string>>
   readonly stop: () => Promise<void>
 }
@@ -32,7 +32,7 @@ export interface Fleet {
 export interface Question {
   readonly method?: "GET" | "POST"
   readonly path: string
-  /** Decides for which of the accounts it is asked. */
+  /** Account of the caller. */
   readonly account: string
   /** The Idempotency-Key. */
   readonly key?: string
@@ -74,7 +74,7 @@ export interface Options {
 
 /** Accounts have limits of requests per minute. */
 const accounts = 8
-/** How long a client waits for an answer before it hangs up. */
+/** Time until a client hangs up without an answer. */
 const patienceMillis = 40_000
 const perCreation = 25
 
@@ -94,7 +94,7 @@ export const start = async (options: Options): Promise<Fleet> => {
   }
 }
 
-/** What has begun is told as it begins: a start that fails leaves nothing behind. */
+/** Every started part is registered as it starts, so a failed start leaves none behind. */
 const assemble = async (
   { build, limits = {}, name, ...counts }: Options,
   begun: Array<() => Promise<void>>,
@@ -123,7 +123,7 @@ const assemble = async (
       confirmations: 1,
       settledDepth: 2,
       bumpAfterMillis: 5_000,
-      // The service's default: who waits for longer is told that the outcome is not known yet.
+      // The service's default: after it, a caller receives `outcome_unknown`.
       receiptTimeoutMillis: 60_000,
       tenants,
       signers: signers.map(({ privateKey }) => ({ tenants, privateKey })),
@@ -147,7 +147,7 @@ const assemble = async (
     )
     begun.push(replicas[n]?.stop ?? (async () => undefined))
   }
-  // At once: the first one makes the schema, whichever it is.
+  // Concurrently: the first one creates the schema, whichever it is.
   await Promise.all(replicas.map(({ begin }) => begin()))
   const to = await world.counter.getAddress()
   const settings = (signer: number) => ({

@@ -8,12 +8,15 @@ import * as World from "../../faults/support/World.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 import * as Rig from "./Rig.js"
 
-/** What the services of one test file stand on: a chain, a PostgreSQL and a folder. */
+/** The base of one test file's services: a chain, a PostgreSQL and a folder. */
 export interface Ground {
   readonly folder: string
   readonly world: () => World.World
   readonly freshUrl: () => Promise<string>
-  /** A rig on a database; its services end with the test. `others`: tenants beside its own, with the same signer. */
+  /**
+   * A rig on a database; its services end with the test. `others`: tenants in addition to its own, with the same
+   * signer.
+   */
   readonly rigOn: (
     database: Rig.Database,
     profile?: Partial<World.Profile>,

@@ -6,8 +6,8 @@ import * as Service from "../../../src/hosts/node/Service.js"
 import * as JsonLog from "../../../src/hosts/service/JsonLog.js"
 
 /**
- * The service as a process, as `src/hosts/node/main.ts` has it, on a machine whose name server tells an address of its
- * own for every name: replicas reach one node, of one URL, by wires of their own.
+ * The service as a process, like `src/hosts/node/main.ts`, on a machine whose name server returns one private address
+ * for every name: replicas reach one node, under one URL, through separate wires.
  */
 const address = process.env.CASTELLAN_TEST_ADDRESS ?? "127.0.0.1"
 dns.Resolver.prototype.resolve4 = (async () => [address]) as unknown as typeof dns.Resolver.prototype.resolve4

@@ -1,6 +1,6 @@
 import pg from "pg"
 
-/** Who has which lane, as the journal's claims say it from moment to moment. */
+/** The owner of each lane by the journal's claims, over time. */
 export interface LaneHolders {
   /** The process that has the signer's lane; null: none yet. */
   readonly of: (signer: string) => string | null
@@ -9,9 +9,9 @@ export interface LaneHolders {
    * null: they had none, or one is still theirs.
    */
   readonly takeOver: (processes: ReadonlyArray<string>, since: number) => number | null
-  /** What the journal counts as open: transactions, nonces that are handed out, requests. */
+  /** The journal's count of open work: transactions, assigned nonces, requests. */
   readonly open: () => Promise<ReadonlyArray<string>>
-  /** What the journal answers to a question of one's own. */
+  /** Rows of a custom query on the journal. */
   readonly rows: (
     text: string,
     values: ReadonlyArray<unknown>
@@ -27,7 +27,7 @@ interface Claim {
 
 const lookMillis = 100
 
-/** Looks at the database directly, past what is done to the replicas; while it is away nothing is seen. */
+/** Reads the database directly, unaffected by the replicas' faults; while it is away it reads no rows. */
 export const start = async (url: string): Promise<LaneHolders> => {
   const pool = new pg.Pool({
     connectionString: url,

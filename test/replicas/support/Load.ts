@@ -2,7 +2,7 @@ import { id as hashOf } from "ethers"
 import type * as Random from "../../faults/support/Random.js"
 import type { Answer, Fleet, Unanswered } from "./Fleet.js"
 
-/** What one client wanted, and what it was told in the end. */
+/** One client's request and its final answer. */
 export interface Op {
   readonly id: string
   /** Its idempotency key. */
@@ -15,9 +15,9 @@ export interface Op {
   readonly millis: number
 }
 
-/** What clients met on their way to the final answers. */
+/** Clients' answers before the final ones. */
 export interface Met {
-  /** When it was asked. */
+  /** Time of the request. */
   readonly at: number
   /** Until it was answered, or the connection was lost. */
   readonly millis: number
@@ -26,14 +26,14 @@ export interface Met {
 
 export interface Load {
   readonly met: ReadonlyArray<Met>
-  /** How many have their final answer. */
+  /** Number of ops with a final answer. */
   readonly done: () => number
-  /** How many are asked for in all, as far as is known. */
+  /** Number of all ops, as far as known. */
   readonly total: () => number
-  /** How many are asked for and have none yet. */
+  /** Number of requested ops without a final answer. */
   readonly underWay: () => number
   readonly ops: Promise<ReadonlyArray<Op>>
-  /** Who has no answer yet gives up. */
+  /** Clients without an answer give up. */
   readonly end: () => void
 }
 
@@ -63,14 +63,14 @@ export interface Options {
   /** The ops are spread over so long, milliseconds; they take longer when the clients do. */
   readonly overMillis: number
   readonly wallets: number
-  /** Which part of the ops may be begun by now, 0 to 1. Default: all. */
+  /** Share of the ops that may have begun, 0 to 1. Default: all. */
   readonly share?: () => number
   /**
-   * Whether somebody waits for what only work brings about: a lane is taken over when there is work for it. What is asked
-   * for then comes beside the others, when none of them has begun for a while. Default: nobody.
+   * Whether a caller waits for an effect that only work brings: a lane is taken over when there is work for it. That op
+   * comes in addition to the others, when none of them has begun for a while. Default: no.
    */
   readonly wants?: () => boolean
-  /** How many ask at once: the others wait for one of them to have its answer. */
+  /** Number of concurrent clients; the others wait for one of them to finish. */
   readonly clients: number
 }
 
@@ -102,7 +102,7 @@ export const start = (
     return typeof answer === "string" ? null : answer
   }
 
-  /** What became of a request that was answered as soon as it was accepted. */
+  /** Outcome of a request that was answered when it was accepted. */
   const followed = async (
     dice: Random.Random,
     account: string,

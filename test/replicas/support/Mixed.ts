@@ -13,7 +13,7 @@ export interface Options {
 export interface Report {
   /** Milliseconds of the answers of each endpoint, the shortest first. */
   readonly latencies: ReadonlyMap<string, ReadonlyArray<number>>
-  /** Answers that are no success, and how often. */
+  /** Failed answers and their counts. */
   readonly refusals: ReadonlyMap<string, number>
   /** Ids that were said to be executed. */
   readonly executed: ReadonlyArray<string>
@@ -30,7 +30,7 @@ export interface Report {
   readonly seconds: number
 }
 
-/** What the machine's processors have worked so far, seconds. */
+/** CPU time of the machine's processors so far, in seconds. */
 const machineSeconds = (): number =>
   cpus().reduce((sum, { times: { irq, nice, sys, user } }) => sum + irq + nice + sys + user, 0) / 1_000
 
@@ -39,7 +39,7 @@ const clientSeconds = (): number => {
   return (system + user) / 1_000_000
 }
 
-/** How many of ten requests are executions; the others are spread over the endpoints that only read. */
+/** Executions among ten requests; the others are spread over the endpoints that only read. */
 const executionsOfTen = 4
 const looks = 20
 

@@ -9,11 +9,11 @@ import * as Verdict from "./Verdict.js"
 export interface Options {
   readonly ops: number
   readonly wallets: number
-  /** How many clients ask at once. */
+  /** Number of concurrent clients. */
   readonly clients: number
   readonly seed: string
   readonly durations: Faults.Durations
-  /** Whatever has no answer then has none. */
+  /** After this time an op without an answer has none. */
   readonly limitMillis: number
   /** The commit that the replicas run until the rolling restart replaces them by this version. Default: this version. */
   readonly upgradeFrom?: string | undefined
@@ -24,7 +24,7 @@ export interface Report {
   readonly verdict: Verdict.Verdict
   /** Of each fault that takes the lanes of their owner. */
   readonly takeOvers: ReadonlyArray<Faults.TakeOver>
-  /** What clients met in the rolling restart, and how often. */
+  /** Clients' answers in the rolling restart, and their counts. */
   readonly rolling: ReadonlyMap<string, number>
   readonly met: ReadonlyMap<string, number>
 }
@@ -61,7 +61,7 @@ const settled = async (load: Load.Load, deadline: number): Promise<void> => {
   load.end()
 }
 
-/** What the lanes have open when nobody asks for anything any more, and nothing of it moves. */
+/** Open work of the lanes after the last request, once it no longer changes. */
 const gapsOf = async (fleet: Fleet.Fleet): Promise<ReadonlyArray<string>> => {
   let last = { open: "", at: performance.now() }
   for (;;) {
@@ -147,7 +147,10 @@ const prove = async (
   return { verdict, takeOvers: faults.takeOvers, rolling, met }
 }
 
-/** Executes ops while replicas, database, node and Redis fail one after the other, and asks the chain what became of them. */
+/**
+ * Executes ops while replicas, database, node and Redis fail one after the other, then reads their outcomes from the
+ * chain.
+ */
 export const run = async (options: Options): Promise<Report> => {
   const { seed, upgradeFrom, wallets } = options
   const builds = upgradeFrom === undefined ? [] : [await Build.ofCommit(upgradeFrom)]

@@ -7,7 +7,7 @@ import * as TcpProxy from "../../support/process/TcpProxy.js"
 /** One of several processes that share a database, with wires of its own to the database and to the node. */
 export interface Replica {
   readonly name: string
-  /** Where it listens, while it is to be asked. */
+  /** Its URL, while it takes requests. */
   readonly url: () => string | null
   /** As whom it claims lanes in the journal: a name per life. */
   readonly processes: () => ReadonlyArray<string>
@@ -16,14 +16,14 @@ export interface Replica {
   readonly use: (build: Build) => void
   /** Without a word, as a crash. */
   readonly kill: () => Promise<void>
-  /** As an operator who replaces it: nobody sends it anything new, and it answers what it has. */
+  /** Replaces it as an operator does: it gets no new requests and answers its open ones. */
   readonly drain: () => Promise<number | string>
-  /** Holds the process where it is, or lets it go on. */
+  /** Suspends or resumes the process. */
   readonly hold: (held: boolean) => void
   readonly database: TcpProxy.TcpProxy
   /** Resident memory of the process, bytes. */
   readonly memory: () => number
-  /** What the process has used of the processors so far, seconds. */
+  /** CPU time of the process so far, in seconds. */
   readonly cpuSeconds: () => number
   readonly node: TcpProxy.TcpProxy
   readonly log: () => string
@@ -33,7 +33,7 @@ export interface Replica {
 export interface Options {
   readonly build: Build
   readonly name: string
-  /** The address of the node, as this replica's name server tells it. */
+  /** The node's address in this replica's name server. */
   readonly address: string
   readonly chain: { readonly port: number }
   readonly database: { readonly port: number }
@@ -43,7 +43,7 @@ export interface Options {
   readonly config: (wires: { readonly nodeUrl: string; readonly databasePort: number }) => string
 }
 
-/** Until whoever distributes the requests sends nothing more to a replica that is being replaced. */
+/** Time until the balancer sends no more requests to a replica that is being replaced. */
 const balancerMillis = 500
 
 /** Of the times in /proc, on Linux. */
@@ -100,7 +100,7 @@ export const make = async (options: Options): Promise<Replica> => {
         )
         url = said(life, /"message":"listening"[^\n]*"url":"([^"]+)"/)
         if (isUp) return
-        // Whoever runs a service starts it again when its database did not answer in time.
+        // An operator starts a service again when its database did not reply in time.
         if (starts === mostStarts || !unanswered.test(life.stderr()))
           throw new Error(`${name} does not start: ${life.stderr()}`)
       }

@@ -14,7 +14,7 @@ import * as Wiring from "../../../src/hosts/Wiring.js"
 import * as World from "../../faults/support/World.js"
 import * as Journals from "../../support/journal/Journals.js"
 
-/** A service of this process, with a journal, an engine and a port of its own. */
+/** A service of this process, with a separate journal, engine and port. */
 export interface Running {
   readonly url: string
   readonly stop: () => Promise<void>
@@ -51,16 +51,16 @@ export interface Answer {
   readonly body: { readonly status?: number; readonly code?: string; readonly requestId?: string }
 }
 
-/** Where a rig's services keep their journal. */
+/** Place of the journal of a rig's services. */
 export type Database = { readonly path: string } | { readonly url: string }
 
-/** Final or not: the same request with the same key is asked again after the others. */
+/** Temporary answers: the same request with the same key is repeated after them. */
 const isPassing = ({ body, status }: Answer): boolean =>
   status === 503 || status === 429 || body.code === "outcome_unknown"
 
 /** A tenant with one signer and funded wallets, and the services that serve it. */
 export interface Rig {
-  /** `node`: the operator's, in the place of the chain itself. `at`: another database than the rig's. */
+  /** `node`: the operator's node instead of the chain itself. `at`: a database other than the rig's. */
   readonly begin: (seams?: Wiring.Seams, node?: string, at?: Database) => Promise<Running>
   /** The configuration file of a service of this rig. */
   readonly file: (at?: Database) => string
@@ -73,7 +73,7 @@ export interface Rig {
     body: unknown,
     headers?: Readonly<Record<string, string>>
   ) => Promise<Answer>
-  /** Asks with the same key, whomever it finds, until the outcome is known; `met` hears every answer. */
+  /** Repeats with the same key, at any service, until the outcome is known; `met` receives every answer. */
   readonly insist: (
     services: () => Running,
     path: string,
@@ -86,11 +86,11 @@ export interface Rig {
   /** Funds and creates the wallets. */
   readonly prepare: (service: Running) => Promise<void>
   readonly count: (id: string) => Promise<number>
-  /** How many transactions of the signer are mined. */
+  /** Number of the signer's mined transactions. */
   readonly transactions: () => Promise<number>
   /** Transactions of the signer that the node has in its pool. */
   readonly pooled: () => Promise<number>
-  /** What the journal counts as open: transactions of the lane, and lanes with work. */
+  /** The journal's count of open work: transactions of the lane, and lanes with work. */
   readonly open: () => Promise<ReadonlyArray<string>>
 }
 

@@ -1,16 +1,16 @@
 import type * as Fleet from "./Fleet.js"
 import type * as Load from "./Load.js"
 
-/** What is wrong after a run, by kind: all lists are empty when every op was executed once and said so. */
+/** Breaches after a run, by kind: all lists are empty when every op was executed once and reported so. */
 export interface Verdict {
-  /** Said to be executed, and not on the chain. */
+  /** Reported as executed, and not on the chain. */
   readonly lost: ReadonlyArray<string>
   readonly duplicated: ReadonlyArray<string>
-  /** Said to have failed, and on the chain; or said to be in another transaction than it is. */
+  /** Reported as failed, and on the chain; or reported in a wrong transaction. */
   readonly misreported: ReadonlyArray<string>
-  /** Not executed, and said so: each of these ops could have been. */
+  /** Not executed, and reported so: each of these ops could have been. */
   readonly refused: ReadonlyArray<string>
-  /** Nonces that nothing fills, and what the journal has open in the end. */
+  /** Unfilled nonces, and the journal's open work in the end. */
   readonly gaps: ReadonlyArray<string>
   /** Without a final answer. */
   readonly stuck: ReadonlyArray<string>
@@ -56,10 +56,13 @@ const judge = (ops: ReadonlyArray<Load.Op>, found: Found): Omit<Verdict, "gaps" 
   }
 }
 
-/** No client may be told so, whatever has failed. */
+/** Answers that no client may receive, whatever has failed. */
 const forbidden = /^(500|401|403|404|503 without Retry-After)/
 
-/** What a client of a replica that is replaced meets: answers, and 503 with `Retry-After` when it is to ask another one. */
+/**
+ * Answers to a client of a replica that is replaced: final ones, and 503 with `Retry-After` when it must use another
+ * replica.
+ */
 const allowedWhileReplaced = /^(200|202|503) /
 
 export const of = (
@@ -80,7 +83,7 @@ export const of = (
       ...[...met.rolling.keys()]
         .filter((what) => !allowedWhileReplaced.test(`${what} `))
         .map((what) => `a client of the rolling restart met: ${what}`),
-      ...strangers.map((id) => `${id} was executed, and nobody asked for it`)
+      ...strangers.map((id) => `${id} was executed without a request`)
     ]
   }
 }

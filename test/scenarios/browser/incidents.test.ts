@@ -29,7 +29,7 @@ let scope: Scope.Closeable
 let chainUrl: string
 /** Another program's connection to the service's database. */
 let lock: DatabaseSync
-/** What waits for the silent signer. */
+/** Requests that wait for the silent signer. */
 let signing: Promise<unknown>
 
 const dev = { clientId: "dev", versionId: "1" }

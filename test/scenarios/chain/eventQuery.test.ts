@@ -301,7 +301,7 @@ describe("a node", () => {
 
   it.each<readonly [string, () => Fault]>([
     [
-      "nothing but logs without topics",
+      "only logs without topics",
       () => logs(() => ({ result: [transferLog(0, { blockNumber: undefined, topics: undefined })] }))
     ],
     [

@@ -66,7 +66,7 @@ const cases: ReadonlyArray<readonly [string, () => Query, Truth]> = [
     ({ address, name }) => name === "Transfer" && address === chain.emitters[1]
   ],
   [
-    "several contracts, one of them twice and one that emits nothing",
+    "several contracts, one of them twice and another without events",
     () => ({ eventName: "Transfer", contracts: [chain.nft, chain.emitters[0], chain.nft, addressOf(9)] }),
     ({ address, name }) => name === "Transfer" && address !== chain.emitters[1]
   ],
@@ -132,7 +132,7 @@ const cases: ReadonlyArray<readonly [string, () => Query, Truth]> = [
       [3, 8, 13, 18].includes(id % 20)
   ],
   [
-    "indexed fixed arrays and arrays of tuples, beside a boolean and fixed bytes",
+    "indexed fixed arrays and arrays of tuples, with a boolean and fixed bytes",
     () => ({
       eventName: "Drawn",
       fields: {
@@ -167,7 +167,7 @@ const cases: ReadonlyArray<readonly [string, () => Query, Truth]> = [
     ({ blockNumber, name }) => name === "Noted" && blockNumber === chain.truth.at(-1)?.blockNumber
   ],
   [
-    "blocks of which some are not there yet",
+    "a range with blocks that do not exist yet",
     () => ({ eventName: "Noted", toBlock: "0xffffffff" }),
     ({ name }) => name === "Noted"
   ],

@@ -242,7 +242,7 @@ describe("a wallet named only by its address", () => {
 })
 
 describe("a factory that is not this account's", () => {
-  const untouched = Effect.die(new Error("a system key was asked for"))
+  const untouched = Effect.die(new Error("a system key was used"))
   const system = { deployer: untouched, serviceEoa: untouched, sponsor: untouched }
 
   it.each(accounts)(
@@ -260,7 +260,7 @@ describe("a factory that is not this account's", () => {
         ]
       })
       const own = { validator: Address.unsafe(stack.suite.validator) }
-      await expect(stack.ask(create(own))).rejects.toThrow("a system key was asked for")
+      await expect(stack.ask(create(own))).rejects.toThrow("a system key was used")
     }
   )
 })

@@ -75,7 +75,7 @@ const cases: ReadonlyArray<Case> = [
     config: configOf(1, [own]),
     moves: {
       "its owner": execute(),
-      "its owner, signed elsewhere and submitted by somebody else": encoded(
+      "its owner, signed elsewhere and submitted by another party": encoded(
         (op) => ecdsa(op.signingHash, own),
         { signer: Journey.second }
       ),
@@ -89,7 +89,7 @@ const cases: ReadonlyArray<Case> = [
     config: configOf(2, [own], passkeys),
     moves: { "its owner": execute(), "a passkey": passkey(phone), "the other passkey": passkey(tablet) },
     stays: {
-      "somebody else's passkey": [passkey(stranger), invalid],
+      "another wallet's passkey": [passkey(stranger), invalid],
       "another signer": [execute({ signer: Journey.second }), short(0, 1)]
     }
   },
@@ -159,14 +159,14 @@ const cases: ReadonlyArray<Case> = [
         extra: { other: "x", n: 1 }
       }),
       "its passkey with s in the upper half": passkey(tablet, { s: "high" }),
-      "its passkey as r and s alone": passkey(tablet, { form: "ieee-p1363" })
+      "its passkey as only r and s": passkey(tablet, { form: "ieee-p1363" })
     },
     stays: {
       "the signer that created it": [execute(), { message: "signer has no authority over this wallet" }],
       "a passkey without user verification": [passkey(phone, { flags: 0x01 }), invalid],
       "a passkey without user presence": [passkey(phone, { flags: 0x04 }), invalid],
       "an assertion of a registration": [passkey(phone, { type: "webauthn.create" }), invalid],
-      "somebody else's passkey": [passkey(stranger), invalid]
+      "another wallet's passkey": [passkey(stranger), invalid]
     }
   }
 ]

@@ -105,7 +105,7 @@ describe("signers and threshold", () => {
 
   it.each([
     ["of another custody", configOf(5, [], [Authenticator.make().passkey])],
-    ["with a threshold that nobody can meet", configOf(3, [own], [], 2)],
+    ["with an unreachable threshold", configOf(3, [own], [], 2)],
     ["with one signer twice", configOf(3, [own, own], [], 2)],
     ["with nobody", configOf(3, [], [], 1)]
   ])("do not become a configuration %s: the operation fails and is not sent", async (name, config) => {

@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-const pepper = "a pepper that nobody else knows of"
+const pepper = "a pepper that only this test uses"
 const configuration = (more: object) => ({
   profile: "production",
   listen: { host: "127.0.0.1", port: 8080 },

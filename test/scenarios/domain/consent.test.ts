@@ -34,7 +34,7 @@ const passkeys = [newPasskey(), newPasskey()]
 const [stranger, thief] = [devKey(30), newPasskey()]
 const other = `0x${"77".repeat(32)}`
 
-/** What is wrong with a signature; most often nothing. */
+/** Defect of a signature; most often none. */
 const flaw = fc.oneof(
   { weight: 8, arbitrary: fc.constant("none" as const) },
   { weight: 1, arbitrary: fc.constantFrom("other hash" as const, "stranger" as const) }
@@ -127,7 +127,7 @@ const proofOf = (
 }
 
 describe("A proof of signatures and passkeys", () => {
-  it("that the domain finds good or bad is so for the validator on the chain", async () => {
+  it("has the same validity in the domain and in the validator on the chain", async () => {
     const verify = at("CustodyValidator", chain.suite.validator, chain).getFunction("verify")
     const seen = { good: 0, invalid: 0, threshold: 0 }
     await fc.assert(
@@ -162,7 +162,7 @@ describe("A proof of signatures and passkeys", () => {
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)
   })
 
-  it("that the domain takes is taken by the validator, however a good one was changed", async () => {
+  it("accepted by the domain is accepted by the validator, however a good one was changed", async () => {
     const verify = at("CustodyValidator", chain.suite.validator, chain).getFunction("verify")
     const config = configOf(5, [], passkeys)
     const hash = `0x${"5a".repeat(32)}`

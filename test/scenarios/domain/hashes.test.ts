@@ -65,7 +65,7 @@ const plain: UserOperation.UserOperation = {
   signature: Hex.empty
 }
 
-/** The revert data of handleOps as text: whatever error carries the reason `AAxx ...`, it is in there. */
+/** The revert data of handleOps as text: it contains the reason `AAxx ...` of any error. */
 const refusal = async (version: EntryPoint.Version, each: UserOperation.UserOperation): Promise<string> => {
   const answer = await provider
     .send("eth_call", [

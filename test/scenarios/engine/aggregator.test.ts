@@ -11,7 +11,7 @@ import { Address, errorsOf, keyOf, useStack } from "../../support/stack/Stack.js
 import { create } from "../../support/suite/Chain.js"
 import { configOf } from "../../support/suite/Keys.js"
 
-/** What the aggregator gives more than it has: a thousand bytes behind each answer to a call of this function. */
+/** The aggregator's padding: a thousand bytes after each reply to this function. */
 let padded: string | null = null
 
 const padding = (nodes: ChainRpc["Service"]): ChainRpc["Service"] => ({
@@ -102,7 +102,7 @@ describe("operations of one aggregator", () => {
     }
   )
 
-  it("that were handed out and signed elsewhere go the same way", async () => {
+  it("issued and signed elsewhere go the same way", async () => {
     const before = await stack.balanceOf(to)
     const settings = { ...at("v0.7"), aggregator }
     const { error, userOps } = await stack.estimate([transfer(first, "1"), transfer(second, "1")], settings)
@@ -113,7 +113,7 @@ describe("operations of one aggregator", () => {
     expect(await groupsOf("v0.7", result.txHash)).toEqual([[aggregator, 2]])
   })
 
-  it("of requests at once never share a transaction with others", async () => {
+  it("never share a transaction with others in concurrent requests", async () => {
     const before = await stack.balanceOf(to)
     const results = await Promise.all(
       [
@@ -128,7 +128,7 @@ describe("operations of one aggregator", () => {
   })
 
   it.each(["validateUserOpSignature", "aggregateSignatures"])(
-    "are refused when %s gives bytes that nobody has accounted for",
+    "are refused when %s returns unaccounted bytes",
     async (name) => {
       const before = await stack.nonce()
       padded = `${name}(${UserOperation.structOf("v0.7")}${name === "aggregateSignatures" ? "[]" : ""})`

@@ -12,7 +12,7 @@ const perSecond = 25
 const stack = useStack({}, (stack) => stack.create(...wallets))
 
 describe("a restart with many open requests, at a node that answers few calls a second", () => {
-  it("goes on steadily, and each is done once", async () => {
+  it("proceeds steadily, and each request is done once", async () => {
     const node = await startFaultyNode(stack.anvil.url)
     const [database, profile] = [stack.database(), { receiptTimeoutMillis: 500 }]
     const first = stack.begin({
@@ -54,7 +54,7 @@ describe("a restart with many open requests, at a node that answers few calls a 
       await stack.living({ database, profile }, async () => {
         const settled = { timeout: 150_000, interval: 500 }
         await expect.poll(() => stack.counts(...ids), settled).toEqual(ids.map(() => 1))
-        // Each with questions of its own, they need one for every wallet, and one for every wallet's creation.
+        // Separate queries would need one for every wallet, and one for every wallet's creation.
         expect(answered.get("eth_getCode") ?? 0).toBeLessThan(wallets.length / 5)
         expect(answered.get("eth_getTransactionByHash") ?? 0).toBeLessThan(wallets.length / 2)
         expect(refused).toBeLessThan(ids.length * 6)

@@ -46,7 +46,7 @@ const begun = (to: string) =>
   expect.poll(() => stack.balanceOf(to), { timeout: 60_000, interval: 20 }).toBeGreaterThan(0n)
 
 describe("a request of more operations than a slice has", () => {
-  it("is accepted at once, executed once in several transactions, and tells of each operation", () =>
+  it("is accepted immediately, executed once in several transactions, and reports each operation", () =>
     stack.living({}, async (life) => {
       const [to, bad] = [receiver(), 7]
       const operations = payments(600, to).map((each, index) => {
@@ -91,7 +91,7 @@ describe("a request of more operations than a slice has", () => {
     expect(await stack.nonce()).toBe(before)
   })
 
-  it("is one request under one key, and goes on after a restart in the middle: nothing is done twice or left out", async () => {
+  it("is one request under one key and resumes after a restart in the middle, neither repeating nor omitting work", async () => {
     const [to, database] = [receiver(), stack.database()]
     const idempotency = { key: "payday", bodyHash: Hex.unsafe32(`0x${"77".repeat(32)}`) }
     const caller = await stack.living({ database }, async (life) => {
@@ -112,7 +112,7 @@ describe("a request of more operations than a slice has", () => {
     })
   })
 
-  it("is cancelled as far as nothing of it is signed", () =>
+  it("is cancelled except for its signed operations", () =>
     stack.living({}, async (life) => {
       const to = receiver()
       const caller = await accepted(life, payments(800, to))

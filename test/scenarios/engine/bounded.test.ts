@@ -36,7 +36,7 @@ describe("a node that simulates little", () => {
     [50_000_000, 40],
     [25_000_000, 30],
     [10_000_000, 1]
-  ])("and cuts calls to %i gas measures %i operations at once, and they land", async (most, count) => {
+  ])("with a gas cap of %i per call measures %i operations together, and they land", async (most, count) => {
     node.behave(cutsAt(most))
     const before = await stack.balanceOf(dead)
     expect(await stack.ask(execute(count))).toMatchObject({ status: 1 })
@@ -52,7 +52,7 @@ describe("a node that simulates little", () => {
     expect(Math.abs(bounded.gas - free.gas)).toBeLessThan(free.gas / 20)
   })
 
-  it("and cannot simulate all operations sends those that it could, and says of the others why", async () => {
+  it("with room for only some operations sends the simulated ones, and gives the reason for the others", async () => {
     node.behave(cutsAt(6_500_000))
     const before = await stack.balanceOf(dead)
     const result = await stack.ask(execute(40))
@@ -76,7 +76,7 @@ describe("a node that simulates little", () => {
   ])(
     "and refuses a call with more than 50M gas (%i %s) is asked with less, and remembered",
     async (code, message) => {
-      // A node of its own: what a node refuses is remembered with its URL.
+      // A separate node: the service remembers a node's refusals by its URL.
       const reth = await startFaultyNode(stack.anvil.url)
       let refused = 0
       reth.behave(({ method, params }, ask) => {
@@ -93,7 +93,7 @@ describe("a node that simulates little", () => {
     }
   )
 
-  it("and refuses every call for its gas is 422 with its own words", async () => {
+  it("with a refusal of every call for its gas is 422 with its own words", async () => {
     node.behave(({ method, params }, ask) =>
       method === "eth_call" && params.length > 2 ? Promise.resolve(refusal(-32000, "gas too high")) : ask()
     )

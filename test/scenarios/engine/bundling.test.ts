@@ -55,7 +55,7 @@ it("operations of several requests leave together, and each request gets its own
     expect(await stack.counts(...ids.flat())).toEqual(ids.flat().map(() => 1))
   }))
 
-it("a lone request on an idle lane is sent at once, though nothing is polled for a minute", () =>
+it("a lone request on an idle lane is sent immediately, though the next poll is a minute away", () =>
   stack.living({ profile: { pollIntervalMillis: 60_000 } }, async (runtime) => {
     await stack.automine(false)
     const fiber = runtime.runFork(stack.execute([stack.hit("one", hashOf("lone"))]))

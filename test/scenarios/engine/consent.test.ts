@@ -9,7 +9,7 @@ const own = { clientId: "dev", versionId: "1" }
 const alice = new Wallet(id("alice"))
 const passkey = () => Authenticator.make().spki.toString("base64")
 
-describe("who of the keys at hand consents for a wallet", () => {
+describe("the consenting key of a wallet", () => {
   const wallets: Record<string, Address.Address> = {}
   const stack = useStack({}, async (stack) => {
     const journey = Journey.make(stack, "v0.7")

@@ -41,7 +41,7 @@ describe("requests that want the same", () => {
   const post = (...ops: ReadonlyArray<HandedOut>) => stack.ask(stack.post(ops, "userOpHash"))
   const decoded = (op: HandedOut) =>
     Result.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(op.encodedUserOp)))
-  /** Somebody else's `handleOps` with an op that anybody may submit. */
+  /** Another EOA's `handleOps` with an op that any EOA may submit. */
   const copy = (op: HandedOut, overrides: object = {}) => {
     const proof = Hex.unsafe(stack.signer.signingKey.sign(op.userOpHash).serialized)
     const own = { ...decoded(op), signature: Conditions.encodeSignature(Conditions.none, proof) }
@@ -107,7 +107,7 @@ describe("requests that want the same", () => {
     expect(both.map(({ status }) => status).sort()).toEqual([1, 2])
   })
 
-  it("of two owners who want one wallet at the same moment one gets it, and an owner's wallet is nobody else's", async () => {
+  it("two owners concurrently claim one wallet: one gets it, and an owner's wallet rejects other owners", async () => {
     await stack.fund(stack.predict("contested"), ether)
     const creating = (signer: object) => stack.ask(stack.createWallets(["contested"], signer))
     const second = { signer: { clientId: "dev", versionId: "2" } }
@@ -155,7 +155,7 @@ describe("requests that want the same", () => {
     expect((await execute(transfer("one", "0"))).status).toBe(1)
   })
 
-  it("an op that somebody else has landed is done, and does not count twice for those behind it", async () => {
+  it("an op that another party has landed is done, and does not count twice for the ops after it", async () => {
     await stack.mint(stack.predict("two"), 900n)
     const amount = ((await stack.balanceOf(stack.predict("two"))) * 4n) / 10n
     const [first, second] = [
@@ -200,7 +200,7 @@ describe("requests that want the same", () => {
     expect((await stack.balanceOf(dead)) - before).toBe(4n)
   })
 
-  it("an estimate of which nothing came holds no nonce keys", async () => {
+  it("an unused estimate holds no nonce keys", async () => {
     await stack.create("tried")
     const tries = Array.from({ length: 3 }, () => transfer("tried", "1"))
     expect(await stack.estimate(tries)).toMatchObject({ status: 0, userOps: [] })
@@ -208,7 +208,7 @@ describe("requests that want the same", () => {
     expect(Nonce.keyOf(nonce)).toBe(Nonce.handedOutKeys.from)
   })
 
-  it("ops posted again apart from those beside which they landed tell of their own logs, and of the transaction once", async () => {
+  it("ops posted again in separate requests report their own logs, and the transaction once", async () => {
     await stack.mint(stack.predict("one"), 24n)
     const { userOps } = await stack.estimate(["7", "8", "9"].map((amount) => transfer("one", amount)))
     const [one, two, three] = userOps

@@ -65,11 +65,11 @@ const kinds: Readonly<Record<string, () => Promise<Shaky>>> = {
   }
 }
 
-/** Where the first of the operations is when the database goes: those behind it are at earlier steps. */
+/** Step of the first operation when the database goes away; the ones after it are at earlier steps. */
 const steps = ["accept", "ready", "record", "settle", "answer"] as const
 type Step = (typeof steps)[number]
 
-/** A journal at whose first call of the step, once armed, something happens: before it, so that it meets it. */
+/** A journal that runs `happen` before its first call of the armed step, so that the call is affected. */
 const at = (step: Step, happen: () => Promise<void>) => {
   let armed = false
   const seams: Seams = {
@@ -94,10 +94,10 @@ const at = (step: Step, happen: () => Promise<void>) => {
   }
 }
 
-/** What callers may be told while the database is away, and after it. */
+/** Permitted answers while the database is away, and after it. */
 const truths = ["200 undefined", "503 unavailable", "422 outcome_unknown"]
 
-/** The requests of one outage: each counts an id of its own. */
+/** The requests of one outage: each counts a separate id. */
 const makeRequests = (rig: Rig.Rig, service: Rig.Running, title: string) => {
   const met: Array<Rig.Answer> = []
   const idOf = (kind: string, n: number) => hashOf(`${title} ${kind} ${n}`)
@@ -132,7 +132,7 @@ const makeRequests = (rig: Rig.Rig, service: Rig.Running, title: string) => {
   }
 }
 
-/** Takes the database away while operations are under way, and holds what callers are told against the chain. */
+/** Takes the database away while operations are under way, and compares callers' answers with the chain. */
 const outage = async (shaky: Shaky, step: Step, title: string) => {
   const rig = await Rig.make(world, folder, shaky.address)
   let gone = () => {}

@@ -99,7 +99,7 @@ describe("operations that depend on others", () => {
     expect(await counted(result.txHash)).toEqual([d])
   })
 
-  it("of many requests at once go with those that they depend on, each once", async () => {
+  it("go with their dependencies, each once, from many concurrent requests", async () => {
     const rounds = Array.from({ length: 8 }, () => fresh(2))
     const results = await Promise.all(
       rounds.map(([a, b]) => stack.ask(stack.execute([hit("two", b, 1), hit("one", a)])))
@@ -111,7 +111,7 @@ describe("operations that depend on others", () => {
     }
   })
 
-  it("may be paid for by the operator, each for itself", async () => {
+  it("may have the operator as payer, each separately", async () => {
     const { settings } = await sponsored(stack)
     await stack.ask(stack.createWallets(["poor", "poorer"], settings))
     const [a, b, c] = fresh(3)
@@ -122,7 +122,7 @@ describe("operations that depend on others", () => {
     expect(await stack.provider.getBalance(stack.predict("poorer"))).toBe(0n)
   })
 
-  it("fail with one whose wallet cannot act, and with one that it has no money for", async () => {
+  it("fail together with an operation whose wallet cannot act or lacks the funds for it", async () => {
     const [a, b] = fresh(2)
     const costly = stack.hit("two", hashOf("costly"), { value: 10n ** 21n })
     const result = await stack.ask(
@@ -137,7 +137,7 @@ describe("operations that depend on others", () => {
     ])
   })
 
-  it("on each other are 400, and nobody is asked", async () => {
+  it("on each other are 400 before any query", async () => {
     const operations = [hit("one", hashOf("x"), 1), hit("one", hashOf("x"), 0)]
     const failure = await stack.refused(stack.execute(operations, { rpc: "http://127.0.0.1:1" }))
     expect(failure).toMatchObject({
@@ -149,7 +149,7 @@ describe("operations that depend on others", () => {
 
   it.each([
     ["names no ledger", null, "the network profile names no ledger"],
-    ["names one that is not there", Address.unsafe(`0x${"1e".repeat(20)}`), "there is no ledger at 0x1E"]
+    ["names a missing operation", Address.unsafe(`0x${"1e".repeat(20)}`), "there is no ledger at 0x1E"]
   ])("are 400 with what to do, where the operator %s", (_, ledger, message) =>
     stack.living({ profile: { ledger } }, async (other) => {
       const [id] = fresh(1)
@@ -164,7 +164,7 @@ describe("operations that depend on others", () => {
   )
 })
 
-describe("what does not fit into one transaction", () => {
+describe("operations that exceed one transaction", () => {
   const caps = { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n }
   let small: Runtime
   beforeAll(() => {
@@ -172,7 +172,7 @@ describe("what does not fit into one transaction", () => {
   })
   afterAll(() => small.dispose())
 
-  it("together is 422 with nothing sent of it, and the others go", async () => {
+  it("are 422 and unsent when they depend on each other, and the others go", async () => {
     const [alone, ...ids] = fresh(13)
     const before = await stack.nonce()
     const chain = ids.map((id, n) => hit("one", id, n === 0 ? undefined : n - 1))
@@ -186,8 +186,8 @@ describe("what does not fit into one transaction", () => {
     expect(await stack.nonce()).toBe(before + 1)
   })
 
-  it("goes in several, none of which parts what depends on each other", async () => {
-    // Every other one belongs together: in the order of the request all of them would have to go at once.
+  it("go in several transactions, which keep dependent operations together", async () => {
+    // Alternating operations depend on each other: in the request's order all of them would need one transaction.
     const ids = fresh(12)
     const operations = ids.map((id, n) => hit(n % 2 === 0 ? "one" : "two", id, n < 2 ? undefined : n - 2))
     const result = await small.runPromise(stack.execute(operations))

@@ -8,7 +8,7 @@ import { Address, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, (stack) => stack.create("one"))
 
-/** What an earlier version leaves of accepted work: ops without what was prepared, of requests that nobody has counted. */
+/** An earlier version's rows of accepted work: ops without their prepared fields, of requests without counts. */
 const asBefore = (database: string): void => {
   const file = new DatabaseSync(database)
   file.exec(
@@ -35,7 +35,7 @@ const left = async (
   return stack.living({ database }, (runtime) => stack.answerOf(runtime, caller.requestId))
 }
 
-it("ops that an earlier version has accepted as they were handed out go on unchanged", async () => {
+it("issued ops that an earlier version accepted continue unchanged", async () => {
   const id = hashOf("earlier, encoded")
   const { userOps } = await stack.estimate([stack.hit("one", id)])
   const { answer } = await left((caller) => stack.post(userOps, "signingHash", {}, caller))

@@ -8,7 +8,7 @@ import { Address, type Runtime, useStack, watchHeights } from "../../support/sta
 
 const stack = useStack({ profile: { bumpAfterMillis: 300 } }, (stack) => stack.create("one", "two", "three"))
 
-/** A life whose waiting transactions are not priced anew. */
+/** A life whose waiting transactions are not repriced. */
 const patient = { profile: { bumpAfterMillis: 600_000, maxInFlight: 16 } }
 
 const works = async (runtime: Runtime, name: string) => {
@@ -18,8 +18,8 @@ const works = async (runtime: Runtime, name: string) => {
   expect([await stack.counts(id), await stack.nonce()]).toEqual([[1], before + 1])
 }
 
-describe("somebody else's transaction", () => {
-  it("that takes the nonce of the first of two waiting ones moves its work behind the second, each done once", () =>
+describe("a foreign transaction", () => {
+  it("with the nonce of the first of two waiting ones moves its work behind the second, each done once", () =>
     stack.living(patient, async (runtime) => {
       const before = await stack.nonce()
       await stack.automine(false)
@@ -42,7 +42,7 @@ describe("somebody else's transaction", () => {
       await works(runtime, "behind the second")
     }))
 
-  it("that waits holds work up, and is filled at the operator's word when the pool has dropped it", async () => {
+  it("still waiting blocks work, and the operator's command fills its nonce when the pool has dropped it", async () => {
     const before = await stack.nonce()
     const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
     const unstick = () => stack.runtime.runPromise(UnstickLane.run(lane, false))
@@ -70,7 +70,7 @@ describe("somebody else's transaction", () => {
   })
 })
 
-it("a backup from before a waiting transaction was priced anew finds what has landed since, and does it no second time", async () => {
+it("a backup from before a repricing finds the landed transactions and does not repeat them", async () => {
   const [caller, id] = [stack.caller(), hashOf("restored")]
   const before = await stack.nonce()
   const [database, backup] = [stack.database(), stack.database()]
@@ -86,7 +86,7 @@ it("a backup from before a waiting transaction was priced anew finds what has la
   const { noted, onExchange } = watchHeights()
   const second = stack.begin({ database, onExchange })
   await second.runPromise(Start.start)
-  // One block that does not take it, and no more: the next one might take what takes its place.
+  // Exactly one block that does not take it: the next one might take its replacement.
   await noted()
   await stack.baseFee(BigInt(known?.maxFeePerGas ?? 0) + 1n)
   const newest = async () => (await stack.pool())[0]?.hash ?? known?.hash

@@ -12,8 +12,8 @@ const stack = useStack({ profile: { settledDepth: 6, bumpAfterMillis: 600_000 } 
 )
 
 /**
- * An op lands in a transaction of which the file that is given knows nothing: it is of the moment before that was signed.
- * `snapshot`: the chain before the block.
+ * An op lands in a transaction unknown to the returned backup, which predates its signature. `snapshot`: the chain
+ * before the block.
  */
 const landed = async (name: string) => {
   const [database, backup] = [stack.database(), stack.database()]
@@ -42,15 +42,15 @@ const kindsOf = async (life: Runtime, requestId: string) =>
 const watchedOf = (life: Runtime) =>
   life.runPromise(Effect.flatMap(RemoteOpJournal, ({ remoteSubmissions }) => Effect.orDie(remoteSubmissions)))
 
-/** Blocks come until the request is told of as settled; its events. */
+/** Mines until the request is reported as settled; returns its events. */
 const settledOf = async (life: Runtime, requestId: string) => {
   const told = () => stack.mine().then(() => kindsOf(life, requestId))
   await expect.poll(told, { timeout: 40_000, interval: 200 }).toContain("settled")
   return kindsOf(life, requestId)
 }
 
-describe("a landing that is found by a look at the chain", () => {
-  it("is watched until settled depth, also by the next life of the process, and told as settled once", async () => {
+describe("a landing found on the chain", () => {
+  it("is watched until settled depth, also by the next life of the process, and reported as settled once", async () => {
     const { id, life, requestId } = await landed("stays")
     const known = ["accepted", "submitted", "included", "final"]
     await stack.living(life, async (second) => {
@@ -65,7 +65,7 @@ describe("a landing that is found by a look at the chain", () => {
     expect(await stack.counts(id)).toEqual([1])
   }, 90_000)
 
-  it("and that a reorganisation takes back in the next life is noticed: the work is done again under its nonce, once", async () => {
+  it("taken back by a reorganisation in the next life is noticed: the work is done again under its nonce, once", async () => {
     const { id, life, requestId, snapshot } = await landed("goes")
     await stack.living(life, async (second) => {
       expect((await stack.answerOf(second, requestId)).answer).toMatchObject({ status: 1 })

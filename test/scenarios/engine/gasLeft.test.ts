@@ -24,7 +24,7 @@ const calls: ReadonlyArray<readonly [string, string, ReadonlyArray<string>, numb
   ["returns the gas that is left", "told()", [], 8_000, 20_000]
 ]
 
-describe("a call that hangs on the gas it is given", () => {
+describe("a call that depends on its gas limit", () => {
   let guard: Contract
   let exchanges: Array<ReadonlyArray<string>> = []
   const exact = { percentUserOpGasOvershoot: Percent.zero }
@@ -43,7 +43,7 @@ describe("a call that hangs on the gas it is given", () => {
     done: Number(await guard.getFunction("done").staticCall()),
     missed: Number(await guard.getFunction("missed").staticCall())
   })
-  /** So many more are done, and none is missed. */
+  /** This many more are done, and none is missed. */
   const doing = async (count: number, work: () => Promise<unknown>) => {
     const { done, missed } = await counts()
     await work()
@@ -52,7 +52,7 @@ describe("a call that hangs on the gas it is given", () => {
   const estimate = (operations: ReadonlyArray<Operation>) => stack.estimate(operations, exact)
 
   it.each(calls)(
-    "which %s, is executed with the least limit and no buffer, also of /estimateGas",
+    "succeeds with the least limit and no buffer, also from /estimateGas: it %s",
     (_, name, params, least, most) =>
       doing(2, async () => {
         const executed = await stack.ask(stack.execute([operation(name, params)], exact))
@@ -83,14 +83,14 @@ describe("a call that hangs on the gas it is given", () => {
   )
 
   it("costs no more requests to the node than any other", async () => {
-    // Who pays does not depend on how much: a deposit that only a small prefund is in is worth another look.
+    // The payer does not depend on the amount: a deposit that covers only a small prefund is simulated again.
     const depositTo = new Contract(
       stack.settings.entryPoint,
       ["function depositTo(address) payable"],
       stack.faucet
     ).getFunction("depositTo")
     await (await depositTo.send(stack.predict("guarded"), { value: 10n ** 18n })).wait()
-    /** Asked when the last answer is old, by whoever comes then. */
+    /** Queried when the last reply is old, by the next caller. */
     const byTheClock = new Set(["eth_getBlockByNumber", "eth_maxPriorityFeePerGas"])
     const readings = (seen: ReadonlyArray<ReadonlyArray<string>>) =>
       seen
@@ -138,8 +138,8 @@ describe("a call that hangs on the gas it is given", () => {
     })
     const settings = { ...stack.settings, ...exact, rpc: node.url }
     await stack.living({ profile: { rpc: Redacted.make(node.url) } }, async (life) => {
-      // Such a node tells with how much a call succeeds, not whether it then took another way: the one that asks inside
-      // is not known to need more.
+      // Such a node reports the gas for a success and not the path taken: the call that branches inside is not known to
+      // need more.
       for (const [, name, params] of calls)
         if (name !== "attempted(uint256)")
           await doing(2, async () => {

@@ -23,7 +23,7 @@ const armed = ({ data, to }: Call): string => {
   return `0x61${size}6100295f395f5f61${size}5f5f73${to.slice(2)}5af15f5500${data.slice(2)}`
 }
 
-/** What its owner has found in the pool, and puts to use. */
+/** The owner found it in the pool and uses it. */
 const ways: ReadonlyArray<readonly [name: string, call: (initCode: string) => Call]> = [
   ["the factory", (initCode) => ({ to: initCode.slice(0, 42), data: `0x${initCode.slice(42)}` })],
   [
@@ -37,7 +37,7 @@ const ways: ReadonlyArray<readonly [name: string, call: (initCode: string) => Ca
 
 const stack = useStack({ profile: { maxInFlight: 4 } }, (stack) => stack.create("one"))
 
-/** What waits in the pool until the next block, as its other readers see it; `null`: no creation does. */
+/** The transaction that waits in the pool until the next block, as other readers see it; `null`: no creation waits. */
 const pendingCreation = async (): Promise<string | null> => {
   for (const { input } of await stack.pool()) {
     const [ops] = entryPoint.decodeFunctionData("handleOps", input)
@@ -55,7 +55,7 @@ const mine = async (): Promise<ReadonlyArray<number | null | undefined>> => {
 }
 
 it.each(ways)(
-  "in a lane with calls of somebody's contract a creation is deployed by no call before it that goes through %s",
+  "a creation in a lane with calls of a hostile contract is deployed by no call before it that goes through %s",
   async (name, call) => {
     const hostile = Address.unsafe(`0x${hashOf(name).slice(26)}`)
     const becomes = (code: string) => stack.provider.send("anvil_setCode", [hostile, code])
@@ -69,7 +69,7 @@ it.each(ways)(
     const before = calls()
     await stack.pooled(1)
     const created = stack.ask(stack.createWallets([salt]))
-    // As long as a block takes. What shows itself meanwhile is copied, and the call before it is armed.
+    // As long as a block takes. A creation visible meanwhile is copied, and the call before it is armed.
     const seen = await expect
       .poll(pendingCreation, { timeout: 2_000 })
       .not.toBeNull()

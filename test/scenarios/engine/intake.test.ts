@@ -45,7 +45,7 @@ const stack = useStack({ onExchange: (methods) => void exchanges.push(methods) }
   stack.create(...salts)
 )
 
-/** A journal of acceptances alone; `judge` says what it makes of each, `accepted` when left out. */
+/** A journal with acceptances only; `judge` returns the result of each, by default `accepted`. */
 const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => ({ _tag: "accepted" })) => {
   const lists: Array<ReadonlyArray<Acceptance>> = []
   const accepted: Array<Acceptance> = []
@@ -126,7 +126,7 @@ const offered = (operations: ReadonlyArray<Operation>, by = stack.caller()) => {
   return ExecuteOperations.kind.offerOf(by, request, body)
 }
 
-/** Requests of these operations, at one moment; a `by` of its own where one is given. */
+/** Concurrent requests of these operations; each with its `by` where given. */
 const takeAll = (
   intake: Intake.Intake,
   requests: ReadonlyArray<ReadonlyArray<Operation>>,
@@ -185,7 +185,7 @@ const land = async (ops: ReadonlyArray<PreparedOp>) => {
 
 const idOf = (n: number) => Make.word(0x1e_0000 + n)
 
-it("requests that arrive together are prepared with one look, accepted in one transaction, and can land", async () => {
+it("requests that arrive together share one simulation and one acceptance, and can land", async () => {
   const { journal, lists, ops } = journalOf()
   const intake = await begin(journal)
   // The wallets' configurations are known from here on.
@@ -250,7 +250,7 @@ it("a request that is wrong, or reverts, keeps no other one from being accepted"
   expect(codes).toEqual([[], ["execution_failed"], [], ["wallet_not_deployed"]])
 })
 
-it("an operation that depends on one that fails fails with it, and those beside them are accepted", async () => {
+it("an operation that depends on a failed one fails with it, and independent ones are accepted", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const [one = "", other = "", third = ""] = salts
@@ -268,7 +268,7 @@ it("an operation that depends on one that fails fails with it, and those beside 
   ).toEqual([[["execution_failed", "dependency_failed"], [2]]])
 })
 
-it("linked operations land together, and not the dependent one alone", async () => {
+it("linked operations land together, and the dependent one does not land separately", async () => {
   const { journal, ops } = journalOf()
   const intake = await begin(journal)
   const [one = "", other = ""] = salts
@@ -281,7 +281,7 @@ it("linked operations land together, and not the dependent one alone", async () 
   expect(await stack.counts(idOf(50), idOf(51))).toEqual([1, 1])
 })
 
-it("of one idempotency key one request is accepted, and another body is refused", async () => {
+it("one idempotency key accepts one request and refuses another body", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const [salt = ""] = salts
@@ -452,7 +452,7 @@ const takeOne = <R extends Ports>(intake: Intake.Intake, offer: Effect.Effect<Of
 it.each([
   ["the proof that came with it", true],
   ["one by the keys of the settings", false]
-])("an op that was handed out goes on unchanged with %s", async (_, isProven) => {
+])("an issued op continues unchanged with %s", async (_, isProven) => {
   const { accepted, journal, ops } = journalOf()
   const intake = await begin(journal)
   const id = idOf(isProven ? 140 : 141)
@@ -462,14 +462,14 @@ it.each([
   await land(ops())
   expect(await stack.counts(id)).toEqual([1])
 
-  // It has landed by now.
+  // It has landed.
   expect(await takeOne(intake, posted(userOps, true))).toMatchObject({
     value: { _tag: "refused", existing: [0] }
   })
   expect(accepted.length).toBe(1)
 })
 
-it("an op that was handed out and has another proof than its wallet's is refused", async () => {
+it("an issued op with a proof other than its wallet's is refused", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const { userOps } = await stack.estimate([stack.hit(salts[2] ?? "", idOf(150))])
@@ -525,7 +525,7 @@ it("a request whose windows have not begun is accepted unopened where its caller
   ).toEqual([[[1], 1, validAfter]])
 })
 
-it("an element that can not be done at any time has failed, and what waits beside it keeps its time", async () => {
+it("an element with an impossible window has failed, and a waiting one keeps its time", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const validAfter = (await stack.now()) + 3_600
@@ -577,7 +577,7 @@ it("requests with the same settings share their context, whatever definitions th
   expect(other.digest).not.toBe(first.digest)
 })
 
-it("a request by a key that the operator has paused is refused before anything is asked", async () => {
+it("a request by a key that the operator has paused is refused before any query", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const [salt = ""] = salts

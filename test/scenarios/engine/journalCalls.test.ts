@@ -3,7 +3,7 @@ import { expect, it } from "vitest"
 import { type Around, wrap } from "../../support/stack/Power.js"
 import { useStack } from "../../support/stack/Stack.js"
 
-/** What the sweep, waiters and idle workers ask from time to time, whether there is a request or not. */
+/** Periodic calls of the sweep, waiters and idle workers, with or without a request. */
 const periodic = new Set(["work", "claim", "finalAmong", "remoteSubmissions", "forget", "ready"])
 
 const calls: Array<string> = []
@@ -21,12 +21,12 @@ const stack = useStack({ wrapJournal: (journal) => wrap(journal, told) }, async 
 it("an execution by itself calls the journal nine times, each time for something that has to be durable or known", async () => {
   const dead = "0x000000000000000000000000000000000000dEaD"
   const execute = () => stack.ask(stack.execute([stack.transfer("alone", dead)]))
-  // What is read once for a wallet is known from then on.
+  // A wallet's facts are read once.
   await execute()
   calls.length = 0
   await execute()
   expect(await stack.balanceOf(dead)).toBe(2n)
-  // Where the node had not mined it at the first look, that it was taken is told by itself.
+  // Where the node had not mined it at the first poll, its submission is recorded separately.
   expect(calls.filter((name) => name === "recordSubmitted").length).toBeLessThanOrEqual(1)
   expect(calls.filter((name) => name !== "recordSubmitted")).toEqual([
     "look",

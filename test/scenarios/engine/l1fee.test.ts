@@ -31,7 +31,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
   const transfer = (salt = "one") => stack.transfer(salt, `0x${"d1".repeat(20)}`)
   const execute = (...of: ReadonlyArray<string>) => stack.execute(of.map(transfer))
 
-  /** What the ops of a transaction paid, and what the transaction cost on both layers, by the chain's own word. */
+  /** Payments of a transaction's ops and its cost on both layers, by the chain's own figures. */
   const account = async (txHash: string, version: Version = "v0.7") => {
     const receipt = await stack.provider.getTransactionReceipt(txHash)
     if (receipt === null) throw new Error("not mined")
@@ -64,7 +64,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
     }
   )
 
-  it("is paid back to the service's own EOA, which submits nothing that was estimated when it was cheap", async () => {
+  it("is repaid to the service's own EOA, which submits no op estimated while the fee was low", async () => {
     const handed = async () => {
       const settings = { signer: undefined }
       const { userOps } = await stack.estimate([transfer()], settings)
@@ -98,7 +98,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
     }
   })
 
-  it("costs no round trip of its own", async () => {
+  it("costs no additional round trip", async () => {
     await stack.ask(execute("asked once"))
     exchanges = []
     await stack.ask(execute("asked once"))
@@ -109,7 +109,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
     expect([...(own[1] ?? [])].sort()).toEqual(["eth_call", "eth_call", "eth_call", "eth_getBlockByNumber"])
   })
 
-  it("is what the submitting EOA must hold beside the gas: without it nothing is sent", () =>
+  it("must be covered by the submitting EOA in addition to the gas: otherwise it sends no transaction", () =>
     stack.living({ profile }, async (life) => {
       await set("setPrice", 0n)
       const { txHash } = await life.runPromise(execute("one"))
@@ -128,14 +128,14 @@ describe("the layer 1 fee of an OP-stack chain", () => {
       }
     }))
 
-  it("above all that a transaction may cost is refused: nobody's node makes a wallet pay that", async () => {
+  it("is refused above the cost limit of a transaction: a foreign node cannot make a wallet pay it", async () => {
     for (const price of [10n ** 18n, 2n ** 240n]) {
       await set("setPrice", price)
       expect(await stack.refused(execute("one"))).toMatchObject({ code: "fees_above_cap" })
     }
   })
 
-  it("is 422 where nobody tells it", async () => {
+  it("is 422 when no node reports it", async () => {
     const installed = await stack.provider.getCode(L1Fee.oracle)
     await stack.provider.send("anvil_setCode", [L1Fee.oracle, "0x"])
     const failure = await stack.refused(execute("one"))

@@ -9,11 +9,11 @@ import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { Address, errorsOf, useStack } from "../../support/stack/Stack.js"
 
-/** A token of another chain: calls with data to an address without code are refused, and nothing of them is sent. */
+/** A token of another chain: calls with data to an address without code are refused and not sent. */
 
 const exchanges: Array<ReadonlyArray<string>> = []
 const listed = Address.unsafe(toBeHex(0x8001, 20))
-/** Creates a contract of one byte, STOP, at an address of its own for each salt: `make(bytes32)`. */
+/** Creates a contract of one byte, STOP, at a separate address for each salt: `make(bytes32)`. */
 const maker = Address.unsafe(hexlify(randomBytes(20)))
 const childCode = "0x60016000f3"
 const makerCode = "0x6460016000f36000526004356005601b6000f560005260206000f3"
@@ -52,7 +52,7 @@ const refused = async (effect: Parameters<typeof stack.refused>[0]) => {
 }
 
 describe("a call with data to an address without code", () => {
-  it("is refused alone, with the address and the chain", async () => {
+  it("is the only one refused, with the address and the chain", async () => {
     const to = nobody()
     expect(await refused(stack.execute([call(to)]))).toMatchObject({
       _tag: "Unprocessable",
@@ -76,7 +76,7 @@ describe("a call with data to an address without code", () => {
     expect(await stack.provider.getBalance(receiver)).toBe(1n)
   })
 
-  it("is told by /estimateGas and /passkeyHash", async () => {
+  it("is reported by /estimateGas and /passkeyHash", async () => {
     const to = nobody()
     const mixed = await stack.estimate([call(to), call(to, { salt: "b", ...value })])
     expect(mixed).toMatchObject({ status: 0, error: `operations[0]: ${text(to)}` })
@@ -147,7 +147,7 @@ describe("a call with data to an address without code", () => {
 })
 
 describe("a contract that an operation of the request creates", () => {
-  it("is called by later operations, by those that depend on it, and by ops that are handed out", async () => {
+  it("is called by later operations, by its dependents, and by issued ops", async () => {
     const first = making()
     const calls = [call(first.child, { salt: "b" }), call(first.child), call(nobody())]
     expect(errorsOf(await execute(first.operation, ...calls))).toEqual([null, null, null, expect.any(String)])
@@ -167,7 +167,7 @@ describe("a contract that an operation of the request creates", () => {
 })
 
 describe("an address without code that answers", () => {
-  it("is a precompile, or one that the network's profile lists", async () => {
+  it("is a precompile or an address that the network's profile lists", async () => {
     const at = (number: number) => Address.unsafe(toBeHex(number, 20))
     for (const to of [at(4), at(0x1ff), listed]) expect((await execute(call(to))).status, to).toBe(1)
     for (const to of [at(0), at(0x200)])

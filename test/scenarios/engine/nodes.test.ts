@@ -68,7 +68,7 @@ describe("a node that lies, refuses or hangs up", () => {
     ["says nonce too low", refusal(-32003, "nonce too low")],
     ["says underpriced", refusal(-32000, "replacement transaction underpriced")],
     ["hangs up", null]
-  ])("that takes a transaction and %s does not make it go twice", (_, said) =>
+  ])("takes a transaction and %s: it does not go twice", (_, said) =>
     receiving(1n, async () => {
       node.behave(async (question, ask) => {
         const answer = await ask()
@@ -81,7 +81,7 @@ describe("a node that lies, refuses or hangs up", () => {
   it.each([
     ["cannot be reached", 4, null],
     ["answers with errors, twice", 2, refusal(-32000, "busy")]
-  ])("that %s after acceptance does not end a transaction of the EOA itself", (_, times, said) =>
+  ])("%s after acceptance: a direct transaction of the EOA continues", (_, times, said) =>
     receiving(7n, async () => {
       let failures = 0
       node.behave((question, ask) => {
@@ -109,7 +109,7 @@ describe("a node that lies, refuses or hangs up", () => {
       return { result: { ...receipt, logs: receipt.logs.map(spoil) } }
     })
 
-  it("that leaves the data out of a log is believed as far as that log is somebody else's", () =>
+  it("omits the data of a log: it is believed only for foreign logs", () =>
     receiving(3n, () =>
       stack.living(
         { profile: { rpc: Redacted.make(node.url), receiptTimeoutMillis: 2_000 } },
@@ -117,7 +117,7 @@ describe("a node that lies, refuses or hangs up", () => {
           const token = String(stack.token.target).toLowerCase()
           withoutData((address) => address === token)
           expect((await life.runPromise(execute("1"))).status).toBe(1)
-          // Of the EntryPoint's it tells neither success nor failure, and the op is not done again.
+          // An EntryPoint log without data shows neither success nor failure, and the op is not repeated.
           withoutData((address) => address !== token)
           expect((await life.runPromise(Effect.flip(execute("1")))).code).toBe("outcome_unknown")
           node.behave()
@@ -126,7 +126,7 @@ describe("a node that lies, refuses or hangs up", () => {
       )
     ))
 
-  it("that goes away between two transactions of a request delays the second", async () => {
+  it("goes away between two transactions of a request: the second is delayed", async () => {
     // One was refused, the others of its transaction were not.
     await receiving(9n, async () => {
       let [hasSent, isAway] = [false, false]
@@ -147,7 +147,7 @@ describe("a node that lies, refuses or hangs up", () => {
     await works()
   })
 
-  it("that simulates on an old block once makes no op fail", async () => {
+  it("simulates on an old block once: no op fails", async () => {
     let old = true
     node.behave((question, ask) => {
       if (question.method !== "eth_simulateV1" || !old) return ask()
@@ -157,7 +157,7 @@ describe("a node that lies, refuses or hangs up", () => {
     expect(await stack.ask(execute("0", "0"))).toMatchObject({ status: 1 })
   })
 
-  it("that cannot give one transaction's receipt still gives those of others, and the operator's node gives that one", async () => {
+  it("cannot return one transaction's receipt: it returns those of others, and the operator's node that one", async () => {
     let first: unknown
     node.behave((question, ask) => {
       if (question.method !== "eth_getTransactionReceipt") return ask()
@@ -170,11 +170,11 @@ describe("a node that lies, refuses or hangs up", () => {
     expect(await withheld).toMatchObject({ status: 1, txHash: first })
   })
 
-  it("that does not say which op of a bundle fails does not make the others fail", () =>
+  it("does not name a bundle's failing op: the others do not fail", () =>
     receiving(3n, async () => {
       node.behave(async (question, ask) => {
         if (question.method !== "eth_simulateV1") return ask()
-        // Unnamed: what reverts is a bundle with the transfer of 77 in it.
+        // Unnamed: a bundle with the transfer of 77 in it reverts.
         const poison = "4d".padStart(64, "0").concat("0".repeat(56))
         return JSON.stringify(question.params).includes(poison) ? simulated("0x") : ask()
       })
@@ -183,7 +183,7 @@ describe("a node that lies, refuses or hangs up", () => {
       expect(errorsOf(result)).toEqual([null, expect.any(String), null, null])
     }))
 
-  it("that serves another chain by now is refused", async () => {
+  it("now serves another chain: it is refused", async () => {
     await works()
     node.behave(async ({ method, params }, ask) => {
       const answer = await ask()
@@ -198,7 +198,7 @@ describe("a node that lies, refuses or hangs up", () => {
   it.each([
     ["answers with an error", 2, refusal(-32_000, "no")],
     ["says that it cannot answer now", 12, refusal(-32_603, "Internal error")]
-  ])("that %s between acceptance and signature, a few times only, is asked again", (_, times, said) =>
+  ])("%s between acceptance and signature, a few times only: it is queried again", (_, times, said) =>
     receiving(1n, async () => {
       let asked = 0
       node.behave((question, ask) => {
@@ -219,7 +219,7 @@ describe("a node that lies, refuses or hangs up", () => {
     ["to say 502", refusal(-32_000, "502 Bad Gateway")],
     ["not to find the block", refusal(-32_000, "header not found")]
   ])(
-    "that goes on %s then is 422 outcome_unknown with nothing sent: the op lands once it is back, once",
+    "keeps %s then: 422 outcome_unknown with no transaction sent, and the op lands once when the node is back",
     async (_, said) => {
       await receiving(1n, async () => {
         always("eth_simulateV1", said)

@@ -22,7 +22,7 @@ describe("a database that is away for a while, in a process that lives on", { ti
     async (failures, moment, step) => {
       let [failed, isAway] = [0, false]
       const lost = new JournalError({ message: "the database is away" })
-      /** From the spot on they fail, whatever they are; after it: the first of them has taken effect all the same. */
+      /** From the spot on every call fails; `after`: the first of them has still taken effect. */
       const around: Around = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) =>
         Effect.suspend(() => {
           const isSpot = name === step && failed === 0

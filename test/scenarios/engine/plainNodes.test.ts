@@ -7,7 +7,7 @@ import { Address, useStack } from "../../support/stack/Stack.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
 
-/** What nodes without the third parameter of `eth_call` do about it; none of them knows `eth_simulateV1`. */
+/** Replies of nodes without the third parameter of `eth_call`; none of them supports `eth_simulateV1`. */
 const plain =
   (isRefusing: boolean): Fault =>
   (question, ask) => {

@@ -52,7 +52,7 @@ const beforeLondon: Fault = async ({ method }, ask) => {
 }
 
 describe("the operator's bounds on prices", () => {
-  /** Every fee that the node tells, changed. */
+  /** Changes every fee that the node reports. */
   const lying =
     (baseFee: bigint, tip: bigint): Fault =>
     async ({ method }, ask) => {
@@ -72,7 +72,7 @@ describe("the operator's bounds on prices", () => {
 
   it("a tip above the cap is cut to it, even of a first transaction, and the price is never above its own", async () => {
     node.behave(lying(15n * gwei, 10n ** 30n))
-    // By another URL, as one that has said nothing of tips yet.
+    // By another URL: a node that has not reported tips yet.
     const { status, txHash } = await stack.ask(execute(`${node.url}/first`))
     expect(status).toBe(1)
     expect(await sentBy(txHash)).toEqual({ tip: 40n * gwei, price: 60n * gwei })

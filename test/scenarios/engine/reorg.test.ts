@@ -56,13 +56,13 @@ describe("a reorganisation above settled depth", () => {
       expect((await stack.answerOf(runtime, requestId)).answer).toEqual(answer)
     }))
 
-  it("in which another transaction takes the nonce moves the work on to the next one, done once", () =>
+  it("where another transaction takes the nonce moves the work to the next nonce, done once", () =>
     stack.living(life, async (runtime) => {
       const { before, first, id, outcome, requestId } = await undone(runtime, "taken")
       await stack.foreign(before)
       await stack.mine()
       expect(await stack.nonce()).toBe(before + 1)
-      // At settled depth, and not before, the nonce is given up.
+      // At settled depth, and not before, the nonce is abandoned.
       await expect.poll(outcome).toBeNull()
       expect((await stack.openOf(runtime)).map(({ nonce }) => Number(nonce))).toEqual([before])
       const mined = () => stack.mine().then(outcome)
@@ -77,7 +77,7 @@ describe("a reorganisation above settled depth", () => {
       expect(await stack.counts(next)).toEqual([1])
     }))
 
-  it("of two transactions of one request has it go on once, not twice at a time", () => {
+  it("resumes a request with two transactions once, not twice at a time", () => {
     const caps = { maxFeePerGas: 500n * gwei, maxPriorityFeePerGas: 100n * gwei, transactionGas: 1_000_000n }
     return stack.living({ profile: { ...life.profile, caps } } satisfies LifeOptions, async (runtime) => {
       const caller = stack.caller()
@@ -101,7 +101,7 @@ describe("a reorganisation above settled depth", () => {
   })
 })
 
-it("a reorganisation below settled depth is healed by the lane's next transaction: what it undid lands again, nothing else is sent", () =>
+it("a reorganisation below settled depth is healed by the lane's next transaction: the undone work lands again, no other is sent", () =>
   stack.living({ profile: { bumpAfterMillis: 2_000 } }, async (runtime) => {
     const ids = ["settled a", "settled b", "after them"].map(hashOf)
     const before = await stack.nonce()

@@ -4,7 +4,7 @@ import * as Rig from "../../faults/support/Rig.js"
 import * as World from "../../faults/support/World.js"
 import { type FaultyNode, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
-/** Blocks that are taken back before what they hold is settled: what an early answer said is undone; the promise is not. */
+/** Reorganised blocks below settled depth: they revoke an early answer and keep the promise. */
 
 const success = { status: 200, body: { status: 1 } }
 
@@ -33,7 +33,7 @@ const using = async (
 const mine = async (blocks: number) => {
   for (let block = 0; block < blocks; block += 1) await world.send("evm_mine")
 }
-/** Two executions, each answered as done in a block of its own. */
+/** Two executions, each answered as done in a separate block. */
 const answered = async (rig: Rig.Rig<FaultyNode>) => {
   await mine(4)
   const ids = [Rig.idOf(`${rig.signer.address} first`), Rig.idOf(`${rig.signer.address} second`)]
@@ -63,7 +63,7 @@ describe("transactions that were answered as mined and that a reorg took back", 
       await landed()
     }))
 
-  it("while the service was down, and deep under new blocks by now, land again after its start", () =>
+  it("while the service was down, and are deep under new blocks, land again after its start", () =>
     using({ settledDepth, kills: [{ at: "clock", millis: 1 }] }, async (rig) => {
       const { before, landed } = await answered(rig)
       rig.supervisor.arm()
@@ -73,7 +73,7 @@ describe("transactions that were answered as mined and that a reorg took back", 
       await landed()
     }))
 
-  it("between two looks at the chain, deep under new blocks at the next one, land again", () =>
+  it("between two polls of the chain, and are deep under new blocks at the next one, land again", () =>
     using({ settledDepth }, async (rig) => {
       const { before, landed } = await answered(rig)
       // Until the new chain is longer than the old one by the settled depth the node answers nothing.

@@ -27,7 +27,7 @@ const ownless = () => ({ rpc: stack.settings.rpc, entryPoint: stack.settings.ent
 
 type Work = Effect.Effect<unknown, Failure, Ports>
 
-/** A request, and how often everything that it asks for was done, all of which must be 1 in the end. */
+/** A request and the execution count of each of its parts, all of which must be 1 in the end. */
 interface Task {
   readonly run: (caller: Caller) => Work
   readonly done: () => Promise<ReadonlyArray<number>>
@@ -37,7 +37,7 @@ interface Task {
   readonly sender?: string
 }
 
-/** So many operations of two wallets in turn; `apart`: each depends on the one so many before it. */
+/** Alternating operations of two wallets; `apart`: each depends on the operation `apart` places before it. */
 const execute = (name: string, count: number, transactions: number, apart = count): Task => {
   const ids = Array.from({ length: count }, (_, n) => hashOf(`${name} ${n}`))
   const operations = ids.map((id, n) =>
@@ -138,11 +138,11 @@ const contentOf = async (answer: Record<string, unknown>): Promise<unknown> => {
   return { ...(blank({ ...answer, logs }) as object), txHashes: typeof answer.txHashes }
 }
 
-/** What is set aside of the account's money. */
+/** Reserved part of the account's money. */
 const held = Effect.flatMap(Budgets, (budgets) => Effect.orDie(budgets.open(BigInt(stack.anvil.chainId))))
 const unsettled = Effect.flatMap(TransactionJournal, (journal) => journal.open)
 
-/** A second life on the same database: it takes up the request, answers it, and works on. */
+/** A second life on the same database: it resumes the request, answers it, and keeps working. */
 const secondLife = (task: Task, requestId: string, life: LifeOptions, before: number) =>
   stack.living(life, async (runtime) => {
     const { answer } = await stack.answerOf(runtime, requestId)
@@ -172,7 +172,7 @@ const spots: ReadonlyArray<readonly [string, Power.Spot]> = [
 ]
 
 describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
-  /** What a life that nothing interrupts answers. */
+  /** The answer of an uninterrupted life. */
   let uninterrupted: unknown
   beforeAll(async () => {
     const task = await taskOf(`${endpoint} uninterrupted`)

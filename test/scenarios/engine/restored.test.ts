@@ -61,7 +61,7 @@ const live = async (database: string, options: LifeOptions = {}) => {
 type Work = (caller: Caller) => Effect.Effect<unknown, Failure, Ports>
 
 /**
- * Begins this work and stops there. `backup`: a copy of the moment; `database`: the one with which the service goes on.
+ * Begins this work and stops there. `backup`: a copy of the moment; `database`: the database of the continuing service.
  */
 const stoppedAt = async (
   spot: Power.Spot,
@@ -76,7 +76,7 @@ const stoppedAt = async (
     const life = stack.begin({ database, profile, ...power.life })
     const caller = stack.caller()
     requestIds.push(caller.requestId)
-    // What is refused never comes to the spot; a window may begin after its caller has waited.
+    // A refused request never reaches the spot; a window may begin after its caller has waited.
     const ended = life.runPromise(Effect.flip(work(caller))).then(({ code, details }) => {
       if (code === "outcome_unknown") return power.failed
       throw new Error(`the work was refused: ${code} ${JSON.stringify(details)}`)
@@ -89,7 +89,7 @@ const stoppedAt = async (
     if (existsSync(`${database}${suffix}`)) copyFileSync(`${database}${suffix}`, `${backup}${suffix}`)
   return { backup, database, requestIds }
 }
-/** Accepts this work and signs nothing of it. */
+/** Accepts this work without signing. */
 const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
   stoppedAt({ step: "record", moment: "before" }, database, all)
 const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
@@ -103,7 +103,7 @@ const answersOf = async (life: Runtime, requestIds: ReadonlyArray<string>) => {
   for (const requestId of requestIds) answers.push((await stack.answerOf(life, requestId)).answer)
   return answers
 }
-/** The service goes on with the database until these requests have their answers, which it gives. */
+/** Runs the service on the database until these requests have their answers; returns them. */
 const executed = async (
   database: string,
   requestIds: ReadonlyArray<string>,
@@ -114,7 +114,7 @@ const executed = async (
   await life.dispose()
   return answers
 }
-/** The life with the backup answers as the one that went on did, and nothing was done once more. */
+/** The life with the backup answers as the continuing one did, and no work was repeated. */
 const sameAnswers = async (
   { backup, requestIds }: Awaited<ReturnType<typeof accepted>>,
   before: ReadonlyArray<{ readonly txHash: string; readonly returnData: unknown }>
@@ -143,10 +143,10 @@ const directly =
     const to = Address.unsafe(String(stack.counter.target))
     return stack.transact({ to, funcSignature: "hit(bytes32)", funcParams: [id] }, settings, caller)
   }
-/** Somebody else uses the key. */
+/** A foreign transaction of the key. */
 const foreign = async () => stack.foreign(await stack.nonce())
 
-/** What was executed since the backup; `between`: what happens before, so that an op is prepared as another one. */
+/** Work executed since the backup; `between`: an action before it, so that an op is prepared differently. */
 interface Case {
   readonly work: (id: string) => ReadonlyArray<Work> | Promise<ReadonlyArray<Work>>
   readonly from?: (...all: ReadonlyArray<Work>) => ReturnType<typeof accepted>
@@ -183,7 +183,7 @@ const cases: Readonly<Record<string, Case>> = {
   "an op that the operator pays for, after one of the same key that the database knows": afterAnother(() => ({
     paymaster: Address.unsafe(stack.suite.paymaster)
   })),
-  "a transaction of the signer, with somebody else's before and after it": {
+  "a transaction of the signer, with a foreign one before and after it": {
     work: (id) => [directly(id)],
     between: foreign,
     behind: foreign
@@ -209,7 +209,7 @@ const cases: Readonly<Record<string, Case>> = {
     },
     behind: () => stack.later(301)
   },
-  "an op that was signed, and went under another nonce since somebody else took its own": {
+  "an op that was signed, and went under another nonce since a foreign transaction took its own": {
     work: (id) => [hit("one", id)],
     from: (work) => signed(work as Work),
     between: foreign
@@ -223,7 +223,7 @@ const cases: Readonly<Record<string, Case>> = {
 
 describe("a database from before the work was executed", { timeout: 60_000 }, () => {
   it.each(Object.entries(cases))(
-    "has it told, and not executed again: %s",
+    "finds it on the chain and does not repeat it: %s",
     async (name, { behind, between = () => Promise.resolve(), from = accepted, isUncounted, work }) => {
       const id = hashOf(name)
       const stopped = await from(...(await work(id)))
@@ -257,7 +257,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     await once(...ids)
   })
 
-  it("of two equal transactions of the signer that one has been executed once counts for the older request", async () => {
+  it("counts one executed transaction of two equal ones for the older request", async () => {
     const id = hashOf("equal")
     const { backup, database, requestIds } = await accepted(directly(id), directly(id))
     const before = await executed(database, requestIds)
@@ -268,7 +268,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     expect(await stack.counts(id)).toEqual([2])
   })
 
-  it("what has been executed still waits in the pool: nothing is signed until it is mined and read", async () => {
+  it("executed work still waits in the pool: the lane signs only after it is mined and read", async () => {
     const [own, other] = [hashOf("pooled"), hashOf("pooled after")]
     const { backup, database, requestIds } = await accepted(directly(own), directly(other))
     await stack.automine(false)
@@ -297,13 +297,13 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     await once(own, other)
   })
 
-  it("by way of a bundler: an op under another hash and one of another request are not sent again", async () => {
+  it("via a bundler: an op under another hash and an op of another request are not sent again", async () => {
     const [id, other] = [hashOf("at a bundler"), hashOf("other at a bundler")]
     const bundler = await startStandIn()
     try {
       bundler.attach(stack.provider, keyOf(8))
       const profile = { remoteBundler: Redacted.make(bundler.url) }
-      // Of the signer's own nonces the backup knows all: they tell nothing of what a bundler has sent.
+      // The backup knows all nonces of the signer: they do not show the bundler's submissions.
       const first = await accepted(directly(hashOf("before the bundler")))
       await executed(first.database, first.requestIds)
       const unsent: Power.Spot = { step: "handOver", moment: "before" }
@@ -323,7 +323,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
 
   it.each([
     ["cannot be connected to", "connect", "same"],
-    ["does not answer what it is asked", "answer", "same"],
+    ["does not reply", "answer", "same"],
     ["is there again after another stop of the service", "connect", "next"]
   ])(
     "a request whose node %s is compared when that is there, whatever is signed meanwhile",
@@ -353,7 +353,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
       }
       const first = await live(backup, options)
       expect(await answersOf(first, requestIds.slice(1))).toMatchObject([{ status: 1 }])
-      // It takes the nonce after those of which the backup does not know.
+      // It takes the nonce after the ones unknown to the backup.
       expect(await first.runPromise(hit("one", fresh)(stack.caller()))).toMatchObject({ status: 1 })
       if (lives === "next") await first.dispose()
       isSilent = false
@@ -364,7 +364,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     }
   )
 
-  it("only somebody else has used the key: the work goes on without anybody", async () => {
+  it("only foreign transactions have used the key: the work resumes without an operator", async () => {
     const [op, direct] = [hashOf("after others"), hashOf("direct after others")]
     const { backup, requestIds } = await accepted(hit("one", op), directly(direct))
     await foreign()
@@ -395,7 +395,7 @@ const usedNonce = async (id: string) => {
 /** The same call of the wallet was made under a nonce that the database does not connect with the request. */
 const doneUnderAnotherNonce = async (id: string) => {
   const { backup, database, requestIds } = await acceptedIn(await known(id, {}), ofOwners(id))
-  // The key's next nonce is used before the request goes on.
+  // The key's next nonce is used before the request resumes.
   await usedNonce(id)
   await stack.mine()
   await executed(database, requestIds)
@@ -414,7 +414,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     // The next life reads the nonces again where this one ends before it has written down what they were.
     await expect.poll(() => life.runPromise(knownTo(lane))).toBe(BigInt(await stack.nonce()))
     await life.dispose()
-    // What the database has lost may land for ten minutes.
+    // Ops that the database has lost may land for ten minutes.
     const later = "update lanes set proven_at = proven_at - 600000"
     expect(await Finished.finished("sqlite3", [backup, later], tmpdir())).toMatchObject({ status: 0 })
     const next = await live(backup)
@@ -534,7 +534,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
 })
 
 describe("a database that becomes an older one under its running service", { timeout: 60_000 }, () => {
-  it("is used no more: nothing is signed until the service has started again and compared it", async () => {
+  it("is no longer used: no transaction is signed until the service has restarted and compared it", async () => {
     const id = hashOf("under a running service")
     const { backup, database, requestIds } = await accepted(directly(id))
     const [requestId = ""] = requestIds
@@ -560,7 +560,7 @@ describe("a database that becomes an older one under its running service", { tim
 
 /** The last one, since the node keeps no state of before so many blocks, and its clock is ahead after them. */
 describe("a database from over a thousand blocks ago", { timeout: 60_000 }, () => {
-  it("has an op told that a passkey has signed, and not executed again", async () => {
+  it("finds an op signed by a passkey and does not repeat it", async () => {
     const id = hashOf("passkey")
     const { entryPoint, rpc } = stack.settings
     const settings = { rpc, entryPoint }

@@ -13,7 +13,7 @@ import { configOf, ecdsa } from "../../support/suite/Keys.js"
 import type { Config } from "../../support/suite/Layouts.js"
 import { mined } from "../../support/suite/Receipt.js"
 
-/** A wallet is configured anew while ops that were accepted before are on their way. */
+/** A wallet is reconfigured while earlier accepted ops are on their way. */
 
 const [own, alice, elsewhere] = [keyOf(1), new Wallet(id("alice")), keyOf(9)]
 
@@ -88,7 +88,7 @@ describe("while a transaction with an op waits to be mined", () => {
   })
 })
 
-it("while somebody else's bundler has an op without an end, which cannot land any more, its request ends with the reason", async () => {
+it("while an external bundler has an op without an end that can no longer land, its request ends with the reason", async () => {
   const bundler = await startStandIn()
   const stack = await startStack({ profile: { remoteBundler: Redacted.make(bundler.url) } })
   try {

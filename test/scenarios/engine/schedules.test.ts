@@ -32,7 +32,7 @@ const ended = async (life: Runtime, caller: Caller) =>
   expect(await stateOf(life, caller, "30")).toMatchObject({ state: "final", answer: { status: 1 } })
 
 describe("an operation whose window has not begun, of a caller that does not wait", () => {
-  it("is accepted, keeps nothing, goes out when it begins, and is told of", () =>
+  it("is accepted, reserves nothing, goes out when it begins, and is reported", () =>
     stack.living({}, async (life) => {
       const [id, other] = [hashOf("alone"), hashOf("alone, other")]
       const validAfter = (await stack.now()) + 6
@@ -100,7 +100,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
       expect(await stateOf(life, caller)).toMatchObject({ state: "final", notBefore: null, answer })
     }))
 
-  it("comes to nothing when its window is over before it could go out", async () => {
+  it("expires when its window ends before it could go out", async () => {
     const [time, database] = [await stack.now(), stack.database()]
     const window = { validAfter: time + 3, validUnitl: time + 5 }
     const caller = await stack.living({ database }, async (life) => {

@@ -23,7 +23,7 @@ describe("a node with senseless figures", () => {
     await node.stop()
   })
 
-  /** Nothing but answers that can be written, and failures that the interface knows. */
+  /** Only answers that can be encoded, and failures that the interface defines. */
   const answersWell = async (change: (question: Question, result: unknown) => unknown) => {
     node.behave(async (question, ask) => {
       const answer = await ask()
@@ -45,7 +45,7 @@ describe("a node with senseless figures", () => {
     if (estimated._tag === "Success") Schema.encodeSync(EstimateGas.Response)(estimated.success)
   }
 
-  it("in any word of a measurement crashes nothing", async () => {
+  it("does not crash the service by any word of a measurement", async () => {
     let words = 1
     for (let position = 0; position < words; position += 1)
       await answersWell(({ method, params }, result) => {
@@ -63,7 +63,7 @@ describe("a node with senseless figures", () => {
   it.each([
     ["eth_getBlockByNumber", ["timestamp", "gasLimit", "number", "baseFeePerGas"]],
     ["eth_getTransactionReceipt", receipt]
-  ])("in any field of %s crashes nothing", async (name, fields) => {
+  ])("does not crash the service by any field of %s", async (name, fields) => {
     for (const field of fields)
       for (const value of [`0x${most}`, "0x0"])
         await answersWell(({ method }, result) =>
@@ -79,7 +79,7 @@ describe("a node with senseless figures", () => {
     "eth_getBalance",
     "eth_getCode",
     "eth_feeHistory"
-  ])("as the answer to %s crashes nothing", async (name) => {
+  ])("does not crash the service by its answer to %s", async (name) => {
     for (const value of [`0x${most}`, "0x0", null])
       await answersWell(({ method }, result) => (method === name ? value : result))
   })

@@ -11,7 +11,7 @@ const stack = useStack({}, async (stack) => {
 it.each([
   ["none at all", Percent.zero],
   ["eleven times as much", Result.getOrThrow(Percent.from(1_000))]
-])("with buffers of %s operations go, alone, together, and by way of an estimate", async (_, percent) => {
+])("with buffers of %s operations go, single, together, and via an estimate", async (_, percent) => {
   const settings = {
     percentUserOpGasOvershoot: percent,
     percentTxGasOvershoot: percent,
@@ -24,7 +24,7 @@ it.each([
   expect((await stack.ask(stack.post(userOps, null, settings))).status).toBe(1)
 })
 
-it("a chain with blocks of a second, settled two blocks deep, carries ten requests at once, in nonce order", async () => {
+it("a chain with blocks of a second, settled two blocks deep, carries ten concurrent requests in nonce order", async () => {
   const stack = await startStack({ profile: { confirmations: 2, settledDepth: 2 } })
   try {
     const wallet = stack.predict("slow")

@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 describe("an operator's node that is silent", { timeout: 120_000 }, () => {
-  it("delays no start, and what is under way goes on by the caller's node", async () => {
+  it("delays no start, and work under way continues at the caller's node", async () => {
     const rig = await Rig.make(world, folder, { path: join(folder, "silent.sqlite") })
     const id = hashOf("silent")
     try {

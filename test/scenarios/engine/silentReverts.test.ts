@@ -4,9 +4,9 @@ import * as ReadContracts from "../../../src/application/endpoints/chain/ReadCon
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 
-/** What elements say of reverts that no definition decodes, or that have nothing to say. */
+/** Errors of elements whose reverts no definition decodes, or that are empty. */
 
-/** A proxy (EIP-1167) of the reverter: what its own code has tells nothing of its functions. */
+/** A proxy (EIP-1167) of the reverter: its own code shows none of its functions. */
 const proxy = Address.unsafe(hexlify(randomBytes(20)))
 const stack = useStack({}, async (stack) => {
   await stack.create("a")
@@ -45,7 +45,7 @@ const cases: ReadonlyArray<readonly [string, string, Partial<Operation>, () => s
     () => "reverted without a reason"
   ],
   [
-    "of value alone",
+    "of only value",
     "receive()",
     { value: 1n },
     () => `the contract at ${reverter()} takes no value without a call: it has no receive()`

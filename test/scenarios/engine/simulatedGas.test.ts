@@ -8,7 +8,7 @@ import { useStack } from "../../support/stack/Stack.js"
 
 /** The gas of every bundle that was simulated, in order. */
 const simulated: Array<bigint> = []
-/** What the node tells instead; null: what it found. */
+/** The node's gas figure instead of the measured one; null: the measured one. */
 let told: bigint | null = null
 
 const listening = (nodes: ChainRpc["Service"]): ChainRpc["Service"] => ({
@@ -48,7 +48,7 @@ it.each([0, 1_000, 20_000])(
   }
 )
 
-it("a bundle takes what its calldata costs at least, whatever the node tells, and the service's EOA does not pay for it", async () => {
+it("a bundle takes at least its calldata cost, whatever the node reports, and the service's EOA does not pay for it", async () => {
   const handed = Handed.make(stack)
   const [op] = await handed.out([withBytes(20_000)])
   if (op === undefined) throw new Error("an op was expected")

@@ -29,14 +29,14 @@ describe("a transaction that the fees have left behind", () => {
     return next
   }
 
-  it("is priced anew by itself: both fields by a tenth at least, the same nonce and payload, and the last is the result", () => {
+  it("is repriced automatically: both fields by a tenth at least, the same nonce and payload, and the last is the result", () => {
     const { noted, onExchange } = watchHeights()
     return stack.living({ ...quick, onExchange }, async (runtime) => {
       const { answer, before, id, original } = await stuck(runtime, "priced anew")
       const versions = [original]
       let newest = original
       for (const factor of [30n, 12n]) {
-        // One block that does not take it, and no more: the next one might take what takes its place.
+        // Exactly one block that does not take it: the next one might take its replacement.
         await noted()
         await stack.baseFee((BigInt(newest.maxFeePerGas) * factor) / 10n)
         newest = await replacementOf(newest)

@@ -11,7 +11,7 @@ it.each([
   ["while the transaction waits", false],
   ["before the transaction is mined, for which the next one comes too late", true]
 ])(
-  "a process that ends between the broadcast and the note of it has the next one tell of it, before the inclusion and once: %s",
+  "a process that ends between a broadcast and its record makes the next one report it, before the inclusion and once: %s",
   async (name, minedMeanwhile) => {
     const database = stack.database()
     const power = Power.make({ step: "recordSubmitted", moment: "before" })

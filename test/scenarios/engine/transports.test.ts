@@ -5,13 +5,13 @@ import { describe, expect, it } from "vitest"
 import { type Fault, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { Address, useStack } from "../../support/stack/Stack.js"
 
-/** Nodes are transports of a lane: transactions go on when the node that they were given to does not. */
+/** Nodes are transports of a lane: transactions continue when the node that took them stops. */
 
 const stack = useStack({ profile: { receiptTimeoutMillis: 50_000 } }, (stack) => stack.create("one", "two"))
 const existsAt = async (salt: string) => (await stack.provider.getCode(stack.predict(salt))) !== "0x"
 
 describe("the operator's node with another URL", { timeout: 60_000 }, () => {
-  it("is gone on at by what is under way, in the same life", async () => {
+  it("continues the work under way, in the same life", async () => {
     const former = await startFaultyNode(stack.anvil.url)
     let url = former.url
     await stack.fund(stack.predict("moved"), 10n ** 18n)
@@ -36,7 +36,7 @@ describe("the operator's node with another URL", { timeout: 60_000 }, () => {
     await runtime.dispose()
   })
 
-  it("is gone on at by what is under way, after a restart", async () => {
+  it("continues the work under way, after a restart", async () => {
     const former = await startFaultyNode(stack.anvil.url)
     const [caller, database] = [stack.caller(), stack.database()]
     await stack.fund(stack.predict("restarted"), 10n ** 18n)
@@ -80,7 +80,7 @@ describe("a caller's node that takes a transaction and then", { timeout: 60_000 
 
   it.each([
     ["dies", true, dies],
-    ["dies, and has told nobody of it", false, dies],
+    ["dies without forwarding it", false, dies],
     ["never answers", false, isSilent],
     ["says that it is unknown", false, lies],
     ["refuses it", false, refuses]

@@ -8,7 +8,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { useStack } from "../../support/stack/Stack.js"
 
 const dead = "0x000000000000000000000000000000000000dEaD"
-/** What the signer does from its next signatures on. */
+/** Results of the signer's next signatures. */
 let signing: (turn: number) => SignerError | null = () => null
 let turn = 0
 const exchanges: Array<ReadonlyArray<string>> = []
@@ -41,7 +41,7 @@ const receiving = async <A>(amount: bigint, work: () => Promise<A>): Promise<A> 
 }
 
 describe("a transaction that is not mined in time", () => {
-  it("is 422 outcome_unknown with its hash, goes on being watched, and is not sent again", () =>
+  it("is 422 outcome_unknown with its hash, stays watched, and is not sent again", () =>
     receiving(1n, () =>
       stack.living({ profile: { receiptTimeoutMillis: 600 } }, async (life) => {
         const { userOps } = await stack.estimate([stack.transfer("wallet", dead)])
@@ -59,7 +59,7 @@ describe("a transaction that is not mined in time", () => {
       })
     ))
 
-  it("is told what is known of it when the process stops waiting", () =>
+  it("gets the known state when the process stops waiting", () =>
     stack.living({ profile: { receiptTimeoutMillis: 60_000 } }, async (life) => {
       await stack.automine(false)
       const refusal = life.runPromise(Effect.flip(execute("0")))
@@ -102,7 +102,7 @@ it.each([
     })
 )
 
-it("a key provider that does not answer once a request is accepted delays it, whoever waits for it: nothing fails, and it is done once", () =>
+it("a key provider silent after acceptance only delays a request: it does not fail, and is done once", () =>
   stack.living({ profile: { receiptTimeoutMillis: 1_000 } }, (life) =>
     receiving(17n, async () => {
       const before = await stack.balanceOf(dead)
@@ -121,7 +121,7 @@ it("a key provider that does not answer once a request is accepted delays it, wh
     })
   ))
 
-it("a bundle that reverts on the chain is status 0 with the reason that the next look finds, and its ops leave neither a taken nonce nor reserved money behind", async () => {
+it("a bundle that reverts on the chain is status 0 with the reason that the next poll finds, and its ops leave neither a taken nonce nor reserved money", async () => {
   const [wallet = ""] = await stack.create("emptied")
   await stack.mint(wallet, 10n)
   const again = () => stack.ask(stack.execute([stack.transfer("emptied", dead)]))
@@ -154,11 +154,11 @@ it("an implementation other than the pinned one stops writes", () => {
   })
 })
 
-it("what is asked of the node for one op of a known wallet is nine calls in four round trips, and one more for each further wallet", async () => {
+it("one op of a known wallet costs nine node calls in four round trips, and one call more for each further wallet", async () => {
   const head = "eth_getBlockByNumber"
   const receipt = "eth_getTransactionReceipt"
   const sent = "eth_sendRawTransaction"
-  /** Once in two and in ten seconds, whoever asks. */
+  /** Once in two and in ten seconds, whatever the callers. */
   const byTheClock = ["eth_maxPriorityFeePerGas", head]
   const salts = Array.from({ length: 10 }, (_, n) => `counted ${n}`)
   for (const wallet of await stack.create(...salts)) await stack.mint(wallet, 10n)
@@ -168,7 +168,7 @@ it("what is asked of the node for one op of a known wallet is nine calls in four
     const end = exchanges.findIndex((methods) => methods.includes(sent)) + 1
     const looks = exchanges.slice(end)
     expect(looks.length).toBeGreaterThan(0)
-    // The head, which says whether a receipt's block is sealed, is asked for with the receipt.
+    // The head, which says whether a receipt's block is sealed, is read together with the receipt.
     for (const look of looks) expect([...look].sort()).toEqual([head, receipt])
     return exchanges
       .slice(0, end)

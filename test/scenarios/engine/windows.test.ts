@@ -14,7 +14,7 @@ const stack = useStack({}, async (stack) => {
 const transfer = (to: string, more: Partial<Operation> = {}) => stack.transfer("wallet", to, "1", more)
 
 describe("the window of an operation", () => {
-  /** Under which conditions the ops of a transaction were signed, in order. */
+  /** The windows that a transaction's ops were signed for, in order. */
   const signedUnder = async (txHash: string) => {
     const transaction = await stack.provider.getTransaction(txHash)
     const abi = new Interface([
@@ -58,12 +58,12 @@ describe("the window of an operation", () => {
     expect(status).toBe(1)
     expect(await signedUnder(txHash)).toMatchObject([{ validUntil: expect.closeTo(time + 600, -2) }])
     await stack.later(3_600)
-    // The clock is read anew for the window of the second.
+    // The window of the second reads the clock again.
     const both = stack.execute([transfer(to), transfer(to, { validUnitl: time + 100_000 })])
     expect((await stack.ask(both)).status).toBe(1)
   })
 
-  it("that is over is 400 for the whole request, and one that has not begun 422 for its operation", async () => {
+  it("is 400 for the whole request when expired, and 422 for its operation when in the future", async () => {
     const to = Journey.recipient()
     const time = await stack.now()
     const before = await stack.nonce()
@@ -87,7 +87,7 @@ describe("the window of an operation", () => {
     expect(errorsOf(mixed)).toEqual(["operation not valid yet", null, depending])
   })
 
-  it("that closes before the transaction is mined keeps the operation out, and nothing of it is done", async () => {
+  it("keeps the operation out, wholly undone, when it closes before the transaction is mined", async () => {
     const to = Journey.recipient()
     await stack.automine(false)
     const answer = stack.ask(stack.execute([transfer(to, { validUnitl: (await stack.now()) + 30 })]))

@@ -100,7 +100,7 @@ it("brings forty requests of one moment into one transaction", async () => {
   expect((await stack.nonce()) - before).toBeLessThanOrEqual(3)
 })
 
-it("goes on in the next life with what the one before has accepted", async () => {
+it("resumes in the next life the work that the previous one accepted", async () => {
   const file = stack.database()
   const before = await begin(file)
   await stack.automine(false)
@@ -120,7 +120,7 @@ it("goes on in the next life with what the one before has accepted", async () =>
   expect(await stack.counts(...ids)).toEqual(ids.map(() => 1))
 })
 
-it("rejects alone what its company keeps from succeeding, and brings the others", async () => {
+it("rejects only the op that its bundle makes fail, and lands the others", async () => {
   const life = await begin(stack.database())
   await stack.mint(stack.predict("worker 1"), 5n)
   const ids = Array.from({ length: 3 }, idOf)

@@ -11,7 +11,7 @@ import * as Layers from "../../support/journal/Layers.js"
 import { useStack } from "../../support/stack/Stack.js"
 import * as Life from "../../support/worker/Life.js"
 
-/** What the worker has sent is priced anew by the monitor, under the same nonce. */
+/** The monitor reprices the worker's transactions, under the same nonce. */
 
 const stack = useStack({ profile: { bumpAfterMillis: 200 } }, (stack) => stack.create("priced"))
 

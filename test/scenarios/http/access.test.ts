@@ -9,7 +9,7 @@ const predict = (accounts = 1) => ({
 })
 
 describe("an API key", () => {
-  it.each(["free", "pro", "enterprise"] as const)("of the %s account signs and predicts", async (tier) => {
+  it.each(["free", "pro", "enterprise"] as const)("signs and predicts for the %s account", async (tier) => {
     const key = service.info.apiKeys[tier]
     const signer = await service.ask("/getSigner", { signer: service.info.settings.signer }, { key })
     expect(signer.status).toBe(200)
@@ -21,15 +21,19 @@ describe("a rate limit", () => {
   it.each([
     ["pro", 300],
     ["enterprise", 1_000]
-  ] as const)("of the %s tier is %d a minute, and every answer says what is left", async (tier, limit) => {
-    const key = service.info.apiKeys[tier]
-    const { headers } = await service.ask("/predict", predict(), { key })
-    expect(Number(headers.get("ratelimit-limit"))).toBe(limit)
-    const left = Number(headers.get("ratelimit-remaining"))
-    const next = await service.ask("/predict", "{", { key })
-    const minuteIsOver = Number(next.headers.get("ratelimit-reset")) > Number(headers.get("ratelimit-reset"))
-    if (!minuteIsOver) expect(Number(next.headers.get("ratelimit-remaining"))).toBe(left - 1)
-    expect(Number(headers.get("ratelimit-reset"))).toBeGreaterThan(0)
-    expect(Number(headers.get("ratelimit-reset"))).toBeLessThanOrEqual(60)
-  })
+  ] as const)(
+    "is per tier: %s has %d a minute, and every answer gives the remainder",
+    async (tier, limit) => {
+      const key = service.info.apiKeys[tier]
+      const { headers } = await service.ask("/predict", predict(), { key })
+      expect(Number(headers.get("ratelimit-limit"))).toBe(limit)
+      const left = Number(headers.get("ratelimit-remaining"))
+      const next = await service.ask("/predict", "{", { key })
+      const minuteIsOver =
+        Number(next.headers.get("ratelimit-reset")) > Number(headers.get("ratelimit-reset"))
+      if (!minuteIsOver) expect(Number(next.headers.get("ratelimit-remaining"))).toBe(left - 1)
+      expect(Number(headers.get("ratelimit-reset"))).toBeGreaterThan(0)
+      expect(Number(headers.get("ratelimit-reset"))).toBeLessThanOrEqual(60)
+    }
+  )
 })

@@ -112,7 +112,7 @@ describe("Prefer: respond-async", () => {
     expect([other.status, other.body.code]).toEqual([400, "idempotency_key_reused"])
   })
 
-  it("is found among other preferences, and nothing else is taken for it", async () => {
+  it("is found among other preferences, and no similar one is accepted for it", async () => {
     const asked = (value: string) =>
       service.ask<TransactionResult>("/transactSigner", payment(4), { headers: { prefer: value } })
     const accepted = [
@@ -150,7 +150,7 @@ describe("GET /requests/{requestId}?wait", () => {
       expect([status, body.state, body.httpStatus]).toEqual([200, "final", 200])
   })
 
-  it("answers at once when the request is final, and for none", async () => {
+  it("answers immediately when the request is final, and for an unknown one", async () => {
     const { requestId } = (await service.ask<Accepted>("/execute", mint(6), prefer)).body
     const once = await awaited(requestId, "60")
     expect((await awaited(requestId, "60")).text).toBe(once.text)

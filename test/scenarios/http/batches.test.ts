@@ -31,7 +31,7 @@ const padded = (value: unknown, length: number): string => {
 }
 
 describe("an /execute of many operations", () => {
-  it("is accepted from a caller that does not wait, with a body of several MiB, and tells how far it is", async () => {
+  it("is accepted from a caller that does not wait, with a body of several MiB, and reports its progress", async () => {
     const before = await service.token.getFunction("balanceOf")(wallet)
     const answer = await service.keyed<{ readonly requestId: string }>(
       "/execute",

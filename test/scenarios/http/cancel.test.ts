@@ -27,7 +27,7 @@ const payment = (value: number) => service.payment(value)
 const cancel = <Body = Cancelled>(requestId: string, key?: string) =>
   service.ask<Body>(`/requests/${requestId}`, undefined, { method: "DELETE", ...(key && { key }) })
 
-/** The id of a request whose caller was told that its outcome is unknown. */
+/** The id of a request whose caller received `outcome_unknown`. */
 const pending = async (path: string, body: unknown, key: string): Promise<string> => {
   const { body: answer, status } = await service.keyed<Envelope>(path, body, key.replaceAll(" ", "-"))
   expect([status, answer.code]).toEqual([422, "outcome_unknown"])
@@ -50,7 +50,7 @@ describe("DELETE /requests/{requestId}", () => {
     ["/execute", () => mint(1, 2), "/transactSigner", () => payment(1), [0, 1]],
     ["/transactSigner", () => payment(2), "/execute", () => mint(3), [0]]
   ] as const)(
-    "cancels what of %s waits and is not signed, for good",
+    "cancels the waiting, unsigned work of %s permanently",
     async (path, body, other, blocker, all) => {
       const before = await nonce()
       const { requestId, waiting } = await whileBlocked(
@@ -75,7 +75,7 @@ describe("DELETE /requests/{requestId}", () => {
         httpStatus: 422,
         answer: { code: "request_cancelled", requestId }
       })
-      // The lane goes on with the next work, under the next nonce.
+      // The lane continues with the next work, under the next nonce.
       expect((await service.ok<TransactionResult>("/execute", mint(4))).status).toBe(1)
       expect(await nonce()).toBe(before + 2)
     }
@@ -96,7 +96,7 @@ describe("DELETE /requests/{requestId}", () => {
     expect((await service.ok<CreateResult>("/create", body)).status).toBe(1)
   })
 
-  it("does not find what is another account's, or nobody's, nor touches it", async () => {
+  it("neither finds nor changes another account's or an unknown request", async () => {
     await whileBlocked(
       () => pending("/transactSigner", payment(7), "before the other's"),
       async () => {

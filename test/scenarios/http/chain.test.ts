@@ -84,7 +84,7 @@ describe("receipts", () => {
 })
 
 describe("a signer", () => {
-  it("is told by address, uncompressed public key and type", async () => {
+  it("is returned by address, uncompressed public key and type", async () => {
     const { signer } = service.info.settings
     expect(await service.ok("/getSigner", { signer })).toEqual({
       address: service.signer.address,
@@ -118,7 +118,7 @@ describe("a signer", () => {
 })
 
 describe("the service's EOA", () => {
-  it("is told to GET and POST, with and without a body", async () => {
+  it("is returned to GET and POST, with and without a body", async () => {
     const address = anvilKey(2).address
     const { chainId } = service.info
     for (const [method, body] of [
@@ -138,7 +138,7 @@ describe("the service's EOA", () => {
     }
   })
 
-  it.each([null, "", "031337", 1.5, -1])("is not told for chain %j", async (chainId) => {
+  it.each([null, "", "031337", 1.5, -1])("is not returned for chain %j", async (chainId) => {
     const { code, details } = await service.refused(400, "/getbundleraddress", { chainId })
     expect({ code, path: details[0]?.path }).toEqual({ code: "invalid_request", path: "chainId" })
   })
@@ -147,7 +147,7 @@ describe("the service's EOA", () => {
     [5, "5"],
     ["0x5", "5"],
     ["99999999999999999999999", "99999999999999999999999"]
-  ])("is not told for chain %j, which the operator does not serve", async (chainId, named) => {
+  ])("is not returned for chain %j, which the operator does not serve", async (chainId, named) => {
     const { code, error } = await service.refused(400, "/getbundleraddress", { chainId })
     expect({ code, error }).toEqual({ code: "unsupported_chain", error: `unsupported chain id ${named}` })
   })

@@ -6,7 +6,7 @@ describe.each([
   ["any other chain", { chainId: 424_242 }],
   ["a chain with a block a second", { blockTime: 1 }]
 ])("on %s", (_, options) => {
-  it("wallets are created and operations executed, twenty at once as well", async () => {
+  it("wallets are created and operations executed, also twenty concurrently", async () => {
     const service = await start(options)
     try {
       const [wallet = ""] = await service.create("main")

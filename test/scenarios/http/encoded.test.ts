@@ -218,7 +218,7 @@ describe("an estimate", () => {
     }
   )
 
-  it("gives twenty requests at once twenty different nonces", async () => {
+  it("gives twenty concurrent requests twenty different nonces", async () => {
     const ops = await Promise.all(Array.from({ length: 20 }, () => estimateOne(mint(1n))))
     expect(new Set(ops.map(({ encodedUserOp }) => decode("v0.7", encodedUserOp).nonce)).size).toBe(20)
     const answers = await Promise.all(ops.map((each) => execute([encoded(each)])))
@@ -270,7 +270,7 @@ describe("an encoded op", () => {
     expect(details[0]?.path).toMatch(/^operations\[1\]/)
   })
 
-  it("by another hash than its own is refused", async () => {
+  it("with a hash other than its own is refused", async () => {
     const [one, other] = (await estimate([mint(1n), mint(2n)])).userOps
     const { code, details } = await refused(400, [
       { encodedUserOp: one?.encodedUserOp, userOpHash: other?.userOpHash, walletCustody: 1 }
@@ -279,7 +279,7 @@ describe("an encoded op", () => {
     expect(details.map(({ path }) => path)).toEqual(["operations[0].userOpHash"])
   })
 
-  it("for another EntryPoint than the request's is refused", async () => {
+  it("for an EntryPoint other than the request's is refused", async () => {
     const userOp = await estimateOne(mint(1n), through("v0.7"))
     for (const version of ["v0.6", "v0.8"] as const) {
       const { details } = await refused(400, [encoded(userOp)], through(version))
@@ -335,7 +335,7 @@ describe("an encoded op", () => {
     expect(elementAt(result.returnData, 1).error).toBeNull()
   })
 
-  it("of a wallet whose owner is somebody else goes with his signature only", async () => {
+  it("goes only with the owner's signature when the wallet has a foreign owner", async () => {
     const [address = ""] = await service.create("sold")
     const owner = anvilKey(9)
     await service.ok<TransactionResult>("/execute", {
@@ -360,7 +360,7 @@ describe("an encoded op", () => {
     expect((await received()) - before).toBe(6n)
   })
 
-  it("of which the nonce is used elsewhere is refused", async () => {
+  it("with a nonce used elsewhere is refused", async () => {
     const userOp = await estimateOne(mint(1n), { percentUserOpGasOvershoot: 0 })
     expect((await execute([encoded(userOp)])).status).toBe(1)
     const struct = decode("v0.7", userOp.encodedUserOp)
@@ -382,14 +382,14 @@ describe("an encoded op", () => {
   it.each([
     ["nothing", "0x"],
     ["a length of 2^256 - 1", `0x${"00".repeat(31)}20${"ff".repeat(600)}`]
-  ])("that is %s is refused", async (_, encodedUserOp) => {
+  ])("is refused when it is %s", async (_, encodedUserOp) => {
     const { details } = await refused(400, [
       { encodedUserOp, userOpHash: `0x${"11".repeat(32)}`, walletCustody: 1 }
     ])
     expect(details.map(({ path }) => path)).toEqual(["operations[0].encodedUserOp"])
   })
 
-  it("that reverts by the time it is executed is left out, with the reason", async () => {
+  it("is left out with the reason when it reverts on execution", async () => {
     const burn = op(service.info.token, "transfer(address,uint256)", [eoa, "10"])
     const fill = op(service.info.token, "mint(address,uint256)", [wallet, "10"])
     const [filling, one, other] = (await estimate([fill, burn, mint(1n)])).userOps
@@ -404,7 +404,7 @@ describe("an encoded op", () => {
   })
 })
 
-it("256 ops of one wallet are estimated and executed, and nobody else waits for them", async () => {
+it("256 ops of one wallet are estimated and executed, and no other request waits for them", async () => {
   const operations = Array.from({ length: 256 }, () => mint(1n))
   const settled: Array<string> = []
   const long = estimate(operations).finally(() => settled.push("long"))

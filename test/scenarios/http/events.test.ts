@@ -48,7 +48,7 @@ describe("GET /requests/{requestId}/events", () => {
     expect(told.find(({ type }) => type === "final")?.data).toMatchObject({ httpStatus: 200, status: 1 })
   })
 
-  it("goes on after an event that is known, and says when there is nothing more", async () => {
+  it("resumes after a known event, and reports the end of the stream", async () => {
     const requestId = await pay(2)
     const all = await eventsOf(follow(requestId))
     const rest = await eventsOf(follow(requestId, "2"))

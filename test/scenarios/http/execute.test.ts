@@ -73,7 +73,7 @@ const errorOf = async (operation: unknown, settings: object = {}) => {
 describe.each(versions)("operations through EntryPoint %s", (version) => {
   const settings = () => ({ entryPoint: service.info.entryPoints[version] })
 
-  it("of which all succeed are one transaction with the outcome of each: status 1", async () => {
+  it("all succeed in one transaction with the outcome of each: status 1", async () => {
     const result = await execute(
       [mint(wallet, 10n), op(service.info.token, "transfer(address,uint256)", [eoa, "4"])],
       settings()
@@ -132,7 +132,7 @@ describe("operations", () => {
     expect((await service.token.balanceOf?.(eoa)) - before).toBe(7n)
   })
 
-  it("of which one reverts leave that one out and say why: status 4", async () => {
+  it("with one reverting leave that one out and give the reason: status 4", async () => {
     const before = await service.token.balanceOf?.(eoa)
     const result = await execute([
       mint(eoa, 1n),
@@ -151,7 +151,7 @@ describe("operations", () => {
     expect(receipt?.logs.map(({ data }) => data)).toEqual(result.logs.map(({ data }) => data))
   })
 
-  it("of which none can succeed are refused with the reason of each, and nothing is sent", async () => {
+  it("are refused with the reason of each when all fail, and not sent", async () => {
     const before = await state()
     const { code, details, error, returnData } = await refused(422, [
       onReverter("failAssert()"),
@@ -166,7 +166,7 @@ describe("operations", () => {
     expect(await state()).toEqual(before)
   })
 
-  it("of a wallet in twenty requests at once all land", async () => {
+  it("all land when twenty concurrent requests use one wallet", async () => {
     const before = await service.token.balanceOf?.(eoa)
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -187,7 +187,7 @@ describe("a revert", () => {
     ["failOutOfGas()", [], /./],
     ["failHuge(uint256)", ["100000"], /0xffff/],
     ["failWithReason(string)", ["r".repeat(5_000)], /^r+/]
-  ])("of %s %j is decoded", async (signature, params, wanted) => {
+  ])("is decoded: %s %j", async (signature, params, wanted) => {
     const error = await errorOf(onReverter(signature, params))
     expect(error).toMatch(wanted)
     expect(String(error).length).toBeLessThan(6_000)
@@ -224,7 +224,7 @@ describe("a call", () => {
     ])
   })
 
-  it("of more value than the wallet has is insufficient funds, and nothing is sent", async () => {
+  it("with more value than the wallet has is insufficient funds, and is not sent", async () => {
     const before = await state()
     const { code, details, error } = await refused(422, [
       op(eoa, "receive()", [], { value: String(10n ** 24n) })
@@ -234,10 +234,10 @@ describe("a call", () => {
     expect(await state()).toEqual(before)
   })
 
-  it("from a wallet that cannot pay for its gas is insufficient funds, while the others go", async () => {
+  it("is insufficient funds when its wallet cannot pay for its gas, while the others go", async () => {
     const [poor = ""] = await service.create("poor")
     await service.provider.send("anvil_setBalance", [poor, "0x0"])
-    // What creation left over is deposited at v0.7.
+    // The remainder of creation's funds is deposited at v0.7.
     const unused = { entryPoint: service.info.entryPoints["v0.8"] }
     const payment = op(eoa, "receive()", [], { salt: "poor" })
     const alone = await refused(422, [payment], unused)
@@ -253,7 +253,7 @@ describe("a call", () => {
     expect((await execute([payment], unused)).status).toBe(1)
   })
 
-  it("from a wallet that does not exist is refused, and is one element's error beside a good one", async () => {
+  it("is refused when its wallet does not exist, as one element's error next to a good one", async () => {
     const unborn = op(eoa, "receive()", [], { salt: "unborn" })
     const alone = await refused(422, [unborn])
     expect({ code: alone.code, error: alone.error }).toEqual({
@@ -265,14 +265,14 @@ describe("a call", () => {
     expect(elementAt(result.returnData, 0).error).toBe("wallet not deployed")
   })
 
-  it("from an address with other code is refused", async () => {
+  it("is refused when its wallet's address has other code", async () => {
     const { code, error } = await refused(422, [
       { ...op(eoa, "receive()"), salt: undefined, wallet: service.info.token }
     ])
     expect({ code, error }).toEqual({ code: "wallet_not_supported", error: "wallet not supported" })
   })
 
-  it("from a wallet of which the signer is no owner is refused", async () => {
+  it("is refused when the signer does not own its wallet", async () => {
     const [address = ""] = await service.create("sold")
     await execute([
       {
@@ -319,14 +319,14 @@ describe("a call", () => {
       "Params[1]"
     ],
     ["f(uint256)", [], "invalid_function_parameter", /./, "Params"]
-  ])("of %.20s with %.20j is refused", async (signature, params, code, error, place) => {
+  ])("is refused: %.20s with %.20j", async (signature, params, code, error, place) => {
     const refusal = await refused(400, [mint(eoa, 1n), onReverter(signature, params)])
     expect([refusal.code, refusal.error]).toEqual([code, expect.stringMatching(error)])
     expect(refusal.details.map(({ path }) => path)).toEqual([`operations[1].func${place}`])
     expect(refusal.error.length + JSON.stringify(refusal.details).length).toBeLessThan(1_500)
   })
 
-  it("of a wallet that is not the salt's is refused", async () => {
+  it("is refused when its wallet is not the salt's", async () => {
     const { details } = await refused(400, [{ ...mint(eoa, 1n), wallet: eoa }])
     expect(details.map(({ path }) => path)).toEqual(["operations[0].wallet"])
   })
@@ -381,7 +381,7 @@ describe("gas settings", () => {
     // Of the gas that was used when it was tried, which is a little more than in its block.
     expect(twice.ofUsed).toBeGreaterThanOrEqual(1.98)
     expect(twice.ofUsed).toBeLessThan(2.15)
-    // Its ops have a buffer of their own, and may use it.
+    // Its ops have a separate buffer and may use it.
     expect(none.ofUsed).toBeGreaterThan(1)
     expect(none.ofUsed).toBeLessThan(1.75)
     expect(Number(twice.maxFeePerGas) / Number(none.maxFeePerGas)).toBeGreaterThan(1.6)

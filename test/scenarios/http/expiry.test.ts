@@ -13,14 +13,14 @@ import {
 const folder = mkdtempSync(join(tmpdir(), "castellan-expiry-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The id of a request whose caller was told that its outcome is unknown. */
+/** The id of a request whose caller received `outcome_unknown`. */
 const pending = async (service: DevService, path: string, body: unknown): Promise<string> => {
   const { body: answer, status } = await service.ask<Envelope>(path, body)
   expect([status, answer.code]).toEqual([422, "outcome_unknown"])
   return answer.requestId
 }
 
-/** A signed transaction that nobody mines, and a request that waits behind it. */
+/** A signed transaction that is not mined, and a request that waits behind it. */
 const blocked = async (service: DevService) => {
   const wallet = first(await service.create("main"))
   await service.automine(false)
@@ -37,8 +37,8 @@ const expired = {
 }
 const slow = { bumpAfterMillis: 3_600_000, receiptTimeoutMillis: 1_000 }
 
-describe("an accepted request of which nothing is signed in its time", () => {
-  it("is given up; what was signed goes on, and so does the lane", async () => {
+describe("an accepted request without a signature in its time", () => {
+  it("expires; its signed part and the lane continue", async () => {
     const service = await start({ network: { ...slow, requestExpiryMillis: 2_000 } })
     try {
       const { signed, waiting, wallet } = await blocked(service)
@@ -59,7 +59,7 @@ describe("an accepted request of which nothing is signed in its time", () => {
     }
   })
 
-  it("is not given up when it has priced transactions of others anew: what it signed is theirs", async () => {
+  it("continues when it has repriced other requests' transactions: its signatures are theirs", async () => {
     const service = await start({ network: { ...slow, requestExpiryMillis: 2_000 } })
     try {
       const { signed, wallet } = await blocked(service)
@@ -80,7 +80,7 @@ describe("an accepted request of which nothing is signed in its time", () => {
     }
   })
 
-  it("is given up also when no process has the key of its lane, and its node is gone", async () => {
+  it("expires also when no process has the key of its lane, and its node is gone", async () => {
     const database = { path: join(folder, "castellan.sqlite") }
     const before = await start({ network: slow, config: { database } })
     const { signed, waiting } = await blocked(before)

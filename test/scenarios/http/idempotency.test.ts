@@ -88,7 +88,7 @@ describe("the same key and the same body", () => {
     expect(await nonce()).toBe(before + 1)
   })
 
-  it("ten times at once are one transaction and ten equal answers", async () => {
+  it("ten times concurrently are one transaction and ten equal answers", async () => {
     for (const [path, body] of [
       ["/execute", mint(7)],
       ["/transactSigner", payment(9)]
@@ -107,7 +107,7 @@ describe("the same key and the same body", () => {
     }
   })
 
-  it("give the refusal of a key that was used with another body to whoever comes second, at once or later", async () => {
+  it("give the later request a refusal when the key was used with another body, concurrently or later", async () => {
     const key = fresh()
     const before = await tokens(wallet)
     const answers = await Promise.all([1, 2, 3, 4].map((amount) => execute<Envelope>(mint(amount), key)))
@@ -144,7 +144,7 @@ describe("a key", () => {
     expect((await execute(text, key)).text).toBe(one.text)
   })
 
-  it("is of one account: another one takes it for a request of its own", async () => {
+  it("belongs to one account: another account uses it for its own request", async () => {
     const key = fresh()
     const before = await nonce()
     const one = await service.keyed<TransactionResult>("/transactSigner", payment(1), key)
@@ -187,7 +187,7 @@ describe("a refusal before acceptance", () => {
     expect(refusal(await execute<Envelope>(mint(2), key))).toEqual(reused)
   })
 
-  it("and an answer that had nothing to send leave the key free", async () => {
+  it("leaves the key free, and so does an answer without a transaction", async () => {
     const key = fresh()
     const { settings } = service.info
     const existing = { accounts: [{ salt: "main", walletCustody: 1 }], settings }
@@ -275,7 +275,7 @@ describe("a request whose outcome is unknown", () => {
     }
   )
 
-  it("is not told to another account, which hears the same as of an id that never was", async () => {
+  it("is hidden from another account, which gets the answer for an unknown id", async () => {
     await service.automine(false)
     const { body } = await service.ask<Envelope>("/transactSigner", payment(1))
     const key = service.info.apiKeys.pro

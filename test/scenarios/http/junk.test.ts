@@ -12,7 +12,7 @@ import { perFile } from "../../support/http/SharedService.js"
 import { assertion, indexIn } from "../../support/suite/Keys.js"
 import { mixedProof } from "../../support/suite/Layouts.js"
 
-/** Bytes that nobody has accounted for, in every field by which they could come into a bundle. */
+/** Unaccounted bytes, in every field through which they could enter a bundle. */
 
 const service = perFile()
 let wallets: { readonly ecdsa: string; readonly either: string }
@@ -98,7 +98,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     ["words of zeros", (signature) => `${signature}${"00".repeat(63)}`],
     ["100,000 bytes", (signature) => `${signature}${"ab".repeat(100_000)}`],
     ["the same signature once more", (signature) => concat([signature, signature])],
-    ["65 bytes of nobody", (signature) => concat([signature, hexlify(randomBytes(64)), "0x1b"])],
+    ["65 bytes of no signer", (signature) => concat([signature, hexlify(randomBytes(64)), "0x1b"])],
     ["a word behind the ABI form", (signature) => `${mixedProof(signature, [])}${word}`],
     ["1,000 bytes behind the ABI form", (signature) => concat([mixedProof(signature, []), junk])],
     [
@@ -159,7 +159,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     ["a word", (encoded) => `${encoded}${word}`],
     ["1,000 bytes", (encoded) => concat([encoded, junk])],
     ["a longer offset", (encoded) => `0x${"40".padStart(64, "0")}${word}${encoded.slice(66)}`]
-  ])("%s in encodedUserOp beside the op", async (_, tailed) => {
+  ])("%s in encodedUserOp next to the op", async (_, tailed) => {
     const { encodedUserOp, userOpHash } = await estimated(by, wallets.ecdsa)
     const signature = service.signer.signingKey.sign(userOpHash).serialized
     const { details } = await post(400, by, { encodedUserOp: tailed(encodedUserOp), userOpHash, signature })
@@ -171,7 +171,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     ["a byte behind its call", "callData: ", ({ callData }) => ({ callData: `${callData}00` })],
     ["1,000 bytes behind its call", "callData: ", ({ callData }) => ({ callData: concat([callData, junk]) })],
     ["an initCode", "initCode ", ({ sender }) => ({ initCode: concat([sender, junk]) })],
-    ["a signature of its own", "signature ", () => ({ signature: junk })],
+    ["its own signature", "signature ", () => ({ signature: junk })],
     [
       "4,097 bytes for its paymaster",
       "paymasterAndData: ",

@@ -10,7 +10,7 @@ interface Network {
 }
 
 describe("/networks", () => {
-  it("names everything that settings take beside node and signer, and no node", async () => {
+  it("lists everything that settings take except node and signer, and no node", async () => {
     const { settings } = service.info
     const answer = await fetch(`${service.info.baseUrl}/networks`, {
       headers: { "x-api-key": service.info.apiKeys.enterprise }

@@ -25,7 +25,7 @@ interface Hashed {
   }>
 }
 
-/** A passkey that is the same in every run: so are its assertions. */
+/** A fixed passkey, so its assertions are fixed too. */
 const secret = Buffer.alloc(32, 7)
 const point = Buffer.from(p256.getPublicKey(secret, false))
 const coordinates = { x: point.subarray(1, 33), y: point.subarray(33) }
@@ -44,7 +44,7 @@ const phone = Authenticator.make({
 })
 const recipient = anvilKey(9).address
 
-/** What the authenticator answers, its signature by RFC 6979. */
+/** The authenticator's assertion, its signature by RFC 6979. */
 const assertionOf = (challenge: string): Authenticator.Assertion => {
   const assertion = phone.get(challenge)
   const bytes = (text: string) => Buffer.from(text, "base64url")
@@ -116,7 +116,7 @@ describe("a transfer with a passkey", () => {
     expect(receipt?.from).toBe(anvilKey(2).address)
   })
 
-  it("is done once under its idempotency key, and its request can be asked for", async () => {
+  it("is done once under its idempotency key, and its request can be read", async () => {
     const request = post(await hash("1"))
     const before = await service.token.getFunction("balanceOf")(recipient)
     const answer = await service.keyed<TransactionResult>("/executePasskey", request, "once")
@@ -131,7 +131,7 @@ describe("a transfer with a passkey", () => {
     expect([reused.status, reused.body]).toMatchObject([400, { code: "idempotency_key_reused" }])
   })
 
-  it("that was changed on its way is refused in the words of the catalogue", async () => {
+  it("changed on its way is refused in the words of the catalogue", async () => {
     const hashed = await hash("1")
     const good = post(hashed)
     const [operation] = good.operations

@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
 
-/** What sequencers show of a transaction that they have executed and that is in no block: of the block after the latest one. */
+/** A sequencer's receipt of an executed transaction that is in no block yet: of the block after the latest one. */
 const next = (latest: number): Json => ({
   blockNumber: `0x${(latest + 1).toString(16)}`,
   blockHash: `0x${"ab".repeat(32)}`
@@ -60,7 +60,7 @@ const sequencer = () => {
   return { behaviour, state }
 }
 
-/** What is told of a request until it is settled. */
+/** Events of a request until it is settled. */
 const told = async (requestId: string): Promise<ReadonlyArray<string>> => {
   const answer = await fetch(`${service.info.baseUrl}/requests/${requestId}/events`, {
     headers: { "x-api-key": service.info.apiKeys.enterprise }
@@ -69,7 +69,7 @@ const told = async (requestId: string): Promise<ReadonlyArray<string>> => {
 }
 
 describe("a receipt that a node gives before the block is sealed", () => {
-  it("is none: the answer waits, /receipt says pending, and each event is told once", async () => {
+  it("does not count: the answer waits, /receipt says pending, and each event is written once", async () => {
     const { behaviour, state } = sequencer()
     node.behave(behaviour)
     const settings = { ...service.info.settings, rpc: node.url }

@@ -77,7 +77,7 @@ describe("a request and its answer", () => {
   })
 })
 
-describe("what a read returns", () => {
+describe("the result of a read", () => {
   it("is decoded by the types, in any spelling of the list", async () => {
     for (const returnSignature of [
       "uint256,string",
@@ -118,7 +118,7 @@ describe("the sender", () => {
     ])
   })
 
-  it("that shares a call puts no code at the zero address before the reads", async () => {
+  it("shared by a call puts no code at the zero address before the reads", async () => {
     const none = "nothing was returned: there is no contract at the address, or no such function"
     const zero = read(ZeroAddress, "aggregate3((address,bool,bytes)[])", "(bool,bytes)[]", "[]")
     const answers = await ask([zero, read(at.sender, "who()", "address")])
@@ -127,7 +127,7 @@ describe("the sender", () => {
 })
 
 describe("a read that fails", () => {
-  it("fails alone, with the reason decoded, in its place", async () => {
+  it("fails separately, with the reason decoded, in its place", async () => {
     const { reverter, token } = service.info
     const good = read(token, "decimals()", "uint8")
     const cases: ReadonlyArray<readonly [Read, string | RegExp]> = [
@@ -199,7 +199,7 @@ describe("a read that fails", () => {
   })
 })
 
-describe("what a request of reads costs", () => {
+describe("the cost of a request of reads", () => {
   const balances = (count: number, from?: string) =>
     Array.from({ length: count }, (_, n) => ({
       ...read(

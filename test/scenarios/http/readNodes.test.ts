@@ -23,7 +23,7 @@ interface Element {
 const service = perFile()
 let node: FaultyNode
 let at: Readonly<Record<ReadCode, string>>
-/** The methods and block tags that the node was asked with, `eth_call` of Multicall3's code as `multicall`. */
+/** The node's queried methods and block tags, `eth_call` of Multicall3's code as `multicall`. */
 let asked: Array<string> = []
 beforeAll(async () => {
   at = await putReadCodes(service.provider)
@@ -52,7 +52,7 @@ const behave = (fault: Fault) =>
   })
 
 let paths = 0
-/** A URL that the service has not met: nothing of the chain behind it is remembered. */
+/** A URL unknown to the service: it remembers no facts of the chain behind it. */
 const unmet = () => {
   paths += 1
   return `${node.url}/${paths}`
@@ -63,7 +63,7 @@ const burn = () => ({ to: at.burner, funcSignature: "burn()", returnSignature: "
 const read = (reads: ReadonlyArray<object>, rpc = unmet()) =>
   service.ok<ReadonlyArray<Element>>("/read", { reads, rpc })
 
-/** The one height that all the reads tell which can tell it. */
+/** The one height in all the reads that report it. */
 const oneHeight = (answers: ReadonlyArray<Element>): bigint => {
   const heights = new Set(
     answers.flatMap(({ errors, results }) => (errors === null ? [String(results[0])] : []))
@@ -83,14 +83,14 @@ const withoutMulticall =
   (question, ask) =>
     question.method === "eth_getCode" ? Promise.resolve({ result: "0x" }) : fault(question, ask)
 
-describe("all reads of a request are of one block, on a chain that mines all the time,", () => {
+describe("on a chain that mines all the time, all reads of a request see one block", () => {
   it("through Multicall3", async () => {
     behave(mining)
     oneHeight(await read([height(), height(), height()]))
     expect(asked).toEqual(["eth_chainId", "eth_getCode", "multicall"])
   })
 
-  it("in a batch where there is no Multicall3", async () => {
+  it("batched without Multicall3", async () => {
     behave(withoutMulticall(mining))
     const answers = await read(Array.from({ length: 50 }, height))
     const tag = `call at ${toBeHex(oneHeight(answers)).replace(/^0x0/, "0x")}`
@@ -98,12 +98,12 @@ describe("all reads of a request are of one block, on a chain that mines all the
     expect(asked.slice(0, 3)).toEqual(["eth_chainId", "eth_getCode", "eth_getBlockByNumber"])
   })
 
-  it("in a batch where one names its sender", async () => {
+  it("batched with a named sender", async () => {
     behave(mining)
     oneHeight(await read([height(), { ...height(), from: anvilKey(9).address }, height()]))
   })
 
-  it("and so are those that are asked again behind one that took all the gas", async () => {
+  it("repeated behind a read that took all the gas", async () => {
     behave(mining)
     const answers = await read([height(), burn(), height(), burn(), height()])
     oneHeight(answers)
@@ -128,7 +128,7 @@ describe("all reads of a request are of one block, on a chain that mines all the
     }
   })
 
-  it("on a node behind a balancer, the next of which has not got the block yet", async () => {
+  it("on a node behind a balancer whose next backend lacks the block", async () => {
     let early = 12
     behave(
       withoutMulticall((question, ask) => {
@@ -137,7 +137,7 @@ describe("all reads of a request are of one block, on a chain that mines all the
         return Promise.resolve(refusal(-32_000, "header not found"))
       })
     )
-    // The code answers whatever it is called with; what is the same would be asked once.
+    // The code answers any call; equal reads would be sent once.
     const different = Array.from({ length: 8 }, (_, n) => ({ ...height(), funcSignature: `number${n}()` }))
     oneHeight(await read(different))
     expect(early).toBe(0)
@@ -198,7 +198,7 @@ describe("a node that refuses", () => {
     }
   })
 
-  it("to talk is no node", async () => {
+  it("is not a node without a reply", async () => {
     behave((question, ask) => (question.method === "eth_call" ? Promise.resolve(null) : ask()))
     for (const reads of [[height()], [height(), height()]]) {
       const { body, status } = await service.ask<Envelope>("/read", { reads, rpc: unmet() })

@@ -50,7 +50,7 @@ const reverter = new Interface([
   "function failOutOfGas()"
 ])
 
-/** Sends with fees that are given, so that the hash is the same in every run, and waits until it is mined. */
+/** Sends with given fees, for a fixed hash, and waits until it is mined. */
 const send = async (request: TransactionRequest, key = 7): Promise<string> => {
   const sent = await anvilKey(key)
     .connect(service.provider)
@@ -84,7 +84,7 @@ describe("a request and its answer", () => {
 })
 
 describe("a failed transaction", () => {
-  it("tells why: the reason, a custom error of useABI, gas, or that there is no reason", async () => {
+  it("reports its reason: a message, a custom error of useABI, gas, or none", async () => {
     const { reverter: to } = service.info
     const hashes = [
       await send(call(to, reverter, "failWithReason", "not today")),
@@ -106,11 +106,11 @@ describe("a failed transaction", () => {
       spent,
       "reverted without a reason"
     ])
-    // Contract creation that reverts or runs out of memory gas: told in either case.
+    // Contract creation that reverts or runs out of memory gas: reported in either case.
     expect(receipts[5]?.error).toEqual(expect.any(String))
   })
 
-  it("of the EntryPoint tells what it refused", async () => {
+  it("reports the EntryPoint's refusal", async () => {
     const bytes32 = `0x${"00".repeat(32)}`
     const entryPoint = new Contract(service.info.entryPoints["v0.7"], [
       "function handleOps((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)[],address)"
@@ -127,7 +127,7 @@ describe("a failed transaction", () => {
     expect(receipt?.error).toMatch(/^AA13 initCode failed or OOG/)
   })
 
-  it("that only fails behind another one of its block tells nothing that is not so", async () => {
+  it("reports no false reason when it fails only after another one of its block", async () => {
     const { token: address } = service.info
     const recipient = anvilKey(9).address
     await send(call(address, token, "mint", anvilKey(6).address, 10), 6)
@@ -153,7 +153,7 @@ describe("a failed transaction", () => {
     ])
   })
 
-  it("is told without a reason by a node that has no history", async () => {
+  it("is reported without a reason by a node without history", async () => {
     const hash = await send(call(service.info.reverter, reverter, "failWithReason", "forgotten"))
     node.behave((question, askNode) =>
       question.method === "eth_call" ? Promise.resolve(refusal(-32_000, "missing trie node")) : askNode()
@@ -167,7 +167,7 @@ describe("a failed transaction", () => {
 })
 
 describe("a hash", () => {
-  it("that is named twice is answered once, in its first place, whatever became of it", async () => {
+  it("named twice is answered once, in its first place, whatever its outcome", async () => {
     const one = await send({ to: ZeroAddress, value: 1n })
     const two = await send({ to: ZeroAddress, value: 2n })
     const nowhere = `0x${"11".repeat(32)}`
@@ -185,7 +185,7 @@ describe("a hash", () => {
 })
 
 describe("a node whose receipts are not whole", () => {
-  /** Answers of the real node, of which `change` makes something else for one hash. */
+  /** Replies of the real node, with `change` applied for one hash. */
   const spoil = (hash: string, change: (receipt: Readonly<Record<string, unknown>>) => unknown) =>
     node.behave(async (question, askNode) => {
       const answer = await askNode()
@@ -215,7 +215,7 @@ describe("a node whose receipts are not whole", () => {
     }
   })
 
-  it("and do not say whether a transaction failed leaves it pending, and says why", async () => {
+  it("leaves a transaction pending when its success is missing, and gives the reason", async () => {
     const one = await send({ to: ZeroAddress, value: 1n })
     const other = await send({ to: ZeroAddress, value: 2n })
     const cases: ReadonlyArray<readonly [object, string]> = [
@@ -238,7 +238,7 @@ describe("a node whose receipts are not whole", () => {
     }
   })
 
-  it("nor its latest block is asked for the receipts' own blocks, and says where these do not tell either", async () => {
+  it("is queried for the receipts' own blocks when its latest block is broken, and the error says where these lack facts too", async () => {
     const one = await send({ to: ZeroAddress, value: 1n })
     const unreadable = (isUnreadable: (tag: unknown) => boolean) =>
       node.behave((question, askNode) =>
@@ -259,7 +259,7 @@ describe("a node whose receipts are not whole", () => {
     })
   })
 
-  it("and whose transactions are not whole either tells a waiting one all the same", async () => {
+  it("with broken transactions still reports a waiting one", async () => {
     const hash = `0x${"77".repeat(32)}`
     node.behave((question, askNode) =>
       question.method === "eth_getTransactionByHash" ? Promise.resolve({ result: { hash } }) : askNode()
@@ -268,7 +268,7 @@ describe("a node whose receipts are not whole", () => {
   })
 })
 
-describe("what a request of hashes costs", () => {
+describe("the cost of a request of hashes", () => {
   it("256 mined ones: one JSON-RPC batch, and one answer with every receipt in order", async () => {
     await service.provider.send("evm_setAutomine", [false])
     const sender = anvilKey(5).connect(service.provider)
@@ -298,7 +298,7 @@ describe("what a request of hashes costs", () => {
         seen.map(({ methods }) => ({ methods: [...methods, "counted"] }))
       )
       console.log(`/receipt of ${count}: ${roundTrips} round trips, ${calls - seen.length} calls`)
-      // The latest block is asked for in the same batch: it tells which receipts are of sealed blocks.
+      // The latest block is read in the same batch: it shows which receipts are of sealed blocks.
       expect(seen.map(({ methods }) => methods.length)).toEqual([count + 1])
       expect(answer.requestStatus).toBe(200)
       expect(answer.receipts.map(({ txHash }) => txHash)).toEqual(hashes.slice(0, count))

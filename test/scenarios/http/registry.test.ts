@@ -53,7 +53,7 @@ const receiptLog = async (txHash: string, key?: string): Promise<Log> => {
 }
 
 describe("a registered event", () => {
-  it("decodes logs of /execute and /receipt and can be filtered, for its own account alone", async () => {
+  it("decodes logs of /execute and /receipt and can be filtered, for only its own account", async () => {
     const stranger = service.info.apiKeys.pro
     const call = operation("succeed(string)", ["hello"])
     const fromBlock = toQuantity((await service.provider.getBlockNumber()) + 1)
@@ -86,7 +86,7 @@ describe("a registered event", () => {
 })
 
 describe("a registered error", () => {
-  it("decodes reverts of /execute and /estimateGas, for its own account alone", async () => {
+  it("decodes reverts of /execute and /estimateGas, for only its own account", async () => {
     const call = operation("failCustom(uint256,uint256)", ["5", "3"])
     const reason = async () => {
       const { returnData } = await service.refused(422, "/execute", call)

@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
 
-/** What a stream tells after an event, until it ends. */
+/** A stream's events after an event, until it ends. */
 const follow = async (requestId: string, after: number): Promise<ReadonlyArray<Told>> => {
   const answer = await fetch(`${service.info.baseUrl}/requests/${requestId}/events`, {
     headers: { "x-api-key": service.info.apiKeys.enterprise, "last-event-id": String(after) }
@@ -28,7 +28,7 @@ const follow = async (requestId: string, after: number): Promise<ReadonlyArray<T
 }
 
 describe("a request that is final and whose block a reorganisation takes back", () => {
-  it("is told as reopened over stream and webhook, then with its new end, in one sequence without a gap", async () => {
+  it("is reported as reopened over stream and webhook, then with its new end, in one sequence without a gap", async () => {
     const hook = await service.ask("/webhooks", { url: receiver.url })
     expect(hook.status).toBe(200)
     const nonce = () => service.provider.getTransactionCount(service.signer.address)

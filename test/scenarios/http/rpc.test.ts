@@ -51,7 +51,7 @@ const requests = (rpc: string): ReadonlyArray<readonly [string, object]> => {
 
 const sent = () => service.provider.getTransactionCount(service.signer.address)
 
-/** Every endpoint's answer to a node, which must be a refusal that shows nothing of its URL but scheme and host. */
+/** Every endpoint's answer to a node, which must be a refusal that shows only scheme and host of its URL. */
 const refuses = async (rpc: string, statuses: ReadonlyArray<number> = [400]) => {
   const before = await sent()
   const answers = await Promise.all(
@@ -84,7 +84,7 @@ const node = async (made: Promise<HostileNode>): Promise<HostileNode> => {
 }
 
 describe("a node", () => {
-  it("that never answers is given up", async () => {
+  it("times out when it never replies", async () => {
     const silent = await node(httpNode(() => undefined))
     await invalid(silent.url)
   })
@@ -98,7 +98,7 @@ describe("a node", () => {
     ["HTTP 503", (response) => response.writeHead(503, { "retry-after": "0" }).end(secret)],
     ["-32603", failing({ code: -32_603, message: "Internal error" })]
   ]
-  it.each(outages)("that says %s cannot answer now: 503, and when to ask again", async (_, answer) => {
+  it.each(outages)("is unavailable after %s: 503, and when to ask again", async (_, answer) => {
     const away = await node(httpNode(answer))
     for (const { code, details, error } of await refuses(away.url, [503])) {
       expect({ code, error }).toEqual({ code: "node_unavailable", error: "node unavailable" })
@@ -108,19 +108,19 @@ describe("a node", () => {
     expect(headers.get("retry-after")).toBe("5")
   })
 
-  it.each([31337, "-0x1"])("whose chain id is %j is no node", async (chainId) => {
+  it.each([31337, "-0x1"])("is not a node with chain id %j", async (chainId) => {
     const odd = await node(httpNode((response, body) => honest(response, body, () => chainId)))
     for (const { code } of await refuses(odd.url))
       expect(["invalid_rpc", "unsupported_chain"]).toContain(code)
   })
 
-  it("of a chain without a profile is refused by the chain's number", async () => {
+  it("is refused by the chain's number when the chain has no profile", async () => {
     const foreign = await node(httpNode((response, body) => honest(response, body, () => "0x1")))
     for (const { code, error } of await refuses(foreign.url))
       expect({ code, error }).toEqual({ code: "unsupported_chain", error: "unsupported chain id 1" })
   })
 
-  it("that is not there is unreachable", async () => {
+  it("is unreachable when it does not exist", async () => {
     const gone = await httpNode(() => undefined)
     await gone.close()
     await invalid(gone.url, "network connection failed: RPC endpoint unreachable")
@@ -134,8 +134,8 @@ describe("a node", () => {
   })
 })
 
-describe("whose node is believed", () => {
-  it("in create: the operator's; the caller's tells its chain id, and nothing else", async () => {
+describe("trust in nodes", () => {
+  it("limits a caller's node in create to its chain id; the operator's gives the state", async () => {
     const asked = new Set<string>()
     const lying = await node(
       httpNode((response, body) =>
@@ -157,7 +157,7 @@ describe("whose node is believed", () => {
     expect(service.log()).not.toContain(secret)
   })
 
-  it("in execute: the caller's, whose lies about the chain's state end as no 500 and send nothing", async () => {
+  it("extends in execute to the caller's node, whose lies about the chain's state end as no 500 and send no transaction", async () => {
     for (const lie of ["0x", "0x1", null, {}, [], "x"]) {
       const lying = await node(
         httpNode((response, body) =>
@@ -178,7 +178,7 @@ describe("whose node is believed", () => {
   })
 })
 
-describe("a request without a node of its own", () => {
+describe("a request without a node", () => {
   it("is served by the operator's, whatever the endpoint", async () => {
     const { entryPoint, signer } = service.info.settings
     const settings = { entryPoint, signer }
@@ -205,7 +205,7 @@ describe("a request without a node of its own", () => {
 })
 
 describe("secrets", () => {
-  it("in an rpc URL, an API key and a signer are in no answer and in no line of the log", async () => {
+  it("stay out of every answer and every log line: rpc URL, API key, signer", async () => {
     const key = "cst_thisIsNoKeyOfAnybody0123456789abcdefghijkl"
     const unknown = await service.ask<Envelope>("/execute", {}, { key })
     expect(unknown.status).toBe(401)

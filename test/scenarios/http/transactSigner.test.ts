@@ -39,7 +39,7 @@ const sent = async (txHash: string) => {
 }
 
 describe("a transaction of the signer itself", () => {
-  it("calls a function from its own address, and tells what it returned and logged", async () => {
+  it("calls a function from its own address, and reports its return value and logs", async () => {
     const signature = "succeed(string) returns (uint256)"
     const answer = await transact(onReverter(signature, ["hello"], { value: "0x7" }))
     const { receipt, transaction } = await sent(answer.txHash)
@@ -88,7 +88,7 @@ describe("a transaction of the signer itself", () => {
     ])
   })
 
-  it("that would revert is not sent; the answer has the reason in words", async () => {
+  it("is not sent when it would revert; the answer has the reason in words", async () => {
     const before = await nonce()
     const cases: ReadonlyArray<readonly [object, string, ReadonlyArray<string>?]> = [
       [onReverter("failWithReason(string)", ["not today"]), "not today"],
@@ -109,7 +109,7 @@ describe("a transaction of the signer itself", () => {
     expect(await nonce()).toBe(before)
   })
 
-  it("that the signer cannot pay for is not sent", async () => {
+  it("is not sent when the signer cannot pay for it", async () => {
     const before = await nonce()
     const balance = await service.provider.getBalance(service.signer.address)
     for (const value of [balance, balance + 1n, 2n ** 256n - 1n]) {
@@ -129,7 +129,7 @@ describe("a transaction of the signer itself", () => {
 describe("the gas settings of transactions", () => {
   const call = () => onReverter("bump(bytes32)", [`0x${"01".repeat(32)}`])
 
-  it("raise the gas limit over the node's estimate by so many percent, 50 unless told", async () => {
+  it("raise the gas limit over the node's estimate by a percentage, by default 50", async () => {
     await transact(call())
     const abi = new Interface(["function bump(bytes32)"])
     const estimate = await service.provider.estimateGas({
@@ -145,7 +145,7 @@ describe("the gas settings of transactions", () => {
     expect(await limit({ percentTxGasOvershoot: 1_000, percentUserOpGasOvershoot: 3 })).toBe(estimate * 11n)
   })
 
-  it("raise the price over that of the next block by so many percent, 20 unless told", async () => {
+  it("raise the price over that of the next block by a percentage, by default 20", async () => {
     const price = async (settings: object) => {
       await service.provider.send("anvil_setNextBlockBaseFeePerGas", [`0x${(8n * gwei).toString(16)}`])
       await service.provider.send("evm_mine", [])
@@ -165,7 +165,7 @@ describe("the gas settings of transactions", () => {
   })
 })
 
-describe("transactions of one signer at once", () => {
+describe("concurrent transactions of one signer", () => {
   it("land all, each once, under nonces without a gap", async () => {
     const before = await nonce()
     const values = Array.from({ length: 12 }, (_, n) => n + 1)

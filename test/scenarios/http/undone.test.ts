@@ -24,7 +24,7 @@ const mint = async () =>
 const minted = async () => Number(await service.token.getFunction("balanceOf")(wallet))
 
 describe("a reorganisation deeper than settled depth", () => {
-  it("that undid a wallet's creation, too, is told as it is, and the wallet is made and goes on", async () => {
+  it("is reported when it also undid a wallet's creation, and the wallet is created and usable", async () => {
     const before = await height()
     await create()
     for (let n = 0; n < 2; n++) await mint()

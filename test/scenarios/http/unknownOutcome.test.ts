@@ -29,7 +29,7 @@ const eventsOf = (text: string) =>
 
 describe("a request that is pending when its time is over", () => {
   it.each(["goes on", "is killed and starts again"])(
-    "is told of to its end by stream, webhook and wait, when the process %s",
+    "is reported to its end by stream, webhook and wait, when the process %s",
     async (process) => {
       const isKilled = process !== "goes on"
       const receiver = await Receiver.start(1)
@@ -83,7 +83,7 @@ describe("a request that is pending when its time is over", () => {
           const kinds = events.map(([, kind]) => kind)
           expect(events.map(([id]) => id)).toEqual(events.map((_, index) => index + 1))
           expect([kinds[0], kinds.at(-1)]).toEqual(["accepted", "final"])
-          // What the webhook was told of the request, repeats left out, is the same.
+          // The webhook's events of the request, without repeats, are the same.
           const arrived = () =>
             new Map(
               receiver

@@ -43,7 +43,7 @@ interface Waiting {
 const network = { receiptTimeoutMillis: 1_000 }
 
 let service: DevService
-/** Nobody has paid it before. */
+/** An address that was never paid. */
 let recipient: string
 beforeEach(async () => {
   service = await start(network)
@@ -73,7 +73,7 @@ const stuck = async (value: number) => {
   return { requestId: body.requestId, txHash: String(body.txHash) }
 }
 
-/** Somebody else's transaction of the same key, straight to the node. */
+/** A foreign transaction of the same key, straight to the node. */
 const foreign = async (at: number, more: TransactionRequest = {}): Promise<string> => {
   const { hash } = await service.signer.sendTransaction({
     to: recipient,
@@ -87,7 +87,7 @@ const foreign = async (at: number, more: TransactionRequest = {}): Promise<strin
   return hash
 }
 
-/** What the signer has in the node's pool, by nonce. */
+/** The signer's transactions in the node's pool, by nonce. */
 const pool = async (): Promise<ReadonlyArray<Waiting>> => {
   const { pending } = await service.provider.send("txpool_content", [])
   const own = Object.entries<Record<string, Record<string, string>>>(pending).find(
@@ -144,7 +144,7 @@ const nothingSent = {
   txHashes: []
 }
 
-describe("without anything that waits", () => {
+describe("without waiting transactions", () => {
   it("there is nothing to replace: status 2 and empty lists", async () => {
     await service.ok("/transactSigner", pay(1))
     for (const rest of [{}, { dryRun: true }, { fillUnknown: true }, { dryRun: true, fillUnknown: true }])
@@ -154,7 +154,7 @@ describe("without anything that waits", () => {
 })
 
 describe("transactions that wait", () => {
-  it("are told by a dry run with their next prices, and left as they are", async () => {
+  it("are listed by a dry run with their next prices, and stay unchanged", async () => {
     await service.automine(false)
     const [one, two] = [await stuck(1), await stuck(2)]
     const before = await pool()
@@ -227,7 +227,7 @@ describe("transactions that wait", () => {
     }
   })
 
-  it("resolve in /receipt from the replaced hash to the mined one, for this account alone", async () => {
+  it("resolve in /receipt from the replaced hash to the mined one, for only this account", async () => {
     await service.automine(false)
     const { txHash } = await stuck(1)
     expect(await receiptOf(txHash)).toMatchObject({ requestStatus: 202, pending: [txHash], unknown: [] })
@@ -257,7 +257,7 @@ describe("transactions that wait", () => {
     expect(others.body).toEqual({ requestStatus: 202, receipts: [], pending: [], unknown: [txHash] })
   })
 
-  it("of an operation are replaced with it: its own request has the outcome", async () => {
+  it("are replaced for operations too: the operation's request has the outcome", async () => {
     const [wallet = ""] = await service.create("stuck")
     await service.automine(false)
     const { body: unknown } = await service.ask<Envelope>("/execute", service.mint("stuck", wallet, 5))
@@ -272,7 +272,7 @@ describe("transactions that wait", () => {
     expect(await service.token.getFunction("balanceOf")(wallet)).toBe(5n)
   })
 
-  it("of another account that has the same signer are replaced too, and the answer tells what became of them", async () => {
+  it("are replaced for another account with the same signer too, and the answer has their outcomes", async () => {
     await service.automine(false)
     const { requestId, txHash } = await stuck(1)
     const others = { key: service.info.apiKeys.pro }
@@ -287,7 +287,7 @@ describe("transactions that wait", () => {
     ])
   })
 
-  it("may be replaced again and again, each time at least a tenth dearer, until the operator's cap", async () => {
+  it("may be replaced repeatedly, each time for at least a tenth more, until the operator's cap", async () => {
     const cap = 3n * gwei
     await service.stop()
     service = await start({ ...network, maxFeePerGas: String(cap) })
@@ -313,7 +313,7 @@ describe("transactions that wait", () => {
   })
 })
 
-describe("transactions of somebody else with the same key", () => {
+describe("foreign transactions with the same key", () => {
   it("are named and left alone", async () => {
     await service.automine(false)
     const hashes = [await foreign(0), await foreign(1)]
@@ -323,7 +323,7 @@ describe("transactions of somebody else with the same key", () => {
     await service.automine(true)
   })
 
-  it("are replaced by nothing at all when that is asked for, and work that waits for them goes on", async () => {
+  it("are replaced by empty transactions on request, and work behind them continues", async () => {
     await service.automine(false)
     await foreign(0)
     const { requestId, txHash } = await stuck(3)
@@ -349,7 +349,7 @@ describe("transactions of somebody else with the same key", () => {
 })
 
 describe("a repeat under one key", () => {
-  it("replaces once, and hears what became of it; a dry run leaves the key free", async () => {
+  it("replaces once and gets the outcome; a dry run leaves the key free", async () => {
     await service.automine(false)
     const { txHash } = await stuck(1)
     const dry = await service.keyed<Unstuck>("/unstuck", request({ dryRun: true }), "again")

@@ -78,7 +78,7 @@ describe("a prediction", () => {
   })
 
   it.each([
-    ["is no hex", "0xzz"],
+    ["is not hex", "0xzz"],
     ["is empty", ""]
   ])("fails with 422 when the creation code %s", async (_, beaconAdminCreationCode) => {
     const { code, error } = await service.refused(422, "/predict", {
@@ -99,7 +99,7 @@ const badSalts: ReadonlyArray<readonly [string, string]> = [
 ]
 
 describe("a salt", () => {
-  it("that is empty is malformed in predict, and none at all where a wallet could stand instead", async () => {
+  it("is malformed in predict when empty, and absent where a wallet could stand instead", async () => {
     const { settings } = service.info
     const accounts = [account("")]
     const predicting = await service.refused(400, "/predict", { accounts, settings })
@@ -164,7 +164,7 @@ describe.each(["v0.6", "v0.7", "v0.8"] as const)("creation through EntryPoint %s
 
 describe("creation", () => {
   const salts = ["one", "two", "three"].map((name) => `${name} v0.7`)
-  it("of wallets that all exist sends nothing: status 2", async () => {
+  it("sends no transaction when all wallets exist: status 2", async () => {
     const before = await transactionsSent()
     const result = await create(salts.map((salt) => account(salt)))
     const wallets = await service.predict(...salts)
@@ -181,7 +181,7 @@ describe("creation", () => {
     expect(await transactionsSent()).toEqual(before)
   })
 
-  it("of an existing, a funded and an unfunded one deploys what it can: status 3", async () => {
+  it("deploys the funded one of an existing, a funded and an unfunded wallet: status 3", async () => {
     const [funded, unfunded] = ["funded", "unfunded"]
     const [wallet = ""] = await service.predict(funded)
     await service.fund(wallet)
@@ -192,7 +192,7 @@ describe("creation", () => {
     expect(await service.provider.getCode(wallet)).not.toBe("0x")
   })
 
-  it("of unfunded wallets names each and what it lacks, and sends nothing", async () => {
+  it("names each unfunded wallet with its shortfall, and sends no transaction", async () => {
     const poor = ["poor", "poorer"]
     const wallets = await service.predict(...poor)
     await service.fund(String(wallets[1]), 1_000n)
@@ -212,7 +212,7 @@ describe("creation", () => {
     }
     expect((await create(poor.map((salt) => account(salt)))).status).toBe(1)
   })
-  it("of a wallet that exists with another owner is refused as a whole, and sends nothing", async () => {
+  it("is refused as a whole when a wallet exists with another owner, and sends no transaction", async () => {
     const [wallet = "", fresh = ""] = await service.predict("rotated", "beside")
     await service.create("rotated")
     await service.fund(fresh)
@@ -236,7 +236,7 @@ describe("creation", () => {
     expect(await transactionsSent()).toEqual(before)
   })
 
-  it("a foreign factory is told by /execute, /estimateGas and /passkeyHash as by /create", async () => {
+  it("a foreign factory is reported by /execute, /estimateGas and /passkeyHash as by /create", async () => {
     const settings = { ...service.info.settings, factory: "0x000000000000000000000000000000000000dEaD" }
     const operations = [
       { salt: "foreign", walletCustody: 1, to: service.info.token, funcSignature: "totalSupply()" }
@@ -274,7 +274,7 @@ describe("creation", () => {
     expect(elementAt(result.returnData, 0)).toEqual({ salt: "plain", wallet })
   })
 
-  it("of the same wallet by ten requests at once deploys it once, and each is told so", async () => {
+  it("deploys a wallet once for ten concurrent requests, and each answer says so", async () => {
     const [wallet = ""] = await service.predict("raced")
     await service.fund(wallet)
     const answers = await Promise.all(
@@ -358,7 +358,7 @@ describe("a check", () => {
     expect(answers[2]?.error).toBe("invalid wallet custody type")
   })
 
-  it("of a salt and a wallet without a custody takes every wallet of the salt, and no other", async () => {
+  it("takes every wallet of the salt, and no other, for a salt and a wallet without a custody", async () => {
     const [wallet = ""] = await service.predict("checked")
     const wallets = [1, 2, 3, 4, 5, null].map((custody) => predicted("checked", custody))
     expect(wallets[0]).toBe(wallet)

@@ -46,7 +46,7 @@ const mint = async (to: string, value: number) => {
 const toldOf = (watchId: string): ReadonlyArray<Message> =>
   receiver.sent.map(({ body }): Message => JSON.parse(body)).filter(({ data }) => data.watchId === watchId)
 
-/** What a watch was told, once it is so much: kinds with values. */
+/** A watch's events, once there are `count`: kinds with values. */
 const told = (watchId: string, count: number) =>
   receiver.until(() => {
     const all = toldOf(watchId)
@@ -69,7 +69,7 @@ const ask = <Body>(method: string, path = "", body?: unknown, key = service.info
   service.ask<Body>(`/watches${path}`, body, { method, key })
 
 describe("watches by HTTP", () => {
-  it("are added, told of events, paused, resumed, told of a reorganisation, and removed", async () => {
+  it("are added, receive events, pause, resume, receive a reorganisation, and are removed", async () => {
     const { webhookId } = webhook
     const watch = await add()
     const { watchId } = watch
@@ -95,7 +95,7 @@ describe("watches by HTTP", () => {
     const [sent] = receiver.sent
     expect(() => new Webhook(webhook.secret).verify(sent?.body ?? "", sent?.headers ?? {})).not.toThrow()
     expect((await client.watches.change(watchId, { state: "paused" })).state).toBe("paused")
-    // It is told of the next one, and the one that is paused is not.
+    // It receives the next one, and the paused watch does not.
     const barrier = await add({ fields: { to: [recipient, other] } })
     await mint(recipient, 4)
     await told(barrier.watchId, 1)
@@ -172,7 +172,7 @@ describe("watches by HTTP", () => {
     expect([status, refused.details[0]?.path]).toEqual([400, path])
   })
 
-  it("need a key with the scope webhooks, and change as the body says alone", async () => {
+  it("need a key with the scope webhooks, and change only as the body says", async () => {
     const { watchId } = await add()
     expect((await ask("PATCH", `/${watchId}`, { state: "held" })).status).toBe(400)
     expect((await ask("PATCH", `/${watchId}`, {})).status).toBe(400)

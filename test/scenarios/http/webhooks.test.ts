@@ -53,7 +53,7 @@ const told = (requestId: string, type: string): Promise<Message & { readonly at:
   })
 
 describe("webhooks by HTTP", () => {
-  it("are added, told what they want, signed with a secret that is shown once", async () => {
+  it("are added, receive the selected kinds, signed with a secret that is shown once", async () => {
     const added = await ask<Hook>("POST", "", { url, kinds: ["submitted", "final"] })
     expect(added.status).toBe(200)
     const { secret = "", webhookId } = added.body

@@ -47,12 +47,12 @@ const suiteKeys = {
   sponsor: devKeys.sponsor.address
 }
 
-/** The same suite, but a factory of its own. */
+/** The same suite with a separate factory. */
 const bobsKeys = { ...suiteKeys, owner: anvilKey(9).address }
 
 /**
- * A service on a chain with two accounts that have everything of their own: a key, a factory, a signer. Both may call
- * a client by the same name.
+ * A service on a chain with two accounts that share nothing: each has a key, a factory, a signer. Both may call a
+ * client by the same name.
  */
 export const begin = async (config: Readonly<Record<string, unknown>> = {}): Promise<TwoTenants> => {
   const keys = { alice: await issue(), bob: await issue() }
@@ -103,7 +103,7 @@ export const begin = async (config: Readonly<Record<string, unknown>> = {}): Pro
   return { service, alice: tenant("alice"), bob: tenant("bob") }
 }
 
-/** What of a refusal there is to learn from: everything but its id, and the names that the caller sent himself. */
+/** The informative part of a refusal: all fields except its id and the names that the caller sent. */
 export const lesson = (answer: Answer<Envelope>, ...sent: ReadonlyArray<string>): unknown => {
   const { requestId: _, ...rest } = answer.body
   let text = JSON.stringify(rest)

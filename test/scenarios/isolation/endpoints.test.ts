@@ -19,7 +19,7 @@ let bob: Tenant
 /** A wallet of alice, by its address and its salt. */
 let wallet: string
 const salt = "shared between the two"
-/** What alice executed under an idempotency key. */
+/** Alice's execution under an idempotency key. */
 const idempotency = { "idempotency-key": "the-key-that-alice-chose" }
 let hook: { readonly webhookId: string }
 let watchId: string
@@ -69,7 +69,7 @@ const webhook = ({ key }: Tenant, method: string, path: string, body?: unknown) 
 
 const none = "00000000-0000-4000-8000-000000000000"
 
-/** bob is told the same of what alice has as of what nobody has. */
+/** Bob gets the same answer for alice's as for a missing one. */
 const sameAsNone = async (
   ask: (id: string) => Promise<Answer<Envelope>>,
   id: string,
@@ -79,7 +79,7 @@ const sameAsNone = async (
   expect([one.status, one.body.code]).toEqual([404, code])
   expect(lesson(one, id, none)).toEqual(lesson(other, id, none))
 }
-/** And her webhook stays as it is. */
+/** And alice's webhook stays unchanged. */
 const alikeOf = async (method: string, path: string, body?: unknown) => {
   const { webhookId } = hook
   await sameAsNone((id) => webhook(bob, method, `/${id}${path}`, body), webhookId, "webhook_not_found")
@@ -106,7 +106,7 @@ const alikeOfWatch = async (method: string, body?: unknown) => {
 }
 const requestId = () => executed.answer.headers.get("x-request-id") ?? ""
 
-/** bob is told the same of alice's as of what nobody has; whether it exists, he cannot tell. */
+/** Bob gets the same answer for alice's as for a missing one; it does not reveal whether it exists. */
 const alike = async (
   path: string,
   body: (named: string) => unknown,
@@ -226,7 +226,7 @@ const cases = {
     const again = await alice.ask<TransactionResult>("/executeEncoded", posted)
     expect(again.body.status).toBe(1)
     await noSigner("/executeEncoded", (signer) => ({ ...posted, settings: withSigner(bob, signer) }))
-    // What became of it the chain tells everybody; the service tells bob nothing of it.
+    // The chain shows its outcome publicly; the service hides it from bob.
     const his = await bob.ask<Envelope>("/executeEncoded", { ...posted, settings: bob.settings })
     expect(his.status).toBe(422)
     expect(his.text).not.toContain(again.body.txHash)
@@ -256,7 +256,7 @@ const cases = {
     expect(his.status).toBeGreaterThanOrEqual(400)
     expect(his.status).toBeLessThan(500)
     expect(his.text).not.toContain(alice.eoa.address)
-    // Whether a signer is looked at here or not, alice's is nobody's.
+    // Whether an endpoint uses the signer or not, alice's does not exist for bob.
     const named = async (clientId: string) =>
       lesson(await post({ signer: { clientId, versionId: "1" } }), clientId)
     expect(await named("of alice")).toEqual(await named("of nobody"))
@@ -434,8 +434,8 @@ const unregistered = async (path: string, name: string) => {
   await alike(path, request, [name, "NobodysEvent"], { status: 400, code: "event_not_registered" })
 }
 
-describe("one account learns nothing of another one, and can do nothing with what it has, at", () => {
-  it("every endpoint that answers to a key: each has its case here", () => {
+describe("one account neither sees nor uses another's resources at", () => {
+  it("every endpoint that needs a key: each has its case here", () => {
     const named = endpoints.filter(({ withKey }) => withKey).map(({ name }) => name)
     expect(Object.keys(cases).sort()).toEqual(named.sort())
   })

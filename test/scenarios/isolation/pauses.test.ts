@@ -111,7 +111,7 @@ const codeOf = async (path: string, body: unknown, { ask }: Tenant = alice) => {
 }
 
 describe("a paused chain", () => {
-  it("has no new write at any endpoint that writes, and reading goes on", async () => {
+  it("rejects new writes at every endpoint that writes, and serves reads", async () => {
     const writing = endpoints.filter(({ idempotent }) => idempotent).map(({ path }) => path)
     expect(Object.keys(writes()).sort()).toEqual(writing.sort())
     const before = await nonces()
@@ -177,7 +177,7 @@ describe("a paused signer", () => {
     }
     expect((await bob.ask("/sign", signing(bob.settings.signer))).status).toBe(200)
     expect((await bob.ask<TransactionResult>("/transactSigner", request(bob).transfer)).body.status).toBe(1)
-    // What of the pause there is to learn, only its own account learns.
+    // Only the paused account learns of the pause.
     expect(await codeOf("/sign", signing(alice.settings.signer), bob)).toEqual({
       code: "client_id_incorrect"
     })

@@ -6,12 +6,14 @@ import { ecdsa } from "../../support/suite/Keys.js"
 import { authorizationOf, configHash, deployDigest } from "../../support/suite/Layouts.js"
 import { npmInterface } from "../lens/Abis.js"
 
-/** Somebody lands one op of a pending bundle first: the whole bundle reverts, and the others are nobody's fault. */
+/**
+ * Another party lands one op of a pending bundle first: the whole bundle reverts, and the other ops are not at fault.
+ */
 
 const salts = ["a", "b", "c", "d"]
 const stack = useStack({}, (stack) => stack.create(...salts))
 
-/** The pending bundle, and a transaction of somebody else that comes before it. */
+/** The pending bundle, and a foreign transaction that comes before it. */
 const pendingBundle = async () => {
   const [bundle] = await stack.pooled(1)
   if (bundle === undefined) throw new Error("a bundle was expected")
@@ -31,14 +33,14 @@ const minedOn = async () => {
   await stack.mine()
 }
 
-it("an op of a bundle that somebody else lands first is told where it landed, and the others of its request go again, as often as that happens", async () => {
+it("a bundled op that another party lands first is reported where it landed, and the others of its request go again, each time", async () => {
   const ids = salts.map((salt) => idOf(`front run ${salt}`))
   const { userOps } = await stack.estimate(salts.map((salt, n) => stack.hit(salt, ids[n] ?? "")))
   await stack.automine(false)
   const answer = stack.ask(stack.post(userOps, "userOpHash"))
   const thief = keyOf(8).address
   const types = [`${UserOperation.structOf("v0.7")}[]`, "address"]
-  // Three times, as often as an op is given up that reverts by itself.
+  // Three times: as often as an op may revert by itself before it is abandoned.
   for (let n = 0; n < 3; n += 1) {
     const { before, input } = await pendingBundle()
     const [ops] = AbiCoder.defaultAbiCoder().decode(types, `0x${input.slice(10)}`)
@@ -61,7 +63,7 @@ const factory = new Interface([
   "function createWallet(bytes32 saltHash, uint256 custody, bool legacy, tuple(uint8 custody, uint8 threshold, address[] owners, tuple(bytes32 x, bytes32 y)[] passkeys) config, uint48 deadline, bytes authorization)"
 ])
 
-/** The same creation as that of the op, under an authorisation that names no submitter: anybody may send it. */
+/** The op's creation under an authorisation that names no submitter: any EOA may send it. */
 const unbound = (initCode: string): string => {
   const args = factory.decodeFunctionData("createWallet", `0x${initCode.slice(42)}`)
   const [saltHash, custody, legacy, config, deadline] = args
@@ -83,7 +85,7 @@ const unbound = (initCode: string): string => {
   return factory.encodeFunctionData("createWallet", [...args.slice(0, 5), authorization])
 }
 
-it("a creation of a bundle that somebody else makes first (AA10) exists as it was wanted, and the others are created without a failure", async () => {
+it("a bundled creation that another party makes first (AA10) exists as requested, and the others are created without a failure", async () => {
   const names = ["x", "y", "z"]
   const wallets = names.map((name) => stack.predict(name))
   for (const wallet of wallets) await stack.fund(wallet, 10n ** 18n)

@@ -41,7 +41,7 @@ const posting = (
     settings: stack.settings
   })
 
-describe("an op that is handed out", () => {
+describe("an issued op", () => {
   it("is bound to its window and its submitter", async () => {
     const to = recipient()
     const time = await stack.now()
@@ -65,7 +65,7 @@ describe("an op that is handed out", () => {
     expect(await stack.balanceOf(to)).toBe(1n)
   })
 
-  it("whose window is over is a 400, when it is handed out and when it comes back", async () => {
+  it("with an expired window is a 400, when it is issued and when it comes back", async () => {
     const to = recipient()
     const over = [transfer("a", to, { validUnitl: (await stack.now()) - 1 })]
     for (const refusal of [stack.refused(estimating(over)), stack.refused(hashing(over))])
@@ -83,7 +83,7 @@ describe("an op that is handed out", () => {
     expect(await stack.balanceOf(to)).toBe(0n)
   })
 
-  it("whose window has not begun can be signed, and is a 422 until it has", async () => {
+  it("with a future window can be signed, and is a 422 until it begins", async () => {
     const to = recipient()
     const window = { validAfter: (await stack.now()) + 500 }
     const { error, userOps } = await stack.estimate([transfer("a", to, window)])
@@ -168,7 +168,7 @@ describe("ops that depend on each other", () => {
     expect(await stack.balanceOf(to)).toBe(1n)
   })
 
-  it("are told when one fails before it is handed out", async () => {
+  it("report a failing one before it is issued", async () => {
     await empty(wallets[0])
     const { error, status, userOps } = await three()
     expect({ error, status }).toEqual({ error: "operations[0]: dependency failed: operation 1", status: 0 })

@@ -55,7 +55,7 @@ const nothingLost = async (...accounts: ReadonlyArray<AccountId>) => {
   for (const account of accounts) expect(await losses(account)).toEqual({ held: 0n, booked: 0n })
 }
 
-/** What the outer call burns while nothing is loaded, so that the nested bundle finds the gas. */
+/** Gas that the outer call burns while no op is loaded, so that the nested bundle finds the gas. */
 const running = { funcSignature: "run(uint256)", funcParams: ["900000"] }
 const nest = () => stack.pay("outer", String(nester.target), 0n, running)
 
@@ -124,7 +124,7 @@ const attack = async <A, B>(
   await stack.mine()
   await stack.automine(true)
   await stack.mine()
-  // The one that had to wait is sent now.
+  // The transaction that had to wait is sent now.
   return Promise.all([first, second])
 }
 
@@ -168,7 +168,7 @@ it.each([
   }
 )
 
-it("a transaction of the signer itself does not run a pending op for whom it calls", async () => {
+it("a direct transaction of the signer does not run a pending op for its callee", async () => {
   const id = idOf("direct")
   const eoa = stack.signer.address
   const [own, answer] = await attack(
@@ -200,7 +200,7 @@ it("a transaction of the signer itself waits for an op that is pending, and both
   expect(await stack.counts(id)).toEqual([1])
 })
 
-it("an op that depends on another one is not burned alone by an op on another EntryPoint: both land, in one transaction", async () => {
+it("a dependent op is not burned by an op on another EntryPoint: both land, in one transaction", async () => {
   const [one, two] = [idOf("one"), idOf("two")]
   const [, answer] = await attack(
     stack.signer.address,

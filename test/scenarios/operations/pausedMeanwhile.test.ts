@@ -40,12 +40,12 @@ it.each(
     (["signer", "chain"] as const).map((kind) => [name, kind, write] as const)
   )
 )(
-  "%s whose %s is paused between its first look and its acceptance is refused, and sends nothing",
+  "%s whose %s is paused between its first query and its acceptance is refused, and is not sent",
   async (_, kind, write) => {
     const pending = () => stack.provider.getTransactionCount(stack.signer.address, "pending")
     const before = await pending()
     const asked = new Set<string>()
-    // Nothing was paused when it came; the switch is thrown while it is made ready.
+    // No switch was active when it came; the switch activates during preparation.
     isPaused = (what) => {
       const known = asked.has(what.kind)
       asked.add(what.kind)

@@ -9,12 +9,12 @@ import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { keyOf, useStack } from "../../support/stack/Stack.js"
 
 /**
- * What a reverted bundle carried is public, and any later transaction of its submitter may execute it: with what is sent
- * in its place it must be done once.
+ * A reverted bundle's ops are public, and any later transaction of their submitter may execute them: together with
+ * their replacement they must be done once.
  */
 
 const entryPoint = entryPoints["v0.7"]
-/** Receipts are told once this is resolved. */
+/** Receipts are returned once this is resolved. */
 let told: Promise<void> = Promise.resolve()
 const known = new Map<ChainClient, ChainClient>()
 
@@ -43,14 +43,14 @@ const stack = useStack(
   (stack) => stack.create("before")
 )
 
-/** Begins the request, lets its bundle revert, and loads a copy of its ops; what has happened is not told yet. */
+/** Begins the request, lets its bundle revert, and loads a copy of its ops; the revert is not reported yet. */
 const revertAndCopy = async (salt: string, ids: ReadonlyArray<string>) => {
   const wallet = stack.predict(salt)
   const owner = keyOf(8).connect(stack.provider)
   const at = await deploy(stack.faucet, initCode("Nester"), hexlify(randomBytes(32)))
   const nester = new Contract(at, artifact("Nester").abi, owner)
   await stack.automine(false)
-  // Two ops of one wallet, of which the first pays.
+  // Two ops of one wallet; the first pays.
   const operations = ids.map((id, index) => stack.hit(salt, id, { value: index === 0 ? 1_000n : 0n }))
   const answer = stack.ask(stack.execute(operations))
   const [pending] = await stack.pooled(1)

@@ -41,7 +41,7 @@ const fresh = async (by = handed(), more: object = {}, salt = "payer") => {
   return op
 }
 
-/** What stands against the account, wei. */
+/** The account's open charges, in wei. */
 const figures = (runtime = stack.runtime) => {
   const budget = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: "service-eoa" }
   return runtime.runPromise(Effect.flatMap(Budgets, (budgets) => budgets.figures(budget, Date.now())))
@@ -54,7 +54,7 @@ const during = async <A>(life: LifeOptions, body: (other: Stack) => Promise<A>):
   try {
     const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(eoa) }
     const below = BigInt(await sent())
-    // What the EOA did in the other life is nothing that the journal of this one has lost.
+    // The journal of this life has not lost the EOA's acts in the other life.
     await runtime.runPromise(Effect.flatMap(RecoveryJournal, ({ explain }) => explain(lane, below)))
     return await body({
       ...stack,
@@ -69,7 +69,7 @@ const during = async <A>(life: LifeOptions, body: (other: Stack) => Promise<A>):
 
 describe("an op of the service's own EOA", () => {
   it.each(entryPointVersions)(
-    "lands on EntryPoint %s when its owner signs either hash, and the EOA is no poorer",
+    "lands on EntryPoint %s when its owner signs either hash, and the EOA loses no wei",
     async (version) => {
       const by = Handed.make(stack, Address.unsafe(entryPoints[version]))
       for (const which of ["userOpHash", "signingHash"] as const) {
@@ -98,14 +98,14 @@ describe("an op of the service's own EOA", () => {
     expect(await sent()).toBe(before)
   })
 
-  it("shares no nonce key with one that is handed out at the same time for a signer of the account", async () => {
+  it("shares no nonce key with an op issued at the same time for a signer of the account", async () => {
     const { signer } = stack.settings
     const all = [await fresh(), await fresh(handed(), { signer }), await fresh()]
     expect(all.map(({ bundler }) => bundler)).toEqual([eoa, stack.signer.address, eoa])
     expect(new Set(all.map(({ op }) => op.nonce)).size).toBe(3)
   })
 
-  it("that is sponsored lands for a wallet without a wei, and the EOA is no poorer", async () => {
+  it("when sponsored lands for a wallet without a wei, and the EOA loses no wei", async () => {
     const phone = Authenticator.make()
     const journey = Journey.make(stack, "v0.7")
     const passkeyPubKey = [phone.spki.toString("base64")]
@@ -124,7 +124,7 @@ describe("an op of the service's own EOA", () => {
   })
 
   it.each(entryPointVersions)(
-    "that is sponsored and was changed is not sponsored any more on EntryPoint %s",
+    "when changed after sponsoring loses its sponsorship on EntryPoint %s",
     async (version) => {
       const by = Handed.make(stack, Address.unsafe(entryPoints[version]))
       const op = await fresh(by, Journey.make(stack, version).sponsored)
@@ -159,14 +159,14 @@ describe("the service's own EOA loses nothing by", () => {
       ({ preVerificationGas }) => ({ preVerificationGas: preVerificationGas / 2n }),
       /: preVerificationGas \d+ is below \d+$/
     ],
-    // What the simulation finds out: the op's own limits are as they should be.
+    // Found by the simulation: the op's own limits are valid.
     [
       "a little less than the transaction takes",
       ({ preVerificationGas }) => ({ preVerificationGas: preVerificationGas - 4_000n }),
       /./
     ],
     [
-      "a paymaster of somebody else",
+      "an external paymaster",
       () => ({
         paymasterAndData: PaymasterData.make("v0.7", {
           paymaster: Address.unsafe(`0x${"ab".repeat(20)}`),
@@ -226,7 +226,7 @@ describe("the service's own EOA loses nothing by", () => {
     })
   })
 
-  /** Its simulations fail: it cannot tell what ops would pay. */
+  /** Its simulations fail: it cannot predict the ops' payments. */
   const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
     connect: (url, by) =>
       Effect.map(nodes.connect(url, by), (chain) => ({
@@ -247,7 +247,7 @@ describe("the service's own EOA loses nothing by", () => {
       "cannot simulate the ops' payment",
       "requires eth_simulateV1"
     ]
-  ])("%s, before anybody signs and when an op comes", async (_, life, refused, told) => {
+  ])("%s, before the signature and when an op comes", async (_, life, refused, told) => {
     const op = await fresh()
     const operations = [stack.transfer("payer", recipient())]
     await during(life, async (other) => {
@@ -304,7 +304,7 @@ describe("the service's own EOA", () => {
     expect(await wei()).toBeGreaterThanOrEqual(before)
   })
 
-  it("asks the caller's node for its chain id alone", async () => {
+  it("reads only the chain id of the caller's node", async () => {
     const node = await startFaultyNode(stack.anvil.url)
     const asked = new Set<string>()
     node.behave(({ method }, ask) => {
@@ -340,7 +340,7 @@ describe("the service's own EOA", () => {
     await during({ wrapChain, profile }, async (other) => {
       const drained = async () => {
         await stack.fund(poor, ether)
-        // Bound to the EOA: once its transaction has failed nobody can land it.
+        // Bound to the EOA: once its transaction has failed no other party can land it.
         const op = await fresh(handed(), {}, "poor")
         return other.ask(Effect.result(handed().post(op, { over: op.signingHash })))
       }

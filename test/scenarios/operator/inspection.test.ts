@@ -97,7 +97,7 @@ const file = (networks: ReadonlyArray<object>, more: object = {}) => ({
   profile: "development",
   listen: { host: "127.0.0.1", port: 0 },
   database: { path: join(folder, "never.sqlite") },
-  keyPepper: "a pepper that nobody else knows of",
+  keyPepper: "a pepper that only this test uses",
   accounts: [],
   systemKeys: {
     deployer: devKeys.deployer.privateKey,

@@ -197,7 +197,7 @@ describe("a lane of the service's own EOA", () => {
     expect(await refused(`lanes unstick ${chain} sponsor`)).toContain("castellan lanes list")
     expect(await refused("lanes unstick x serviceEoa")).toContain("expected a chain id")
     expect(await refused(`lanes show ${chain} 0x12`)).toContain("SIGNER")
-    expect(await refused("requests show nobody")).toContain("castellan requests list")
+    expect(await refused("requests show unknown")).toContain("castellan requests list")
   })
 })
 
@@ -239,7 +239,7 @@ describe("castellan requests cancel", () => {
     expect(await waiting).toMatchObject({ status: 422, body: { code: "request_cancelled" } })
     await service.automine(true)
     expect(await payment).toMatchObject({ status: 200, body: { status: 1 } })
-    expect(await refused("requests cancel nobody")).toContain("castellan requests list")
+    expect(await refused("requests cancel unknown")).toContain("castellan requests list")
   }, 120_000)
 })
 

@@ -14,7 +14,7 @@ import * as Wiring from "../../../src/hosts/Wiring.js"
 import { startNode } from "../../../tools/PreparedChain.js"
 import { type Program, runSource } from "../../support/process/Program.js"
 
-const pepper = "a pepper that nobody else knows of"
+const pepper = "a pepper that only this test uses"
 const folder = mkdtempSync(join(tmpdir(), "castellan-stopping-"))
 const scope = Effect.runSync(Scope.make())
 let provider: JsonRpcProvider

@@ -23,8 +23,8 @@ const idOf = ({ callData }: JsonOp): string => {
 }
 const given = () => sent().map(({ op }) => idOf(op))
 
-describe("operations that depend on others, through a bundler of somebody else", () => {
-  it("are given to it one after the other, each once the one before has landed", async () => {
+describe("operations that depend on others, through an external bundler", () => {
+  it("reach it one after the other, each once its predecessor has landed", async () => {
     const [a, b, c] = [hashOf("a1"), hashOf("b1"), hashOf("c1")]
     behave(() => ({ does: "keep" }))
     const answer = execute(hit("one", c, 2), hit("one", a), hit("two", b, 1))
@@ -37,7 +37,7 @@ describe("operations that depend on others, through a bundler of somebody else",
     expect([status, txHashes.length]).toEqual([1, 3])
   })
 
-  it("are not given to it when the one before has failed on the chain", async () => {
+  it("do not reach it when the predecessor has failed on the chain", async () => {
     const [gate, a, b, c] = [hashOf("gate2"), hashOf("a2"), hashOf("b2"), hashOf("c2")]
     behave(() => ({ does: "keep" }))
     const gated = { funcSignature: "hitIfOpen(bytes32,bytes32)", funcParams: [gate, a] }
@@ -50,7 +50,7 @@ describe("operations that depend on others, through a bundler of somebody else",
     expect(given()).not.toContain(b)
   })
 
-  it("are not given to it when the bundler refuses the one before", async () => {
+  it("do not reach it when the bundler refuses the predecessor", async () => {
     const [a, b] = [hashOf("a3"), hashOf("b3")]
     behave(() => ({ does: "refuse", code: -32_500, message: "not today" }))
     const failure = await stack.refused(stack.execute([hit("one", a), hit("two", b, 0)]))
@@ -65,7 +65,7 @@ describe("operations that depend on others, through a bundler of somebody else",
     expect(given()).toEqual([a])
   })
 
-  it("are not handed out for signatures made elsewhere: nothing would hold one to the other", async () => {
+  it("are not issued for signatures made elsewhere: no rule would order them", async () => {
     const operations = [hit("one", hashOf("first")), hit("two", hashOf("second"), 0)]
     const message =
       "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
@@ -77,7 +77,7 @@ describe("operations that depend on others, through a bundler of somebody else",
     expect(sent()).toEqual([])
   })
 
-  it("go on after a restart in between, each once", async () => {
+  it("resume after a restart in between, each once", async () => {
     const [a, b] = [hashOf("a4"), hashOf("b4")]
     const [caller, database] = [stack.caller(), stack.database()]
     const first = stack.begin({ database })

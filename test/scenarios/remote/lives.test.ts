@@ -36,7 +36,7 @@ const ended = async (caller: Caller, amount: string, to: string, settings = {}) 
 
 describe("an op at a remote bundler", { timeout: 60_000 }, () => {
   it.each(["keep", "lose", "cut"] as const)(
-    "is taken up by the next life of the process, when the bundler did this with it: %s",
+    "is resumed by the next life of the process, when the bundler did this with it: %s",
     async (does) => {
       const [caller, to] = [stack.caller(), nobody()]
       behave((turn) => ({ does: turn === 0 ? does : "submit" }))
@@ -92,7 +92,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
     })
   })
 
-  it("is looked for by its caller's node in the next life too, and as the caller's: never as the operator's", async () => {
+  it("is searched at its caller's node in the next life too, and as the caller's: never as the operator's", async () => {
     const rpc = stack.settings.rpc.replace("127.0.0.1", "localhost")
     expect(rpc).not.toBe(stack.settings.rpc)
     const [caller, to] = [stack.caller(), nobody()]
@@ -116,7 +116,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
     )
   })
 
-  it("that landed while no process ran, many blocks ago, is not done twice", async () => {
+  it("landed while no process ran, many blocks ago, is not repeated", async () => {
     const [caller, to] = [stack.caller(), nobody()]
     behave(() => ({ does: "keep" }))
     const life = await ended(caller, "4", to)
@@ -128,7 +128,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
     })
   })
 
-  it("whose landing vanishes is on its way again, and its answer is taken back until it has landed anew", () =>
+  it("with a vanished landing is on its way again, and its answer is revoked until it has landed again", () =>
     stack.living({}, async (life) => {
       const [caller, to] = [stack.caller(), nobody()]
       const outcome = async () => (await stack.requestOf(life, caller.requestId))?.outcome ?? null
@@ -155,7 +155,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
       await allSettled(life)
     }))
 
-  it("whose call its wallet has made under another nonce, of which a restored journal does not know, is held", async () => {
+  it("is held when its wallet made the call under another nonce, unknown to a restored journal", async () => {
     const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
     const power = Power.make({ step: "handOver", moment: "before" })
     const first = stack.begin({ database, ...power.life })
@@ -174,7 +174,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
     })
   })
 
-  it("that was executed under its nonce, of which a restored journal does not know, is not sent again", async () => {
+  it("executed under its nonce, unknown to a restored journal, is not sent again", async () => {
     const [caller, to, database] = [stack.caller(), nobody(), stack.database()]
     const power = Power.make({ step: "handOver", moment: "before" })
     const first = stack.begin({ database, ...power.life })

@@ -9,7 +9,7 @@ import { useRemote } from "./support.js"
 
 const ether = 10n ** 18n
 
-describe("ops through a bundler of somebody else", () => {
+describe("ops through an external bundler", () => {
   const { behave, bundler, different, given, sent, stack } = useRemote({}, () => Promise.resolve())
   let recipients = 0
   /** An address that has nothing yet. */
@@ -19,7 +19,7 @@ describe("ops through a bundler of somebody else", () => {
   const executed = (salt: string, amount: string, to: string) => stack.ask(execute(salt, amount, to))
   const stateOf = (caller: Caller, wait: object = {}) =>
     stack.ask(GetRequest.run(caller, { requestId: caller.requestId, ...wait }))
-  /** The request once it is final, of which nothing can land any more. */
+  /** The final request, once its ops can no longer land. */
   const ended = async (caller: Caller) => {
     await stack.later(601)
     return stateOf(caller, { wait: "30" })
@@ -30,7 +30,7 @@ describe("ops through a bundler of somebody else", () => {
     return wallet
   }
 
-  it("a wallet is created and an operation executed; nobody is named who may submit", async () => {
+  it("a wallet is created and an operation executed without a named submitter", async () => {
     const salt = "remote"
     await stack.fund(stack.predict(salt), ether)
     const before = await stack.nonce()
@@ -56,7 +56,7 @@ describe("ops through a bundler of somebody else", () => {
     }
   })
 
-  it("a wallet that somebody else deploys with what an op shows is found, and the op that can land no more is given up", async () => {
+  it("a wallet that another party deploys from an op's public data is found, and the op that can no longer land is abandoned", async () => {
     const salt = "deployed by another"
     const wallet = stack.predict(salt)
     await stack.fund(wallet, ether)
@@ -76,7 +76,7 @@ describe("ops through a bundler of somebody else", () => {
     [-32_500, "AA23 reverted"],
     [-32_507, "AA24 signature error"]
   ])(
-    "an op that is refused with %i is unknown at once, with the bundler's words, until it can land no more",
+    "an op refused with %i is unknown immediately, with the bundler's words, until it can no longer land",
     async (code, message) => {
       const salt = `refused ${code}`
       const wallet = await funded(salt)
@@ -99,7 +99,7 @@ describe("ops through a bundler of somebody else", () => {
     }
   )
 
-  it("an op that is refused, and lands all the same, has succeeded", async () => {
+  it("an op that is refused and still lands has succeeded", async () => {
     await funded("refused and done")
     behave(() => ({ does: "refuseAndKeep", code: -32_500, message: "AA23 reverted" }))
     const [to, caller] = [nobody(), stack.caller()]
@@ -121,7 +121,7 @@ describe("ops through a bundler of somebody else", () => {
     ["cut before it is taken", { does: "cut" }, 1],
     ["taken, and the answer lost", { does: "submitAndCut" }, 1]
   ] as const)(
-    "an op that is %s is given again, byte for byte, and done once",
+    "an op that is %s is sent again, byte for byte, and done once",
     async (salt, conduct, times) => {
       await funded(salt)
       const first = sent().length
@@ -135,7 +135,7 @@ describe("ops through a bundler of somebody else", () => {
     }
   )
 
-  it("an op that lands late, or in somebody else's bundle, is found by its hash", async () => {
+  it("an op that lands late, or in another party's bundle, is found by its hash", async () => {
     await funded("late")
     const first = sent().length
     behave(() => ({ does: "keep" }))
@@ -148,7 +148,7 @@ describe("ops through a bundler of somebody else", () => {
     expect([await stack.balanceOf(to), sent().length]).toEqual([6n, first + 1])
   })
 
-  it("of several ops the refused one fails alone; those of its nonce key behind it go later", async () => {
+  it("only the refused one of several ops fails; the ones behind it in its nonce key go later", async () => {
     await funded("first")
     await funded("second")
     const start = sent().length
@@ -177,7 +177,7 @@ describe("ops through a bundler of somebody else", () => {
     })
   })
 
-  it("several ops of one wallet in one request go each after the other, with the bundler's preVerificationGas", async () => {
+  it("several ops of one wallet in one request go one after the other, with the bundler's preVerificationGas", async () => {
     await funded("row")
     bundler.demand(123_456n)
     const to = nobody()
@@ -187,7 +187,7 @@ describe("ops through a bundler of somebody else", () => {
     expect(BigInt(sent().at(-1)?.op.preVerificationGas ?? 0)).toBe(123_456n)
   })
 
-  it("an op whose time is over goes again, as another one", async () => {
+  it("an expired op goes again, as another op", async () => {
     await funded("over")
     const first = sent().length
     behave((turn) => (turn === first ? { does: "lose" } : { does: "submit" }))
@@ -203,7 +203,7 @@ describe("ops through a bundler of somebody else", () => {
     expect([signatures.length, new Set(signatures).size]).toEqual([2, 2])
   })
 
-  it("many requests at once are all done, each once", async () => {
+  it("many concurrent requests are all done, each once", async () => {
     const salts = Array.from({ length: 5 }, (_, n) => `crowd ${n}`)
     for (const salt of salts) await funded(salt)
     const to = nobody()
@@ -212,7 +212,7 @@ describe("ops through a bundler of somebody else", () => {
     expect(await stack.balanceOf(to)).toBe(10n)
   })
 
-  it("an estimate names nobody who must submit, and the op that is signed over its hash goes through, once", async () => {
+  it("an estimate names no submitter, and the op that is signed over its hash goes through, once", async () => {
     const wallet = await funded("encoded")
     const to = nobody()
     const { userOps } = await stack.estimate([stack.transfer("encoded", to, "8")])

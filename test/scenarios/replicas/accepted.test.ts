@@ -36,7 +36,7 @@ describe("work that was accepted with 202", { timeout: 120_000 }, () => {
       }
     }
     expect(await post(rig, first, "four")).toMatchObject(refused)
-    // What was accepted is still known by its key.
+    // The key still finds the accepted request.
     expect((await post(rig, first, "two")).status).toBe(202)
     const second = await rig.begin(slowlyRead)
     expect(await post(rig, second, "four")).toMatchObject(refused)

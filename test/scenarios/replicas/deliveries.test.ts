@@ -6,14 +6,14 @@ import * as Receiver from "../../faults/support/Receiver.js"
 import * as Fleet from "../../replicas/support/Fleet.js"
 import type * as Replica from "../../replicas/support/Replica.js"
 
-/** Whoever it is asked for. */
+/** Any account of the service. */
 const account = "told"
 
 const until = async (holds: () => boolean): Promise<void> => {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-it("of two processes one sends a webhook its events, each once; when it dies the other one goes on, and only what was on its way is sent again", async () => {
+it("one of two processes sends a webhook its events, each once; when it dies the other continues, and only unfinished deliveries are repeated", async () => {
   const build = await Build.make()
   const receiver = await Receiver.start(1)
   const fleet = await Fleet.start({ build, replicas: 2, wallets: 4, signers: 1, name: "deliveries" })
@@ -55,7 +55,7 @@ it("of two processes one sends a webhook its events, each once; when it dies the
     const { rows } = await database.query<{ owner: string }>("select claimed_by as owner from webhooks")
     const owner = fleet.replicas.find((replica) => replica.processes().includes(rows[0]?.owner ?? ""))
     const heir = fleet.replicas.find((replica) => replica !== owner)
-    if (owner === undefined || heir === undefined) throw new Error(`nobody is ${rows[0]?.owner}`)
+    if (owner === undefined || heir === undefined) throw new Error(`unknown owner ${rows[0]?.owner}`)
     const during = await Promise.all(Array.from({ length: 8 }, (_, n) => execute(heir, `during-${n}`)))
     await owner.kill()
     await until(() => during.every(isOver))

@@ -3,7 +3,7 @@ import * as Faults from "../../replicas/support/Faults.js"
 import * as Proof from "../../replicas/support/Proof.js"
 import * as Verdict from "../../replicas/support/Verdict.js"
 
-/** What a machine that is busy with other tests makes of a rolling restart: an op takes longer than a replica's end, or its client, waits. */
+/** A rolling restart on a loaded machine: an op takes longer than a replica's end, or its client, waits. */
 const byWaiting = /^a client of the rolling restart met: (hung up|422 outcome_unknown)$/
 
 /** A short form of `npm run test:replicas`, which has more ops and longer faults. */
@@ -17,7 +17,7 @@ it("three replicas execute every op once and say so, whichever of them dies, han
     limitMillis: 900_000,
     print: (line) => console.log(line)
   })
-  // A machine that is busy may take longer than a request waits: what is refused then is not executed either.
+  // A loaded machine may take longer than a request waits: a request refused then is not executed either.
   const breaches = verdict.breaches.filter((breach) => !byWaiting.test(breach))
   for (const kind of Verdict.kinds)
     if (kind !== "refused") {
@@ -25,7 +25,7 @@ it("three replicas execute every op once and say so, whichever of them dies, han
       expect(found, `${kind}: ${found.join("; ")}`).toEqual([])
     }
   expect(verdict.refused.length).toBeLessThan(30)
-  // Whoever had the lanes that a client's op went through, another one has gone on with them.
+  // Another replica continued with the lanes of every client's op.
   expect(takeOvers.map(({ millis }) => millis === null)).toEqual([false, false, false])
   // A replica that is replaced answers what it has, and refuses the rest for the moment.
   expect([...rolling.keys()]).not.toContain("connection lost")

@@ -9,7 +9,7 @@ import * as Layers from "../../support/journal/Layers.js"
 
 const { freshUrl, rigOn } = Ground.perFile()
 
-/** Another process that takes the lane over and prepares the op again, as one that its next owner prepares once more. */
+/** Another process that takes the lane over and prepares the op again, as the next owner does once more. */
 const takeOver = (lane: Lane, opId: number) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all

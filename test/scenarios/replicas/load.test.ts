@@ -22,7 +22,7 @@ it("two replicas under mixed load for a minute answer every request, execute wha
     expect([...latencies.keys()].sort()).toEqual(
       ["/execute", ...Object.keys(fleet.reads), "/requests/{requestId}"].sort()
     )
-    // What grows with every request would double in the second half of a minute that begins with empty caches.
+    // Memory that grows with every request would double in the second half of a minute that begins with empty caches.
     for (const n of fleet.replicas.keys()) {
       const [half = 0, end = 0] = [memory.length / 2, memory.length - 1].map((at) => memory[at]?.[n] ?? 0)
       expect(half).toBeGreaterThan(0)

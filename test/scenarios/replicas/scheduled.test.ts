@@ -43,7 +43,7 @@ const setup = async (limits: Readonly<Record<string, number>>) => {
 }
 
 describe("requests whose windows have not begun", { timeout: 120_000 }, () => {
-  it("are bounded by account: more is 429 at every replica, repeats and work for now and other accounts go on", async () => {
+  it("are bounded by account: more is 429 at every replica, while repeats, immediate work and other accounts are served", async () => {
     const { now, rig, schedule, scheduleOther, service } = await setup({ scheduledRequestsPerAccount: 2 })
     for (const name of ["one", "two"]) expect((await schedule(name)).status).toBe(202)
     const refused = {
@@ -65,7 +65,7 @@ describe("requests whose windows have not begun", { timeout: 120_000 }, () => {
     ).toMatchObject({ status: 200, body: { status: 1 } })
   })
 
-  it("are bounded as a whole: more is 503 with Retry-After from whichever account, and work for now goes on", async () => {
+  it("are bounded as a whole: more is 503 with Retry-After from every account, and immediate work is served", async () => {
     const { now, schedule, scheduleOther } = await setup({ scheduledElements: 2 })
     expect((await schedule("one")).status).toBe(202)
     expect((await scheduleOther("of-the-other")).status).toBe(202)

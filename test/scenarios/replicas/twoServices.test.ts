@@ -53,7 +53,7 @@ describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => 
     )
     for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { status: 1 } })
     expect(counts).toEqual(ids.map(() => 1))
-    // Whatever is not an answer yet was told as such.
+    // Every answer that is not final says so.
     for (const what of met.keys())
       expect([
         "200 ",
@@ -87,7 +87,7 @@ describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => 
         (await theirs.insist(() => other, "/execute", `foreign-${n}`, theirs.hit(n, hashOf(`foreign ${n}`))))
           .body
       ).toMatchObject({ status: 1 })
-    // Alone for now, the other one has looked after what was on its way; what is left needs the key.
+    // Now the only service, the other one has finished the transactions on their way; the remaining work needs the key.
     const transactions = async () => (await mine.open()).filter((text) => text.startsWith("transaction"))
     await expect.poll(transactions, { timeout: 60_000 }).toEqual([])
     const again = await mine.begin()

@@ -50,8 +50,8 @@ const downgrade = async (url: string): Promise<void> => {
 }
 
 /**
- * What a process of the version before does to the tables all the while: transactions that insert, lock, update and
- * delete rows of them, and name no column that it does not know.
+ * A process of the previous version works on the tables all the while: its transactions insert, lock, update and delete
+ * rows, and name only columns that it knows.
  */
 const earlierVersion = (url: string) => {
   let isOver = false
@@ -92,7 +92,7 @@ const earlierVersion = (url: string) => {
 }
 
 describe("a database of the version before", { timeout: 180_000 }, () => {
-  it("is brought up to date once by three processes that start at once, while its work is under way and callers ask", async () => {
+  it("is migrated once by three processes that start together, while its work is under way and callers send requests", async () => {
     const url = await freshUrl()
     const rig = await rigOn({ url })
     const first = await rig.begin()

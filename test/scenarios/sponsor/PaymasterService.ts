@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
 import { id } from "ethers"
 
-/** A UserOperation as ERC-7677 has it, with the members of its EntryPoint's version. */
+/** A UserOperation as defined by ERC-7677, with the members of its EntryPoint's version. */
 export type JsonOp = Readonly<Record<string, string>>
 
 export type Method = "pm_getPaymasterStubData" | "pm_getPaymasterData"
 
-/** The result of a method, an error object, or an HTTP answer that is no JSON-RPC. */
+/** The result of a method, an error object, or an HTTP answer that is not JSON-RPC. */
 export type Answer =
   | { readonly result: unknown }
   | { readonly error: { readonly code: number; readonly message: string } }
@@ -16,14 +16,16 @@ export type Answer =
 /** A paymaster's service that insists on the protocol. */
 export interface Service {
   readonly url: string
-  /** What it was asked for, in order. */
+  /** Its calls, in order. */
   readonly asked: ReadonlyArray<{ readonly method: Method; readonly op: JsonOp }>
-  /** From now on; what an honest service answers when left out, or for null. */
+  /** Sets the replies from now on; left out or null: those of an honest service. */
   readonly behave: (answer?: (method: Method, op: JsonOp) => Answer | null) => void
   readonly stop: () => Promise<void>
 }
 
-/** What an honest service's data commit to: every field of the op but the signature and what is the paymaster's own. */
+/**
+ * The fields that an honest service's data commit to: every field of the op but the signature and the paymaster's own.
+ */
 export const commitment = (op: JsonOp): string =>
   id(
     JSON.stringify(
@@ -54,7 +56,7 @@ const common: Readonly<Record<string, RegExp>> = {
   maxFeePerGas: quantity,
   maxPriorityFeePerGas: quantity
 }
-/** Members that an op of that version may have beside those. */
+/** Optional members of an op of that version. */
 const more = (v06: boolean): Readonly<Record<string, RegExp>> =>
   v06
     ? { initCode: bytes, paymasterAndData: bytes, signature: bytes }
@@ -74,7 +76,7 @@ const problemOf = (op: JsonOp, v06: boolean): string | null => {
   const shapes = { ...common, ...more(v06) }
   for (const [name, value] of Object.entries(op)) {
     const shape = shapes[name]
-    if (shape === undefined) return `${name} is no member of this version`
+    if (shape === undefined) return `${name} is not a member of this version`
     if (!shape.test(value)) return `${name} is ${value}`
   }
   return (op.factory === undefined) === (op.factoryData === undefined) ? null : "half a factory"

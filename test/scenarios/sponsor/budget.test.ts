@@ -59,7 +59,7 @@ describe("the sponsorship budget", () => {
         })
       )
     )
-  /** What one operation may cost at most. */
+  /** Largest possible cost of one operation. */
   const most = async (): Promise<bigint> => {
     const { userOps } = await stack.ask(
       EstimateGas.run(stack.caller(), {
@@ -71,7 +71,7 @@ describe("the sponsorship budget", () => {
     return Gas.requiredPrefund("v0.7", Result.getOrThrow(op))
   }
 
-  it("that is spent pays for nothing more, and nothing is sent", async () => {
+  it("once spent pays for no further op, and none is sent", async () => {
     const { booked } = await sponsor.settled()
     const nonce = await stack.provider.getTransactionCount(stack.signer.address)
     const refused = await execute(begin(booked))
@@ -82,7 +82,7 @@ describe("the sponsorship budget", () => {
     expect(await sponsor.figures()).toEqual({ held: 0n, booked })
   })
 
-  it("is not exceeded by two processes that are asked at once, and shows what the chain took", async () => {
+  it("is not exceeded by two concurrent processes, and shows the chain's charges", async () => {
     const before = { ...(await sponsor.settled()), minted: await sponsor.minted() }
     const deposit = await sponsor.deposit()
     const one = await most()

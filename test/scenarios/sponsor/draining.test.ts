@@ -13,7 +13,7 @@ import { type Stack, startStack } from "../../support/stack/Stack.js"
 
 const percent = (value: number) => Result.getOrThrow(Percent.from(value))
 
-describe("whoever tries to drain the sponsor", () => {
+describe("a caller that tries to drain the sponsor", () => {
   let stack: Stack
   let sponsor: Sponsored
   let node: FaultyNode
@@ -42,7 +42,7 @@ describe("whoever tries to drain the sponsor", () => {
     )
     expect(error).toBeNull()
     const [op] = userOps
-    if (op === undefined) throw new Error("nothing was handed out")
+    if (op === undefined) throw new Error("no op was issued")
     return op
   }
   const posted = (encodedUserOp: string, userOpHash: string) => ({
@@ -81,7 +81,7 @@ describe("whoever tries to drain the sponsor", () => {
       })
   )
 
-  it("is asked for nothing but the chain's id at a node of the caller's", async () => {
+  it("gets only the chain id read from its node", async () => {
     const asked = new Set<string>()
     node.behave(async ({ method }, ask) => {
       asked.add(method)
@@ -97,7 +97,7 @@ describe("whoever tries to drain the sponsor", () => {
     expect([...asked]).toEqual(["eth_chainId"])
   })
 
-  it("is paid for an op that was handed out once, however often it is posted", async () => {
+  it("is paid for an op that was issued once, however often it is posted", async () => {
     const { encodedUserOp, userOpHash } = await handedOut()
     const before = { minted: await sponsor.minted(), ...(await sponsor.settled()) }
     const deposit = await sponsor.deposit()
@@ -125,7 +125,7 @@ describe("whoever tries to drain the sponsor", () => {
         paymasterAndData: Hex.unsafe(`${paymasterAndData.slice(0, -24)}${"f".repeat(12)}${"0".repeat(12)}`)
       })
     ]
-  ])("is not paid for an op that was handed out with %s altered", (_, altered) =>
+  ])("is not paid for an issued op with %s altered", (_, altered) =>
     untouched(async () => {
       const { encodedUserOp } = await handedOut()
       const op = Result.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(encodedUserOp)))

@@ -85,7 +85,7 @@ describe.each(entryPointVersions)("a wallet that never had a coin, on EntryPoint
     expect(await stack.provider.getBalance(wallet)).toBe(0n)
   })
 
-  it("sends value with a sponsor as soon as it has the value alone", async () => {
+  it("sends value with a sponsor as soon as it has only the value", async () => {
     const journey = Journey.make(stack, version)
     const salt = `value ${version}`
     await stack.ask(journey.create([{ salt, walletCustody: 1 }], { paymaster }))

@@ -11,7 +11,7 @@ import * as Journey from "../../support/custody/Journey.js"
 import { keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
 import { create } from "../../support/suite/Chain.js"
 
-/** Paymasters of others that a request names by their address alone. */
+/** Other parties' paymasters that a request names only by their address. */
 
 let stack: Stack
 const stake = new Interface(["function depositTo(address) payable"])
@@ -87,7 +87,7 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
     ["refuses the signature", refusesSignature, ["AA34"]],
     ["has expired", expired, ["AA32"]],
     ["fails after the call", failsAfterwards, ["AA50"]]
-  ] as const)("that %s is 422 with its address and the EntryPoint's code", async (_, vice, [reason]) => {
+  ] as const)("is 422 with its address and the EntryPoint's code when it %s", async (_, vice, [reason]) => {
     const paymaster = await deployed("HostilePaymaster", vice)
     await deposit(paymaster, 10n ** 18n)
     const { code, message } = await refusal(paymaster)
@@ -96,13 +96,13 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
     expect(message).toContain(reason)
   })
 
-  it("that is no contract is AA30", async () => {
+  it("without code is AA30", async () => {
     const paymaster = Journey.recipient()
     await deposit(paymaster, 10n ** 18n)
     expect((await refusal(paymaster)).message).toContain("AA30")
   })
 
-  it("has limits of its own in an op that is handed out, and pays for it when it comes back", async () => {
+  it("has its own limits in an issued op, and pays for it when it comes back", async () => {
     const paymaster = await deployed("HostilePaymaster", honest)
     await deposit(paymaster, 10n ** 18n)
     const to = Journey.recipient()
@@ -127,7 +127,7 @@ it("a creation takes nothing from a wallet that has a balance, where a paymaster
 })
 
 describe("operations of one request", () => {
-  it("take from a paymaster's deposit together: the first that it covers goes, the others are told", async () => {
+  it("share a paymaster's deposit: the first that it covers goes, the others are refused", async () => {
     const journey = Journey.make(stack, "v0.7")
     const paymaster = await deployed("OpenPaymaster")
     const salts = ["together 1", "together 2", "together 3"]

@@ -55,7 +55,7 @@ describe("a paymaster with a service", () => {
   })
   const refused = <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>): Promise<Failure> =>
     life.runPromise(Effect.flip(effect))
-  /** The op that a transaction carried, as the chain has it. */
+  /** The op that a transaction carried, as stored on the chain. */
   const carried = async (version: (typeof entryPointVersions)[number], txHash: string) => {
     const transaction = await stack.provider.getTransaction(txHash)
     const parsed = npmInterface(version, "EntryPoint").parseTransaction({ data: transaction?.data ?? "0x" })
@@ -103,7 +103,7 @@ describe("a paymaster with a service", () => {
     }
   )
 
-  it("pays for an op that was handed out with its final data", async () => {
+  it("pays for an op that was issued with its final data", async () => {
     const { error, userOps } = await life.runPromise(EstimateGas.run(stack.caller(), request()))
     expect(error).toBeNull()
     const asked = service.asked.length
@@ -152,7 +152,7 @@ describe("a paymaster with a service", () => {
         .flatMap((each) => npmInterface("v0.7", "EntryPoint").parseLog(each) ?? [])
         .filter(({ name }) => name === "UserOperationEvent") ?? []
     expect(transaction?.data).toContain("cd".repeat(size))
-    // What the op was charged for is what its transaction took, the dearer bytes included.
+    // The op was charged its transaction's gas, including the more expensive bytes.
     expect(log?.args.getValue("actualGasUsed")).toBeGreaterThanOrEqual(receipt?.gasUsed ?? 0n)
   })
 
@@ -197,7 +197,7 @@ describe("a paymaster with a service", () => {
     ],
     ["answers nonsense", () => ({ result: { paymaster: 7 } }), "paymaster_unavailable", /notAnRpc$/],
     [
-      "answers with more data than anybody needs",
+      "answers with more data than any paymaster needs",
       () => ({ result: { paymaster, paymasterData: `0x${"00".repeat(5_000)}` } }),
       "paymaster_refused",
       /expected at most 4096 bytes of the paymaster's data, but there are 5000$/
@@ -209,12 +209,12 @@ describe("a paymaster with a service", () => {
       /notAnRpc$/
     ],
     [
-      "is no service at all",
+      "is not a service at all",
       () => ({ status: 500, body: "<html>oh no</html>" }),
       "paymaster_unavailable",
       /(?:unreachable|notAnRpc)$/
     ]
-  ])("that %s is a 422 that says so, and nothing is sent", async (_, answer, code, words) => {
+  ])("is a 422 with that reason when it %s, and no transaction is sent", async (_, answer, code, words) => {
     service.behave((method) => answer(method))
     const nonce = await stack.provider.getTransactionCount(stack.signer.address)
     const failure = await refused(ExecuteOperations.run(stack.caller(), request()))

@@ -17,13 +17,13 @@ import { npmInterface } from "../lens/Abis.js"
 
 const nobody = { validUntil: 0, validAfter: 0, bundler: Address.zero }
 
-/** The owner's proof over the userOpHash alone, and the sponsor's tail behind it. */
+/** The owner's proof over only the userOpHash, and the sponsor's tail behind it. */
 const copied = (op: UserOperation.UserOperation, hash: Hex.Bytes32, tail: Hex.Hex, owner: HDNodeWallet) => {
   const proof = Hex.unsafe(owner.signingKey.sign(hash).serialized)
   return { ...op, signature: Sponsorship.append(Conditions.encodeSignature(nobody, proof), tail) }
 }
 
-/** Why the EntryPoint refuses the bundle of this EOA; null: it takes it. */
+/** The EntryPoint's refusal of this EOA's bundle; null: it accepts it. */
 const verdict = async (
   stack: Stack,
   version: Version,

@@ -29,11 +29,11 @@ afterAll(async () => {
 interface Kept {
   readonly database: Rig.Database
   readonly save: () => Promise<void>
-  /** Where the service finds what was saved. */
+  /** Place of the restored database. */
   readonly restore: () => Promise<Rig.Database>
 }
 
-/** The client's programs stand beside the server, which the PATH may have by a link. */
+/** The client's programs are in the server's folder, which the PATH may have by a link. */
 const program = async (name: string, ...args: ReadonlyArray<string>) => {
   const beside = dirname(realpathSync(join(Programs.folder() ?? "", "postgres")))
   const { status, stderr } = await Finished.finished(join(beside, name), args, folder)
@@ -73,7 +73,7 @@ const stores: Readonly<Record<string, () => Promise<Kept>>> = {
 }
 
 describe.each(Object.keys(stores))("an old backup of %s", (kind) => {
-  it("is held against the chain: no nonce is used again, what it knows is not executed again, and work goes on", async () => {
+  it("is compared with the chain: no nonce is reused, known work is not repeated, and new work continues", async () => {
     const kept = await stores[kind]?.()
     if (kept === undefined) throw new Error("no such store")
     const rig = await Rig.make(world, folder, kept.database)
@@ -85,7 +85,7 @@ describe.each(Object.keys(stores))("an old backup of %s", (kind) => {
       const known = await rig.insist(() => first, "/execute", "before", rig.hit(0, before))
       expect(known).toMatchObject({ status: 200, body: { status: 1 } })
 
-      // The backup has it signed and sent, and knows nothing of what became of it.
+      // In the backup it is signed and sent, without its outcome.
       await world.send("evm_setAutomine", false)
       const sent = rig.exchange(first, "/execute", "under-way", rig.hit(1, underWay))
       await expect.poll(rig.pooled, { timeout: 20_000 }).toBe(1)

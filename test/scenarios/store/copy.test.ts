@@ -38,7 +38,7 @@ const fileOf = (name: string, text: string): string => {
   return path
 }
 
-/** What the command has told so far beside its result. */
+/** The command's output so far, without its result. */
 let told = ""
 
 /** `castellan store copy`, from the rig's file to this database. */
@@ -57,7 +57,7 @@ const copy = (url: string): Promise<string> =>
     )
   )
 
-it("a service on a copy of its database in PostgreSQL goes on with what was under way, and knows what is done", async () => {
+it("a service on a copy of its database in PostgreSQL resumes work under way, and knows finished work", async () => {
   const [done, pending, later] = [hashOf("done"), hashOf("pending"), hashOf("later")]
   const url = await freshUrl()
   const old = await rig.begin()
@@ -75,7 +75,7 @@ it("a service on a copy of its database in PostgreSQL goes on with what was unde
   expect(told).toMatch(/^requests: \d+ rows$/m)
 
   const other = await rig.begin({}, world.chain.url, { url })
-  // What was seen of it in the old database is all that there is: it is nobody's to send again.
+  // Its trace in the old database is the only one: no process sends it again.
   const answered = rig.insist(() => other, "/execute", "pending", rig.hit(1, pending))
   await world.send("evm_setAutomine", true)
   await world.send("evm_mine")
@@ -88,7 +88,7 @@ it("a service on a copy of its database in PostgreSQL goes on with what was unde
   expect(await copy(url)).toMatch(/the other database is not empty/)
 }, 180_000)
 
-it("what cannot be copied is refused before anything is", async () => {
+it("a database that cannot be copied is refused before any copying", async () => {
   expect(await copy("postgres://nobody@127.0.0.1:1/none")).toMatch(/cannot use the PostgreSQL server/)
   const env = { CASTELLAN_CONFIG: fileOf("old.json", rig.file()) }
   const run = (text: string) =>

@@ -57,7 +57,7 @@ contract RequireRecordedTest is WalletTest {
             Op[] memory ops = _bundle(Version(i), abi.encodeCall(target.note, (1)));
             (ops[0], ops[1]) = (ops[1], ops[0]);
             _handle(Version(i), ops, bundler);
-            vm.assertEq(target.notes(), i + 1, "the first one alone");
+            vm.assertEq(target.notes(), i + 1, "only the first one");
         }
     }
 

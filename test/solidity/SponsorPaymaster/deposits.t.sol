@@ -47,7 +47,7 @@ contract DepositsTest is Suite {
         uint256 had = stranger.balance;
         vm.prank(owner);
         paymaster.withdrawTo(entryPoint, payable(stranger), amount);
-        vm.assertEq(stranger.balance, had + amount, "who it goes to");
+        vm.assertEq(stranger.balance, had + amount, "the recipient's balance");
         vm.assertEq(_of(entryPoint).deposit, before + value - amount, "rest of the deposit");
     }
 
@@ -72,7 +72,7 @@ contract DepositsTest is Suite {
         vm.warp(block.timestamp + delay);
         vm.prank(owner);
         paymaster.withdrawStake(entryPoint, payable(stranger));
-        vm.assertEq(stranger.balance, value, "who it goes to");
+        vm.assertEq(stranger.balance, value, "the recipient's balance");
         vm.assertEq(_of(entryPoint).stake, 0, "no stake");
     }
 

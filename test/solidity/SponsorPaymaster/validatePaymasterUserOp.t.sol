@@ -43,7 +43,7 @@ contract ValidatePaymasterUserOpTest is WalletTest {
     }
 
     function _withTail(Op memory op, bytes memory tail) private pure returns (Op memory) {
-        op.signature = bytes.concat("what the wallet reads", tail);
+        op.signature = bytes.concat("signed for the wallet", tail);
         return op;
     }
 

@@ -85,7 +85,7 @@ contract SetConfigTest is ConfigRulesTest {
     function test_where_nothing_was_named_nothing_is_said() external {
         vm.recordLogs();
         _installs(Configs.valid(1, 61));
-        vm.assertEq(vm.getRecordedLogs().length, 1, "ConfigChanged alone");
+        vm.assertEq(vm.getRecordedLogs().length, 1, "only ConfigChanged");
     }
 
     function test_a_pending_recovery_is_off() external {

@@ -26,7 +26,7 @@ contract WithdrawToTest is WalletTest {
         vm.assume(amount <= before);
         vm.prank(address(wallet));
         wallet.withdrawTo(entryPoint, payable(stranger), amount);
-        vm.assertEq(stranger.balance, amount, "who it goes to");
+        vm.assertEq(stranger.balance, amount, "the recipient's balance");
         vm.assertEq(IEntryPointCommon(entryPoint).balanceOf(address(wallet)), before - amount, "deposit");
     }
 
@@ -34,7 +34,7 @@ contract WithdrawToTest is WalletTest {
         bytes memory inner = abi.encodeCall(wallet.withdrawTo, (Ops.ENTRY_POINT_V06, payable(stranger), 1 ether));
         bytes memory call = abi.encodeCall(wallet.execute, (address(wallet), 0, inner));
         _handle(Version.V08, _signed(_op(Version.V08, wallet, call), Version.V08, key));
-        vm.assertEq(stranger.balance, 1 ether, "who it goes to");
+        vm.assertEq(stranger.balance, 1 ether, "the recipient's balance");
     }
 
     function test_more_than_the_deposit_is_refused_by_the_EntryPoint() external {

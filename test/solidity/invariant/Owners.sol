@@ -160,7 +160,7 @@ contract Owners is WalletTest {
         // From here on the contracts have let it pass: it has to be right.
         if (!made.sound) wrong = "by a stranger, or by one signer twice";
         else if (made.configNonce != configNonce) wrong = "of another configuration";
-        else if (made.signers & ~owners != 0) wrong = "by somebody who is not named";
+        else if (made.signers & ~owners != 0) wrong = "by an unnamed signer";
         else if (_ones(made.signers) < threshold) wrong = "by too few";
         if (made.threshold == 0) return;
         (threshold, owners) = (made.threshold, made.owners);

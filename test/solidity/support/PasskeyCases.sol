@@ -162,6 +162,6 @@ abstract contract PasskeyCases is WalletTest {
     }
 
     function _long() private pure returns (string memory) {
-        return "one hundred bytes without quote or backslash, so that whole words of thirty-two bytes are skipped at once";
+        return "one hundred bytes without quote or backslash, so that whole words of thirty-two bytes are skipped in bulk";
     }
 }

@@ -125,7 +125,7 @@ const requestViolations = (
   const value = parsed(sent)
   const broken = value === null ? ["the body is not JSON"] : violations(schema, value.value)
   if (status === 200 || status === 422)
-    return broken.map((each) => `${status} to a request that is none: ${each}`)
+    return broken.map((each) => `${status} to an invalid request: ${each}`)
   // A body with an unknown field must not fit the document either.
   const details: ReadonlyArray<Detail> = Object(parsed(text)?.value).details ?? []
   const unknown = details.some(

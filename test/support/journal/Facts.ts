@@ -22,7 +22,7 @@ type Method<K extends keyof Journals.Methods> = Pick<Journals.Methods, K>
 export const accept = (journal: Method<"accept">, acceptance: Records.Acceptance) =>
   Effect.map(journal.accept([acceptance]), ([result]) => result)
 
-/** Ready ops of the lane of these elements, in their order; what is not ready is not there. */
+/** The lane's ready ops of these elements, in their order; unready elements are omitted. */
 export const readyOf = (
   journal: Method<"ready">,
   lane: Lane,
@@ -54,7 +54,7 @@ export const record = (
     return yield* journal.record(Make.recording(nonce, ops, over))
   })
 
-/** Hands ready ops of one request to somebody else's bundler; gives how many it has. */
+/** Hands ready ops of one request to an external bundler; returns their number. */
 export const handOver = (
   journal: Method<"handOver" | "ready">,
   requestId: string,

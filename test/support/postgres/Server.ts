@@ -48,7 +48,7 @@ const identity = (): Identity => {
     const [, , uid, gid] = accounts.find(([name]) => name === wanted) ?? []
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
   }
-  throw new Error("there is no account named postgres or nobody to run PostgreSQL as")
+  throw new Error("there is no account to run PostgreSQL as: add one named postgres")
 }
 
 /** Resolves when the server accepts connections; rejects with its output if it ends first. */

@@ -3,8 +3,8 @@ import { RecoveryJournal } from "../../../src/application/ports/journal/Recovery
 import { Address, type Runtime, type Stack } from "./Stack.js"
 
 /**
- * What the stack's own engine has done with the key before is known to the journal of this life. Else it is a past that the
- * journal has lost, and what may have been done in it waits until that can land no more.
+ * Makes the stack's earlier acts with the key known to the journal of this life. Otherwise they are a lost past:
+ * possibly executed work waits until it can no longer land.
  */
 export const past = (stack: Pick<Stack, "anvil" | "nonce" | "signer">, life: Runtime): Promise<void> =>
   life.runPromise(

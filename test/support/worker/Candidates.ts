@@ -4,7 +4,7 @@ import * as Make from "../journal/Make.js"
 
 export const { entryPoint, otherEntryPoint } = Make
 
-/** A ready op of a wallet of its own, which nothing holds up. */
+/** A ready op of a separate wallet, which no other op blocks. */
 export const candidate = (rest: Partial<Candidate> = {}): Candidate => {
   const opId = rest.opId ?? 1
   return {

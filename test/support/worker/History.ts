@@ -5,9 +5,9 @@ import * as Make from "../journal/Make.js"
 import { candidate, entryPoint } from "./Candidates.js"
 
 /**
- * Random histories of one lane: a chain with a pool and reorganisations, a journal that may be replaced by an old backup, foreign
- * users of the key, and the worker's decisions as its plain functions take them. What counts is the end: nothing is done
- * twice, nothing is said to be done or to have failed that was not.
+ * Random histories of one lane: a chain with a pool and reorganisations, a journal that may be replaced by an old
+ * backup, foreign users of the key, and the worker's decisions as plain functions. The end must hold: no work is done
+ * twice, and none is reported done or failed wrongly.
  */
 
 interface Transaction {
@@ -174,7 +174,7 @@ export const run = (seed: number, options: Options): Ending => {
     })
   }
   const maySign = () => options.ignoresUnknown === true || Reconcile.maySign(reconcile)
-  /** Time is told by what was accepted. */
+  /** The time follows from accepted work. */
   const mayGiveUp = (id: number) => options.ignoresUnknown === true || Reconcile.mayGiveUp(reconcile, 0, id)
 
   /** Reads what has used unknown nonces: the journal's own are adopted, what makes the same call otherwise is held. */
@@ -299,7 +299,7 @@ export const run = (seed: number, options: Options): Ending => {
     })
   }
 
-  /** What has become of ready ops whose nonces are used. */
+  /** Outcomes of ready ops whose nonces are used. */
   const judge = (used: ReadonlyArray<Candidate>): void => {
     for (const { opId } of used) {
       const element = journal.elements.get(opId)
@@ -312,7 +312,7 @@ export const run = (seed: number, options: Options): Ending => {
       const isForGood =
         (chain.state(to).sequences.get(placeOf(element.wallet, element.key ?? 0)) ?? 0n) > element.sequence
       const isElsewhere = chain.state().done.some(({ call }) => call === element.id)
-      // Whoever goes on might do it twice: the operator decides.
+      // A retry might do it twice: the operator decides.
       if (isElsewhere) held.add(element.id)
       else if (isForGood && mayGiveUp(element.id))
         Object.assign(element, { key: null, state: "waiting", exposed: false })
@@ -321,7 +321,7 @@ export const run = (seed: number, options: Options): Ending => {
 
   const work = (isCalm: boolean): void => {
     explain()
-    // What the pool has lost, nobody mines: the operator fills it.
+    // A transaction lost from the pool is never mined: the operator fills its nonce.
     const stuck = chain.latest()
     if (
       isCalm &&

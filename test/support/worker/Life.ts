@@ -26,8 +26,8 @@ import { Address, type useStack } from "../stack/Stack.js"
 type Stack = ReturnType<typeof useStack>
 
 /**
- * One life of intake and lanes over a journal of their own, on the chain of a stack. What the stack's own engine has done with
- * the key before counts as known.
+ * One life of intake and lanes over a separate journal, on the chain of a stack. The stack's earlier acts with the key
+ * count as known.
  */
 export const begin = async (
   stack: Stack,

@@ -7,7 +7,7 @@ import type { FailedElement } from "../../../src/application/ports/journal/Reque
 import type { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 
-/** What the worker asks of the journal, as rows in memory: the oracle that its tests hold it to. */
+/** The worker's journal as rows in memory: the oracle of its tests. */
 export const make = () => {
   const ops = new Map<OpId, Op>()
   const failed = new Map<string, Array<FailedElement>>()
@@ -17,7 +17,7 @@ export const make = () => {
   const renewed: Array<OpId> = []
   /** Of requests that the operator has to decide about. */
   const held = new Set<OpId>()
-  /** What the next calls of `record` come to, before they do anything, or after. */
+  /** Failures of the next `record` calls, before or after their effect. */
   const faults: { before: JournalError | null; after: JournalError | null } = { before: null, after: null }
   /** By which the process has the lane now. */
   const claim = { epoch: 1 }

@@ -47,7 +47,7 @@ const failedOp = (index: number, reason: string): Hex.Hex =>
 
 const getNonce = Keccak.selector("getNonce(address,uint192)")
 
-const nobody = Effect.die(new Error("nothing goes to somebody else's bundler"))
+const nobody = Effect.die(new Error("the external bundler gets no ops"))
 
 /** A chain that knows nonces of wallets, a journal of rows, and a worker between them. */
 export const make = (
@@ -83,19 +83,19 @@ export const make = (
     /** Ops that are being looked up, and the most of them at a time. */
     const lookUps = { open: 0, most: 0 }
     const expiry = { isOn: false, isTrusted: true }
-    /** Whether the settings of requests name keys and nodes that there are no more. */
+    /** Whether the keys and nodes in requests' settings no longer exist. */
     const settings = { isGone: false, asked: 0 }
-    /** What wallets of a remote lane have done on the chain is held against work from before the claim. */
+    /** Remote lanes' wallets: their acts on the chain are compared with work from before the claim. */
     const past: { look: Effect.Effect<void, Obstacle>; readonly done: Set<OpId> } = {
       look: Effect.void,
       done: new Set()
     }
     const pool: Array<TransactionRecord> = []
     const owners = new Set(["me"])
-    /** Nonces of the EOA that somebody else has used, in the pool or in a block; and those that are of a lost past of ours. */
+    /** Nonces of the EOA used by foreign transactions, in the pool or in a block; `ours`: nonces of our lost past. */
     const foreign = new Set<bigint>()
     const ours = new Set<bigint>()
-    /** Ops of which nothing lands any more: their time is over at settled depth. */
+    /** Ops that can no longer land: their time is over at settled depth. */
     const over = new Set<OpId>()
     /** Ops that pass when they are tried, and that no transaction shows. */
     const lacked = new Set<OpId>()
@@ -103,7 +103,7 @@ export const make = (
     let latest = 0n
 
     const placeOf = (wallet: Address.Address, nonce: bigint) => `${wallet} ${Nonce.keyOf(nonce)}`
-    /** Why transactions of the EOA itself would revert now; null: they pass. */
+    /** Revert reason of the EOA's direct transactions; null: they pass. */
     const reverting: { reason: string | null } = { reason: null }
     /** What `handleOps` would do now: which op is blamed, or null. */
     const judge = ({ data }: Call): Hex.Hex | null => {
@@ -156,7 +156,7 @@ export const make = (
         })
     } as unknown as ChainClient
 
-    /** What the key of the lane refuses to sign, or does not answer for; null: it signs. */
+    /** The refusal or silence of the lane's key; null: it signs. */
     const key: Signer = {
       address: Make.lane.signer,
       publicKey: "",
@@ -187,7 +187,7 @@ export const make = (
       entryPoint,
       payer: Payer.wallet,
       aggregator: options.aggregator ?? null,
-      // Each op is signed by a key of its own, told apart by the place that its wallet has.
+      // Each op has a separate key, identified by its wallet's index.
       keyOf: (address) => ({
         ...key,
         address,
@@ -293,7 +293,7 @@ export const make = (
       return op
     }
 
-    /** By request, its elements that have no ops, and when they are due, Unix milliseconds; null: at once. */
+    /** By request, its elements without ops, and their due time, in Unix ms; null: immediately. */
     const unopened = new Map<string, { left: ReadonlyArray<number>; dueAt: number | null }>()
     const isDue = ({
       dueAt,
@@ -312,7 +312,7 @@ export const make = (
             ? Effect.fail({ _tag: "Obstacle" as const, why: "no such key" })
             : Effect.succeed(contextDigest === "direct" ? direct : context)
         }),
-      repricingOf: () => Effect.die(new Error("nothing is priced anew")),
+      repricingOf: () => Effect.die(new Error("no transaction is repriced")),
       unopened: () => Effect.die(new Error("nothing is read")),
       revertOf: (_, data) =>
         Effect.succeed(data.includes(Buffer.from("AA23").toString("hex")) ? "AA23 reverted" : data),
@@ -546,10 +546,10 @@ export const make = (
       ours,
       told,
       unopened,
-      /** How often the journal was asked for elements that are to be opened. */
+      /** Number of the journal's reads for elements to open. */
       looks: () => asked,
       wake: worker.wake(Make.lane),
-      /** A block takes everything that waits; each of their ops lands whose nonce is due. */
+      /** A block takes every waiting transaction; each of their ops lands whose nonce is due. */
       mine: Effect.suspend(() => {
         height += 1n
         const mined: Array<TransactionRecord> = []
@@ -576,7 +576,7 @@ export const make = (
         }
         return Effect.forEach(mined, (record) => worker.mined(record, true), { discard: true })
       }),
-      /** How many ops each transaction carries, by nonce. */
+      /** Number of ops in each transaction, by nonce. */
       bundles: () => [...rows.transactions.values()].map(({ ops }) => ops.length)
     }
   })

@@ -66,7 +66,7 @@ export const optional: ReadonlySet<string> = new Set([
 const behindWords =
   /^(?:(?:the )?(?:block )?header (?:for hash )?(?:0x[0-9a-f]+ )?not found|(?:block|header) (?:#?\d+ |0x[0-9a-f]+ )?(?:is )?(?:not found|unknown|not available|could not be found)|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)|(?:requested )?block (?:number )?is (?:in the future|out of range)|block height is \d+ but requested was|BlockOutOfRange)/i
 
-/** Anvil says the same of a block that is long past, of which it has no state. */
+/** Anvil uses these words for an old block too, once it has dropped the block's state. */
 const heights = /block height is (\d+) but requested was (\d+)/i
 
 const isPast = (message: string): boolean => {
@@ -74,7 +74,7 @@ const isPast = (message: string): boolean => {
   return height !== undefined && requested !== undefined && BigInt(requested) <= BigInt(height)
 }
 
-/** A call at a block that the node does not know; asked again soon it may. */
+/** A call at a block that the node does not know yet; a retry may succeed. */
 export const isBehind = ({ code, message }: RpcError): boolean =>
   code !== 3 && !revertWords.test(message) && behindWords.test(message) && !isPast(message)
 

@@ -20,20 +20,20 @@ import * as Requests from "./tables/Requests.js"
 import * as StoredOp from "./tables/StoredOp.js"
 
 /**
- * How elements become ops. Rows are written as if nothing stood in their way; where something does, the transaction is undone,
- * each obstacle is looked up, and it begins again without those that it is for.
+ * Accepts elements as ops. Writes are optimistic: a conflict rolls back the transaction, the store reads each obstacle, and
+ * the transaction runs again without the refused requests.
  */
 
 type Refusal = Exclude<Records.AcceptanceResult, { readonly _tag: "accepted" }>
 type Refusals = ReadonlyMap<string, Refusal>
 
-/** Undoes the transaction: these requests are refused. Null: rows of others stand in the way, which are to be looked up. */
+/** Rolls back the transaction and refuses these requests. Null: other requests' rows conflict; read them first. */
 class Again extends Data.TaggedError("Again")<{ readonly refused: Refusals | null }> {}
 
 const again = (requestId: string, refusal: Refusal) =>
   Effect.fail(new Again({ refused: new Map([[requestId, refusal]]) }))
 
-/** As often the obstacles of a list are looked up: each time one of another process, which was not committed before, at least. */
+/** Attempts of one list. Each retry follows a conflict with a row that another process has just committed. */
 const mostTries = 8
 
 const isTaken = (error: unknown): boolean =>
@@ -87,7 +87,7 @@ export const fits = (ops: ReadonlyArray<Records.PreparedOp>): Effect.Effect<void
   )
 }
 
-/** What other requests' ops under way hold of each wallet, by wallet and request. */
+/** Wei that other requests' open ops hold, by wallet and request. */
 type Held = Map<string, Map<string, bigint>>
 
 const hold = (held: Held, name: string, requestId: string, wei: bigint): void => {
@@ -128,9 +128,8 @@ const readHeld = (store: Store.Store, lane: Lane, parts: ReadonlyArray<Records.O
 }
 
 /**
- * The deposit at one EntryPoint does not serve another one, the balance does. What is held at any EntryPoint is counted
- * against the funds at each of them: too much at worst, never too little. Null: the request's ops are covered, and hold
- * their money from now on.
+ * A deposit serves one EntryPoint, a balance serves all. Wei held at any EntryPoint counts against the funds at each:
+ * the sum may be too high, never too low. Null: the funds cover the request's ops, which now hold them.
  */
 const uncovered = (held: Held, { funds, ops, requestId }: Records.Opening): Refusal | null => {
   const available = new Map(funds.map((entry) => [spaceName(entry.space), entry.available]))
@@ -193,7 +192,7 @@ export const rowOf = (op: Records.PreparedOp, now: number, isExposed = false) =>
 export const writeRows = (store: Store.Store, rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
   Rows.insert(store, "ops", opColumns, rows)
 
-/** Those of direct transactions have the numbers of their requests for keys. */
+/** Rows of direct transactions use the request number as nonce key. */
 const writeDirect = (store: Store.Store, rows: ReadonlyArray<ReadonlyArray<unknown>>) => {
   const names = Object.keys(opColumns)
   const key = store.sql.onDialectOrElse({
@@ -221,7 +220,7 @@ const writeOps = (store: Store.Store, parts: ReadonlyArray<Records.Opening>, now
 
 const termColumns: Rows.Columns = { request_id: "text", term: "text" }
 
-/** What requests are found by in the lists of their accounts. */
+/** Search terms of requests in their accounts' lists. */
 const writeTerms = (store: Store.Store, terms: ReadonlyArray<readonly [requestId: string, term: string]>) =>
   Rows.each(
     store,
@@ -258,14 +257,14 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
   )
 }
 
-/** What becomes of elements beside their ops. */
+/** Writes deployments, ended leases and search terms. */
 const writeRest = (store: Store.Store, parts: ReadonlyArray<Records.Opening>) =>
   Effect.gen(function* () {
     for (const { deployments, requestId } of parts)
       for (const [position, intent] of deployments.entries())
         if (!(yield* authorise(store, requestId, intent)))
           return yield* again(requestId, { _tag: "otherConfiguration", deployment: position })
-    // A key that was handed out is its op's from now on.
+    // The op now holds the leased key.
     const given = parts.flatMap(({ ops }) => ops.flatMap((op) => (op.kind === "given" ? op : [])))
     yield* Leases.end(store, given)
     yield* writeTerms(
@@ -278,7 +277,7 @@ const writeRest = (store: Store.Store, parts: ReadonlyArray<Records.Opening>) =>
     )
   })
 
-/** Who has the nonce, or the hash, of an op. */
+/** State of the op that holds this op's nonce or hash. */
 const ownerOf = ({ sql }: Store.Store, { nonceKey, sequence, space, userOpHash }: Records.PreparedOp) =>
   Effect.map(
     sql<Pick<Ops.State, "state">>`
@@ -320,7 +319,7 @@ export const taken = (store: Store.Store, ops: ReadonlyArray<Records.PreparedOp>
     op === null ? null : { requestId: op.requestId, index: op.index }
   )
 
-/** Why the request's nonces are not free; null: they are, and are claimed. */
+/** The refusal of a request whose nonce is taken; null: its nonces are claimed. */
 const takenOf = (store: Store.Store, { ops }: Records.Opening, claimed: Set<string>) =>
   Effect.map(firstTaken(store, ops, claimed), ({ isSettled, names, op }): Refusal | null => {
     if (op !== null) return { _tag: "nonceTaken", index: op.index, isSettled }

@@ -108,7 +108,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       [ids]
     )
     const rows = new Map(found.map((row) => [row.request_id, row]))
-    // Behind the lock, so that what was told meanwhile is seen.
+    // Reads under the lock: it must see events of concurrent writers.
     const states = yield* Rows.statement<Progress>(
       store,
       `select request_id, ${underWay} as under_way, (
@@ -128,7 +128,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       if (row === undefined) return null
       const own = fresh.get(requestId)
       if (own !== undefined) return own
-      // Of what is forgotten nobody knows any more what it was.
+      // A forgotten request no longer has an outcome.
       if (row.state !== "open") {
         isOnChain = false
         return row.outcome ?? outcome

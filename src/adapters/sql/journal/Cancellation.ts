@@ -27,8 +27,8 @@ const wasSigned = ({ sql }: Store.Store, requestId: string) =>
   )
 
 /**
- * Not fenced: whoever works on the lane, the locks of the request and of its ops decide between a signature and its
- * cancellation. What is abandoned here is refused there.
+ * Not fenced: locks on the request and its ops order a signature and its cancellation, in any process. The journal refuses
+ * to sign an abandoned op.
  */
 export const cancel =
   (store: Store.Store): RequestJournal["Service"]["cancel"] =>
@@ -39,7 +39,7 @@ export const cancel =
         const row = yield* Requests.locked(store, requestId)
         if (row === undefined || row.state === "forgotten") return null
         if (row.state === "final") return "final" as const
-        // What of it was done elsewhere is not known: only the operator ends it.
+        // Another process may have executed a held request: only the operator ends it.
         if ((code === "request_dropped") !== (row.held !== null)) return "kept" as const
         const ops = yield* Ops.locked(store, sql`request_id = ${requestId} and state <> 'abandoned'`)
         const hasLeft = ops.some(({ state }) => state !== "accepted") || (yield* wasSigned(store, requestId))

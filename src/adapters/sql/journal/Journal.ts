@@ -38,14 +38,17 @@ const answering =
     Effect.provideService(method(...args), GroupCommit.answered, when)
 
 /**
- * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
- * follows from it leaves the process before that. A nonce that was leased and is lost was never in anything that was
- * sent; an acceptance is on the disk before the audit log lets an op of it be signed, and before anybody is told
- * of it; what was mined is looked up again. Methods that only read for the engine are of these too.
+ * A method whose effect survives a crash of the process when it returns. It survives a crash of the machine once a later
+ * durable method has returned, and no consequence leaves the process before that:
+ * - a lost nonce lease was never in a sent op
+ * - an acceptance is on the disk before the audit log permits a signature, and before the caller gets an answer
+ * - the monitor reads mined transactions again
+ *
+ * Reads for the engine use it too.
  */
 const early = answering("committed")
 
-/** A method that reads what is told outside: the disk has all of it first, so that a fact or a number that was told stays. */
+/** A read that callers see: waits until the disk has all of it, so that a crash cannot revoke a reported fact. */
 const told = answering("whole")
 
 /** The journal in the database of the client; brings its schema up to date first. */

@@ -16,7 +16,7 @@ import * as RecordsOf from "./tables/Records.js"
 import * as Requests from "./tables/Requests.js"
 import * as Transactions from "./tables/Transactions.js"
 
-/** What a lane has to do beside its ready ops. */
+/** A lane's work in addition to its ready ops. */
 
 type Method<K extends keyof RequestJournal["Service"]> = (store: Store.Store) => RequestJournal["Service"][K]
 
@@ -189,7 +189,7 @@ const count = (store: Store.Store, lane: Lane) =>
     )
   })
 
-/** Those of them of which signed bytes are known to have left. */
+/** Marks ops whose signed bytes left the process. */
 const expose = (store: Store.Store, lane: Lane) => {
   const { sql } = store
   return sql`
@@ -208,7 +208,7 @@ const expose = (store: Store.Store, lane: Lane) => {
 interface DirectRow extends Requests.FailedRow {
   readonly request_no: number | string
   readonly accepted_at: number | string
-  /** What its call returned. */
+  /** Return data of its call. */
   readonly note: string | null
 }
 

@@ -69,13 +69,13 @@ export const lease =
           )
         )
 
-/** Leases of keys that accepted ops use are no rows any more: such a key is held by its op. */
+/** Leases of keys that accepted ops use have no rows: the op holds its key. */
 export const release =
   ({ sql, transaction }: Store.Store): OpJournal["Service"]["release"] =>
   (holder) =>
     transaction(Effect.asVoid(sql`delete from leases where holder = ${holder}`))
 
-/** Leases of the keys end here: from now on the ops themselves hold them. */
+/** Ends the leases: the ops now hold their keys. */
 export const end = (
   { sql }: Store.Store,
   ops: ReadonlyArray<{ readonly nonceKey: bigint; readonly space: NonceSpace }>
@@ -96,16 +96,16 @@ export const end = (
     { discard: true }
   )
 
-/** What tells leases apart, in the order of their index. */
+/** Key of a lease, in the order of its index. */
 const place = ["authority", "chain_id", "entry_point", "wallet", "nonce_key"] as const
 type Place = Readonly<Record<(typeof place)[number], string>>
 
-/** Leases that are looked at in one transaction. */
+/** Leases read in one transaction. */
 const step = 500
 
 /**
- * Forgets those of the next leases that ended before that time: of keys that were handed out for ops that never came, of
- * wallets that nobody leases again. Gives the last one that was looked at; null: there are no more.
+ * Deletes those of the next `step` leases that ended before that time: their ops never came. Returns the last lease read;
+ * null: no further lease.
  */
 export const forgetSome = ({ sql }: Store.Store, before: number, after: Place | null) =>
   Effect.gen(function* () {

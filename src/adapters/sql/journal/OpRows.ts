@@ -32,7 +32,7 @@ const columns = `ops.op_id, ops.request_id, ops.op_index, ops.authority, ops.cha
   ops.revert_data, requests.account_id, requests.endpoint, requests.lane_key, requests.context,
   requests.accepted_at as asked_at, requests.not_before`
 
-/** A key that can not be read is one that was not noted. */
+/** An unreadable key counts as absent. */
 const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
 
 const preparedOf = (row: ReadyRow): Records.PreparedOp | null => {
@@ -212,7 +212,7 @@ const replace = (
     )
   })
 
-/** What is authorised of creations lasts as long as what is signed of them. */
+/** Extends authorisations of creations to the deadline of their signatures. */
 const authoriseLonger = ({ sql }: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) =>
   Effect.gen(function* () {
     const until = new Map<string, number>()

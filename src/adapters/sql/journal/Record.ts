@@ -23,7 +23,7 @@ export const nextNonce: Method<"nextNonce"> = (store) => (lane, chainNonce) =>
     Effect.andThen(Store.fits(64, [chainNonce]), Transactions.nextNonce(store, { ...lane, chainNonce }))
   )
 
-/** What stands under the nonce, and whether these bytes do. */
+/** The state of the nonce's transaction, and whether it has these bytes. */
 const standing = (store: Store.Store, { chainId, nonce, signer, txHash }: Records.Recording) =>
   Effect.map(
     Rows.statement<{ readonly state: Transactions.State["state"]; readonly is_same: number | boolean }>(
@@ -115,7 +115,7 @@ const write = (
         [recording.txHash, opIds]
       ]
     ])
-    // Those whose hashes depend on a signature that was only made now.
+    // Hashes that depend on the new signature.
     yield* Rows.each(
       store,
       "update ops set user_op_hash = given.user_op_hash from (%) as given where ops.op_id = given.op_id",
@@ -174,7 +174,7 @@ const pricesOf = ({ maxFeePerGas, maxPriorityFeePerGas }: Version) => ({
   maxPriorityFeePerGas: maxPriorityFeePerGas.toString()
 })
 
-/** Of ops that are told to be in another lane, or of several EntryPoints, nothing may be stored. */
+/** Refuses a bundle with ops of another lane or of several EntryPoints. */
 const checkCarried = ({ chainId, signer }: Lane, rows: ReadonlyArray<Carried>) => {
   if (rows.some((row) => row.authority !== signer || row.chain_id !== chainId.toString()))
     return Store.refuse("an op is of another lane")
@@ -185,7 +185,7 @@ const checkCarried = ({ chainId, signer }: Lane, rows: ReadonlyArray<Carried>) =
   return Effect.void
 }
 
-/** A transaction becomes one that was signed: gives what keeps it from that, and the requests that it concerns. */
+/** Stores a signed transaction. Returns the result and the requests it concerns. */
 const recorded = (store: Store.Store, recording: Records.Recording) =>
   Effect.gen(function* () {
     const { chainNonce, drainedTo, nonce, ops } = recording
@@ -246,7 +246,7 @@ export const record: Method<"record"> = (store) => (recording) => {
     Claims.inLane(store, recording),
     Effect.map(({ concerned, result }) => {
       const [requestId] = concerned
-      // What only fills a nonce is nobody's work.
+      // A transaction that only fills a nonce has no request.
       if (requestId !== undefined) store.lineage.store({ chainId, signer, nonce, requestId })
       return result
     })

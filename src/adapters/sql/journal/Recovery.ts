@@ -12,7 +12,7 @@ import * as Ops from "./tables/Ops.js"
 import * as Requests from "./tables/Requests.js"
 import * as Transactions from "./tables/Transactions.js"
 
-/** What a journal that is older than the chain is told. */
+/** Repairs a journal that is older than the chain. */
 
 type Method<K extends keyof RecoveryJournal["Service"]> = (
   store: Store.Store
@@ -103,7 +103,7 @@ export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
     })
   )
 
-/** Not fenced, like a cancellation: whoever works on the lane finds it among the lane's work from then on. */
+/** Not fenced, like a cancellation: the lane's process finds the request among its work. */
 export const unhold: Method<"unhold"> = (store) => (requestId) =>
   store.transaction(
     Effect.gen(function* () {
@@ -150,7 +150,7 @@ const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
         epoch,
         ...Transactions.accessColumns(store, adopted, nonce, access),
         direct: requestId,
-        // It is mined: nothing of the balance waits for it.
+        // Mined: it reserves no balance.
         max_cost: "0",
         submitted: 0,
         allocated_at: yield* Clock.currentTimeMillis

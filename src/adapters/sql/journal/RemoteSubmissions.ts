@@ -18,7 +18,7 @@ import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
 import * as Requests from "./tables/Requests.js"
 
-/** Rows of ops that no transaction of ours tells of. */
+/** Ops that a remote bundler submits. */
 
 /** Part of what is sealed: rows do not open under another name. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
@@ -81,12 +81,12 @@ export const handOver =
       )
       const concerned = Store.distinct(fresh.map((op) => op.request_id))
       if (fresh.length > 0) yield* Events.tell(store, Events.ofElements("signed", {}, concerned, fresh))
-      // What was handed over before, by a call whose answer was lost.
+      // Ops of an earlier call whose answer was lost.
       const known = own.filter((op) => op.state === "sent" && op.rpc !== null)
       return [...fresh, ...known].map((op) => Number(op.op_id))
     }).pipe(Claims.inLane(store, lane))
 
-/** They are watched no more; gives those that were. */
+/** Stops watching the ops; returns the ops it had watched. */
 const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   Effect.map(
     Store.inChunks(
@@ -148,8 +148,8 @@ const named = (
 type Node = Pick<LaneAccess, "rpc" | "trust">
 
 /**
- * Lets ops that were found on the chain be watched there until they are at settled depth. What a bundler has is watched already,
- * and under the hash that landed from now on.
+ * Watches ops found on the chain until they reach settled depth. The monitor watches a bundler's ops already: it continues
+ * with the hash that landed.
  */
 const watch = (
   { seal, sql }: Store.Store,
@@ -175,7 +175,7 @@ const watch = (
     { discard: true }
   )
 
-/** Those of the ops of which `submitted` was not told; it is from now on. */
+/** Marks the ops submitted; returns those without a `submitted` event. */
 const unsubmitted = (store: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -252,7 +252,7 @@ export const revertInclusions =
           store,
           before.map((op) => op.request_id)
         )
-        // What has appeared under the hashes since is of requests that are not locked, and has landed nowhere.
+        // Ops stored under these hashes since belong to unlocked requests and have not landed.
         const requests = new Set(before.map((op) => op.request_id))
         const ops = (yield* named(store, authority, chainId, hashes)).filter((op) =>
           requests.has(op.request_id)
@@ -327,7 +327,7 @@ const toSubmission = (
     landedAs: Hex.unsafe32(row.landed_as ?? row.user_op_hash)
   }))
 
-/** The elements of these ops' requests that have come to nothing, as index and request. */
+/** Failed elements of these ops' requests, as index and request. */
 const failedElements = ({ sql }: Store.Store, ops: ReadonlyArray<Pick<Ops.State, "request_id">>) =>
   Effect.map(
     Store.inChunks(

@@ -6,7 +6,7 @@ import * as Store from "../Store.js"
 import * as Leases from "./Leases.js"
 import type * as Ops from "./tables/Ops.js"
 
-/** Requests, or authorisations, of one transaction: it is over before anybody else waits for long. */
+/** Requests, or authorisations, of one transaction: small, so that others wait briefly for its locks. */
 const step = 10
 
 interface Nonce {
@@ -45,8 +45,8 @@ const rowOf = ({ sql }: Store.Store, { chain_id, nonce, signer }: Nonce) =>
   sql`chain_id = ${chain_id} and signer = ${signer} and nonce = ${nonce}`
 
 /**
- * A transaction that carries nothing any more. Of a nonce with several versions the hashes stay: no node knows those that
- * were replaced, and they lead to the one that was mined.
+ * Deletes a transaction without ops. Hashes of a replaced nonce stay: no node knows a replaced hash, and it leads to the
+ * mined one.
  */
 const leave = (store: Store.Store, nonce: Nonce) =>
   Effect.gen(function* () {
@@ -104,8 +104,8 @@ const forgetSome = (store: Store.Store, before: number) =>
   })
 
 /**
- * Authorisations that no chain takes any more: their deadline has passed as long ago. One that is renewed while it is waited
- * for is looked at again: its own condition says so.
+ * Deletes authorisations whose deadline is past retention. The outer condition repeats the check: another transaction may
+ * renew a row during a lock wait.
  */
 const forgetDeployments = ({ sql }: Store.Store, before: number) => {
   const isOver = sql`deadline < ${Math.floor(before / 1_000)}`

@@ -31,7 +31,7 @@ export const waiting = ({ sql, transaction }: Store.Store): RequestJournal["Serv
     )
   )
 
-/** Of those that wait there may be very many: each half has an index of its own. */
+/** Two selects, because each half has an index; scheduled requests may be very many. */
 export const going = ({ query, sql }: Store.Store): RequestJournal["Service"]["going"] =>
   query(
     Effect.flatMap(Clock.currentTimeMillis, (now) =>

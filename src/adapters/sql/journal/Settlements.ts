@@ -15,7 +15,7 @@ const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
 
 type Found = Effect.Success<ReturnType<typeof Transactions.find>> & {}
 
-/** What an event says of the mined transaction that carries work of these requests. */
+/** Events of a mined transaction, for the requests it carries. */
 const told = (
   kind: "submitted" | "included" | "settled" | "reopened",
   { concerned, ops }: Found,
@@ -27,7 +27,7 @@ const told = (
   }
 ): ReadonlyArray<Events.Told> => Events.ofElements(kind, data, concerned, ops)
 
-/** Those of the ops that have landed, and not in this transaction. */
+/** Ops that landed in another transaction. */
 const elsewhere = (ops: ReadonlyArray<Ops.State>, txHash: string | null): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "settled" && op.tx_hash !== txHash)
 
@@ -52,14 +52,14 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
     yield* Requests.reopen(store, found.concerned)
-    // Those that an earlier version has answered have none.
+    // Requests that an earlier version answered have no direct op.
     yield* LaneRequests.writeDirect(store, lane)
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
   })
 
 const isDirect = (op: Ops.State): boolean => op.entry_point === direct
 
-/** No event of an EntryPoint tells of a direct transaction: what became of the transaction became of it. */
+/** A direct transaction emits no EntryPoint event: its op takes the transaction's outcome. */
 const settleDirect = (
   { sql }: Store.Store,
   ops: ReadonlyArray<Ops.State>,

@@ -4,7 +4,7 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Store from "../Store.js"
 
-/** What a request is found by, beside its account and time. Columns of wallets and members never look alike. */
+/** Search terms of a request, in addition to account and time. Terms of wallets and metadata never collide. */
 export const ofWallet = (wallet: Address): string => `wallet ${wallet}`
 /** No key has a colon in it. */
 export const ofMember = (key: string, value: string): string => `metadata ${key}:${value}`
@@ -18,7 +18,7 @@ export const read = (column: string | null): Metadata => (column === null ? {} :
 export const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
   Object.entries(metadata).map(([key, value]) => ofMember(key, value))
 
-/** Where a request stands in the list of its account. */
+/** Position of a request in its account's list. */
 export interface Place {
   readonly account_id: AccountId
   readonly accepted_at: number | string

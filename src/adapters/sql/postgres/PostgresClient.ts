@@ -91,8 +91,8 @@ const settings = (answerTimeoutMillis: number | null): string =>
     case when current_setting('synchronous_commit') = 'remote_apply' then 'remote_apply' else 'on' end, true)`
 
 /**
- * Waits until nobody else has a lock of one of these names, and keeps them until the transaction ends. The settings count
- * before: how long a lock is waited for is read when it is.
+ * Takes a lock for each name and holds it until the transaction ends. The settings come first: PostgreSQL reads the lock
+ * timeout when a wait begins.
  */
 const locking = (settings: string): string =>
   `select count(pg_advisory_xact_lock(hashtextextended(name, 0)))

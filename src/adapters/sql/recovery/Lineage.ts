@@ -48,7 +48,7 @@ export const make = (): Lineage => {
     lose: Effect.suspend(() => {
       const told = isLost
         ? Effect.void
-        : Effect.logError("database replaced by an older one; signing stopped; restart every process")
+        : Effect.logError("older database found; signing stopped; restart every process")
       isLost = true
       return Effect.andThen(told, Effect.fail(older))
     }),

@@ -192,8 +192,8 @@ export const clockConfirmations = step((sql) => [
 ])
 
 /**
- * Acts of operators, append-only as the audit log is. Refused requests, of which the latest are kept; `answer` is JSON, null
- * where it was too long. Times are Unix milliseconds.
+ * Acts of operators, append-only like the audit log, and the latest refused requests. `answer` is JSON, null where it was
+ * too long. Times are Unix milliseconds.
  */
 export const operators = step((sql) => [
   sql`

@@ -222,12 +222,12 @@ export const journal = step((sql) => [
 ])
 
 /**
- * `prepared`: all that signing an op needs, a byte that names the format first; null: it is to be prepared, or is settled.
- * Not sealed, as the bytes of transactions are not. `good_until`: Unix milliseconds. `context` names what a request shares with
+ * `prepared`: all data for signing an op, after one byte for the format; null: the op is not prepared yet, or is settled.
+ * Not sealed, like the bytes of transactions. `good_until`: Unix milliseconds. `context` names what a request shares with
  * others; `unopened`: its elements without an op that have not failed, null where an earlier version accepted it.
  * An op of the EntryPoint `direct` is a transaction of the signer's own. `was_public` of an op says that it is exposed.
  * `proven_at`: when a transaction of the lane was read last that the journal had lost, Unix milliseconds.
- * Tables are altered in the order in which transactions lock them: processes of the version before go on meanwhile.
+ * The step alters tables in the order that transactions lock them: processes of the earlier version keep running.
  */
 export const opRows = step((sql) => [
   sql`alter table lanes add column proven_at bigint`,

@@ -28,9 +28,9 @@ export interface GroupCommit {
   readonly withTransaction: SqlClient.SqlClient["withTransaction"]
   /** Likewise for a read-only transaction, which joins no group. */
   readonly read: SqlClient.SqlClient["withTransaction"]
-  /** The same of statements each of which is of a moment of its own. */
+  /** Likewise for statements that need no common snapshot. */
   readonly query: SqlClient.SqlClient["withTransaction"]
-  /** Waits until all that is committed is on the disk. */
+  /** Waits until every commit is on the disk. */
   readonly durable: Effect.Effect<void, SqlError>
 }
 
@@ -119,8 +119,8 @@ const steady = Context.make(PreventSchedulerYield, true).pipe(
 /** A client whose transactions need not wait for anything but the thread. */
 export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "query" | "read"> {
   /**
-   * A statement by its text and values. Effect's own has a span, a scope and a transformer each time; it is taken only where
-   * somebody transforms statements.
+   * A statement by its text and values. Effect's statement costs a span, a scope and a transformer each time: the client uses
+   * it only with a transformer.
    */
   readonly statement: <Row extends object>(
     text: string,
@@ -240,7 +240,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       )
     })
 
-  /** The same of one that nobody shares the transaction with: what failed takes all of it along. */
+  /** Likewise for the only member of a transaction: a failure rolls back the transaction. */
   const turnAlone = ({ state, turn: own, when }: Member) =>
     Effect.gen(function* () {
       const exit = yield* own
@@ -252,7 +252,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       if (Exit.isSuccess(exit) && state.changes) committed(when !== "committed")
     })
 
-  /** Commits those that are next. Whatever comes of it, each of them is ended, or waits again. */
+  /** Commits the next members. Each of them ends, or waits again, even after a failure. */
   const commitNext = Effect.suspend(() => {
     const members = waiting.splice(0, largest)
     if (members.length === 0) return Effect.void

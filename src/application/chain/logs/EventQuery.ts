@@ -14,10 +14,10 @@ import * as Decoding from "../../request/Decoding.js"
 import { node, optional } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
-/** Contracts that one request may name. */
+/** Most contracts in one request. */
 export const maxContracts = 256
 
-/** Definitions that one `eventName` may mean. */
+/** Most definitions that one `eventName` may match. */
 export const maxDefinitions = 32
 
 const BlockText = Schema.String.annotate({
@@ -25,7 +25,7 @@ const BlockText = Schema.String.annotate({
     "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, safe, finalized, pending. Default: latest. pending means latest, because unmined transactions have no events."
 })
 
-/** Fields of an event that one request may give values: no event of a contract has so many. */
+/** Most fields with values in one request; no event of a contract has that many. */
 export const maxFields = 256
 
 /** The request of `/filterEvent` and `/getEvents`. */
@@ -77,7 +77,7 @@ const known = Effect.fnUntraced(function* (caller: Caller, useABI: ReadonlyArray
 
 const wrong = (path: string, message: string) => invalid("invalid_request", [{ path, message }])
 
-/** Which of the known definitions are meant, in order of precedence, each once. */
+/** The known definitions that the request selects, without duplicates, in order of precedence. */
 const meant = (
   { eventDef, eventName }: Request,
   definitions: ReadonlyArray<Event.EventDefinition>
@@ -90,7 +90,7 @@ const meant = (
     ])
   }
   if (eventDef !== undefined) {
-    // A registered definition may have names that only its own text tells from other words.
+    // A registered definition may use names that only an exact match of its text can distinguish from keywords.
     const exact = definitions.find((one) => one.canonical === eventDef)
     const given = exact === undefined ? Event.parse(eventDef) : Result.succeed(exact)
     if (Result.isFailure(given)) return Result.fail(wrong("eventDef", given.failure.message))
@@ -127,7 +127,7 @@ const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): I
       )
     : wrong(fieldPath(problem.name, problem.index), problem.message)
 
-/** An anonymous event is looked for in logs that no known event with a topic explains, as in decoded receipts. */
+/** An anonymous event matches only logs that no known event with a topic explains, as in decoded receipts. */
 const unlessNamed = (
   filters: ReadonlyArray<EventFilter.EventFilter>,
   all: ReadonlyArray<Event.EventDefinition>
@@ -146,8 +146,8 @@ const unlessNamed = (
 }
 
 /**
- * The filters of the events that the request means. A definition that lacks a field, or whose type a value does not
- * fit, can have no such event and is left out; when none is left, the request is refused.
+ * The filters of the request's events. A definition that lacks a field, or whose type does not fit a value, cannot
+ * match and is left out; when none is left, the request is refused.
  */
 export const filters = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   if ((request.contracts ?? []).length > maxContracts)
@@ -160,7 +160,7 @@ export const filters = Effect.fnUntraced(function* (caller: Caller, request: Req
   const made = yield* EventLoop.map(definitions, (definition) => EventFilter.make(definition, fields))
   const fitting = made.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   if (fitting.length > 0) return unlessNamed(fitting, all)
-  // A wrong value of a field that exists is nearer to what was meant than a field that does not.
+  // A wrong value for an existing field is closer to the caller's intention than an unknown field.
   const problems = made.flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
   const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]
   return yield* Effect.fail(nearest === undefined ? invalid("event_not_registered") : misfit(nearest))

@@ -25,10 +25,10 @@ export interface FoundEvent {
   readonly decoded: DecodedLog
 }
 
-/** Blocks that one request may span. */
+/** Most blocks in one request. */
 export const maxBlocks = 1_000_000n
 
-/** What one reading may cost and bring. */
+/** Limits of one reading. */
 export const bounds: LogRanges.Bounds = {
   asks: 1_000,
   concurrency: 8,
@@ -36,13 +36,13 @@ export const bounds: LogRanges.Bounds = {
   bytes: 33_554_432
 }
 
-/** Readings of a range whose chain changes meanwhile. */
+/** Most readings of a range while its chain changes. */
 const maxReadings = 3
 
-/** All readings of a request together. */
+/** Time limit for all readings of a request together. */
 const patienceMillis = 60_000
 
-/** The chain was reorganised while it was read in parts. */
+/** A reorganisation changed the chain between the parts of a reading. */
 class ViewChanged extends Data.TaggedError("ViewChanged") {}
 
 const reference = (
@@ -65,8 +65,8 @@ const tagged = (chain: ChainClient, tag: "latest" | "safe" | "finalized") =>
   )
 
 /**
- * The blocks that are meant, of those that exist when the request begins: every part of it sees one chain, however
- * long the reading takes. Null: none of them exists yet.
+ * The request's blocks, limited to those that exist when it begins, so that every part sees one chain, however long the
+ * reading takes. Null: none of them exists yet.
  */
 const resolve = (
   first: bigint,
@@ -94,8 +94,8 @@ const resolve = (
 }
 
 /**
- * The queries that together bring every log of the filters. Filters that agree in all topics but the event's own
- * share one: a name that means several events costs no more than one event.
+ * The queries that together return every log of the filters. Filters that differ only in the event's own topic share a
+ * query: a name with several events costs no more than one event.
  */
 export const queries = (filters: ReadonlyArray<EventFilter>): ReadonlyArray<Pick<LogFilter, "topics">> => {
   const groups = new Map<
@@ -115,7 +115,7 @@ export const queries = (filters: ReadonlyArray<EventFilter>): ReadonlyArray<Pick
 const inChainOrder = ({ log: a }: FoundEvent, { log: b }: FoundEvent): number =>
   a.blockNumber === b.blockNumber ? a.logIndex - b.logIndex : Number(a.blockNumber - b.blockNumber)
 
-/** What the node says of some blocks, believed only as far as it answers the question. */
+/** Queries blocks, and uses only the part of the answer that matches the query. */
 const asker = (
   chain: ChainClient,
   filters: ReadonlyArray<EventFilter>,
@@ -143,7 +143,7 @@ const asker = (
           const { blockNumber, logIndex, missing = [] } = log
           if (!missing.includes("blockNumber") && (blockNumber < from || blockNumber > to)) return
           if (contracts.size > 0 && !contracts.has(log.address)) return
-          // Each without a place of its own is another one.
+          // Logs without a known position all count as distinct.
           const isPlaced = !missing.includes("blockNumber") && !missing.includes("logIndex")
           const place = isPlaced ? `${blockNumber} ${logIndex}` : `odd ${found.size}`
           const one = found.has(place) ? null : event(log)
@@ -154,7 +154,7 @@ const asker = (
     )
 }
 
-/** Fails when an event holds more values than are decoded: it is neither shown in part nor left out. */
+/** Fails when an event holds more values than are decoded: events are neither shortened nor left out. */
 const decodable = (events: ReadonlyArray<FoundEvent>) => {
   const tooLarge = events.find(({ decoded }) => decoded.eventDef === null)
   return tooLarge === undefined
@@ -173,8 +173,8 @@ const decodable = (events: ReadonlyArray<FoundEvent>) => {
 }
 
 /**
- * One reading. When it takes several parts, the hash of the last block (which stands for all blocks before it) is
- * compared before and after: parts of two chains are never put together.
+ * One reading. If it takes several parts, the hash of the last block (which stands for all blocks before it) is
+ * compared before and after, so that parts of two chains are never combined.
  */
 const readOnce = Effect.fnUntraced(function* (
   chain: ChainClient,
@@ -197,7 +197,7 @@ const readOnce = Effect.fnUntraced(function* (
   return before !== null && before === after ? events : yield* new ViewChanged()
 })
 
-/** What callers are told of a reading that came to no end. */
+/** The failure that callers receive for an incomplete reading. */
 const told = (
   { origin }: ChainClient,
   range: BlockRange,
@@ -226,7 +226,7 @@ const told = (
   }
 }
 
-/** The events that the request means, in chain order. */
+/** The request's events, in chain order. */
 export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQuery.Request) {
   const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
   const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))

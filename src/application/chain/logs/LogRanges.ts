@@ -6,32 +6,32 @@ import type { RawLog } from "../../../domain/evm/RawLog.js"
 import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
 
-/** What reading one range may cost, and how much it may bring. */
+/** Limits for reading one range. */
 export interface Bounds {
-  /** Questions to the node. */
+  /** Most queries to the node. */
   readonly asks: number
-  /** Questions that are open at the same time. */
+  /** Most concurrent queries. */
   readonly concurrency: number
-  /** Elements of the result. */
+  /** Most elements in the result. */
   readonly results: number
-  /** Bytes of memory that they take: the node decides how long each is. */
+  /** Most bytes of memory for the result: the node decides how long each element is. */
   readonly bytes: number
 }
 
 export interface Reading<A, R> {
   readonly range: BlockRange
-  /** What the blocks hold, in chain order. */
+  /** Queries the blocks' elements, in chain order. */
   readonly ask: (range: BlockRange) => Effect.Effect<ReadonlyArray<A>, ChainRpcError, R>
   readonly bytesOf: (result: A) => number
   readonly bounds: Bounds
-  /** Run once, before the range is read in more than one part. */
+  /** Runs once, before the range is read in more than one part. */
   readonly beforeSplit: Effect.Effect<void, ChainRpcError, R>
 }
 
-/** Memory of a log, and of what is kept beside it, about. */
+/** Approximate memory of a log and its derived data. */
 export const bytesOf = ({ data }: RawLog): number => 1_024 + data.length
 
-/** Consecutive ranges of `size` blocks, the last one what is left. */
+/** Consecutive ranges of `size` blocks; the last one has the remainder. */
 const pieces = ({ from, to }: BlockRange, size: bigint): ReadonlyArray<BlockRange> => {
   const list: Array<BlockRange> = []
   for (let begin = from; begin <= to; begin += size) {
@@ -41,10 +41,10 @@ const pieces = ({ from, to }: BlockRange, size: bigint): ReadonlyArray<BlockRang
 }
 
 /**
- * Reads a range in as few parts as the node allows. A part that the node refuses because it is too much is split,
- * and what a refusal tells of the node's limit holds for all parts that are still to come. Until the first answer
- * parts are asked one after another, so that a node which refuses everything is asked only as often as the range
- * can be halved; from then on several at once. The results are in chain order, each block's from exactly one answer.
+ * Reads a range in as few parts as the node allows. A part that the node refuses as too large is split, and a limit
+ * that the refusal names applies to all later parts. Until the first answer the parts run one after another, so that a
+ * node which refuses everything is queried only as often as the range can be halved; then several run concurrently. The
+ * results are in chain order, each block's from exactly one answer.
  */
 export const read = Effect.fnUntraced(function* <A, R>({
   ask,
@@ -61,7 +61,7 @@ export const read = Effect.fnUntraced(function* <A, R>({
   let found = 0
   let bytes = 0
   let answered = false
-  /** The most blocks that the node takes at a time, as far as it has told. */
+  /** The most blocks that the node takes per query, as far as known. */
   let span = sizeOf(range)
 
   const divide = (part: BlockRange, size: bigint): Parts =>
@@ -84,7 +84,7 @@ export const read = Effect.fnUntraced(function* <A, R>({
       sizeOf(blocks) > span ? divide(blocks, span) : Effect.flatten(permits.withPermits(1)(turn(blocks)))
     )
 
-  /** One question, and what is to be done after it, when the permit is given back. */
+  /** Runs one query; its result is the work that follows once the permit is released. */
   const turn = (blocks: BlockRange) =>
     Effect.suspend((): Effect.Effect<Parts, Refused, R> => {
       // The node's limit may have become known while this part waited for its turn.
@@ -112,10 +112,10 @@ export const read = Effect.fnUntraced(function* <A, R>({
   return yield* part(range)
 })
 
-/** The range would take more questions than a request may cost; the node takes about `span` blocks at a time. */
+/** The range needs more queries than a request may cost; the node takes about `span` blocks per query. */
 export class TooManyAsks extends Data.TaggedError("TooManyAsks")<{ readonly span: bigint }> {}
 
-/** More results, or longer ones, than a request may bring. */
+/** More results, or longer ones, than a request may return. */
 export class TooManyResults extends Data.TaggedError("TooManyResults")<{
   readonly of: "results" | "bytes"
 }> {}

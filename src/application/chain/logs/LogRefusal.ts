@@ -11,10 +11,10 @@ export interface BlockRange {
 export const sizeOf = ({ from, to }: BlockRange): bigint => to - from + 1n
 
 /**
- * How a refused query for logs may be cured.
+ * A retry that may succeed after a refused query for logs.
  *
- * - `everywhere`: the node takes fewer blocks, wherever they lie; at most `size` of them
- * - `here`: this range holds too much; parts of `size` blocks may do
+ * - `everywhere`: the node takes fewer blocks in any range; at most `size`
+ * - `here`: this range holds too much; parts of `size` blocks may succeed
  */
 export interface Cure {
   readonly where: "everywhere" | "here"
@@ -22,11 +22,11 @@ export interface Cure {
   readonly size: bigint
 }
 
-/** Refusals that fewer blocks do not cure, whatever else their text speaks of. */
+/** Refusals that fewer blocks cannot cure, whatever else their text mentions. */
 const incurable =
   /prun(?:ed|ing)|per (?:second|minute|hour|day|month)|not (?:found|available)|unavailable|method.{0,40}(?:disabled|not supported|not allowed)|invalid block range|beyond|future|unknown block/i
 
-/** What the plan or the key does not grant: no fewer blocks cure it, unless a limit of them is named beside it. */
+/** Refusals by the plan or the key: fewer blocks cannot cure them, unless the text also names a limit of blocks. */
 const aboutPlan = /\barchive|\bauth|api[ -]?key|quota|credits?\b/i
 const limitOfQuery =
   /\brange\b.{0,40}(?:limit|exceed|too (?:large|wide|big|long)|larger|greater|up to|at most|max|more than)|(?:limit|exceed|max|up to|at most|more than|fewer).{0,60}\b(?:blocks?|range|results|logs)\b|too many (?:results|logs|blocks)/i
@@ -35,14 +35,14 @@ const limitOfQuery =
 const tooMuch =
   /\branges?\b|\bblocks\b|block ?range|\bresults?\b|\blogs\b|response|time[ds]?[ -]?out|deadline|too (?:big|large|wide|much|many|long|high|heavy)|entity|payload|limit exceeded|\bcapacity\b/i
 
-/** JSON-RPC codes that stand for a senseless or an excessive query (EIP-1474). Ours is never senseless. */
+/** JSON-RPC codes for an invalid or an excessive query (EIP-1474). Our queries are never invalid. */
 const queryCodes = new Set<number | undefined>([-32_602, -32_005])
 
-/** Only the answer's size or the search's duration is at fault, so that the number of blocks says nothing. */
+/** The answer's size or the search's duration is at fault; the text says nothing about block numbers. */
 const aboutResults =
   /results?\b|\blogs?\b (?:response|returned|requested|matched)|too many logs|response|time[ds]?[ -]?out|deadline|backend/i
 
-/** Words of the number of blocks. */
+/** Words for the number of blocks. */
 const aboutBlocks = /\branges?\b|\bblocks?\b/i
 
 const suggestion =
@@ -54,7 +54,7 @@ const numbers =
 
 const scale: Readonly<Record<string, bigint>> = { k: 1_000n, m: 1_000_000n }
 
-/** Blocks that the node says will do when they are asked from the same first block on. */
+/** Number of blocks from the same first block on that the node suggests. */
 const suggested = (text: string, { from, to }: BlockRange): bigint | null => {
   // Stryker disable next-line StringLiteral: the pattern has both groups, which the type does not know
   for (const [, first = "", last = ""] of text.matchAll(suggestion)) {
@@ -65,7 +65,7 @@ const suggested = (text: string, { from, to }: BlockRange): bigint | null => {
   return null
 }
 
-/** The largest number in the text that may be a limit: smaller than what was asked, and no echo of the question. */
+/** The largest number in the text that may be a limit: smaller than the query, and not an echo of it. */
 const stated = (text: string, range: BlockRange): bigint | null => {
   const size = sizeOf(range)
   const echoes = new Set([size - 1n, range.from, range.to])
@@ -80,26 +80,26 @@ const stated = (text: string, range: BlockRange): bigint | null => {
 
 const half = (size: bigint): bigint => (size + 1n) / 2n
 
-/** However little a node says will do, so many parts at most come of one range: it might be wrong. */
+/** Most parts of one range, however low the node's stated limit is: it might be wrong. */
 const mostParts = 16n
 
-/** A node that gave up without a word may have taken all of its time: three halvings at once. */
+/** A node that failed without a reason may have used all of its time: halve three times. */
 const eighth = (size: bigint): bigint => BigInts.max(size / 8n, 1n)
 
 const refusals: ReadonlySet<ChainRpcError["reason"]> = new Set(["rejected", "unsupported", "unavailable"])
 
-/** What the adapter says of answers that were too large to be read, or never came to an end. */
+/** The adapter's wording for answers that were too large to read, or never ended. */
 const oversized = /larger than \d+ bytes/
 const endless = /answer within \d+ ms|cut off|ECONNRESET|EPIPE|HTTP status (?:408|413|500|502|504|52\d)/
 
-/** Whether the node said more than is read: of one block no fewer blocks cure it. */
+/** Whether the answer exceeded the reading limit: for one block, fewer blocks cannot cure that. */
 export const isTooLarge = ({ message, reason }: ChainRpcError): boolean =>
   reason === "notAnRpc" && oversized.test(message)
 
 /**
- * What a refusal of these blocks means for the next attempt; null when fewer blocks are no cure. Every vendor words
- * its refusals differently and changes them at will, so that only words and numbers are looked for that all have in
- * common, and a wrong guess costs a few more calls, never a log.
+ * Derives the next attempt from a refusal of these blocks; null when fewer blocks do not help. Every vendor words
+ * refusals differently and changes them at will, so only words and numbers that all have in common are matched. A wrong
+ * guess costs a few more calls, never a log.
  */
 export const cure = ({ message, reason, rpcCode }: ChainRpcError, range: BlockRange): Cure | null => {
   const size = sizeOf(range)

@@ -81,7 +81,7 @@ export type Response = typeof Response.Type
 
 const together = { concurrency: "unbounded" } as const
 
-/** Why a transaction failed, from its call on the state of the block before; null when that does not tell. */
+/** Reason for a transaction's failure, from its call on the state of the block before; null: unknown. */
 const reasonOf = Effect.fnUntraced(
   function* (
     chain: Port.ChainClient,
@@ -101,7 +101,7 @@ const reasonOf = Effect.fnUntraced(
   Effect.orElseSucceed(() => null)
 )
 
-/** Without these it is not known whether the transaction is mined, or whether it failed. */
+/** Without these members it is unknown whether the transaction is mined, or whether it failed. */
 const essential: ReadonlySet<string> = new Set([
   "transactionHash",
   "status",
@@ -112,7 +112,7 @@ const essential: ReadonlySet<string> = new Set([
 
 const isWhole = ({ missing = [] }: Port.Receipt): boolean => !missing.some((name) => essential.has(name))
 
-/** What the node tells of a block, or null where that cannot be read. */
+/** The node's answer for a block, or a mark that it cannot be read. */
 const readable = <A>(effect: Effect.Effect<A, Port.ChainRpcError>) =>
   Effect.catchIf(
     effect,
@@ -120,7 +120,7 @@ const readable = <A>(effect: Effect.Effect<A, Port.ChainRpcError>) =>
     () => Effect.succeed("unreadable" as const)
   )
 
-/** The receipt once its block is sealed; without what tells that, `block` is missing. */
+/** The receipt once its block is sealed; if that cannot be read, `block` is missing. */
 const sealedBy =
   (chain: Port.ChainClient, head: Port.Block | "unreadable" | null) => (receipt: Port.Receipt) => {
     if (!isWhole(receipt)) return Effect.succeed(receipt)
@@ -131,7 +131,7 @@ const sealedBy =
     )
   }
 
-/** Receipts of the hashes, null of those that are in no sealed block. */
+/** Receipts of the hashes; null for hashes that are in no sealed block. */
 const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
   hashes.length === 0
     ? Effect.succeed([])
@@ -154,8 +154,8 @@ const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>)
       )
 
 /**
- * What became of a hash that is not mined: the receipt of the version of the same transaction that is, or whether it
- * may still be mined. A node forgets what was replaced, the journal does not.
+ * The fate of a hash that is not mined: the receipt of a mined version of the same transaction, or whether it may still
+ * be mined. A node forgets replaced transactions, the journal does not.
  */
 const fateOf = Effect.fnUntraced(function* (
   caller: Caller,
@@ -180,7 +180,7 @@ const fateOf = Effect.fnUntraced(function* (
   return known || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
 })
 
-/** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
+/** Receipts of mined transactions with decoded logs; other hashes are pending, unknown or incomplete. */
 export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
   const connection = yield* Connection.open(caller, request, "rpc")

@@ -9,7 +9,7 @@ import type { Caller } from "../../request/Caller.js"
 
 const address = (description: string) => Schema.NullOr(Schema.String).annotate({ description })
 
-/** One chain on which the account may work. Fields that are settings have the names of the settings. */
+/** A chain that the account may work on. Fields that correspond to settings have the settings' names. */
 export const Network = Schema.Struct({
   chainId: Schema.Int,
   entryPoints: Schema.Array(
@@ -53,7 +53,7 @@ const of = (profile: NetworkProfile, serviceEoa: string | null): Network => ({
   maxPriorityFeePerGas: profile.caps.maxPriorityFeePerGas.toString()
 })
 
-/** The network profiles of the account, its own overrides applied, by chain id. No URL of a node is among it. */
+/** The account's network profiles with its own overrides, by chain id, without any node's URL. */
 export const run = Effect.fnUntraced(function* (caller: Caller) {
   const networks = yield* Networks
   const { serviceEoa } = yield* SystemSigners

@@ -78,7 +78,7 @@ interface Prepared {
 const addressOf = (field: "to" | "from", text: string) =>
   Result.mapError(Address.from(text), ({ message }) => `invalid ${field}: ${message}`)
 
-/** One read as a call, or what is wrong with it. */
+/** One read as a call, or its error. */
 const prepare = ({
   from,
   funcParams,
@@ -101,11 +101,11 @@ const prepare = ({
 
 const nothing = "nothing was returned: there is no contract at the address, or no such function"
 
-/** Why the node gave no result of one call. Messages of nodes show nothing of the URL but scheme and host. */
+/** The message for a call without a result from the node. Nodes' messages show of the URL only scheme and host. */
 const refused = ({ message, origin, reason }: ChainRpcError): string =>
   reason === "rejected" ? `${origin} answered: ${message}` : message
 
-/** Values that all reads of a request are decoded to. */
+/** Most decoded values of all reads of a request. */
 export const maxValuesInAll = 65_536
 
 const told = ({ message, tooMuch }: Values.UndecodableData): string =>
@@ -113,7 +113,7 @@ const told = ({ message, tooMuch }: Values.UndecodableData): string =>
     ? `${message}: a read is decoded to at most ${Values.maxValues} values, all reads of a request to ${maxValuesInAll}; split the request`
     : message
 
-/** Reads contracts, all at one block. Whatever is wrong with one read is its own error. */
+/** Reads contracts, all at one block. An error fails only its own read. */
 export const run = Effect.fnUntraced(function* (
   caller: Caller,
   request: Request

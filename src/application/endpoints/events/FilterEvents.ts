@@ -16,7 +16,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "FilterEventResponse" })
 export type Response = typeof Response.Type
 
-/** The transactions in which the events are. */
+/** The transactions of the matching events. */
 export const run = (caller: Caller, request: Request) =>
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,

@@ -35,7 +35,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "GetEventsResponse" })
 export type Response = typeof Response.Type
 
-/** The events themselves, decoded. */
+/** The matching events, decoded. */
 export const run = (caller: Caller, request: Request) =>
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,

@@ -30,7 +30,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "CancelledRequest" })
 export type Response = typeof Response.Type
 
-/** A request's list of elements, whichever endpoint's it is. */
+/** A request's list of elements, for any endpoint. */
 interface Elements {
   readonly operations?: ReadonlyArray<unknown> | undefined
   readonly accounts?: ReadonlyArray<unknown> | undefined
@@ -41,14 +41,14 @@ const readElements: (body: unknown) => Result.Result<Elements, unknown> = Schema
   Schema.fromJsonString(Schema.Struct({ operations: list, accounts: list }))
 )
 
-/** How many elements the request has; null: it has no list of them, or its body was sealed under another key. */
+/** Number of the request's elements; null: it has no list of them, or its body was sealed under another key. */
 const sizeOf = (body: string | null): number | null => {
   const { accounts, operations }: Elements =
     body === null ? {} : Result.getOrElse(readElements(body), () => ({}))
   return (operations ?? accounts)?.length ?? null
 }
 
-/** Elements whose op is on no way, under a nonce for which something was signed that left the process. */
+/** Elements without an op under way whose nonce has signed bytes that left the process. */
 const heldOf = ({ ops, signed }: RequestRecord): ReadonlySet<number> =>
   new Set(
     ops.flatMap(({ index, nonceKey, sequence, space, state }) =>
@@ -66,7 +66,7 @@ const heldOf = ({ ops, signed }: RequestRecord): ReadonlySet<number> =>
     )
   )
 
-/** What of the request was cancelled and what was not, as far as the journal tells. */
+/** The cancelled and the kept elements of a request, by the journal. */
 export const told = (record: RequestRecord): Response => {
   const { body, cancelled, failed, ops, outcome, requestId, txHashes } = record
   const state = outcome === null ? ("pending" as const) : ("final" as const)
@@ -92,10 +92,10 @@ export const told = (record: RequestRecord): Response => {
   }
 }
 
-/** What prices transactions of others anew is not: what it signs is theirs, and cannot be taken back. */
+/** Repricing cannot be cancelled: it signs other requests' transactions. */
 export const isCancellable = (endpoint: string): boolean => endpoint !== Unstuck.kind.endpoint
 
-/** Cancels what was never signed of an accepted request, if it is cancellable. */
+/** Cancels the unsigned part of an accepted request, if it is cancellable. */
 export const cancel = (
   requestJournal: Pick<RequestJournal["Service"], "cancel" | "request">,
   record: RequestRecord
@@ -109,8 +109,8 @@ export const cancel = (
   })
 
 /**
- * Cancels what was never signed of a request of the account. Another account's is not found, like none at all. Once it has
- * answered, what it calls cancelled is never signed by any process. Repeats change nothing.
+ * Cancels the unsigned part of a request of the account. Another account's request is not found, like an unknown one.
+ * Once this has answered, no process ever signs the cancelled elements. Repeats change nothing.
  */
 export const run = (
   caller: Caller,

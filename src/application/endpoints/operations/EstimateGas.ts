@@ -49,12 +49,11 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "EstimateGasResponse" })
 export type Response = typeof Response.Type
 
-/** What its requests need beside the caller. */
 export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Signers | SystemSigners
 
 /**
- * Encodes and estimates the operations as `/execute` would, and hands out the ops unsigned: for the request's signer to
- * submit, or for the service's own EOA where it names none.
+ * Encodes and estimates the operations as `/execute` would, and returns the unsigned ops, for submission by the
+ * request's signer, or by the service's EOA where it names none.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {

@@ -19,10 +19,9 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-/** What its requests need beside the caller. */
 export type Requirements = Posted.Surroundings | Submissions.Submissions
 
-/** The first op that nobody is there to sign. */
+/** The refusal of a request with an op that has neither a signature nor a signer. */
 const unsigned = ({ operations, settings }: Request): Failure | null => {
   if (settings.signer !== undefined) return null
   const index = operations.findIndex(({ signature }) => signature === undefined)
@@ -54,7 +53,7 @@ const offerOf = (
 export const kind = { endpoint, Request, Response, offerOf }
 
 /**
- * Submits ops that were handed out, with the proof that came with them or, where there is none, with one by the
+ * Submits ops that were returned unsigned before, each with its own proof or, without one, with a proof by the
  * request's signer and cosigners. An op that was posted before is not sent again: its outcome is the answer.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> => {

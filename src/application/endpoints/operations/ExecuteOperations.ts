@@ -31,7 +31,6 @@ export type Response = Executed
 
 type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers
 
-/** What its requests need beside the caller. */
 export type Requirements = Surroundings | Submissions.Submissions
 
 const endpoint = "/execute"
@@ -73,7 +72,7 @@ export const kind = { endpoint, Request, Response, offerOf }
 
 /**
  * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signers, and answers
- * with what became of each.
+ * with each op's outcome.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Span.named("ExecuteOperations")(Submissions.submit(caller, kind, request))

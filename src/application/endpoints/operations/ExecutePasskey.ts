@@ -19,7 +19,6 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-/** What its requests need beside the caller. */
 export type Requirements = Posted.Surroundings | Submissions.Submissions
 
 const endpoint = "/executePasskey"
@@ -36,8 +35,8 @@ const offerOf = (
 export const kind = { endpoint, Request, Response, offerOf }
 
 /**
- * Submits ops of `/passkeyHash` with what the browser's authenticator made of them, by the service's own EOA. An op that
- * was posted before is not sent again: its outcome is the answer.
+ * Submits ops of `/passkeyHash` with the browser authenticator's assertions, by the service's EOA. An op that was
+ * posted before is not sent again: its outcome is the answer.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Span.named("ExecutePasskey")(Submissions.submit(caller, kind, request))

@@ -33,7 +33,7 @@ export const Query = Schema.Struct({
 }).annotate({ identifier: "GetRequestQuery" })
 export type Query = typeof Query.Type
 
-/** No request has an id of another form; whatever else is in a path is not taken to the journal. */
+/** The form of all request ids; other strings in a path do not reach the journal. */
 const shape = /^[!-~]{1,255}$/
 
 const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
@@ -81,7 +81,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "RequestState" })
 export type Response = typeof Response.Type
 
-/** The accepted request of the account. Another account's is not found, like none at all. */
+/** The account's accepted request. Another account's request is not found, like an unknown one. */
 export const find = (
   { principal }: Caller,
   requestId: string
@@ -96,7 +96,7 @@ export const find = (
 
 const isStatus = Schema.is(Schema.Struct({ status: Schema.Int }))
 
-/** The ops of the journal tell it; of a request that needs none its final answer does. */
+/** Counts progress by the journal's ops, or by the final answer of a request without ops. */
 const progressOf = (
   { elements, failed, ops, txHashes }: RequestRecord,
   final: { readonly httpStatus: number; readonly answer: unknown } | null
@@ -109,7 +109,7 @@ const progressOf = (
   const ended = alive.length - sent - succeeded + refused
   const left = elements - sent - succeeded - ended
   if (final === null) {
-    // A transaction of the signer itself carries no ops.
+    // A signer's transaction carries no ops.
     const direct = ops.length === 0 && txHashes.length > 0 ? left : 0
     return { total: elements, waiting: left - direct, sent: sent + direct, succeeded, failed: ended }
   }
@@ -124,7 +124,7 @@ const progressOf = (
   }
 }
 
-/** A request that was refused before acceptance, as long as its refusal is kept; else `failure`. */
+/** A request that was refused before acceptance, while its refusal is kept; otherwise `failure`. */
 const refusedOr = (
   { principal }: Caller,
   requestId: string,
@@ -150,7 +150,7 @@ const refusedOr = (
     }
   })
 
-/** The request once it is final, or as it is when the time is over. Waiting costs the journal nothing. */
+/** The request once it is final, or its state when the time is over. Waiting costs the journal no reads. */
 const awaited = (caller: Caller, requestId: string, seconds: number) =>
   Effect.gen(function* () {
     const wakeUps = yield* WakeUps
@@ -164,7 +164,7 @@ const awaited = (caller: Caller, requestId: string, seconds: number) =>
     )
   })
 
-/** What is known of a request of the account that was accepted, or refused lately. */
+/** The state of an accepted or lately refused request of the account. */
 export const run = (
   caller: Caller,
   { requestId, wait = "0" }: Request & Query

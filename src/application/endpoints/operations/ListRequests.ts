@@ -74,7 +74,7 @@ const memberOf = ({ metadata }: Query): ListQuestion["member"] => {
   return { key: metadata.slice(0, at), value: metadata.slice(at + 1) }
 }
 
-/** The account's accepted requests, the newest first, a page at a time. */
+/** The account's accepted requests, newest first, a page at a time. */
 export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response, Failure, RequestJournal> =>
   Effect.gen(function* () {
     const { cursor, since, state, until, wallet } = query

@@ -4,24 +4,24 @@ import * as Schema from "effect/Schema"
 import * as Json from "../../../domain/json/Json.js"
 import type { Metadata } from "../../ports/journal/Requests.js"
 
-/** What a caller says of its request, as text: `{"order": "4711"}`. */
+/** The caller's data for its request, as text: `{"order": "4711"}`. */
 
-/** Bytes of the text, and characters of a key and a value: each member is an entry of an index. */
+/** Bytes of the text, number of members, and characters of a key and a value: each member is an index entry. */
 export const most = { bytes: 2_048, members: 16, key: 40, value: 500 } as const
 
 export const schema: Schema.Codec<Metadata> = Schema.Record(Schema.String, Schema.String).annotate({
   description: "Of the header Request-Metadata; empty: it had none."
 })
 
-/** No database takes a NUL in its texts, nor half a character. */
+/** Databases store neither NUL nor half a surrogate pair in strings. */
 const plain = String.raw`[^\p{Cc}\p{Cs}]`
 const keyShape = new RegExp(`^[\\w.-]{1,${most.key}}$`)
 const valueShape = new RegExp(`^${plain}{1,${most.value}}$`, "u")
 
-/** One member, as it is searched by. */
+/** One member in a search. */
 export const memberShape = new RegExp(`^[\\w.-]{1,${most.key}}:${plain}{1,${most.value}}$`, "u")
 
-/** `Failure` says what to write instead; nothing of the text is in it. */
+/** `Failure` says what to write instead, and contains no part of the text. */
 export const parse = (text: string): Result.Result<Metadata, string> => {
   if (text.length > most.bytes) return Result.fail(`expected at most ${most.bytes} bytes`)
   if (!/^[\x20-\x7e]*$/.test(text))

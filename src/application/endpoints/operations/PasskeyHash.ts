@@ -19,7 +19,7 @@ export const Request = Schema.Struct({
 }).annotate({ identifier: "PasskeyHashRequest" })
 export type Request = typeof Request.Type
 
-/** What became of one operation: an op for a passkey to sign, or the reason why there is none. */
+/** The result of one operation: an op for a passkey to sign, or the reason for its failure. */
 export const PasskeyHashResult = Schema.Struct({
   userOpHash: Schema.NullOr(Schema.String).annotate({ description: "The op's ERC-4337 hash." }),
   signingHash: Schema.NullOr(Schema.String).annotate({
@@ -47,7 +47,6 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "PasskeyHashResponse" })
 export type Response = typeof Response.Type
 
-/** What its requests need beside the caller. */
 export type Requirements = EstimateGas.Requirements
 
 const without = (index: number, error: string): PasskeyHashResult => ({
@@ -60,8 +59,8 @@ const without = (index: number, error: string): PasskeyHashResult => ({
 })
 
 /**
- * Encodes and estimates the operations, and hands out the ops with what the wallet's passkeys are to sign. The service's
- * own EOA will submit them.
+ * Encodes and estimates the operations, and returns the ops with the hashes for the wallet's passkeys. The service's
+ * EOA will submit them.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {

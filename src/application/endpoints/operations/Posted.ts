@@ -20,7 +20,7 @@ import * as Decoding from "../../request/Decoding.js"
 import type { ForOps } from "../../request/Settings.js"
 import * as Offers from "../Offers.js"
 
-/** Requests whose ops were handed out before. */
+/** Requests whose ops the service returned unsigned before. */
 
 export type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
 
@@ -30,7 +30,7 @@ export interface Posted {
   readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.Given>, Failure>
 }
 
-/** The request's signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
+/** The signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
 const bySigner = (
   caller: Caller,
   { read, settings: { useABI: _, ...settings } }: Posted
@@ -50,7 +50,7 @@ const bySigner = (
     return { connection, submitter: submitter.address, key: settings.signer, signers, settings }
   })
 
-/** The service's own EOA submits, through the operator's node. */
+/** The service's EOA submits, through the operator's node. */
 const byService = (
   caller: Caller,
   posted: Posted
@@ -61,7 +61,7 @@ const byService = (
     return { connection, submitter, key: "serviceEoa", signers, settings }
   })
 
-/** 400 for ops that name another paymaster than the request does. */
+/** 400 for ops whose paymaster differs from the request's. */
 const agree = (
   { settings: { paymaster } }: Posted,
   given: ReadonlyArray<GivenOps.Given>,
@@ -91,7 +91,7 @@ export const offerOf = (
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, posted.settings.useABI)
     const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
-    // Each op says who pays for it.
+    // Each op names its payer.
     const { paymaster: _, ...settings } = route.settings
     const context = yield* OpContext.of(caller, { ...route, settings })
     const ops = yield* posted.read(context)

@@ -24,10 +24,10 @@ export const Query = Schema.Struct({
 }).annotate({ identifier: "StreamEventsQuery" })
 export type Query = typeof Query.Type
 
-/** Events that are read at once, and the most that are held for a client that does not read. */
+/** Most events per read, and most events buffered for a client that does not read. */
 const page = 100
 
-/** Whether the request has its answer after these events; else what was so before them. */
+/** Whether the request has its answer after these events; `before` is the state before them. */
 const isFinalAfter = (events: ReadonlyArray<Events.RequestEvent>, before: boolean): boolean =>
   events.reduce((final, { kind }) => Events.isEnd(kind) || (final && kind !== "reopened"), before)
 
@@ -36,7 +36,7 @@ interface Place {
   readonly final: boolean
 }
 
-/** Whether the request was final for who knows its events up to this one. */
+/** Whether the request was final after its events up to this one. */
 const wasFinal = (journal: RequestJournal["Service"], requestId: string, after: number) =>
   Effect.gen(function* () {
     let place: Place = { after: 0, final: false }
@@ -50,7 +50,7 @@ const wasFinal = (journal: RequestJournal["Service"], requestId: string, after: 
     return place.final
   })
 
-/** Events of an accepted request of the account from one of them on, until it is final. */
+/** Streams an accepted request's events, from one of them on, until it is final. */
 export const run = (
   caller: Caller,
   { after = "0", requestId }: GetRequest.Request & Query
@@ -68,7 +68,7 @@ export const run = (
     const next = ({ after }: Place) =>
       wakeUps.until(
         WakeUps.events(requestId),
-        // A journal that does not answer is asked again.
+        // Retry while the journal does not answer.
         Effect.match(journal.events(requestId, after, page), {
           onFailure: () => null,
           onSuccess: (events) => (events.length === 0 ? null : events)
@@ -79,7 +79,7 @@ export const run = (
         Effect.map(next(place), (events) => {
           const final = isFinalAfter(events, place.final)
           const after = events.at(-1)?.sequence ?? place.after
-          // More of them may stand behind a full page.
+          // A full page may have more events after it.
           return [events, final && events.length < page ? Option.none() : Option.some({ after, final })]
         })
       )

@@ -44,12 +44,11 @@ export type Response = Executed
 
 type Surroundings = AbiStore | ChainRpc | Networks | Signers
 
-/** What its requests need beside the caller. */
 export type Requirements = Surroundings | Submissions.Submissions
 
 const endpoint = "/transactSigner"
 
-/** What a transaction of the signer's own calls; 400 for what nobody could send. */
+/** Encodes the call of the signer's transaction; 400 for a call that nodes refuse. */
 const calldataOf = (
   funcSignature: string | undefined,
   funcParams: ReadonlyArray<unknown>
@@ -91,7 +90,7 @@ const offerOf = (
       window: null,
       dependsOn: null
     }
-    /** What the transaction reverted with, by the state before its block. */
+    /** The transaction's revert reason, by the state before its block. */
     const reverted = (blockNumber: bigint) =>
       connection.chain.call({ from: submitter, to, data, value }, undefined, blockNumber - 1n).pipe(
         Effect.map((again) =>
@@ -137,8 +136,8 @@ const offerOf = (
 export const kind = { endpoint, Request, Response, offerOf }
 
 /**
- * Sends a transaction of the signer's own EOA, by the same lane as its bundles. One that would revert is not sent: 422
- * with the reason.
+ * Sends a transaction of the signer's EOA, by the same lane as its bundles. A transaction that would revert is not
+ * sent: 422 with the reason.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Span.named("TransactSigner")(Submissions.submit(caller, kind, request))

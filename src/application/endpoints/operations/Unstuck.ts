@@ -24,7 +24,7 @@ import * as Settings from "../../request/Settings.js"
 import * as Offers from "../Offers.js"
 import { Submissions } from "../Submissions.js"
 
-/** Prices waiting transactions anew. */
+/** Reprices pending transactions. */
 
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
@@ -43,7 +43,6 @@ export type Response = TransactionResult.Unstuck
 
 type Surroundings = AbiStore | ChainRpc | Networks | Signers
 
-/** What its requests need beside the caller. */
 export type Requirements = Surroundings | RequestJournal | Submissions | TransactionJournal
 
 const { endpoint } = Reprice
@@ -92,7 +91,7 @@ const offerOf = (
           const receipt =
             txHash === null
               ? null
-              : // It is in a block: a node that does not show it is asked again later.
+              : // It is in a block, so query a node that does not show it again later.
                 yield* Effect.filterOrFail(
                   Effect.orDie(chain.receipt(Hex.unsafe32(txHash))),
                   (found) => found !== null
@@ -121,7 +120,7 @@ const waiting = (nonce: bigint, oldTxHash: string | null, prices: FeePrices): Tr
   maxPriorityFeePerGas: prices.maxPriorityFeePerGas.toString()
 })
 
-/** Whether a request of the same key is accepted. */
+/** Whether a request with the same idempotency key is accepted. */
 const isKnown = ({ idempotency, principal }: Caller) =>
   idempotency == null
     ? Effect.succeed(false)
@@ -133,8 +132,8 @@ const isKnown = ({ idempotency, principal }: Caller) =>
       )
 
 /**
- * Prices the waiting transactions of a signer anew, each under its own nonce and with its own payload, and answers with
- * what became of the oldest.
+ * Reprices the pending transactions of a signer, each with its own nonce and payload, and answers with the outcome of
+ * the oldest.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
@@ -152,7 +151,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     )
     const filled = Result.isSuccess(seen) && fillUnknown ? seen.success.unknown : []
     const isIdle = Result.isSuccess(seen) && seen.success.priced.length + filled.length === 0
-    // Nothing is accepted of it then, unless it was before.
+    // Such a request is not accepted, unless it was before.
     if ((Result.isFailure(seen) || dryRun || isIdle) && !(yield* isKnown(caller))) {
       const { priced, quote, unknown } = yield* Effect.fromResult(seen)
       const replaced = [

@@ -23,7 +23,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "AddErrorResponse" })
 export type Response = typeof Response.Type
 
-/** Registers a custom error for the caller's account: reverts are decoded with it. */
+/** Registers a custom error for the caller's account, to decode reverts. */
 export const run = ({ principal: { accountId } }: Caller, { errorABI }: Request) =>
   Definition.register("errorABI", ErrorDefinition.fromJson(errorABI), (store, error) =>
     store.addError(accountId, error)

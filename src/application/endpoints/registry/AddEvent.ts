@@ -30,7 +30,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "AddEventResponse" })
 export type Response = typeof Response.Type
 
-/** Registers an event for the caller's account: logs are decoded with it, and it can be filtered. */
+/** Registers an event for the caller's account, to decode and to filter logs. */
 export const run = ({ principal: { accountId } }: Caller, { eventABI }: Request) =>
   Definition.register("eventABI", Event.fromJson(eventABI), (store, event) =>
     store.addEvent(accountId, event)

@@ -11,10 +11,10 @@ const unread = optional(
   Schema.Unknown.annotateKey({ description: "Old compilers and Vyper write it; it means nothing here." })
 )
 
-/** What compilers and libraries add to fragments and to inputs, and nothing is made of. */
+/** Members that compilers and libraries add to fragments and inputs, and that the service ignores. */
 export const unreadFields = { gas: unread, signature: unread, unit: unread }
 
-/** What inputs of events and of errors have in common. The use case holds them to the rules of types and names. */
+/** Input fields that events and errors share. The use case checks types and names. */
 export const inputFields = {
   name: optional(Schema.String),
   type: Schema.String.annotate({
@@ -30,8 +30,8 @@ export const inputFields = {
 }
 
 /**
- * Registers a definition of the request's field for the caller's account. One that cannot be is told by the place in the
- * request that is wrong; a registry that is full is the caller's matter, one that fails is not.
+ * Registers a definition from the request's field for the caller's account. A wrong definition fails with the path of
+ * the error. A full registry is the caller's failure; a failing one is a defect.
  */
 export const register = Effect.fnUntraced(function* <D extends { readonly canonical: string }>(
   field: string,

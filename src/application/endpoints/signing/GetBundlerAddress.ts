@@ -22,7 +22,7 @@ export const Response = Schema.Struct({ address: Schema.String }).annotate({
 })
 export type Response = typeof Response.Type
 
-/** The service's own submitting EOA, the same on every chain. */
+/** The service's submitting EOA, the same on every chain. */
 export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   if (request.chainId !== undefined) {
     const chainId = yield* Effect.fromResult(

@@ -67,7 +67,7 @@ export type Response = typeof Response.Type
 
 interface Digest {
   readonly hash: Hex.Bytes32
-  /** Whether its signature could be the proof of an operation that the caller knows nothing of. */
+  /** Whether its signature could be the proof of an operation hidden from the caller. */
   readonly isProof: boolean
 }
 
@@ -81,7 +81,7 @@ const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.
   if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
   const document = read?.success ?? null
   if (eip712 === undefined) {
-    // Typed data that is signed as the text that it is has to be good all the same.
+    // Typed data that is signed as plain text must still be valid.
     const checked = document === null ? null : TypedData.digest(document, {})
     if (checked !== null && Result.isFailure(checked)) return Result.fail(checked.failure)
     const bytes = PersonalMessage.bytes(message)
@@ -101,7 +101,7 @@ const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.
     : digest(TypedData.digest(TypedData.wrapped(message), given), false)
 }
 
-/** Every digest is in the log, signed or not, and of the message nothing. */
+/** Logs every digest, signed or not, and no part of the message. */
 const audited = (
   { principal, requestId }: Caller,
   { address }: Signer,
@@ -124,11 +124,11 @@ const lifted = { endpoint: "/sign allowOperationHash" }
 
 interface Failed {
   readonly why: string
-  /** Whether it is the signer who failed. */
+  /** Whether the signer has failed. */
   readonly signer: boolean
 }
 
-/** Signs messages with a key of the account. Each is signed or fails on its own. */
+/** Signs messages with a key of the account. Each message is signed, or fails, separately. */
 export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   const { allowOperationHash, eip712, format = "rsv", hashed, messages } = request
   if (hashed === true && eip712 !== undefined)
@@ -137,7 +137,7 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
     ])
   const signer = yield* Keys.resolve(caller, request.signer, "signer")
   yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
-  // All are hashed before the first is signed: digests that are asked for at one moment travel together.
+  // Hash all messages before signing the first: digests requested at the same moment travel together.
   const digests = yield* EventLoop.map(messages, (message) => digestOf(request, message))
   const sign = (made: Result.Result<Digest, string>) =>
     Effect.gen(function* () {

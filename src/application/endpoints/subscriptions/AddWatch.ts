@@ -22,10 +22,10 @@ import * as Changes from "../../watches/Changes.js"
 import * as Cursor from "../../watches/Cursor.js"
 import * as Watch from "./Watch.js"
 
-/** Characters of JSON that what a watch is about may have. */
+/** Most characters of a watch's specification as JSON. */
 const mostCharacters = 65_536
 
-/** Whom no network's settings are. */
+/** An account without network settings. */
 const nobody = Brand.nominal<AccountId>()("")
 
 export const Request = Schema.Struct({
@@ -65,7 +65,7 @@ export type Response = typeof Response.Type
 const wrong = (path: string, message: string): InvalidRequest =>
   invalid("invalid_request", [{ path, message }])
 
-/** The filters of the events that are meant; a definition that is given is known by that. */
+/** The filters of the selected events; an event definition in the request counts as registered. */
 const filtersOf = Effect.fnUntraced(function* (
   caller: Caller,
   { eventDef, eventName, fields, useABI = [], contracts }: Request
@@ -107,7 +107,7 @@ const blockOf = Effect.fnUntraced(function* (
     : number
 })
 
-/** The highest block of which the numbers of all that a watch may begin with are exact. */
+/** The highest block for which every block number that a watch may start with is exact. */
 const newestBlock = BigInt(Number.MAX_SAFE_INTEGER) - EventReader.maxBlocks
 
 const noHead = (trust: Connection.Connection["trust"]): Failure =>
@@ -115,7 +115,7 @@ const noHead = (trust: Connection.Connection["trust"]): Failure =>
     ? unprocessable("node_refused", [{ path: "rpc", message: Reasons.text("nodeWithoutBlock") }])
     : unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeWithoutBlock") }])
 
-/** Whose the node is. An account of which the operator has a node of its own shares it with nobody. */
+/** The node's owner. An account that has its own operator's node shares it with no other account. */
 const nodeOf = Effect.fnUntraced(function* (
   { principal: { accountId } }: Caller,
   { profile, rpc, trust }: Connection.Connection
@@ -127,12 +127,12 @@ const nodeOf = Effect.fnUntraced(function* (
   return { chainId, accountId: isOwn ? accountId : null, rpc: null }
 })
 
-/** Whether a log of any event of that name may be meant, whatever its indexed fields are. */
+/** Whether the filter matches all events of a name, whatever their indexed fields are. */
 const isBroad = ({ topics }: EventFilter): boolean => topics.slice(1).every((wanted) => wanted === null)
 
 /**
- * Has a webhook told of events from a block on. `requestId` of the caller is who the log of changes names: the command
- * line is `operator`.
+ * Adds a watch: a webhook receives events from a block on. The log of changes names `requestId` of the caller as the
+ * author; the command line is `operator`.
  */
 export const run = Effect.fnUntraced(
   function* (caller: Caller, request: Request) {

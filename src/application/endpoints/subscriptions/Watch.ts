@@ -12,7 +12,7 @@ import type { Caller } from "../../request/Caller.js"
 import * as Changes from "../../watches/Changes.js"
 import * as Page from "../Page.js"
 
-/** The endpoints of watches, but of `AddWatch`. */
+/** The endpoints of watches, except `AddWatch`. */
 
 export const Path = Schema.Struct({
   watchId: Schema.String.annotate({ description: "The watchId that POST /watches has answered." })
@@ -48,11 +48,11 @@ export const Shown = Schema.Struct({
   createdAt: Schema.Int.annotate({ description: "Unix seconds." })
 }).annotate({ identifier: "Watch" })
 
-/** Keys sit in paths: no more than where it leads. Null: it is the operator's. */
+/** Only scheme and host: paths may hold keys. Null: the operator's node. */
 const originOf = ({ rpc }: Pick<Watch, "rpc">): string | null =>
   rpc === null ? null : new URL(Redacted.value(rpc)).origin
 
-/** A caller is not told where the operator's node is. */
+/** Callers never learn the operator's node. */
 const problemOf = ({ problem, rpc }: Watch): string | null =>
   problem === null || rpc !== null ? problem : Reasons.text("operatorNodeUnread")
 
@@ -77,7 +77,7 @@ export const shown = (watch: Watch): typeof Shown.Type => ({
 
 export const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ accountId, by: requestId })
 
-/** Another account's watch is not found, like none at all. A store that fails is a defect. */
+/** Another account's watch is not found, like an unknown one. A store that fails is a defect. */
 export const failing = <A, R>(
   effect: Effect.Effect<A, Changes.UnknownWatch | WatchesError | Failure, R>
 ): Effect.Effect<A, Failure, R> =>
@@ -105,7 +105,7 @@ export const ChangeRequest = Schema.Struct({
   })
 }).annotate({ identifier: "ChangeWatchRequest" })
 
-/** Pauses or resumes it. What it is about stays: its sequence is of that alone. */
+/** Pauses or resumes a watch. Its specification never changes, since its sequence belongs to it. */
 export const change = (caller: Caller, { state, watchId }: typeof ChangeRequest.Type & Path) =>
   Changes.setState(actorOf(caller), watchId, state).pipe(
     Effect.map(shown),
@@ -118,7 +118,7 @@ export const Removed = Schema.Struct({
   state: Schema.Literal("removed")
 }).annotate({ identifier: "RemovedWatch" })
 
-/** Removes a watch with all that is owed of it. */
+/** Removes a watch and its undelivered events. */
 export const remove = (caller: Caller, { watchId }: Path) =>
   Changes.remove(actorOf(caller), watchId).pipe(
     Effect.as({ watchId, state: "removed" as const }),

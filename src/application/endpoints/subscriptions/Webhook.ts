@@ -62,7 +62,7 @@ const shown = (webhook: Webhook): typeof Shown.Type => {
 
 const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ accountId, by: requestId })
 
-/** Another account's webhook is not found, like none at all. A store that fails is a defect. */
+/** Another account's webhook is not found, like an unknown one. A store that fails is a defect. */
 const failing = <A, R>(effect: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WebhooksError) {
@@ -88,7 +88,7 @@ export const AddRequest = Schema.Struct({
   kinds: Fields.optional(Kinds, [])
 }).annotate({ identifier: "AddWebhookRequest" })
 
-/** Makes a webhook of the account, and tells its secret. */
+/** Adds a webhook to the account, and returns its secret. */
 export const add = (caller: Caller, { kinds = [], url }: typeof AddRequest.Type) =>
   Endpoints.add(actorOf(caller), url, kinds).pipe(
     Effect.map(({ secret, webhook }) => ({ ...shown(webhook), secret: Redacted.value(secret) })),
@@ -98,7 +98,7 @@ export const add = (caller: Caller, { kinds = [], url }: typeof AddRequest.Type)
 
 export const List = Schema.Struct({ webhooks: Schema.Array(Shown) }).annotate({ identifier: "WebhookList" })
 
-/** The account's webhooks, in the order of their making. */
+/** The account's webhooks, in creation order. */
 export const list = ({ principal }: Caller) =>
   Effect.flatMap(Webhooks, (store) => store.list(principal.accountId)).pipe(
     Effect.map((found) => ({ webhooks: found.map(shown) })),
@@ -121,7 +121,7 @@ export const ChangeRequest = Schema.Struct({
   .pipe(Schema.check(Schema.isMinProperties(1, { message: "expected state, kinds or both" })))
   .annotate({ identifier: "ChangeWebhookRequest" })
 
-/** Changes what the request names of it. What is owed already stays owed, whatever the kinds are then. */
+/** Changes the given fields. New kinds do not affect events that are already due. */
 export const change = (caller: Caller, { webhookId, ...changed }: typeof ChangeRequest.Type & Path) =>
   Endpoints.change(actorOf(caller), webhookId, changed).pipe(
     Effect.map(shown),
@@ -134,7 +134,7 @@ export const Removed = Schema.Struct({
   state: Schema.Literal("removed")
 }).annotate({ identifier: "RemovedWebhook" })
 
-/** Removes a webhook with all that is owed to it. */
+/** Removes a webhook and its undelivered events. */
 export const remove = (caller: Caller, { webhookId }: Path) =>
   Endpoints.remove(actorOf(caller), webhookId).pipe(
     Effect.as({ webhookId, state: "removed" as const }),
@@ -162,7 +162,7 @@ export const Rotated = Schema.Struct({
   oldUntil: Schema.Int.annotate({ description: "Until when the secret before it counts, Unix seconds." })
 }).annotate({ identifier: "RotatedSecret" })
 
-/** Gives a webhook a new secret, and tells it. */
+/** Gives a webhook a new secret, and returns it. */
 export const rotate = (
   caller: Caller,
   { overlapHours = Endpoints.usualOverlapHours, webhookId }: typeof RotateRequest.Type & Path
@@ -177,7 +177,7 @@ export const rotate = (
     Span.named("RotateSecret")
   )
 
-/** The oldest so many are shown. */
+/** Most abandoned events shown, oldest first. */
 const mostDead = 1_000
 
 export const Dead = Schema.Struct({
@@ -198,7 +198,7 @@ export const Dead = Schema.Struct({
   ).annotate({ description: `The oldest ${mostDead.toLocaleString("en")}, oldest first.` })
 }).annotate({ identifier: "DeadEventList" })
 
-/** Undeliverable events after three days. */
+/** Events abandoned after three days without success. */
 export const dead = (caller: Caller, { webhookId }: Path) =>
   Endpoints.dead(actorOf(caller), webhookId, mostDead).pipe(
     Effect.map((found) => ({
@@ -225,7 +225,7 @@ export const Redelivered = Schema.Struct({
   owed: Schema.Int.annotate({ description: "Events that are sent once more." })
 }).annotate({ identifier: "Redelivered" })
 
-/** Owes a webhook once more what was given up. */
+/** Sends a webhook's abandoned events once more. */
 export const redeliver = (caller: Caller, { requestId, webhookId }: typeof RedeliverRequest.Type & Path) =>
   Endpoints.redeliver(actorOf(caller), webhookId, requestId ?? null).pipe(
     Effect.map((owed) => ({ owed })),

@@ -43,7 +43,7 @@ export type Response = typeof Response.Type
 
 type Account = Request["accounts"][number]
 
-/** The text of what is wrong with one account: the sharpest that the failure has. */
+/** The most specific message of one account's failure. */
 const textOf = (failure: Failure): string => {
   const [detail] = failure.details
   return failure.code === "invalid_request" && detail !== undefined ? detail.message : failure.message
@@ -72,14 +72,14 @@ const addressOf = (
       textOf
     )
     const isOfSalt =
-      // A legacy wallet has one address for all of them.
+      // A legacy wallet has one address for all custodies.
       Wallets.custodies.some((each) => formula.predict(text, each, false) === named) ||
       formula.predict(text, custody, true) === named
     return isOfSalt ? named : yield* Result.fail("the salt names no such wallet, whatever its custody is")
   })
 }
 
-/** Which wallets stand on the chain: proxies of the beacon, known by their code. */
+/** Reports which wallets are deployed: proxies of the beacon, recognised by their code. */
 export const run = (
   caller: Caller,
   request: Request

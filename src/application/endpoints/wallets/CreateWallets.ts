@@ -35,7 +35,6 @@ export type Response = Created
 
 export type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
 
-/** What its requests need beside the caller. */
 export type Requirements = Surroundings | Submissions.Submissions
 
 const endpoint = "/create"
@@ -65,7 +64,7 @@ const offerOf = (
       key: settings.signer,
       signers: [signer],
       settings,
-      // No system key is asked for before the factory is known to be the account's own.
+      // No system key is used before the factory is known to be the account's own.
       relied: Effect.gen(function* () {
         yield* Effect.fromResult(WantedWallets.checkFactory(connection.profile, settings))
         const { address } = yield* Effect.mapError(deployer, Keys.refusal("settings.factory"))
@@ -106,9 +105,9 @@ const offerOf = (
 export const kind = { endpoint, Request, Response, offerOf }
 
 /**
- * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's
- * own key, so that everything is read from the operator's own node; the request's signer submits and pays for the
- * transaction, and each wallet pays for its op out of what stands at its predicted address.
+ * Deploys wallets, several in one transaction. The operator's key signs the deployer's authorisation, so all reads use
+ * the operator's node. The request's signer submits and pays for the transaction. Each wallet pays for its op with the
+ * funds at its predicted address.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Span.named("CreateWallets")(Submissions.submit(caller, kind, request))

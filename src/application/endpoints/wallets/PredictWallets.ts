@@ -23,7 +23,7 @@ export const Response = Schema.Array(
 ).annotate({ identifier: "PredictResponse" })
 export type Response = typeof Response.Type
 
-/** Which address each salt and custody give: pure, without any network, and the same on every chain. */
+/** Predicts the address of each salt and custody: pure, without any network, and the same on every chain. */
 export const run = (_caller: Caller, request: Request): Effect.Effect<Response, Failure> =>
   Effect.gen(function* () {
     const { beaconAdminAddress, beaconAdminCreationCode, factory, useABI } = request.settings

@@ -4,14 +4,11 @@ import type { ChainClient, ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 
-/** The nodes that a transaction's access names. */
+/** Nodes that a transaction's access names. */
 export interface AccessNodes {
-  /**
-   * The node that the operator has for the chain at present; null: none. A URL that was stored with a transaction is of
-   * the past.
-   */
+  /** The operator's current node for the chain; null: none. A URL stored with a transaction may be outdated. */
   readonly ofOperator: (access: LaneAccess, chainId: bigint) => Effect.Effect<ChainClient | null>
-  /** The node that the caller named; null: none, or one that is not allowed any more. */
+  /** The caller's node; null: none, or no longer allowed. */
   readonly ofCaller: (access: LaneAccess) => Effect.Effect<ChainClient | null>
 }
 
@@ -21,7 +18,7 @@ export const make = (rpcs: ChainRpc["Service"], networks: Networks["Service"]): 
       const profile = yield* networks.profile(accountId, chainId)
       if (profile === null || profile.rpc === null) return null
       const url = Redacted.value(profile.rpc)
-      // One node is not asked twice.
+      // The caller named the same node: it is not polled twice.
       if (trust === "caller" && rpc !== null && url === Redacted.value(rpc)) return null
       return yield* Effect.orElseSucceed(rpcs.connect(url, "operator"), () => null)
     }),

@@ -13,26 +13,26 @@ import type { Entry, LaneNode } from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
 
-/** One round asks a node for at most this many receipts, in turn. */
+/** Maximum receipts that a round requests from a node, in turn. */
 const maxReceiptsPerRound = 256
-/** A round waits that long for a node; what comes later counts in the next one. */
+/** Wait for a node's reply in a round, milliseconds; a later reply counts in the next round. */
 const answerWaitMillis = 2_000
-/** A node at which nothing of a lane is at home is asked that seldom. */
+/** Interval at which a node is polled for transactions whose home is another node, milliseconds. */
 const restMillis = 2_000
-/** An offer is waited for that long; a node that is slower may have taken it. */
+/** Wait for a node's reply to an offer, milliseconds; a slower node may have taken it. */
 const offerWaitMillis = 1_000
 
-/** What a node told since the last round. */
+/** A node's replies since the last round. */
 export interface Told {
   readonly node: LaneNode
   readonly answers: LaneNode["answers"]
 }
 
-/** Work that is everybody's, not the request's that began it. */
+/** Detaches shared work from the request that began it. */
 export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope): Effect.Effect<unknown> =>
   Effect.forkIn(Holding.outliving(Effect.provideService(effect, References.CurrentLogAnnotations, {})), scope)
 
-/** What is asked for in a round: what is signed, in turn, and of what is mined what was looked at longest ago. */
+/** Entries that a round polls: signed ones in turn, and the mined ones polled longest ago. */
 export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   const signed = all.filter(({ record }) => record.state === "signed").slice(0, maxReceiptsPerRound)
   const mined = all
@@ -44,7 +44,7 @@ export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
 
 const troubleOf = (what: string, { chain }: LaneNode) => ({ what, place: chain.origin })
 
-/** Begins a look; what it tells counts in the round in which it has come. */
+/** Starts a poll; its replies count in the round in which they arrive. */
 const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope) =>
   Effect.gen(function* () {
     node.isBusy = true
@@ -63,7 +63,7 @@ const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope
     return Deferred.await(done)
   })
 
-/** Asks the lane's nodes at once, and gives what has come of it, and of earlier rounds. A silent node delays no other. */
+/** Polls the lane's nodes concurrently; returns all replies since the last round. A silent node delays no other. */
 export const ask = (
   lane: LaneNodes.LaneNodes,
   turn: ReadonlyArray<Entry>,
@@ -88,7 +88,7 @@ export const ask = (
         const done = node.isSilent ? silent : lively
         done.push(yield* begin(node, entries, scope))
       }
-    // One that was silent before is not waited for beside others.
+    // A node that was silent is awaited only if no other node is polled.
     const awaited = Effect.all(lively.length === 0 ? silent : lively, { concurrency: "unbounded" })
     yield* Wait.atMost(Effect.asVoid(awaited), answerWaitMillis, () => Effect.void)
     for (const node of questions.keys()) if (node.isBusy) node.isSilent = true
@@ -99,7 +99,7 @@ export const ask = (
     })
   })
 
-/** Whether a node that refused a transaction has it all the same: after a restart it often does, and each says so in its own words. */
+/** Whether a node that refused a transaction has it anyway: nodes often do after a restart, and their error messages differ. */
 const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Effect<boolean> =>
   chain.transaction(txHash).pipe(
     Effect.map((found) => found !== null),
@@ -107,7 +107,7 @@ const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Ef
     Effect.catchCause(() => Effect.succeed(false))
   )
 
-/** Gives bytes to a node; whether it has them soon. Its answer is not waited for for long. */
+/** Offers bytes to a node; returns whether it took them within `offerWaitMillis`. */
 export const offer = (
   node: LaneNode,
   version: TransactionVersion,
@@ -140,7 +140,7 @@ export const offer = (
       { uninterruptible: true }
     )
     if (node.isSilent) return false
-    // Who gave it may go away in the meantime; the transaction stays.
+    // The offer continues in `scope` when its caller leaves.
     const late = () =>
       Effect.sync(() => {
         node.isSilent = true

@@ -4,83 +4,82 @@ import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { Answer } from "./TransactionState.js"
 
-/** A transaction whose bytes are stored. */
+/** A transaction with stored bytes. */
 export interface Watched {
   /**
-   * The node of the request that gives it: the first one that it is offered to. Left out, or null: the one that its access
-   * names. What goes by the operator's node goes by the present one, whatever is named here.
+   * Node of the request; it gets the first offer. Absent or null: the node that the access names. Under the operator's access
+   * the operator's current node always applies.
    */
   readonly chain?: ChainClient | null
   readonly profile: NetworkProfile
   readonly record: TransactionRecord
 }
 
-/** One of the nodes that a lane's transactions go through. */
+/** A node that a lane's transactions go through. */
 export interface LaneNode {
   readonly chain: ChainClient
-  /** The account whose node it is; null: the operator's. */
+  /** Account that owns the node; null: the operator's. */
   readonly account: AccountId | null
-  /** It has answered, and serves the lane's chain. */
+  /** It replied, and serves the lane's chain. */
   isKnown: boolean
-  /** It did not answer when it was last asked. */
+  /** It did not reply to the last poll. */
   isSilent: boolean
-  /** It is being asked. */
+  /** A poll is running. */
   isBusy: boolean
-  /** Its latest block, when the last look asked for it. */
+  /** Its latest block, if the last poll requested it. */
   head: Block | null
-  /** What it told since the last round, by the entries that it was asked of. */
+  /** Its replies since the last round, by entry. */
   answers: Map<Entry, Answer>
-  /** Before that it is not asked for what another node is at home of, milliseconds. */
+  /** Earliest poll for transactions whose home is another node, milliseconds. */
   restsUntil: number
 }
 
-/** When the newest bytes are given to a node again, milliseconds, and how long after that once more. */
+/** Time of the next offer of the newest bytes to a node, and the delay of the offer after it, milliseconds. */
 export interface Offer {
   at: number
   delay: number
 }
 
-/** What the monitor remembers of one nonce, until it is settled. */
+/** The monitor's state of one nonce until it is settled. */
 export interface Entry {
   readonly profile: NetworkProfile
   readonly record: TransactionRecord
-  /** The node that it was given to first; null: none is there at present. */
+  /** Node that got the first offer; null: none is available. */
   readonly home: LaneNode | null
-  /** By node, those that the newest bytes were offered to. */
+  /** Nodes that were offered the newest bytes. */
   readonly offers: Map<LaneNode, Offer>
-  /** When its newest bytes came and were given to its home, milliseconds. */
+  /** Time at which the newest bytes arrived and were offered to the home node, milliseconds. */
   offeredAt: number
-  /** From then on the lane's other nodes are asked and given the bytes too: its own may have lost them, or lie. */
+  /** From then on other nodes of the lane are polled and offered the bytes too: the home node may have lost them, or lie. */
   doubtAt: number
-  /** When it has waited long enough for a look at what keeps it, milliseconds. */
+  /** Time of the next check for the cause of its delay, milliseconds. */
   careAt: number
-  /** From then on the height is wanted of which `since` tells. */
+  /** From then on `since` is needed, milliseconds. */
   sinceAt: number
-  /** The height of a node soon after the newest version was offered: without newer blocks no price is raised. */
+  /** A node's height soon after the newest version was offered: prices are raised only after newer blocks. */
   since: { readonly node: LaneNode; readonly height: bigint } | null
-  /** Block at which its receipt was last looked at, when it is mined already. */
+  /** Block of the last receipt check, once mined. */
   lookedAt: bigint
-  /** The node that showed the receipt of a mined one. */
+  /** Node that showed the receipt of the mined transaction. */
   readonly witness: LaneNode | null
-  /** Since when a mined one is not to be seen any more. */
+  /** Time at which the mined transaction was first missed. */
   missedSince: number | null
-  /** A node took the newest version or one before it. */
+  /** A node accepted the newest version or an earlier one. */
   isTaken: boolean
-  /** The journal was told that a node took it. */
+  /** The journal knows that a node accepted it. */
   isTold: boolean
 }
 
-/** A node that has lost a transaction is given the same bytes again, this often at most. */
+/** Minimum interval between offers of the same bytes to a node that lost them, milliseconds. */
 export const offerMillis = 10_000
-/** After a refused offer it is sooner, and then twice as late each time. */
+/** First delay after a refused offer, milliseconds; doubles each time. */
 export const firstOfferMillis = 250
-/** A node that took a transaction is trusted with it alone for so long. */
+/** Time for which only the node that took the transaction is trusted with it, milliseconds. */
 const doubtMillis = 4_000
 
 /**
- * The entry of a transaction whose newest bytes its home has just taken, or not. `waited`: how long ago they were signed,
- * milliseconds. It is told by a clock that somebody may have set since, or by another machine's, and counts for nothing
- * below zero.
+ * Entry of a transaction after the offer to its home node. `waited`: time since it was signed, milliseconds. The clock may have
+ * been set, or differ from another machine's, so a negative value counts as zero.
  */
 export const make = (
   { profile, record }: Watched,
@@ -107,7 +106,6 @@ export const make = (
   isTold: false
 })
 
-/** The entry of a transaction that was mined. */
 export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry => {
   const { blockHash, blockNumber, success, txHash } = receipt
   return {
@@ -120,7 +118,7 @@ export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry 
   }
 }
 
-/** The entry of a transaction that was mined and is not any more: every node is given its bytes again. */
+/** Entry of a transaction that left the chain: every node is offered its bytes again. */
 export const withdrawn = (entry: Entry, now: number): Entry => ({
   ...entry,
   record: { ...entry.record, state: "signed", mined: null },
@@ -137,15 +135,15 @@ export const taken = (entry: Entry, node: LaneNode, now: number): void => {
   entry.isTaken = true
 }
 
-/** The node did not take the newest bytes: the next look at it is later each time. */
+/** The node refused the newest bytes: delays the next offer, longer each time. */
 export const putOff = ({ offers }: Entry, node: LaneNode, now: number): void => {
   const delay = Math.min((offers.get(node)?.delay ?? firstOfferMillis / 2) * 2, offerMillis)
   offers.set(node, { at: now + delay, delay })
 }
 
 /**
- * The transaction before it was seen on the chain. No node had this one meanwhile: of an EOA with delegated code (EIP-7702)
- * pools take one at a time. It goes now, and has waited for nothing yet that a price would help.
+ * The preceding transaction was seen on the chain. Pools take one transaction at a time from an EOA with delegated code
+ * (EIP-7702), so no node had this one: it is offered now, and its price timers restart.
  */
 export const follow = (entry: Entry, now: number): void => {
   const { bumpAfterMillis } = entry.profile
@@ -160,27 +158,27 @@ export const follow = (entry: Entry, now: number): void => {
 export const isUntold = ({ isTaken, isTold, record }: Entry): boolean =>
   isTaken && !isTold && record.state === "signed"
 
-/** Its own node is not trusted with it alone any more. */
+/** Whether its home node is no longer trusted without other nodes. */
 export const isDoubtful = ({ doubtAt, home }: Entry, now: number): boolean =>
   home === null || home.isSilent || now >= doubtAt
 
-/** Nodes at which it is not at home are given it when its own is in doubt. */
+/** Other nodes are offered it once its home node is in doubt. */
 export const isOfferDue = (entry: Entry, node: LaneNode, now: number): boolean => {
   const offer = entry.offers.get(node)
   return offer === undefined ? node === entry.home || isDoubtful(entry, now) : now >= offer.at
 }
 
-/** Whether the height of this node is wanted, to know later whether blocks have come. */
+/** Whether this node's height is needed to detect new blocks later. */
 export const wantsHeight = ({ careAt, since, sinceAt }: Entry, node: LaneNode, now: number): boolean =>
   now >= careAt || (since?.node !== node && now >= sinceAt)
 
-/** `height`: null when the node does not tell it; it is asked again later. */
+/** `height`: null if the node did not return it; it is requested again later. */
 export const noteHeight = (entry: Entry, node: LaneNode, height: bigint | null, now: number): void => {
   if (height === null) entry.sinceAt = Math.max(entry.sinceAt, now + 1_000)
   else if (entry.since?.node !== node) entry.since = { node, height }
 }
 
-/** What keeps it was looked at, whatever comes of it: the next look is a while off. */
+/** Schedules the next check after a check, whatever its result. */
 export const caredFor = (entry: Entry, now: number): void => {
   if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
 }
@@ -189,7 +187,7 @@ export const caredFor = (entry: Entry, now: number): void => {
 export const hasNewBlocks = ({ since }: Entry, node: LaneNode, height: bigint): boolean =>
   since !== null && since.node === node && height > since.height
 
-/** Whether it is time for a look at what keeps it waiting. */
+/** Whether a check for the cause of its delay is due. */
 export const isDue = (entry: Entry, nodes: ReadonlyArray<LaneNode>, now: number): boolean =>
   now >= entry.careAt ||
   (entry.since === null && now >= entry.sinceAt) ||

@@ -4,7 +4,7 @@ import type { AccountId } from "../../ports/Tenants.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import type { Answer } from "./TransactionState.js"
 
-/** Notes what a node told in a look; of one that told nothing it is not known whether it serves the chain. */
+/** Stores the replies of a poll. A node without replies is not known to serve the chain. */
 export const note = (
   node: LaneNode,
   { answers, head }: { readonly answers: Map<Entry, Answer>; readonly head: Block | null }
@@ -15,7 +15,7 @@ export const note = (
   node.answers = answers
 }
 
-/** Nodes of one account that a lane remembers. */
+/** Maximum remembered nodes of one account. */
 const maxNodes = 8
 
 const make = (chain: ChainClient, account: AccountId | null): LaneNode => ({
@@ -30,24 +30,24 @@ const make = (chain: ChainClient, account: AccountId | null): LaneNode => ({
 })
 
 /**
- * Whether what the node says of a transaction counts, and whether it is given its bytes. The operator's does for every
- * transaction; an account's own does for what that account sends by nodes of its own, and for nothing that a system key
- * has signed.
+ * Whether the node's replies about a transaction count, and whether it gets the bytes. The operator's node serves every
+ * transaction. An account's node serves the transactions that the account sends through its own nodes, never those that a
+ * system key signed.
  */
 export const serves = (node: LaneNode, { accountId, trust }: LaneAccess): boolean =>
   node.account === null || (trust === "caller" && node.account === accountId)
 
-/** The nodes of one lane. Those of callers are in the order of their use, the latest last. */
+/** Nodes of one lane. Callers' nodes are ordered by use, latest last. */
 export class LaneNodes {
   private callers: ReadonlyArray<LaneNode> = []
   private operators: ReadonlyArray<LaneNode> = []
 
-  /** All of them, the operator's first. */
+  /** All nodes, the operator's first. */
   get all(): ReadonlyArray<LaneNode> {
     return [...this.operators, ...this.callers]
   }
 
-  /** The node of a request of the account. */
+  /** The node of an account's request. */
   ofCaller(chain: ChainClient, account: AccountId): LaneNode {
     const node = this.callers.find((known) => known.chain === chain) ?? make(chain, account)
     const others = this.callers.filter((known) => known !== node)
@@ -56,21 +56,21 @@ export class LaneNodes {
     return node
   }
 
-  /** A present node of the operator. */
+  /** A current node of the operator. */
   ofOperator(chain: ChainClient): LaneNode {
     const node = this.operators.find((known) => known.chain === chain) ?? make(chain, null)
     this.operators = [node, ...this.operators.filter((known) => known !== node)]
     return node
   }
 
-  /** The operator's present nodes, in the place of the earlier ones. */
+  /** Replaces the operator's nodes by the current ones. */
   setOperators(chains: ReadonlyArray<ChainClient>): void {
     this.operators = [...new Set(chains)].map(
       (chain) => this.operators.find((known) => known.chain === chain) ?? make(chain, null)
     )
   }
 
-  /** Those that serve a transaction: its own home first, then the operator's, then those used last. */
+  /** Nodes that serve a transaction: its home, then the operator's, then the most recently used. */
   of({ home, record: { access } }: Entry): ReadonlyArray<LaneNode> {
     const nodes = this.operators.concat(this.callers.toReversed()).filter((node) => serves(node, access))
     return home !== null && nodes.includes(home) ? [home, ...nodes.filter((node) => node !== home)] : nodes
@@ -78,8 +78,8 @@ export class LaneNodes {
 }
 
 /**
- * Which nodes are asked of a transaction in this round: its home; the others when that one does not answer, and from time
- * to time when it has waited for long. A home that says "unknown" may have lost it, or lie.
+ * Nodes to poll for a transaction in this round: its home. The others too if the home is silent, and at intervals once the
+ * transaction is in doubt: a home that answers "unknown" may have lost it, or lie.
  */
 export const asked = (
   { doubtAt, record, witness }: Entry,

@@ -4,61 +4,61 @@ import { Lru } from "../../../domain/primitives/Lru.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 
 /**
- * When what was given away is looked for on the chain: regularly, and what was just given away more often in the meantime.
- * Chains that mine at once, or several times a second, show it long before the next regular look; elsewhere more looks
- * would only cost. What a chain did last decides, and of an unknown one the best is hoped for: a look before the chain can
- * have it is a call for nothing, and puts off the one that shows it.
+ * Schedules polls for submitted transactions and ops: at the regular interval, and more often just after submission. Fast
+ * chains show a submission long before the next regular poll; on slow chains extra polls would only cost. The chain's last
+ * inclusion decides, and an unknown chain counts as fast. A poll before inclusion is a wasted call, and delays the poll that
+ * shows it.
  */
 export interface Looks {
-  /** It may be seen any moment, and the next regular look has not come. */
+  /** It may be visible before its first regular poll. */
   readonly isYoung: (given: Given, now: number) => boolean
-  /** It is young, and not on the chain yet, as far as the chain's last one tells. */
+  /** It is young and, by the chain's last inclusion, not yet visible. */
   readonly isEarly: (given: Given, now: number) => boolean
-  /** It was seen on the chain by a look that began then. */
+  /** A poll that began at `askedAt` showed it. */
   readonly seen: (given: Given, askedAt: number) => void
-  /** It was not on the chain at a look that began then. */
+  /** A poll that began at `askedAt` did not show it. */
   readonly missed: (given: Given, askedAt: number) => void
-  /** Waits for the next look at any of them, which are not awaited longer than the interval. */
+  /** Waits for the next poll of any of them, at most for the interval. */
   readonly rest: (resting: Resting, intervalMillis: number, all: Iterable<Given>) => Effect.Effect<void>
 }
 
-/** What was given to somebody who brings it onto the chain. */
+/** A transaction or op that was given to a node or bundler. */
 export interface Given {
   readonly chainId: bigint
   /** By `MonotonicTime`. */
   readonly givenAt: number
-  /** Of the regular looks. */
+  /** Of the regular polls. */
   readonly intervalMillis: number
 }
 
-/** Whoever looks, between two rounds. */
+/** State of a poller between two rounds. */
 export interface Resting {
-  /** When all is looked at again, by `MonotonicTime`. */
+  /** Time of the next poll of everything, by `MonotonicTime`. */
   regularAt: number
-  /** When its last round began. */
+  /** Start of the last round. */
   roundAt: number
   /** Open: it does not rest. */
   readonly rest: Latch.Latch
 }
 
 const mostChains = 1_000
-/** Of the interval: the latest first look at what was just given away. Each further one comes at twice the age. */
+/** Latest first poll after submission, as part of the interval. Each further poll comes at twice the age. */
 const firstPart = 1 / 16
-/** Of the age at which the chain's last one was looked for and seen: the first look, where that is sooner. */
+/** First poll, as part of the age at which the chain's last submission was seen, if that is sooner. */
 const lastPart = 3 / 4
-/** Beyond the age at which a look came too early, milliseconds: so much later is the next first look at least. */
+/** Margin beyond the age of a poll that came too early, milliseconds: the earliest next first poll. */
 const latenessMillis = 2
-/** So many transactions after a look that came too early, one as early is tried again. */
+/** Submissions after a poll that came too early until an equally early poll is tried again. */
 const mostCautious = 64
-/** A timer may end so much too early: a round has all looks that are due until then. */
+/** Timers may fire this much early, milliseconds: a round includes the polls due until then. */
 const slackMillis = 1
-/** Of the interval: what is seen before was seen at the first regular look, which comes late on a busy machine. */
+/** Part of the interval. At a lower age the first regular poll, late on a busy machine, or a sooner poll showed the submission. */
 const soonParts = 1.5
 
-/** Whether the round that begins looks at all; the next such round comes an interval later. */
+/** Whether the starting round polls everything; sets the next such round one interval later. */
 export const isRegular = (resting: Resting, intervalMillis: number, now: number): boolean => {
   resting.roundAt = now
-  // Also when something has come that is to be looked for more often than all before it.
+  // Also if a new submission has a shorter interval.
   const isDue = now >= resting.regularAt || resting.regularAt - now > intervalMillis
   if (isDue) resting.regularAt = now + intervalMillis
   return isDue
@@ -66,13 +66,13 @@ export const isRegular = (resting: Resting, intervalMillis: number, now: number)
 
 interface Last {
   /**
-   * How old its last one was at the look that showed it, milliseconds. By the begin of the look: were the way of the answer
-   * counted, what is looked for at three quarters of it would never be looked for sooner than at three times that way.
+   * Age of its last submission at the poll that showed it, milliseconds, measured at the poll's start. Including the reply's
+   * travel time, the first poll, at three quarters of the age, could never come sooner than three times that time.
    */
   readonly age: number
-  /** How old one was at a look that came too early, and when that was: for those that were given since. */
+  /** Age at a poll that came too early, and the poll's time; applies to later submissions. */
   readonly early: { readonly age: number; readonly at: number } | null
-  /** Seen since. */
+  /** Submissions seen since. */
   readonly count: number
 }
 
@@ -94,7 +94,7 @@ export const make = (): Looks => {
     )
   }
 
-  /** The first look that the last round did not have. */
+  /** The first poll that the last round did not cover. */
   const nextOf = (given: Given, { roundAt }: Resting, now: number): number => {
     if (!isYoung(given, now)) return Number.POSITIVE_INFINITY
     const first = firstOf(given)
@@ -120,7 +120,7 @@ export const make = (): Looks => {
     missed: (given, askedAt) => {
       const age = askedAt - given.givenAt
       const last = chains.get(given.chainId)
-      // Later than any first look: nothing is learned of those.
+      // Too late for a first poll: it says nothing about first polls.
       if (last === undefined || age < 0 || age >= given.intervalMillis * firstPart) return
       const early = { age: Math.max(last.early?.age ?? 0, age), at: askedAt }
       chains.set(given.chainId, { ...last, early, count: 0 })

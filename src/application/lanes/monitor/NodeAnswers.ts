@@ -6,7 +6,7 @@ import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import * as TransactionState from "./TransactionState.js"
 
-/** What a node told of the entries that it was asked of; of those that are missing it told nothing. */
+/** A node's replies by entry; entries without a reply are missing. */
 export interface NodeAnswers {
   readonly head: Block | null
   readonly answers: Map<Entry, TransactionState.Answer>
@@ -15,7 +15,7 @@ export interface NodeAnswers {
 const orNull = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A | null> =>
   Effect.orElseSucceed(effect, () => null)
 
-/** The receipt of whichever version was mined. One that fails is asked for again, and holds up none of the others. */
+/** Receipt of whichever version was mined. A failed request delays no other, and is repeated later. */
 const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
   const emitters = new Set(record.ops.map(({ entryPoint }) => entryPoint))
   const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
@@ -31,8 +31,8 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
 }
 
 /**
- * Of what was not known as mined the receipt counts once its block is sealed. A block below the head is looked at when it
- * is deep enough to count, and not at each look until then.
+ * A newly mined receipt counts once its block is sealed. A block below the head is checked when it is deep enough to count, not
+ * at each poll.
  */
 const sealed = (
   { chain }: LaneNode,
@@ -50,10 +50,13 @@ const sealed = (
   })
 }
 
-/** Asks a node of all these entries, in one batch; of blocks with new receipts in another one where that does not tell. */
+/**
+ * Polls a node for all entries in one batch. Blocks of new receipts need a second batch if the head does not show that they are
+ * sealed.
+ */
 export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<NodeAnswers> => {
   const { chain } = node
-  // A receipt's block is mostly the latest: then no further question tells whether it is sealed.
+  // The receipt's block is mostly the latest, which then shows that it is sealed without another request.
   const needsHead = entries.some(({ profile, record }) => profile.settledDepth > 1 || record.mined === null)
   const blockOf = ({ missedSince, record: { mined } }: Entry) =>
     mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
@@ -84,7 +87,7 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
     ),
     ([chainId, head, told]) => {
       const answers = new Map<Entry, TransactionState.Answer>()
-      // What a node of another chain tells is of no meaning.
+      // Replies of a node on another chain mean nothing.
       if (entries.some(({ record }) => record.chainId !== chainId)) return { head: null, answers }
       const replaced = new Set<bigint>()
       for (const [place, { record }] of entries.entries()) {
@@ -96,7 +99,7 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
         const [seen, block] = told[place] ?? [null, null]
         const { mined } = entry.record
         if (seen === null || (!seen.told && seen.receipt === null)) continue
-        // The new chain may be shorter as yet: what was above a block that is replaced is gone with it.
+        // The new chain may still be shorter: transactions above a replaced block are gone with it.
         const isReplaced = mined !== null && [...replaced].some((number) => number <= mined.blockNumber)
         answers.set(entry, {
           isOperators: node.account === null,

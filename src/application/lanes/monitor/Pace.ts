@@ -5,22 +5,19 @@ import type { Entry } from "./Entry.js"
 import * as Looks from "./Looks.js"
 import type { WatchedLane } from "./WatchedLane.js"
 
-/**
- * When a lane's transactions are looked at: all of them every `pollIntervalMillis`, and what was just given to a node
- * more often in the meantime, see `Looks`.
- */
+/** Schedules the polls of a lane's transactions: all every `pollIntervalMillis`, recent ones more often; see `Looks`. */
 export interface Pace {
-  /** What the round that begins asks for. */
+  /** Entries that the starting round polls. */
   readonly turnOf: (lane: WatchedLane, now: number) => ReadonlyArray<Entry>
   /** Waits for the next round. */
   readonly rest: (lane: WatchedLane) => Effect.Effect<void>
-  /** Ends the rest of a lane for a transaction that has just come. */
+  /** Ends the lane's rest for a new transaction. */
   readonly wake: (lane: WatchedLane, nonce: bigint) => Effect.Effect<void>
-  /** It may be mined any moment, and the next regular look has not come. */
+  /** It may be mined before its first regular poll. */
   readonly isYoung: (entry: Entry, now: number) => boolean
-  /** Its receipt was seen in a round that began then. */
+  /** A round that began then showed its receipt. */
   readonly seen: (entry: Entry, began: number) => void
-  /** It had no receipt in a round that began then. */
+  /** A round that began then showed no receipt. */
   readonly missed: (entry: Entry, began: number) => void
 }
 

@@ -9,17 +9,17 @@ import * as Wait from "../../runtime/Wait.js"
 import type { AccessNodes } from "./AccessNodes.js"
 import type { LaneNode } from "./Entry.js"
 
-/** Finds the receipts of mined transactions for those who wait for them. */
+/** Finds receipts of mined transactions for their waiters. */
 export interface ReceiptSearch {
   readonly seen: (teller: LaneNode, receipt: Receipt) => void
-  /** The transaction has left the chain again. */
+  /** The transaction left the chain. */
   readonly undone: (account: AccountId, txHash: Bytes32) => void
-  /** The account that asks by a node of its own, so that it is told what its other nodes showed. */
+  /** Registers the account that reads through its own node, so that it sees receipts that its other nodes showed. */
   readonly readBy: (chain: ChainClient, chainId: bigint, access: LaneAccess) => void
   readonly find: (chain: ChainClient, txHash: Bytes32) => Effect.Effect<Receipt>
 }
 
-/** Of nodes that do not tell the receipt of what was mined. */
+/** Retries while no node returns the receipt of a mined transaction. */
 const patience = Schedule.max([Schedule.spaced("500 millis"), Schedule.recurs(40)])
 
 const answerWaitMillis = 2_000

@@ -2,8 +2,8 @@ import type { Block, Receipt } from "../../ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 
 /**
- * The state machine of a transaction: what follows from what the nodes said of it. Pure, so that every pair of a state
- * and an event is tested; `TransactionMonitor` executes the actions.
+ * State machine of a transaction, driven by nodes' replies. Pure: every pair of state and event is tested; `TransactionMonitor`
+ * executes the actions.
  */
 export type State =
   | { readonly _tag: "signed" }
@@ -11,43 +11,43 @@ export type State =
       readonly _tag: "mined"
       readonly blockHash: Receipt["blockHash"]
       readonly txHash: Receipt["txHash"]
-      /** Since when it is not to be seen any more, by `MonotonicTime`; null: it was seen at the last look. */
+      /** Time at which it was first missed, by `MonotonicTime`; null: the last poll showed it. */
       readonly missedSince: number | null
     }
   | { readonly _tag: "settled" }
   | { readonly _tag: "externallyUsed" }
 
-/** `shallow`: below the confirmations; `confirmed`: above them; `final`: at settled depth. */
+/** Depth `final` is the settled depth, `confirmed` has the confirmations of an answer, `shallow` has fewer. */
 export type Depth = "shallow" | "confirmed" | "final"
 
-/** What the nodes that may decide said in one look. */
+/** Result of one poll of the nodes that may decide. */
 export type Event =
-  /** None of them answered: nothing is known. */
+  /** No node replied: nothing is known. */
   | { readonly _tag: "silent" }
-  /** No version has a receipt. Nodes behind a balancer lag: a hint, no proof. */
+  /** No version has a receipt. Nodes behind a balancer lag: a hint, not proof. */
   | { readonly _tag: "unseen" }
   | { readonly _tag: "shown"; readonly receipt: Receipt; readonly depth: Depth }
-  /** The receipt was not given, and the chain still has the block that it is in. */
+  /** The receipt is missing, but the chain still has its block. */
   | { readonly _tag: "blockKept"; readonly depth: Depth }
-  /** The chain has another block at that number: proof, as long as it lasts. */
+  /** The chain has another block at that number: proof while it lasts. */
   | { readonly _tag: "blockReplaced" }
-  /** A transaction that is not of the journal has the nonce. */
+  /** A transaction outside the journal used the nonce. */
   | { readonly _tag: "nonceUsed"; readonly depth: Depth }
-  /** The account's nonce on the chain is not above this one. */
+  /** The account's nonce on the chain is not above this nonce. */
   | { readonly _tag: "nonceOpen" }
 
 export type Action =
   | { readonly _tag: "none" }
-  /** Look at what keeps it from being mined: offers, prices, nonces below. */
+  /** Check offers, prices and lower nonces: something delays it. */
   | { readonly _tag: "care" }
   | { readonly _tag: "record"; readonly receipt: Receipt; readonly final: boolean }
   | { readonly _tag: "finalise" }
-  /** It has left the chain: it is signed again. */
+  /** It left the chain: back to `signed`. */
   | { readonly _tag: "withdraw" }
   | { readonly _tag: "recordExternalUse" }
-  /** Its stored bytes go to the nodes again, and nothing else changes. */
+  /** Offer its stored bytes to the nodes again; nothing else changes. */
   | { readonly _tag: "offerAgain" }
-  /** Nobody but the operator can say what is to become of it. */
+  /** Only the operator can decide. */
   | { readonly _tag: "report" }
 
 export interface Step {
@@ -55,7 +55,7 @@ export interface Step {
   readonly action: Action
 }
 
-/** A transaction that is only unseen has left the chain after that long: balanced nodes lag by seconds. */
+/** An unseen transaction has left the chain after this time, milliseconds: balanced nodes lag by seconds. */
 export const missedMillis = 15_000
 
 const signed: State = { _tag: "signed" }
@@ -97,7 +97,7 @@ const ofMined = (state: Extract<State, { readonly _tag: "mined" }>, event: Event
       : stay({ ...state, missedSince: null })
   const missed = stay({ ...state, missedSince: state.missedSince ?? now })
   const gone: Step = { state: signed, action: { _tag: "withdraw" } }
-  /** Proof counts when it is the second look in a row that misses it. */
+  /** Proof counts at the second poll in a row that misses it. */
   const proven = state.missedSince === null ? missed : gone
   switch (event._tag) {
     case "silent":
@@ -118,7 +118,7 @@ const ofMined = (state: Extract<State, { readonly _tag: "mined" }>, event: Event
   }
 }
 
-/** What becomes of a transaction at an event, and what is to be done. */
+/** Next state and action of a transaction at an event. */
 export const step = (state: State, event: Event, now: number): Step => {
   switch (state._tag) {
     case "signed":
@@ -128,12 +128,12 @@ export const step = (state: State, event: Event, now: number): Step => {
     case "settled":
       return event._tag === "nonceOpen" ? { state, action: { _tag: "offerAgain" } } : stay(state)
     case "externallyUsed":
-      // Its work has gone on under another nonce: its bytes must not be mined any more.
+      // Its work continues under another nonce: these bytes must not be mined.
       return event._tag === "nonceOpen" ? { state, action: { _tag: "report" } } : stay(state)
   }
 }
 
-/** The state of a transaction as the journal has it. */
+/** State of a transaction in the journal. */
 export const from = ({ mined, state }: TransactionRecord, missedSince: number | null = null): State => {
   if (state === "settled") return settled
   if (state === "external") return externallyUsed
@@ -141,15 +141,15 @@ export const from = ({ mined, state }: TransactionRecord, missedSince: number | 
   return { _tag: "mined", blockHash: mined.blockHash, txHash: mined.txHash, missedSince }
 }
 
-/** What one node told in one look. */
+/** One node's reply in one poll. */
 export interface Answer {
   readonly isOperators: boolean
-  /** It is the node that showed the receipt of a mined one. */
+  /** It is the node that showed the receipt of the mined transaction. */
   readonly isWitness: boolean
   readonly receipt: Receipt | null
-  /** The node's latest block; null: it did not tell, or was not asked. */
+  /** The node's latest block; null: no reply, or not requested. */
   readonly head: Block | null
-  /** Whether it has the block in which a missed transaction was mined; null: not asked, or not known. */
+  /** Whether the node has the block of a missed transaction; null: not requested, or unknown. */
   readonly block: "kept" | "replaced" | null
 }
 
@@ -158,7 +158,7 @@ interface Depths {
   readonly settledDepth: number
 }
 
-/** How deep a block is below a head. */
+/** Depth of a block below a head. */
 export const depthOf = (
   blockNumber: bigint,
   head: Block | null,
@@ -171,8 +171,8 @@ export const depthOf = (
 }
 
 /**
- * One event out of what several nodes told. Of a mined transaction the node that showed it has the word as long as it
- * answers. Where nodes disagree, the operator's is preferred.
+ * Reduces the replies of several nodes to one event. For a mined transaction the node that showed it decides while it replies.
+ * Where nodes disagree, the operator's node wins.
  */
 export const eventOf = (
   { mined, state }: Pick<TransactionRecord, "mined" | "state">,

@@ -10,16 +10,15 @@ export interface WatchedLane extends Resting {
   readonly entries: Map<bigint, Entry.Entry>
   readonly nodes: LaneNodes.LaneNodes
   operatorsAt: number
-  /** Nonces of transactions that are just given to a node for the first time. */
+  /** Nonces of transactions in their first offer. */
   readonly arriving: Array<bigint>
   isRunning: boolean
   readonly put: (entry: Entry.Entry) => void
   readonly drop: (record: Pick<TransactionRecord, "nonce">) => void
-  /** The entry is what is known of its nonce. */
+  /** Whether the entry is the current one of its nonce. */
   readonly isCurrent: (entry: Entry.Entry) => boolean
 }
 
-/** Nothing of it has changed since. */
 export const isSame = (one: TransactionRecord, other: TransactionRecord): boolean =>
   one.state === other.state &&
   one.versions.at(-1)?.txHash === other.versions.at(-1)?.txHash &&
@@ -27,7 +26,7 @@ export const isSame = (one: TransactionRecord, other: TransactionRecord): boolea
 
 export const describe = ({ nonce, signer }: TransactionRecord) => ({ nonce: nonce.toString(), signer })
 
-/** A lane without transactions; `inFlight` counts those that come and are not mined. */
+/** Makes a lane without transactions; `inFlight` counts the signed ones. */
 export const make = (inFlight: InFlight): WatchedLane => {
   const entries = new Map<bigint, Entry.Entry>()
   const signedOf = (nonce: bigint): TransactionRecord | null => {

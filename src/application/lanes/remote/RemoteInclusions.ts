@@ -17,62 +17,65 @@ import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as TransactionState from "../monitor/TransactionState.js"
 
-/** What the chain and the bundler tell of ops at remote bundlers. */
+/** Reads inclusions of ops at remote bundlers from the chain and the bundler. */
 
-/** An op that somebody else's bundler was given, or that somebody else landed. */
+/** An op at a remote bundler, or landed by a third party. */
 export interface Held {
   readonly chain: ChainClient
   readonly profile: NetworkProfile
-  /** Null: the profile names none any more, and the op can only be waited for. */
+  /** Null: the profile no longer names a bundler, and the op can only be awaited. */
   readonly bundler: BundlerClient | null
   readonly submission: RemoteSubmission
-  /** Null: nobody is to be given it; its landing was found, and is watched. */
+  /** Null: the op is offered to no bundler; its inclusion was found and is watched. */
   readonly offer: Offer | null
   /** Last second at which it may land, by the chain's clock; 0: no bound. */
   readonly validUntil: number
 }
 
-/** What is remembered of one op until its inclusion is at settled depth, or it can land no more. */
+/** State of one op until its inclusion is at settled depth, or it can no longer land. */
 export interface Entry extends Held {
   /** These change when the operator replaces them. */
   chain: ChainClient
   profile: NetworkProfile
   bundler: BundlerClient | null
-  /** Another version of it was on the chain, perhaps, and is no more: it is watched under its own hash again. */
+  /** Watched under its own hash again after another version left the chain. */
   submission: RemoteSubmission
-  /** First block that is still to be looked at. */
+  /** First block still to be read. */
   next: bigint
-  /** The transaction in which it landed, as the bundler says. */
+  /** Transaction in which it landed, according to the bundler. */
   hint: Hex.Bytes32 | null
-  /** Where it landed, once that is recorded. The block is null until it was looked at in this life of the process. */
+  /** Recorded inclusion. The block is null until this process has read it. */
   landed: {
     readonly txHash: Hex.Bytes32
     readonly block: Pick<Inclusions.Inclusion, "blockNumber" | "blockHash"> | null
   } | null
-  /** Head at which its inclusion was last looked at. */
+  /** Head of the last inclusion check. */
   lookedAt: bigint
-  /** Since when a recorded inclusion is not to be seen any more, by `MonotonicTime`; null: it was seen at the last look. */
+  /** Time at which a recorded inclusion was first missed, by `MonotonicTime`; null: the last poll showed it. */
   missedSince: number | null
-  /** When it was given to the bundler, by `MonotonicTime`; infinite: not yet, in another life, or it was seen on the chain. */
+  /**
+   * Time at which this process gave it to the bundler, by `MonotonicTime`; infinite: not yet, by an earlier process, or already
+   * seen on the chain.
+   */
   givenAt: number
-  /** When the bundler is asked for it again, milliseconds, and how long after that once more. */
+  /** Time of the next query at the bundler, and delay of the query after it, milliseconds. */
   offerAt: number
   offerDelay: number
-  /** Something with it is under way in a fiber of its own. */
+  /** A background fiber works on it. */
   busy: boolean
-  /** The bundler has it, or had it once. */
+  /** The bundler has or had it. */
   isTaken: boolean
-  /** The journal was told so. */
+  /** The journal knows that the bundler took it. */
   isTold: boolean
-  /** Its element has come to nothing, as the bundler said: it is offered no more. */
+  /** The bundler refused its element: it is not offered again. */
   isRefused: boolean
 }
 
-/** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
+/** Last second at which the op may land, according to its signature; 0: no bound, or unreadable. */
 export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
   const own = Conditions.decodeSignature(op.signature)
   if (Result.isSuccess(own)) return own.success.conditions.validUntil
-  // A sponsor's signature stands behind the wallet's, and has a bound of its own.
+  // A sponsor's signature follows the wallet's, with a separate bound.
   const bounds = Result.gen(function* () {
     const { signature } = yield* Sponsorship.split(op.signature)
     const { conditions } = yield* Conditions.decodeSignature(signature)
@@ -83,10 +86,10 @@ export const validUntilOf = (version: Version, op: UserOperation.UserOperation):
   return Number.isFinite(least) ? least : 0
 }
 
-/** Most blocks of one look, and most ops. */
+/** Maximum blocks and ops per read. */
 const maxBlocks = 1_024n
 export const maxOps = 128
-/** Blocks that are looked at again although they are at settled depth: nodes behind a balancer lag. */
+/** Blocks read again although they are at settled depth: nodes behind a balancer lag. */
 const lagBlocks = 8n
 
 export const laneOf = ({ submission: { space } }: Pick<Held, "submission">): Lane => ({
@@ -97,10 +100,10 @@ export const laneOf = ({ submission: { space } }: Pick<Held, "submission">): Lan
 export const deepEnough = (blockNumber: bigint, depth: number, head: Block) =>
   blockNumber + BigInt(depth) - 1n <= head.number
 
-/** The newest block that is at settled depth. */
+/** Newest block at settled depth. */
 const settledBlock = ({ profile }: Held, head: Block) => Inclusions.settledTo(head.number, profile)
 
-/** What the blocks that were not looked at yet say of these ops of one EntryPoint; true: all of them were. */
+/** Reads inclusions of these ops of one EntryPoint from blocks not yet read; `complete`: up to the head. */
 export const look = (
   chain: ChainClient,
   entryPoint: RemoteSubmission["space"]["entryPoint"],
@@ -122,8 +125,8 @@ export const look = (
 export const isOver = ({ validUntil }: Held, head: Block) => validUntil !== 0 && head.timestamp > validUntil
 
 /**
- * Whether the op can land no more: its time is over, another op has its nonce, its wallet has another configuration than
- * its nonce names, or the wallet that it deploys exists, for good.
+ * Whether the op can never land, at settled depth: its time is over, another op used its nonce, its wallet's configuration
+ * differs from its nonce's, or the wallet that it deploys exists.
  */
 export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainRpcError> =>
   Effect.gen(function* () {
@@ -144,8 +147,8 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
   })
 
 /**
- * The inclusion of which the bundler told, as the chain has it now: for nodes that give no logs. What a reorganisation
- * has taken back is none.
+ * Inclusion that the bundler reported, read again from the chain: for nodes without logs. An inclusion that a reorganisation
+ * undid does not count.
  */
 export const hinted = ({
   chain,
@@ -170,8 +173,8 @@ export const hinted = ({
       )
 
 /**
- * What the chain says of a recorded inclusion, by the same rules as of a transaction: what is only not to be seen may be
- * unknown to a node that lags, and has left the chain after a while; another block in its place is proof.
+ * State of a recorded inclusion, by the same rules as a transaction: an unseen inclusion may be unknown to a lagging node, and
+ * has left the chain after a while; another block at its number is proof.
  */
 export const confirm = (
   { chain, missedSince, profile, submission }: Entry,
@@ -204,7 +207,7 @@ export const confirm = (
     return { step: TransactionState.step(state, event, now), block: before }
   })
 
-/** Asks the bundler for the op, and gives it the op again when it has none. */
+/** Queries the bundler for the op, and offers the op again if the bundler lacks it. */
 export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
   Effect.gen(function* () {
     const { submission } = entry
@@ -220,8 +223,8 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
   })
 
 /**
- * Where the op landed, of all blocks since it was handed over and some before, when it may have been so for the first time:
- * what was overlooked would be done twice. What made it past is at settled depth, which the node has to have.
+ * Searches for the op's inclusion in all blocks since its hand-over and some before: an overlooked op would be executed twice.
+ * The event that ended the op is at settled depth, so the node must have blocks up to there.
  */
 export const anywhere = (held: Held, head: Block) =>
   Effect.gen(function* () {

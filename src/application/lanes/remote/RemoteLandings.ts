@@ -8,10 +8,7 @@ import type { Listener } from "../Settlement.js"
 import type { Entry } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 
-/**
- * What the journal is told of where an op landed: at the depth of an answer, at settled depth, and when a reorganisation has
- * taken it back.
- */
+/** Records op inclusions in the journal: at the depth of an answer, at settled depth, and after a reorganisation undid them. */
 export const make = ({
   drop,
   listener,
@@ -20,9 +17,9 @@ export const make = ({
 }: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
   readonly listener: Pick<Listener, "affected" | "reopened" | "told">
-  /** The op is watched no more. */
+  /** Stops watching the op. */
   readonly drop: (entry: Entry) => void
-  /** The bundler is asked for the op at once, as if it had just been given it. */
+  /** Queries the bundler for the op immediately, as after a first offer. */
   readonly offerAgain: (entry: Entry) => void
 }) => {
   const finalise = (entry: Entry, blockNumber: bigint) => {
@@ -49,7 +46,7 @@ export const make = ({
       entry.next = entry.submission.since
       offerAgain(entry)
       const affected = yield* remoteOpJournal.revertInclusions(lane.signer, lane.chainId, [userOpHash])
-      // Nobody else has it to offer it again: the request goes on with its nonce.
+      // It cannot be offered again: its request continues with its nonce.
       if (entry.offer === null) drop(entry)
       yield* listener.affected(lane, affected)
       yield* listener.reopened
@@ -80,7 +77,7 @@ export const make = ({
         if (final) drop(entry)
         yield* listener.affected(lane, affected)
       }),
-    /** Looks whether a recorded inclusion is still there, and whether it is at settled depth by now. */
+    /** Checks whether a recorded inclusion still exists, and whether it is at settled depth. */
     confirm: (entry: Entry, landed: NonNullable<Entry["landed"]>, head: Block) =>
       Effect.gen(function* () {
         if (head.number === entry.lookedAt && entry.missedSince === null) return
@@ -96,7 +93,7 @@ export const make = ({
   }
 }
 
-/** Tells of what bundlers have taken and no block shows, all of a lane at once. What cannot be told is told in the next round. */
+/** Records ops that bundlers took and no block shows, in one write per lane. A failed write is repeated in the next round. */
 export const tellTaken = (
   { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
   { told }: Pick<Listener, "told">,

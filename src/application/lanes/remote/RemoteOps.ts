@@ -27,40 +27,36 @@ import * as RemoteLandings from "./RemoteLandings.js"
 
 export interface RemoteOps {
   /**
-   * Gives the bundler an op that was just handed over, and watches it. `answered` hears the refusal that has come of that;
-   * null: the bundler has the op, or has it perhaps.
+   * Gives the bundler a newly handed-over op and watches it. `answered` receives the refusal; null: the bundler has the op, or
+   * may have it.
    */
   readonly give: (
     held: Held & Given,
     answered: (entry: Entry, refusal: BundlerRpcError | null) => Effect.Effect<void>
   ) => Effect.Effect<void>
-  /**
-   * Watches an op of which the journal tells, perhaps of another life of the process. One that is watched goes on at this node
-   * and this bundler, where the operator has others by now.
-   */
+  /** Watches an op from the journal, perhaps of an earlier process. An op already watched switches to this node and bundler. */
   readonly resume: (held: Held) => Effect.Effect<Entry>
   readonly isWatched: (submission: RemoteSubmission) => boolean
-  /** Forgets an op that is at no remote bundler any more. */
+  /** Forgets an op that is no longer at a remote bundler. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
 
-/** What is given to a bundler. */
 type Given = { readonly bundler: BundlerClient; readonly offer: Offer }
 
-/** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
+/** AA10 and AA25: the chain or the bundler's pool has changed since the op was made. */
 const outdated = /\bAA(?:10|25)\b/
 
-/** The bundler may take the op a bit later. */
+/** The bundler may accept the op later. */
 const isPassing = ({ message, reason }: BundlerRpcError): boolean =>
   reason === "throttled" || reason === "rateLimited" || outdated.test(message)
 
-/** A bundler is asked whether it still has an op so long after it was given it. */
+/** Delay of the first query for an op after it was given to its bundler, milliseconds. */
 const offerMillis = 10_000
-/** After an unknown answer it is sooner, and then twice as late each time, up to a minute. */
+/** First delay after an unknown answer, milliseconds; doubles each time, up to a minute. */
 const firstOfferMillis = 250
 const longestOfferMillis = 60_000
 
-/** The ops that are looked for at a node. */
+/** Ops watched at a node. */
 interface Watched extends Looks.Resting {
   readonly entries: Map<string, Entry>
 }
@@ -78,9 +74,8 @@ const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">):
   `${space.authority}:${userOpHash}`
 
 /**
- * Watches ops by what the EntryPoint logs of them, where no transaction of ours tells: one loop per node serves all of
- * them. Those that a remote bundler has lost are offered to it again, as they were signed, as long as they may land.
- * Those that were found on the chain are watched until they are at settled depth.
+ * Watches ops by EntryPoint logs where no own transaction shows them: one loop per node serves all its ops. Ops that a remote
+ * bundler lost are offered again as signed, while they may land. Inclusions are watched until settled depth.
  */
 export const make = ({
   listener,
@@ -93,7 +88,7 @@ export const make = ({
     const nodes = new Map<ChainClient, Watched>()
     const looks = Looks.make()
     const troubles = Troubles.make()
-    /** By node: of all ops that are looked for there. */
+    /** Per node: covers all ops watched there. */
     const troubleOf = (what: string, { origin }: ChainClient, entry?: Entry): Troubles.Trouble => ({
       what,
       place: origin,
@@ -106,13 +101,13 @@ export const make = ({
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
 
-    /** Another process has the lane: it watches the op from now on. Should the lane come back, the journal tells of the op. */
+    /** Another process owns the lane and watches the op. If the lane returns, the journal has the op. */
     const asOwner = <E>(entry: Entry, step: Effect.Effect<void, E>): Effect.Effect<void, E> =>
       Effect.catchCause(step, (cause) =>
         isFenced(cause) ? Effect.sync(() => drop(entry)) : Effect.failCause(cause)
       )
 
-    /** The entry is among those of its node, which are looked after as long as there are any. */
+    /** Adds the entry to its node's entries, and starts the node's loop if it is not running. */
     const attach = (entry: Entry) =>
       Effect.gen(function* () {
         const { chain } = entry
@@ -159,7 +154,7 @@ export const make = ({
         yield* listener.affected(lane, [submission.requestId])
       })
 
-    /** At most once at a time for one op, beside the poll: a bundler may take long. */
+    /** In parallel to the polls, at most once at a time per op: a bundler may take long. */
     const attend = (entry: Entry, head: Block, now: number) =>
       Effect.suspend(() => {
         entry.busy = true
@@ -185,7 +180,7 @@ export const make = ({
         )
       })
 
-    /** Whatever fails is looked at again in the next round. */
+    /** A failed step is repeated in the next round. */
     const tolerated = (entry: Entry, step: Effect.Effect<void, unknown>) =>
       Effect.annotateLogs(
         troubles.tolerate(
@@ -258,7 +253,7 @@ export const make = ({
         if (isRegular) yield* RemoteLandings.tellTaken(remoteOpJournal, listener, all)
       })
 
-    /** The loop serves everybody who waits at this node: it ends with the process only. */
+    /** A failed round must not end the loop, which serves all ops at this node. */
     const round = (chain: ChainClient, node: Watched) =>
       troubles.tolerate(troubleOf("a look at ops at remote bundlers failed", chain), look(chain, node))
 
@@ -277,7 +272,7 @@ export const make = ({
         return round(chain, node).pipe(Effect.andThen(rest(node)), Effect.andThen(loop(chain, node)))
       })
 
-    /** It is `busy` until its first offer is done, see `offered`. */
+    /** The entry is `busy` until its first offer is done; see `offered`. */
     const watch = (held: Held): Effect.Effect<Entry> =>
       Effect.gen(function* () {
         const { submission } = held
@@ -301,8 +296,8 @@ export const make = ({
       })
 
     /**
-     * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
-     * life of the process, perhaps. `refused`: it is not offered again.
+     * Schedules the next query at the bundler, sooner if its answer is unknown. `before`: an earlier process may have offered
+     * the op. `refused`: the op is not offered again.
      */
     const offered = (entry: Entry, answer: "taken" | "unknown" | "before" | "refused"): Effect.Effect<void> =>
       Effect.flatMap(MonotonicTime.millis, (now) => {
@@ -316,7 +311,7 @@ export const make = ({
         return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
       })
 
-    /** The answer of a bundler that is given the op for the first time; null: it has the op, or has it perhaps. */
+    /** Sends an op to its bundler for the first time; returns the refusal, or null: the bundler has the op, or may have it. */
     const send = (entry: Entry, { bundler, offer }: Given): Effect.Effect<BundlerRpcError | null> =>
       Effect.gen(function* () {
         const { userOpHash } = entry.submission
@@ -331,7 +326,7 @@ export const make = ({
           return null
         }
         const error = answer.failure
-        // What the chain shows counts more than what the bundler says.
+        // The chain counts more than the bundler's answer.
         const isUnknown = !isCertain(error) || entry.landed !== null
         if (isUnknown || (isPassing(error) && entry.validUntil !== 0)) {
           yield* offered(entry, "unknown")
@@ -361,14 +356,14 @@ export const make = ({
         Effect.suspend(() => {
           const { bundler, chain, profile, submission } = held
           const entry = watchedAs(submission)
-          // Not offered at once: the process that gave it away may be waiting for the answer.
+          // Not offered immediately: the process that gave it to the bundler may still wait for the answer.
           if (entry === undefined) return Effect.tap(watch(held), (fresh) => offered(fresh, "before"))
           entry.profile = profile
           entry.bundler = bundler
           if (entry.chain === chain) return Effect.succeed(entry)
           drop(entry)
           entry.chain = chain
-          // What the node before did not tell is not known to be absent.
+          // The previous node may have missed inclusions.
           entry.next = submission.since
           entry.lookedAt = -1n
           return Effect.as(attach(entry), entry)

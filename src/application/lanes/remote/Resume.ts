@@ -15,13 +15,12 @@ import type { Networks } from "../../ports/Networks.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 
 /**
- * Has the ops watched, again and again, that the journal says are at bundlers of others or have landed without a transaction of
- * ours: what a process before has left, and what was found on the chain. Ops that are watched go on at the node and the bundler
- * that the operator has now.
+ * Watches, at a fixed interval, ops that the journal has at remote bundlers or as landed without an own transaction: left by an
+ * earlier process, or found on the chain. Watched ops switch to the operator's current node and bundler.
  */
 export interface Dependencies {
   readonly journal: Pick<RemoteOpJournal["Service"], "remoteSubmissions">
-  /** This process works on the lane. */
+  /** Whether this process works on the lane. */
   readonly holds: (lane: Lane) => boolean
   readonly networks: Networks["Service"]
   readonly nodes: ChainRpc["Service"]
@@ -31,14 +30,14 @@ export interface Dependencies {
 
 const every = "5 seconds"
 
-/** Why an op can not be followed. */
+/** Cause for which an op cannot be followed. */
 class Unfollowed extends Data.TaggedError("Unfollowed")<{ readonly message: string }> {}
 
 const unfollowed = (message: string) => new Unfollowed({ message })
 
 /**
- * The node that is asked for an op: the caller's own where the request named one. The operator's is the present one, since
- * what was stored with the op is of the past; it also stands in for a caller's that is not allowed any more.
+ * The node that is polled for an op: the caller's, if the request named one. Otherwise the operator's current node, since a
+ * stored URL may be outdated; it also replaces a caller's node that is no longer allowed.
  */
 const nodeOf = (
   { connect }: ChainRpc["Service"],
@@ -56,7 +55,7 @@ const nodeOf = (
   )
 }
 
-/** Has one op watched, and offered again if need be. */
+/** Watches one op, and offers it again if necessary. */
 export const resume = (
   { bundlers, networks, nodes, ops }: Pick<Dependencies, "bundlers" | "networks" | "nodes" | "ops">,
   submission: RemoteSubmission

@@ -11,13 +11,13 @@ import type { OpId } from "../../ports/journal/Records.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 import type { Sealed } from "./Sign.js"
 
-/** Makes one signature of those of all ops of a transaction, where they have an aggregator. */
+/** Combines the signatures of a transaction's ops if they have an aggregator. */
 
-/** One signature in the place of those of a transaction's ops. */
+/** One signature instead of those of a transaction's ops. */
 export interface Aggregate {
   readonly aggregator: Address
   readonly signature: Hex.Hex
-  /** Gas that the aggregator takes to verify it, for which no op is charged. */
+  /** Gas of the aggregator's verification; no op is charged for it. */
   readonly gas: bigint
 }
 
@@ -27,7 +27,7 @@ export interface Aggregated {
   readonly aggregate: Aggregate | null
 }
 
-/** The aggregator takes no signature of these ops, now or later. */
+/** The aggregator rejects signatures of these ops permanently. */
 export interface Refused {
   readonly _tag: "Refused"
   readonly failed: ReadonlyMap<OpId, ElementFailure>
@@ -38,18 +38,18 @@ const refused = (failed: Iterable<readonly [OpId, Reasons.Text]>): Refused => ({
   failed: new Map([...failed].map(([opId, why]) => [opId, elementFailure("aggregator_refused", why)]))
 })
 
-/** What revert data say. */
+/** Decodes revert data. */
 type Revert = (data: Hex.Hex) => Effect.Effect<string>
 
 const reverted = (field: string, data: Hex.Hex, revert: Revert) =>
   Effect.flatMap(revert(data), (reason) => Effect.fail(Reasons.text("aggregatorReverted", { field, reason })))
 
-/** Offset and length of an aggregate's parts, bytes. */
+/** Offset and length of an aggregate's part, bytes. */
 const perPart = 64
 
 /**
- * The `bytes` that a call returned; the failure says what is wrong. An aggregator makes less of signatures than there was:
- * more than that is calldata that nobody has agreed to pay for.
+ * The `bytes` that a call returned; the failure names the field. Rejects an aggregate longer than the signatures: no party
+ * agreed to pay for that calldata.
  */
 const bytesOf = (
   { data, success }: CallResult,
@@ -72,7 +72,7 @@ const bare = ({ op, seal }: Sealed) => ({
   signature: Hex.unsafe(op.signature.slice(0, op.signature.length - 2 * Hex.size(seal)))
 })
 
-/** The aggregator is asked beforehand what it will say of each. */
+/** Aggregates the ops' signatures, after the aggregator has validated each op. */
 export const aggregate = (
   { aggregator, connection: { chain }, entryPoint, version }: OpContext,
   ops: ReadonlyArray<Sealed>,

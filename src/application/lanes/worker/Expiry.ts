@@ -6,11 +6,11 @@ import { delayOf, forget, isFresh, type Work } from "./LaneState.js"
 import * as Reprice from "./Reprice.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
-/** How often a lane's requests are held against the time, milliseconds, and how many of them at a time. */
+/** Interval of a lane's expiry checks, milliseconds, and requests per read. */
 const everyMillis = 2_000
 const most = 256
 
-/** Those of the overdue requests that are given up, the rest of those of which something is exposed. */
+/** Expires overdue requests; of requests with exposed ops, only the remaining elements. */
 const giveUp = (work: Work, before: number, mayExpire: (row: Overdue) => boolean) =>
   Effect.gen(function* () {
     const { expiry, state } = work
@@ -18,7 +18,7 @@ const giveUp = (work: Work, before: number, mayExpire: (row: Overdue) => boolean
     for (let after: string | undefined, isOver = false; !isOver; ) {
       const rows = yield* expiry.overdue(state.lane, before, most, after)
       for (const row of rows) {
-        // What prices transactions of others anew signs under their names, as it has noted.
+        // A repricing request re-signs other requests' transactions, as its note records.
         const isOthers = row.endpoint === Reprice.endpoint && row.isNoted
         if (isOthers || !mayExpire(row)) continue
         const became = yield* expiry.cancel(row, delayOf(state, row.requestId))
@@ -31,12 +31,12 @@ const giveUp = (work: Work, before: number, mayExpire: (row: Overdue) => boolean
   })
 
 /**
- * Gives up requests of which nothing was exposed in time, however long the worker has been away, and what is left of the others
- * that long after their last signature or inclusion: not while a nonce of the lane is unknown, nor while the clock is not
- * trusted. What was exposed goes on to its end.
+ * Expires requests without exposed ops, however long the worker was away, and the remaining elements of other requests that
+ * long after their last signature or inclusion. Skipped while a nonce of the lane is unknown or the clock is not trusted.
+ * Exposed ops run to their end.
  *
- * Gotchas: the lane's settings and nodes may be gone. Where the nonces of the lane could not be compared with the chain for as
- * long as requests have, what was accepted before the claim expires without that.
+ * Gotchas: the lane's settings and nodes may be gone. If nonces could not be compared with the chain for the whole expiry time,
+ * requests accepted before the claim expire without that comparison.
  */
 export const expire = (work: Work) =>
   Effect.gen(function* () {
@@ -49,7 +49,7 @@ export const expire = (work: Work) =>
     if (oldest === undefined || !(yield* expiry.mayExpire)) return
     const { remoteBundler, requestExpiryMillis } = yield* expiry.profileOf(oldest.accountId, state.lane)
     const held = now - state.claimed.since
-    // What a restored journal has lost of ops at somebody else's bundler no nonce of the EOA tells.
+    // The EOA's nonces do not show ops at a remote bundler that a restored journal lost.
     const isKnown =
       remoteBundler === null
         ? state.knownTo !== null || held >= requestExpiryMillis

@@ -21,34 +21,34 @@ import { examine, isExamined } from "./Unknown.js"
 import { fail, isStale, lookUp, prepareAgain, renumber, revive, sign } from "./Upkeep.js"
 
 /**
- * How a lane's worker brings ops onto the chain through somebody else's bundler.
+ * Brings a lane's ops onto the chain through a remote bundler.
  *
- * 1. It hears what the bundler has refused.
- * 2. It chooses the next op of each nonce key, once what the op depends on is on the chain.
- * 3. It prepares again what has become stale, and signs.
- * 4. It records the ops as handed over, in one transaction, and gives each to the bundler. `RemoteOps` follows them.
+ * 1. Processes the bundler's refusals.
+ * 2. Chooses the next op of each nonce key once its dependencies are on the chain.
+ * 3. Prepares stale ops again, and signs.
+ * 4. Records the ops as handed over in one transaction, and gives each to the bundler. `RemoteOps` follows them.
  *
- * Gotchas: from the moment before it is given away an op counts as perhaps sent. A refusal does not take it back: the bundler
- * has it, signed, and nothing in it says who may submit it. It is given up when it can land no more. What has no end is given
- * up at once: whoever signed it without one may have it submitted at any time, by anybody.
+ * Gotchas: an op counts as possibly sent from before its hand-over. A refusal does not undo that: the bundler has the signed
+ * op, which does not name its submitter. The op is abandoned once it can no longer land. An op without an end of validity is
+ * abandoned immediately: its signer accepted that anyone may submit it at any time.
  */
 
 const refused = (message: string): ElementFailure =>
   elementFailure("bundler_refused", Reasons.text("bundlerRefused", { message }))
 
-/** A refusal for what an op pays: the same op at the present prices may be taken. */
+/** A refusal of the op's price: the same op may be accepted at current prices. */
 const isPrice = ({ message, reason }: BundlerRpcError): boolean =>
   (reason === "invalid" || reason === "validation") &&
   /fee|underpriced|gas ?price|preVerificationGas/i.test(message)
 
 const elementOf = ({ index, requestId }: Bundle.Held): string => `${requestId} ${index}`
 
-/** What the bundler has refused since the last turn, and will not take again. */
+/** Processes the refusals since the last turn. */
 export const hear = (work: Work) =>
   Effect.gen(function* () {
     const { remote, state } = work
     const { closed, refusals, repriced } = state.handed
-    // Each stays until the journal has it.
+    // Each refusal stays until the journal has it.
     for (let next = refusals[0]; next !== undefined; refusals.shift(), next = refusals[0]) {
       const { entry, error, op } = next
       if (isPrice(error) && !repriced.has(elementOf(op))) {
@@ -69,7 +69,7 @@ export const hear = (work: Work) =>
     }
   })
 
-/** What keeps an op from going now or ever, by what the journal says of the element that it depends on. */
+/** State of the element that an op depends on, according to the journal. */
 const standingOf = (
   { failed, ops }: Pick<RequestRecord, "failed" | "ops">,
   index: number
@@ -79,7 +79,7 @@ const standingOf = (
   return failed.some((each) => each.index === index) ? "failed" : "open"
 }
 
-/** Those of the ops that depend on nothing, or on what has landed. What depends on a failure fails. */
+/** Ops without dependencies, or whose dependencies landed. Dependants of a failure fail. */
 const independent = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { queue } = work.state
@@ -104,7 +104,7 @@ const independent = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     return ops.filter(({ dependsOn, opId }) => dependsOn.length === 0 || landed.has(opId))
   })
 
-/** The next op of each nonce key; and what has to be done with others before any can go. */
+/** The next op of each nonce key, and the ops that must be handled before it can go. */
 const lines = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) => {
   const { handed, sequences } = work.state
   const next: Array<Bundle.Held> = []
@@ -131,10 +131,10 @@ const lines = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) => {
   return { behind, next, renumbered, stuck, used }
 }
 
-/** By bundler, the chains and EntryPoints that it has said to serve. */
+/** Chains and EntryPoints that each bundler serves. */
 const serving = new WeakMap<BundlerClient, Set<string>>()
 
-/** The bundler, once it has said that it serves the chain and the EntryPoint. */
+/** The bundler, once it has confirmed chain and EntryPoint. */
 const clientOf = (
   { remote }: Work,
   { connection: { profile }, entryPoint }: OpContext
@@ -159,7 +159,7 @@ const clientOf = (
     )
   )
 
-/** The latest block, and the chain's sequences of nonce keys that are not known here. False: they are others than was thought. */
+/** Reads the latest block and unknown sequences of nonce keys. Null: a sequence differs from the expected one. */
 const look = (
   work: Work,
   { connection: { chain }, entryPoint }: OpContext,
@@ -196,7 +196,7 @@ const look = (
     return isAsThought ? block : null
   })
 
-/** A call that failed may have been durable: the same again does no harm. */
+/** A failed call may have been durable: a repeat does no harm. */
 const again = Schedule.max([Schedule.exponential("100 millis"), Schedule.recurs(5)])
 
 /** Records the ops as handed over, and gives them to the bundler. */
@@ -257,7 +257,7 @@ const give = (
           })
       )
     }
-    // What is not recorded is out of date: the rest of it may be, too.
+    // An op that was not recorded is outdated; other queued ops may be, too.
     if (recorded.size < signed.length) state.queue = { ...state.queue, hasMore: true }
     state.turns += 1
     for (const { held } of signed) state.servedAt.set(held.accountId, state.turns)
@@ -267,7 +267,7 @@ const give = (
     )
   }).pipe(Effect.uninterruptible)
 
-/** Hands over what can go. True: another turn may do more at once. */
+/** Hands over ops that can go. True: another turn may do more immediately. */
 export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =>
   Effect.gen(function* () {
     const { state } = work
@@ -296,7 +296,7 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
     else if (doubtful.length > 0) yield* lookUp(work, doubtful)
     else if (gaps.length > 0) yield* renumber(work, gaps)
     if (moving.length + doubtful.length + gaps.length > 0) return true
-    // An op that a process before has handed over goes first, perhaps: the chain is asked again.
+    // An earlier process may have handed over the preceding op: read the chain again.
     const waiting = stuck.filter((op) => !isHeld(op))
     for (const op of waiting) state.sequences.delete(Choose.keyOf(op))
     yield* pause(state, waiting, "the nonce before its own is not used")
@@ -323,7 +323,7 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
       return true
     }
     const [client, block] = ready.success
-    // What the block says of the prices, or of the nonces, may change the choice.
+    // The block's prices, or the nonces, may change the choice.
     if (block === null || (yield* Effect.filter(chosen, (op) => isStale(work, op))).length > 0) return true
     const made = yield* sign(work, chosen)
     const signed = chosen.flatMap((held) => {

@@ -30,35 +30,35 @@ import * as Reconcile from "./rules/Reconcile.js"
 import * as Rejection from "./rules/Rejection.js"
 import type * as Sign from "./Sign.js"
 
-/** What a worker has in hand: what it asks, and what it remembers of its lane. */
+/** A worker's dependencies, and its memory of its lane. */
 
-/** What the chain says of an op that fails for what has become of its wallet or its nonce. */
+/** Cause, on the chain, of an op's failure by its wallet or nonce. */
 export type Found =
-  /** It has landed, and the journal has it. */
+  /** The op landed, and the journal has it. */
   | { readonly _tag: "landed" }
   /** The chain's sequence of its nonce key. */
   | { readonly _tag: "sequence"; readonly sequence: bigint }
-  /** It is to be prepared again for what the chain has become. */
+  /** The op must be prepared again for the chain's new state. */
   | { readonly _tag: "stale" }
-  /** None of its versions can land any more, and none has: it needs another nonce. `why`: what fails bytes that have no other. */
+  /** No version of the op landed or can land: it needs another nonce. `why`: failure of bytes whose nonce cannot change. */
   | { readonly _tag: "dead"; readonly why: ElementFailure }
-  /** The same, in blocks that may be taken back. */
+  /** As `dead`, but in blocks that may be undone. */
   | { readonly _tag: "waits" }
-  /** Nothing of it explains the failure: it is the op's own. */
+  /** Neither explains the failure: the op itself is the cause. */
   | { readonly _tag: "nothing" }
 
 /** See `isFresh`. */
 export type IsFresh = (request: Pick<Op, "acceptedAt" | "requestId">) => boolean
 
-/** What the journal and the chain know of nonces that have no transaction here. */
+/** Reads nonces that have no transaction in the journal. */
 export interface Known {
-  /** When a transaction of ours was read last that the journal had lost, Unix milliseconds; null: never. */
+  /** Time of the last read of an own transaction that the journal had lost, Unix milliseconds; null: never. */
   readonly provenAt: RecoveryJournal["Service"]["provenAt"]
-  /** All nonces of the lane below this one are known, or were used before its oldest open request that is not fresh was accepted. */
+  /** All lower nonces of the lane are known, or were used before its oldest open request that is not fresh was accepted. */
   readonly from: (lane: Lane, context: Context, isFresh: IsFresh) => Effect.Effect<bigint, Obstacle>
   /**
-   * Reads the transactions that have used these nonces, and records what they did of accepted work that is not fresh. Those that
-   * are missing in the answer could not be read.
+   * Reads the transactions that used these nonces, and records their effect on accepted work that is not fresh. Nonces missing
+   * in the result could not be read.
    */
   readonly read: (
     lane: Lane,
@@ -67,35 +67,35 @@ export interface Known {
     isFresh: IsFresh
   ) => Effect.Effect<ReadonlyArray<{ readonly nonce: bigint; readonly isOurs: boolean }>, Obstacle>
   /**
-   * Holds requests from before that time, Unix milliseconds, whose wallets have ops on the chain that the journal does not know of
-   * and that may have done what they ask for.
+   * Holds requests accepted before that time, Unix milliseconds, whose wallets have ops on the chain that the journal lacks and
+   * that may have done the same work.
    */
   readonly holdDone: (lane: Lane, context: OpContext, before: number) => Effect.Effect<void, Obstacle>
 }
 
-/** What of the journal and the clock decides that the time of a request is over. */
+/** Decides from journal and clock whether a request has expired. */
 export interface Expiry {
-  /** The clock is not one that somebody has just set. */
+  /** Whether the clock is trusted: it was not set recently. */
   readonly mayExpire: Effect.Effect<boolean>
   readonly overdue: RequestJournal["Service"]["overdue"]
-  /** How long the account's requests have; that of any account where the chain is not configured. */
+  /** Expiry of the account's requests; the default one where the chain is not configured. */
   readonly profileOf: (
     accountId: AccountId,
     lane: Lane
   ) => Effect.Effect<Pick<NetworkProfile, "remoteBundler" | "requestExpiryMillis">>
-  /** Cancels what of it was not exposed; see `RequestJournal.cancel`. `delay`: what kept it from going, see `delayOf`. */
+  /** Cancels its elements that were not exposed; see `RequestJournal.cancel`. `delay`: cause of its delay, see `delayOf`. */
   readonly cancel: (
     overdue: Overdue,
     delay: string | null
   ) => Effect.Effect<"final" | "kept" | null, JournalError>
 }
 
-/** Somebody else's bundlers, and what they were handed. */
+/** Remote bundlers, and the ops handed to them. */
 export interface Remote {
   readonly ops: Pick<RemoteOps, "forget" | "give">
   readonly journal: Pick<RemoteOpJournal["Service"], "handOver" | "takeBack">
   readonly bundlers: BundlerRpc["Service"]
-  /** Elements of these requests were refused, and may land all the same. */
+  /** Elements of these requests were refused, but may still land. */
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
@@ -119,91 +119,91 @@ export interface Dependencies {
   readonly signerOf: SignerOf
   readonly preparing: Preparing
   readonly remote: Remote
-  /** Looks up what has become of the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
+  /** Looks up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
   readonly lookUp: (op: Bundle.Held, context: OpContext, mayBeLost: boolean) => Effect.Effect<Found, Obstacle>
-  /** Somebody else has done what the element asks for: its row is abandoned. */
+  /** A third party did the element's work: abandons its row. */
   readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>
   /** Runs while no other transaction of the lane is signed. */
   readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Something has become of these requests. */
+  /** State of these requests changed. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   readonly scope: Scope.Scope
 }
 
-/** Names the lane among what pauses. */
+/** Key of a pause of the whole lane. */
 export const whole = "lane"
 
-/** Names a request of which nothing can be opened now. */
+/** Key of a pause of a request's opening. */
 export const requestKey = (requestId: string): `request ${string}` => `request ${requestId}`
 
-/** What pauses: the lane, one of its requests, or an op. */
+/** Can pause: the lane, a request's opening, or an op. */
 export type PauseKey = OpId | typeof whole | ReturnType<typeof requestKey>
 
-/** What was handed to somebody else's bundler. */
+/** Ops handed to a remote bundler. */
 export interface Handed {
-  /** Nonce keys of which the bundler was given an op and has not answered. */
+  /** Nonce keys with an op that the bundler has not answered. */
   readonly sending: Set<string>
-  /** By nonce key, the sequence of an op that was refused: it stands in the way of those behind it until it can land no more. */
+  /** Sequence of a refused op by nonce key: it blocks later ops until it can no longer land. */
   readonly closed: Map<string, bigint>
-  /** Refusals that nobody has looked at. */
+  /** Refusals not yet processed. */
   readonly refusals: Array<{
     readonly op: Bundle.Held
     readonly entry: Entry
     readonly error: BundlerRpcError
   }>
-  /** Elements that were refused for what they pay, and priced anew: another such refusal counts. */
+  /** Elements repriced after a refusal of their price; a second such refusal fails them. */
   readonly repriced: Set<string>
 }
 
-/** What a worker remembers of its lane. Nothing of it is needed after a restart. */
+/** A worker's memory of its lane; not needed after a restart. */
 export interface State {
   readonly lane: Lane
   epoch: number | null
-  /** A turn has failed: what is held may be out of date. */
+  /** A turn failed: this state may be outdated. */
   isDoubtful: boolean
   queue: Queue.Queue<Bundle.Held>
   pauses: Pauses.Pauses<PauseKey>
   standings: Map<string, Rejection.State>
-  /** Components of the next bundle at most. */
+  /** Maximum components of the next bundle. */
   most: number
-  /** By nonce key, the chain's sequence as far as it is known. */
+  /** The chain's sequence by nonce key, where known. */
   readonly sequences: Map<string, bigint>
   readonly servedAt: Map<AccountId, number>
-  /** Transactions that were mined for good since the journal was read last: ops of theirs that are ready again were lacked. */
+  /** Transactions mined at settled depth since the last journal read; an op of theirs that is ready again counts as `lacked`. */
   readonly mined: Array<{ readonly opIds: ReadonlyArray<OpId>; readonly isReverted: boolean }>
   turns: number
-  /** The newest block that was seen. */
+  /** Newest block seen. */
   newest: Block | null
   readonly signatures: Sign.Signatures
   reconcile: Reconcile.State
-  /** When its requests are held against the time again, by `MonotonicTime`. */
+  /** Time of the next expiry check, by `MonotonicTime`. */
   expiresAt: number
-  /** When the journal is asked for elements that are to be opened, by `MonotonicTime`; null: when it is said that there are some. */
+  /** Time of the next read for elements to open, by `MonotonicTime`; null: on a signal. */
   opensAt: number | null
-  /** Requests that were accepted here before it had the lane, see `isFresh`. */
+  /** Requests accepted here before the process had the lane; see `isFresh`. */
   readonly fresh: Set<string>
-  /** The EOA's nonce at the latest block, as far as it was told. */
+  /** The EOA's last known nonce at the latest block. */
   latest: bigint
-  /** Requests that price its waiting transactions anew, and whether the journal may have others. */
+  /** Repricing requests for its waiting transactions; `mayReprice`: the journal may have others. */
   readonly repricings: Set<string>
   mayReprice: boolean
-  /** All nonces below are known; null: that was not asked yet. */
+  /** All lower nonces are known; null: not yet read. */
   knownTo: bigint | null
-  /** Since when this process has the lane: Unix milliseconds, and by `MonotonicTime`. */
+  /** Time of this process's claim: Unix milliseconds, and by `MonotonicTime`. */
   claimed: { readonly at: number; readonly since: number }
   readonly handed: Handed
-  /** Accounts and EntryPoints of remote lanes whose work from before the claim was held against the chain, see `Unknown.examine`. */
+  /** Accounts and EntryPoints of remote lanes whose older work was compared with the chain; see `Unknown.examine`. */
   readonly examined: Set<string>
-  /** Another turn is due. */
+  /** Requests another turn. */
   readonly rouse: Effect.Effect<void>
   isRunning: boolean
   isAskedAgain: boolean
 }
 
-/** What a turn came to: another one at once, or at that time (`MonotonicTime`), or when something wakes the lane. */
+/** Result of a turn: run again immediately, leave the lane, or wait until `at` (by `MonotonicTime`) or a wake-up. */
 export type Next = "again" | "leave" | { readonly at: number | null }
 
-/** A worker's lane with what it works with. */
+/** A lane's state with the worker's dependencies. */
 export interface Work extends Dependencies {
   readonly state: State
 }
@@ -223,9 +223,9 @@ export const pause = (state: State, keys: ReadonlyArray<PauseKey | Named>, why: 
 const endpoints = /https?:\/\/(?:\[[^\]]*\]|[\w.-]+)(?::\d+)?/g
 
 /**
- * What keeps ops of the request from going, in words for its caller; null: their turn has not come, or nothing waits here.
+ * Cause of the delay of a request's ops, in words for its caller; null: they wait for their turn, or none are here.
  *
- * Gotchas: what is said of an EOA that accounts share may be of others, and a node may be the operator's.
+ * Gotchas: a shared EOA's reason may concern other accounts, and a node may be the operator's.
  */
 export const delayOf = ({ pauses, queue }: State, requestId: string): string | null => {
   const own = queue.ops.filter((op) => op.requestId === requestId)
@@ -234,7 +234,7 @@ export const delayOf = ({ pauses, queue }: State, requestId: string): string | n
     const pause = pauses.get(key)
     return pause === undefined ? [] : [{ key, ...pause }]
   })
-  // What came last; of others it may be over.
+  // The latest reason; older ones may be over.
   const [last] = all.toSorted((one, other) => other.until - one.until)
   if (last?.key === whole && own[0]?.op.key === "serviceEoa")
     return "the service's EOA sends nothing at the moment"
@@ -242,8 +242,8 @@ export const delayOf = ({ pauses, queue }: State, requestId: string): string | n
 }
 
 /**
- * It was accepted here, or since this process has the lane: whatever the journal has lost before, it is nothing of it. The key
- * may have done the same for somebody else.
+ * Whether the request was accepted in this process or since its claim: the journal lost none of its work. The key may have done
+ * the same work for others.
  */
 export const isFresh = (
   { claimed, fresh }: Pick<State, "claimed" | "fresh">,
@@ -251,8 +251,8 @@ export const isFresh = (
 ): boolean => fresh.has(requestId) || acceptedAt >= claimed.at
 
 /**
- * Nothing of the op can land that the journal has lost: the op may come to nothing, or have another nonce. What a restored
- * journal has lost of ops at somebody else's bundler no nonce of the EOA tells: it lands in time, or never.
+ * Whether the op may fail or get another nonce: no lost version of it can land. The EOA's nonces do not show lost ops at a
+ * remote bundler; these land within `Reconcile.lostMillis`, or never.
  */
 export const mayGiveUp = (
   state: Pick<State, "claimed" | "fresh" | "reconcile">,
@@ -274,7 +274,7 @@ export const forget = (state: State, ops: ReadonlyArray<OpId | Named>): void => 
   state.signatures.forget(opIds)
 }
 
-/** Whether the component is rejected. */
+/** Applies the event; returns whether the component is rejected. */
 export const stepOf = (state: State, component: string, event: Rejection.Event): boolean => {
   const before = state.standings.get(component) ?? Rejection.clean
   const { isRejected, state: next } = Rejection.step(before, event)
@@ -283,7 +283,7 @@ export const stepOf = (state: State, component: string, event: Rejection.Event):
   return isRejected
 }
 
-/** Another row, or another nonce, of an op that is held. */
+/** Replaces a held op by its new row or nonce; null: removes it. */
 export const replaceHeld = (
   state: State,
   before: Bundle.Held,

@@ -33,17 +33,17 @@ import * as LookUp from "./LookUp.js"
 import * as Strays from "./Strays.js"
 import * as Worker from "./Worker.js"
 
-/** A process's lanes: the workers that make transactions, and what follows those to their ends. */
+/** Lanes of a process: workers that make transactions, and monitors that follow them. */
 
-/** Follows the transactions of all lanes, whoever has made them, and ops at bundlers of others. */
+/** Follows the transactions of all lanes, whichever process made them, and ops at remote bundlers. */
 export interface Following {
   readonly inFlight: InFlight.InFlight
   readonly lanes: NonceManager.NonceManager
   readonly monitor: TransactionMonitor.TransactionMonitor
   readonly remoteOps: RemoteOps.RemoteOps
-  /** The journal has further events. */
+  /** The journal has new events. */
   readonly told: Effect.Effect<void>
-  /** From now on it is told what concerns it. */
+  /** Sets the listener for changes. */
   readonly listen: (listener: Listener) => void
 }
 
@@ -59,7 +59,7 @@ export interface Options {
   readonly refused: Dependencies["remote"]["refused"]
 }
 
-/** `wakeUps`, `reopened`: of what else the journal is looked at for. */
+/** `reopened`: wakes the rounds after a reorganisation undid a final answer. */
 export const follow = ({
   reopened,
   wakeUps
@@ -115,7 +115,7 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
     const requestJournal = yield* RequestJournal
     const recoveryJournal = yield* RecoveryJournal
     const networks = yield* Networks
-    /** In nonce order: many nodes refuse a nonce that is ahead of what they know. */
+    /** In nonce order: many nodes refuse a nonce ahead of the one they expect. */
     const watch = (lane: Lane) =>
       Effect.flatMap(transactionJournal.openOf(lane), (open) =>
         Effect.forEach(
@@ -157,7 +157,7 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
           )
       },
       lookUp: LookUp.make({ opJournal, recoveryJournal, remoteOpJournal }),
-      // The note first: what it names needs no row any more, whatever ends the process in between.
+      // The note first: afterwards its elements need no row, whenever the process dies.
       foundDone: ({ index, requestId, space }) =>
         Effect.gen(function* () {
           const record = yield* requestJournal.request(requestId)

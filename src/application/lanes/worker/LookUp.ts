@@ -20,9 +20,8 @@ import * as Bundle from "./rules/Bundle.js"
 import { asObstacle, type Obstacle, type OpContext } from "./rules/Context.js"
 
 /**
- * What has become of an op's nonce and of its wallet: an op is looked up by its hashes, and by its nonce and its call, before
- * it is judged by a nonce that the chain has used. An unbound op may have landed in anybody's transaction, and a journal that
- * was restored does not know every version.
+ * Looks up an op's nonce and wallet on the chain: by the op's hashes, and by nonce and call, before a used nonce counts against
+ * it. An unbound op may land in any transaction, and a restored journal may lack versions.
  */
 
 export interface Journals {
@@ -31,11 +30,11 @@ export interface Journals {
   readonly remoteOpJournal: Pick<RemoteOpJournal["Service"], "recordInclusions">
 }
 
-/** The calls of a wallet's op, without what links it to others. */
+/** Calls of a wallet's op, without its links to other ops. */
 const callsOf = (callData: Hex.Hex, ledger: Address | null): ReadonlyArray<WalletCalls.Call> =>
   WalletCalls.read(callData).filter(({ target }) => target !== ledger)
 
-/** Whether both make the same calls: another version of an op is linked to other nonces, perhaps. */
+/** Whether both make the same calls; versions of an op may link to different nonces. */
 export const isSameCall = (one: Hex.Hex, other: Hex.Hex, ledger: Address | null): boolean => {
   if (one === other) return true
   const [ours, theirs] = [callsOf(one, ledger), callsOf(other, ledger)]
@@ -47,7 +46,7 @@ const headOf = ({ block }: ChainClient) => Effect.map(block("latest"), (head) =>
 
 type Inclusion = Inclusions.Found & { readonly landedAs: Hex.Bytes32 }
 
-/** Another version of the op that has used its nonce; null: what did makes another call. */
+/** Another version of the op that used its nonce; null: the op that used it makes another call. */
 const versionOf = (
   op: Bundle.Held,
   { connection: { chain, profile }, entryPoint, version }: OpContext,
@@ -93,7 +92,7 @@ const ofUsedNonce = (
     const at = yield* headOf(chain)
     const byHash = yield* Inclusions.find(chain, entryPoint, hashes, at, op.op.acceptedAt)
     const [known] = [...byHash].map(([landedAs, found]): Inclusion => ({ ...found, landedAs }))
-    // Another op may make the same call: it is taken for this one only where the journal may have lost versions.
+    // Another op may make the same call: it counts as this op only if the journal may have lost versions.
     const found = known ?? (mayBeLost ? yield* versionOf(op, context, at) : null)
     if (found !== null) {
       const { blockNumber, landedAs, revertData, success, txHash } = found
@@ -131,7 +130,7 @@ const ofUsedNonce = (
       : { _tag: "sequence", sequence: next }
   })
 
-/** At settled depth the time is over in which a version of the op might have landed. */
+/** Whether, at settled depth, the time has passed in which a version of the op could land. */
 const isOverForGood = ({ prepared }: Bundle.Held, { connection: { chain, profile } }: OpContext) =>
   Effect.gen(function* () {
     const validUntil = prepared?.window?.validUntil ?? 0
@@ -140,7 +139,7 @@ const isOverForGood = ({ prepared }: Bundle.Held, { connection: { chain, profile
     return settled !== null && settled.timestamp > validUntil
   })
 
-/** The wallet has another configuration than the one that the op's nonce names. */
+/** Checks whether the wallet's configuration differs from the one in the op's nonce. */
 const ofConfiguration = (
   op: Bundle.Held,
   { connection: { chain, profile } }: OpContext
@@ -150,7 +149,7 @@ const ofConfiguration = (
     const named = Nonce.epochOf(Nonce.make(op.key, op.sequence))
     const epoch = yield* WalletEpochs.at(chain, op.wallet, head)
     if (epoch === null || epoch === named) return { _tag: "nothing" }
-    // What nobody has seen signed goes under the one in force at once.
+    // An unexposed op moves to the current configuration immediately.
     const dead: Found = { _tag: "dead", why: Epochs.changed(named, epoch) }
     if (!op.exposed) return dead
     const settled = yield* WalletEpochs.at(chain, op.wallet, Inclusions.settledTo(head, profile))
@@ -177,7 +176,7 @@ export const make =
           message: "it does not tell the wallet's nonce"
         })
       if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next, mayBeLost)
-      // Of the next nonce of its key another version can be signed, where nobody else lands the one before.
+      // An op with the next nonce can be signed again, unless a third party may land an earlier version.
       const needsAnother = next < op.sequence ? op.exposed : Bundle.mayLand(op)
       if (needsAnother && (yield* isOverForGood(op, context)))
         return { _tag: "dead", why: elementFailure("window_passed") }

@@ -21,17 +21,17 @@ import type {
 import type { Signer, SignerError } from "../../ports/Signers.js"
 
 /**
- * Signs a lane's transactions and records them. Signed bytes are recorded before anybody else sees them, and the record
- * hands out their nonce.
+ * Signs a lane's transactions and records them. Signed bytes are recorded before they leave the process, and the record
+ * allocates their nonce.
  *
- * Gotchas: a record whose answer is lost may have been made: a look at the journal decides, and the bytes leave the process
- * only where they are there.
+ * Gotchas: a record call whose reply is lost may have succeeded. The journal is read again, and the bytes leave the process
+ * only if they are in it.
  */
 
-/** Bytes of the lane that are not those that the journal should hold: nothing is built on them. */
+/** Stored bytes of the lane differ from the expected ones: no transaction is built on them. */
 export class LaneDamaged extends Data.TaggedError("LaneDamaged")<{ readonly message: string }> {}
 
-/** What a replacement has to be above, the highest of all versions, and whether it is of type 0. */
+/** Highest prices of all versions, which a replacement must exceed, and whether a version has type 0. */
 export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
   highest: versions.reduce(
     (most, { maxFeePerGas, maxPriorityFeePerGas }) => ({
@@ -43,7 +43,7 @@ export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
   legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
 })
 
-/** One transaction that a lane shall carry. */
+/** One transaction of a lane. */
 export interface Payload {
   readonly access: LaneAccess
   readonly signer: Signer
@@ -52,14 +52,14 @@ export interface Payload {
   readonly value: bigint
   readonly gasLimit: bigint
   readonly prices: FeePrices
-  /** Wei that layer 1 may ask for its data, beside what its gas costs. */
+  /** Maximum layer-1 data fee in addition to the cost of its gas, wei. */
   readonly l1Fee: bigint
-  /** The EOA's pending nonce and its balance, as just read. */
+  /** The EOA's pending nonce and balance, just read. */
   readonly chainNonce: bigint
   readonly balance: bigint
   /** In the order of the bundle. */
   readonly ops: ReadonlyArray<TransactionRecord["ops"][number] & { readonly opId: OpId }>
-  /** The op of the signer's own transaction, and its request; null: it carries ops, or only fills a nonce. */
+  /** Op and request of the signer's own transaction; null: it carries ops, or only uses a nonce. */
   readonly direct: { readonly opId: OpId; readonly requestId: string } | null
 }
 
@@ -69,7 +69,7 @@ export type Recorded =
 
 type Journal = Pick<TransactionJournal["Service"], "nextNonce" | "openOf" | "record" | "replace">
 
-/** A signature that the audit log takes no entry of is not made: the store fails, as where the bytes are stored. */
+/** No signature without an audit entry: fails as if the bytes could not be stored. */
 const signatureOf = (signer: Signer, transaction: Transaction.Transaction) =>
   Effect.catchDefect(
     Effect.provideService(signer.sign(Transaction.signingDigest(transaction)), withheld, true),
@@ -85,10 +85,10 @@ const versionOf = (transaction: Transaction.Transaction, signature: Hex.Hex): Tr
   return { txHash: Transaction.hash(raw), raw, maxFeePerGas, maxPriorityFeePerGas }
 }
 
-/** Of a store that does not answer. */
+/** Retries of a store that does not answer. */
 const patience = Schedule.max([Schedule.spaced("250 millis"), Schedule.recurs(20)])
 
-/** Runs the write; where its answer is lost, what the journal has of the bytes decides. */
+/** Runs the write; if its reply is lost, the journal decides. */
 const decided = <A>(
   journal: Journal,
   lane: Lane & { readonly nonce: bigint },
@@ -106,7 +106,7 @@ const decided = <A>(
         })
   )
 
-/** Signs the payload under the lane's next nonce and stores the bytes. What is not recorded has left nothing behind. */
+/** Signs the payload with the lane's next nonce and stores the bytes. A failure leaves nothing behind. */
 export const record = (
   journal: Journal,
   chainId: bigint,
@@ -159,15 +159,15 @@ export const record = (
 /** Gas of a transfer to an account without code. */
 const transferGas = 21_000n
 
-/** The EOA lacks `missing` wei for this transaction beside those under way. Nothing was sent. */
+/** The EOA lacks `missing` wei for this transaction in addition to those in flight. Nothing was sent. */
 export class LaneFunds extends Data.TaggedError("LaneFunds")<{ readonly missing: bigint }> {}
 
 /** A transaction that only uses a nonce. */
 export type Filler = Pick<Payload, "access" | "balance" | "chainNonce" | "prices" | "signer">
 
 /**
- * Uses a nonce by a transfer of nothing to the EOA itself, which calls nobody: it goes beside transactions of any route. Null: the
- * nonce is used.
+ * Uses a nonce with an empty transfer to the EOA itself. It calls no contract, so it may be in flight together with any route.
+ * Null: the nonce is used.
  */
 export const fill = (
   journal: Journal,
@@ -193,9 +193,7 @@ export const fill = (
     }
   )
 
-/**
- * Signs the same payload at higher prices under the same nonce, and stores the bytes. Null: the nonce is not open any more.
- */
+/** Signs the same payload and nonce at higher prices, and stores the bytes. Null: the nonce is no longer open. */
 export const replace = (
   journal: Journal,
   record: TransactionRecord,

@@ -20,17 +20,16 @@ import type { DirectContext } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 
 /**
- * Prices a lane's waiting transactions anew, as requests ask for it: between bundles, each under its own nonce and with its own
- * payload.
+ * Reprices a lane's waiting transactions on request, between bundles: each keeps its nonce and payload.
  *
- * Gotchas: what a request is about to replace is noted with it first, so that it is told of also when the process dies at it.
- * From then on the request does not expire: what it signs is its owners'.
+ * Gotchas: the request's note lists replacements before they are made, so that they are reported even if the process dies. From
+ * then on the request does not expire: the signed bytes belong to other requests.
  */
 
-/** The endpoint of such requests. */
+/** Endpoint of repricing requests. */
 export const endpoint = "/unstuck"
 
-/** What a request replaces, oldest first. `newTxHash` and the prices: absent until the new bytes are recorded. */
+/** Replacements of a request, oldest first. `newTxHash` and prices are absent until the new bytes are recorded. */
 const Plan = Schema.fromJsonString(
   Schema.Struct({
     unknown: Schema.Array(Schema.Int),
@@ -43,9 +42,9 @@ const Plan = Schema.fromJsonString(
         maxPriorityFeePerGas: Schema.optional(Schema.String)
       })
     ),
-    /** All that can be replaced of it is. */
+    /** All possible replacements are signed. */
     isSigned: Schema.optional(Schema.Boolean),
-    /** What has been mined under the first of the nonces; null: nothing of the lane's. */
+    /** Transaction mined under the first nonce; null: not the lane's. */
     txHash: Schema.optional(Schema.NullOr(Schema.String))
   })
 )
@@ -55,16 +54,16 @@ export type Replaced = Plan["replaced"][number]
 export const planOf = (note: string | null): Plan | null =>
   note === null ? null : Schema.decodeSync(Plan)(note)
 
-/** Most nonces of others that one request looks at. */
+/** Maximum unknown nonces per request. */
 const maxUnknown = 64n
 
-/** Requests of a lane that are looked at. */
+/** Maximum requests of a lane per read. */
 const most = 64
 
 interface Seen {
   readonly quote: FeePrices
   readonly balance: bigint
-  /** Of the transactions that wait, those whose nonces are wanted, with their next prices. */
+  /** Waiting transactions with wanted nonces, and their next prices. */
   readonly priced: ReadonlyArray<{ readonly record: TransactionRecord; readonly prices: FeePrices }>
   /** Nonces of waiting transactions that the journal does not know. */
   readonly unknown: ReadonlyArray<bigint>
@@ -111,7 +110,7 @@ export const look = (
     return { quote, balance, priced, unknown }
   })
 
-/** A nonce under which new bytes are recorded. */
+/** The nonce's replacement, once new bytes are recorded. */
 const replacedOf = (
   record: Pick<TransactionRecord, "nonce" | "versions">,
   oldTxHash: string | null
@@ -129,10 +128,7 @@ const replacedOf = (
       }
 }
 
-/**
- * A node or a key that fails may do it later. Money and the operator's cap are of the moment in which it was asked for: what
- * the caller wants then is for the caller to say again.
- */
+/** Whether a node or key may succeed later. Funds and the cap are judged once: the caller may repeat the request. */
 const isAwaited = (failure: Failure): boolean =>
   failure.code !== "fees_above_cap" &&
   failure.code !== "insufficient_funds" &&
@@ -163,7 +159,7 @@ const ofSigning =
     )
   }
 
-/** Replaces what is left of a plan; gives what of it is replaced by now, and why it is not all. */
+/** Replaces the rest of a plan; returns all replacements so far, and the failure that stopped it. */
 const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
   Effect.gen(function* () {
     const { monitor, state, transactionJournal } = work
@@ -208,7 +204,7 @@ const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
     return { replaced, failure }
   })
 
-/** What has been mined under the first nonce of the plan; undefined: it waits yet. */
+/** Transaction mined under the plan's first nonce; undefined: still waiting. */
 const minedOf = ({ state: { lane }, transactionJournal }: Work, { replaced: [oldest] }: Plan) =>
   Effect.gen(function* () {
     if (oldest === undefined) return null
@@ -261,7 +257,7 @@ const goOn = (work: Work, requestId: string) =>
     }
     if (plan.isSigned !== true) {
       const { failure, replaced } = yield* work.exclusive(lane, replaceRest(work, context, plan))
-      // What is signed is on its way, and told; a request of which nothing is has come to its end.
+      // Signed replacements are reported even after a failure; a request without any fails.
       if (failure !== null && (replaced.length === 0 || isAwaited(failure))) return yield* end(failure)
       plan = yield* keep({ ...plan, replaced, isSigned: true })
     }
@@ -271,7 +267,7 @@ const goOn = (work: Work, requestId: string) =>
     yield* end(null)
   })
 
-/** Goes on with all such requests of the lane. */
+/** Continues all repricing requests of the lane. */
 export const turn = (work: Work, now: number) =>
   Effect.gen(function* () {
     const { requestJournal, state } = work

@@ -24,7 +24,7 @@ import * as Simulate from "./Simulate.js"
 import { isReconciled } from "./Unknown.js"
 import { blame, fail, prepareAgain } from "./Upkeep.js"
 
-/** How a lane's worker brings what it has chosen into a transaction: tried, signed, recorded, and given to the monitor. */
+/** Brings chosen ops into a transaction: simulates, signs and records it, and gives it to the monitor. */
 
 const readNonces = EoaNonces.make()
 
@@ -35,11 +35,11 @@ export const boundOf = (state: State, { connection: { profile } }: Context): big
     ? profile.caps.transactionGas
     : BigInts.min(state.newest.gasLimit, profile.caps.transactionGas)
 
-/** What was read of the lane's past may have taken ops out of the worker's hands. */
+/** Whether the worker still holds the ops: reading the lane's past may have removed them. */
 const isHeld = (state: State, ops: ReadonlyArray<Bundle.Held>): boolean =>
   ops.every((op) => state.queue.ops.includes(op))
 
-/** A signer that refuses the transaction may sign smaller ones: what it refuses alone fails for it. */
+/** A signer that refuses the transaction may sign smaller ones; a single refused component fails. */
 const unsigned = (work: Work, ops: ReadonlyArray<Bundle.Held>, error: SignerError) =>
   Effect.suspend(() => {
     const { state } = work
@@ -51,7 +51,7 @@ const unsigned = (work: Work, ops: ReadonlyArray<Bundle.Held>, error: SignerErro
     return Effect.void
   })
 
-/** Signs, records and sends; whatever keeps the transaction from being recorded leaves nothing behind. */
+/** Signs, records and sends; a failure before the record leaves nothing behind. */
 const send = (
   work: Work,
   { access, connection }: Context,
@@ -91,12 +91,12 @@ const send = (
         return yield* work.monitor.watch({ chain: connection.chain, profile: connection.profile, record })
       }
       case "givenUp":
-        // What is held is out of date: the rest of it may be, too.
+        // The queue is outdated: other ops may be, too.
         forget(state, recorded.opIds)
         state.queue = recorded.opIds.length === 0 ? Queue.empty : { ...state.queue, hasMore: true }
         return
       case "insufficientFunds":
-        // What is too dear together may be paid for one by one.
+        // Ops too expensive together may be affordable one by one.
         if (state.most > 1 && ops.length > 1) state.most = Rejection.halved(ops.length)
         else yield* pause(state, [whole], `the EOA lacks money beside the ${recorded.reserved} wei under way`)
         return
@@ -106,7 +106,7 @@ const send = (
     }
   })
 
-/** A transaction of the signer's own, tried on the latest block: one that would revert by now is prepared again. */
+/** Sends the signer's own transaction after a call on the latest block; if it would revert, it is prepared again. */
 export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) =>
   Effect.gen(function* () {
     const { state } = work
@@ -129,7 +129,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
     if (!isKnown || !isHeld(state, [op])) return
     if (Result.isFailure(tried)) return yield* pause(state, [op], tried.failure.message)
     if (!tried.success.success) {
-      // Or it is made again and again, where the node says the one thing to one question and another to the other.
+      // Pause first: a node that contradicts itself would cause endless preparation.
       yield* pause(state, [op], "it would revert now")
       return yield* prepareAgain(work, [op])
     }
@@ -148,11 +148,11 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
       balance
     })
   }).pipe(
-    // What the audit log keeps of it is kept for its request.
+    // The audit log attributes its entries to the request.
     Effect.annotateLogs({ requestId: op.requestId, endpoint: op.op.endpoint })
   )
 
-/** The ops do not give the service's EOA back what the transaction costs: nobody goes at the expense of others. */
+/** Ops whose fees do not cover the transaction's cost for the service's EOA fail, or go separately. */
 const leaveUnpaid = (
   work: Work,
   ops: ReadonlyArray<Bundle.Held>,
@@ -174,13 +174,13 @@ const leaveUnpaid = (
     yield* fail(work, failed)
   })
 
-/** Ops of one transaction, as they were signed. */
+/** Signed ops of one transaction. */
 export interface Signed {
   readonly ops: ReadonlyArray<Bundle.Held>
   readonly signed: ReadonlyArray<Sealed>
 }
 
-/** Tries the signed bundle on the latest block, the suspects beside it, and sends it where it passes. */
+/** Simulates the signed bundle and the suspects on the latest block, and sends the bundle if it passes. */
 export const sendBundle = (
   work: Work,
   context: OpContext,
@@ -221,7 +221,7 @@ export const sendBundle = (
     const { balance, block, fees, nonces, results } = seen.success
     const isNewest = block !== null && (state.newest === null || block.number >= state.newest.number)
     const isKnown = yield* isReconciled(work, context, nonces)
-    // Nothing is said of what may have landed as something that the journal does not know.
+    // Ops that may have landed without the journal's knowledge are not judged.
     if (!isHeld(state, tried) || (!isKnown && tried.some(({ exposed }) => !exposed))) return
     if (block !== null && isNewest) state.newest = block
     else yield* pause(state, [whole], "the node is behind")

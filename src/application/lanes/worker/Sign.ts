@@ -21,25 +21,25 @@ import * as Reservations from "../../prepare/Reservations.js"
 import * as Wait from "../../runtime/Wait.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 
-/** An op that is chosen, and the settings that it was accepted with. */
+/** A chosen op with the settings it was accepted with. */
 export interface Chosen {
   readonly opId: OpId
   readonly prepared: Exclude<PreparedOp, { readonly kind: "direct" }>
   readonly context: OpContext
 }
 
-/** An op with its own signature and, behind it, what its payer adds. */
+/** An op with its signature, followed by its payer's seal. */
 export interface Sealed extends SignedOp {
   readonly seal: Hex.Hex
 }
 
-/** What has become of a signature: the signer may refuse for good, or be away for now. */
+/** Result of signing: signed, refused permanently, or delayed. */
 export type Signature =
   | { readonly _tag: "signed"; readonly op: Sealed }
   | { readonly _tag: "refused"; readonly failure: ElementFailure }
   | Obstacle
 
-/** A signature that takes longer keeps its op out of the present transaction; signing goes on. */
+/** Wait for signatures, milliseconds. A slower signature keeps its op out of the current transaction, and completes later. */
 const patienceMillis = 2_000
 
 const ofSigner = (error: SignerError): Signature =>
@@ -66,7 +66,7 @@ const ofError = (error: SignerError | PayerRefusal | Failure | Obstacle): Signat
   }
 }
 
-/** A creation's op with the deployer's authorisation in its initCode, in the place of the one with which it was measured. */
+/** A creation's op with the deployer's authorisation in its initCode, instead of the one used for measurement. */
 const authorised = (
   { context }: Chosen,
   op: UserOperation.UserOperation,
@@ -87,7 +87,7 @@ const authorised = (
 const isMade = (proof: Proof): proof is Extract<Proof, { readonly made: Hex.Hex }> =>
   proof !== null && proof !== "deployer" && "made" in proof
 
-/** The proof of its wallet's consent, over the op's hash and its conditions. */
+/** Proof of the wallet's consent, over the op's hash and its conditions. */
 const proofOf = (
   context: OpContext,
   proof: Exclude<Proof, { readonly made: Hex.Hex }>,
@@ -109,7 +109,7 @@ const proofOf = (
     return Hex.concat(...parts)
   })
 
-/** The op with all signatures but that of its payer. */
+/** The op with all signatures except its payer's. */
 const ownSignature = (chosen: Chosen, submitter: Address) =>
   Effect.gen(function* () {
     const { context, opId, prepared } = chosen
@@ -117,7 +117,7 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
     const { entryPoint, payer, version } = context
     const { chainId } = context.connection.profile
     const hashOf = (op: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, chainId, op)
-    // Under conditions that its caller has chosen.
+    // Signed by its caller, under conditions that the caller chose.
     if (isMade(proof)) return { opId, op: unsigned, userOpHash: prepared.userOpHash ?? hashOf(unsigned) }
     const bundler = Submitter.boundTo(context.connection.profile, submitter)
     const whole = kind === "creation" ? yield* authorised(chosen, unsigned, bundler) : unsigned
@@ -129,7 +129,7 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
     return { opId, op: { ...op, signature: Conditions.encodeSignature(conditions, made) }, userOpHash }
   })
 
-/** Signs one op: its own signature, then what its payer adds. */
+/** Signs one op: its own signature, then its payer's seal. */
 const sign = (chosen: Chosen, submitter: Address): Effect.Effect<Signature> =>
   Effect.gen(function* () {
     const { context, prepared } = chosen
@@ -145,22 +145,22 @@ const sign = (chosen: Chosen, submitter: Address): Effect.Effect<Signature> =>
   }).pipe(
     Effect.catch((error) => Effect.succeed(ofError(error))),
     Effect.catchDefect((defect) =>
-      // The op is tried again: nothing of it has left the process.
+      // Nothing has left the process: the op is tried again.
       StoreFailure.is(defect) ? Effect.succeed(obstacle(String(defect))) : Effect.die(defect)
     ),
     Effect.provideService(withheld, true)
   )
 
-/** The signatures of a lane's ops, each made once for what was prepared. */
+/** Signatures of a lane's ops, each made once per prepared version. */
 export interface Signatures {
-  /** What has come of those of these ops within two seconds; those that are missing are being made. */
+  /** Signatures of these ops available within two seconds; missing ones are still being made. */
   readonly of: (
     chosen: ReadonlyArray<Chosen>,
     submitter: Address
   ) => Effect.Effect<ReadonlyMap<OpId, Signature>>
   /** The op waits for its signature. */
   readonly isPending: (opId: OpId) => boolean
-  /** They are recorded, or are no ops of the lane any more. */
+  /** The ops are recorded, or no longer the lane's. */
   readonly forget: (opIds: Iterable<OpId>) => void
 }
 
@@ -169,7 +169,7 @@ interface Entry {
   signature: Signature | null
 }
 
-/** `came`: a signature that was waited for in vain has come. */
+/** `came`: a late signature arrived. */
 export const make = (scope: Scope.Scope, came: () => void): Signatures => {
   const entries = new Map<OpId, Entry>()
   const awaited = new Set<Deferred.Deferred<void>>()
@@ -191,7 +191,7 @@ export const make = (scope: Scope.Scope, came: () => void): Signatures => {
         { concurrency: "unbounded", discard: true }
       )
       const crashed = Effect.sync(() => {
-        // Whatever ended the signing, the op is tried again.
+        // However signing ended, the op is tried again.
         for (const { opId, prepared } of chosen) {
           const entry = entries.get(opId)
           if (entry?.prepared === prepared && entry.signature === null) entries.delete(opId)

@@ -32,16 +32,16 @@ export interface Trial {
   readonly gas: bigint
 }
 
-/** What the latest block says of a transaction. */
+/** Result of a simulation on the latest block. */
 export type Result =
-  /** `gas`: null where the node tells no logs. */
+  /** `gas`: null if the node returns no logs. */
   | { readonly _tag: "passes"; readonly gas: SubmitterReimbursement.BundleGas | null }
   /** These ops would fail, with their revert data. */
   | { readonly _tag: "refuses"; readonly ops: ReadonlyMap<OpId, Hex.Hex> }
-  /** It would revert, and no op of it is named. */
+  /** It would revert without naming an op. */
   | { readonly _tag: "fault"; readonly data: Hex.Hex }
 
-/** Everything that is read for one transaction, in one batch. */
+/** Data read for one transaction, in one batch. */
 export interface Look {
   readonly block: Block | null
   readonly fees: NetworkFees
@@ -66,7 +66,7 @@ export const callOf = (submitter: Address, trial: Trial): Call => ({
   gas: trial.gas
 })
 
-/** A node without `eth_simulateV1` tells reverts only, and no logs. */
+/** A node without `eth_simulateV1` returns only reverts, no logs. */
 const tried = (chain: ChainClient, call: Call): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
   Effect.flatMap(chain.simulate([call]), ([result]) =>
     result === undefined
@@ -96,7 +96,7 @@ const resultOf = (trial: Trial, call: Call, simulated: SimulatedCall | CallResul
   }
   if (refused.size > 0) return { _tag: "refuses", ops: refused }
   const charged = [...outcomes.values()].reduce((sum, { actualGasUsed }) => sum + actualGasUsed, 0n)
-  // Its calldata costs what it costs, whatever the node has counted of it.
+  // Its calldata has a minimum cost, whatever gas the node reports.
   return { _tag: "passes", gas: { used: BigInts.max(simulated.gasUsed, Gas.leastOf(call.data)), charged } }
 }
 
@@ -111,7 +111,7 @@ export const look = (
     Effect.all(
       [
         facts.block(chain, "now"),
-        // What has no ops was not priced before.
+        // Direct transactions were not priced before.
         facts.fees(chain, trials.length === 0 ? undefined : "recent"),
         readNonces(chain, submitter),
         facts.balance(chain, submitter),

@@ -25,12 +25,11 @@ import { asObstacle, type Context, type Obstacle, type OpContext, type Preparing
 import * as Matching from "./rules/Matching.js"
 
 /**
- * Transactions of a lane's key that the journal does not know: after a backup was restored, or a standby was promoted that
- * lagged, the chain has some. What they did of the lane's accepted work is recorded; what they may have done is held until the
- * operator decides.
+ * Transactions of a lane's key that the journal lacks, after a backup was restored or a lagging standby was promoted. Their
+ * effects on the lane's accepted work are recorded; possible effects are held until the operator decides.
  *
- * Gotchas: an op that has landed under its own nonce is found when its turn comes, see `LookUp`. An element that was not opened
- * when the backup was made has been opened since, perhaps: its request's body says what it asks for.
+ * Gotchas: an op that landed under its own nonce is found when its turn comes; see `LookUp`. An element unopened at the backup
+ * may have been opened since: its request's body defines its work.
  */
 
 export interface Dependencies {
@@ -40,18 +39,18 @@ export interface Dependencies {
     "explain" | "hold" | "keepUnread" | "known" | "knownTo" | "openIn" | "provenAt"
   >
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
-  /** The lane's transactions that are not settled are followed to their ends. */
+  /** Follows the lane's unsettled transactions to their end. */
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
   readonly unopened: Preparing["unopened"]
 }
 
-/** Ready ops that one read gives. */
+/** Ready ops per read. */
 const page = 1_024
 
-/** A node that refuses to show what there is so often has all work held that it might show. */
+/** Refusals in a row after which all affected work is held. */
 const mostRefusals = 3
 
-/** Wallets that one question for logs names. */
+/** Maximum wallets per log query. */
 const walletsAtOnce = 200
 
 const readyOf = ({ opJournal }: Dependencies, lane: Lane, isFresh: IsFresh) =>
@@ -74,7 +73,7 @@ const unopenedOf = ({ recoveryJournal, unopened }: Dependencies, lane: Lane, isF
     )
   )
 
-/** One that another version prepared may do anything. */
+/** An op that another version prepared may do anything. */
 const ofOp = (
   { index, nonceKey, prepared, requestId, sequence, space }: Op,
   ledger: Address | null
@@ -104,21 +103,21 @@ const ofCall = (
   makes: (callData) => Ledger.makes(callData, { target: to, value, data }, ledger)
 })
 
-/** The ops that a transaction carries. */
+/** Ops that a transaction carries. */
 const straysOf = ({ data, to, txHash }: KnownTransaction): ReadonlyArray<Matching.Stray> => {
   const version = to === null ? undefined : EntryPoint.versionOf(to)
   const ops = version === undefined ? [] : BundledOps.read(version, data)
   return ops.map(({ callData, nonce, sender }) => ({ sender, nonce, callData, txHash }))
 }
 
-/** When the oldest open request of the lane was accepted, Unix milliseconds. */
+/** Acceptance time of the lane's oldest open request, Unix milliseconds. */
 const acceptedSince = ({ recoveryJournal }: Dependencies, lane: Lane) =>
   Effect.gen(function* () {
     const [oldest] = yield* recoveryJournal.openIn(lane)
     return oldest?.acceptedAt ?? (yield* Clock.currentTimeMillis)
   })
 
-/** The EOA's transactions of these nonces; of a node that keeps no past states those since the first request was accepted. */
+/** The EOA's transactions of these nonces; on a node without past states, those since the oldest open request was accepted. */
 const transactionsOf = (
   dependencies: Dependencies,
   lane: Lane,
@@ -133,7 +132,7 @@ const transactionsOf = (
     })
   )
 
-/** Ops of these wallets on the chain that the journal does not know, by their transactions. */
+/** Ops of these wallets on the chain that the journal lacks, by transaction. */
 const unknownOf = (
   { recoveryJournal }: Dependencies,
   lane: Lane,
@@ -158,7 +157,7 @@ const unknownOf = (
 
 export const make = (dependencies: Dependencies): Known => {
   const { opJournal, recoveryJournal, transactionJournal, watch } = dependencies
-  /** By what is asked of which lane, how often in a row a node has refused to show what its key has done. */
+  /** Refusals in a row to show the key's past, by query and lane. */
   const refusals = new Map<string, number>()
 
   const hold = (lane: Lane, requestId: string, why: string) =>
@@ -195,7 +194,7 @@ export const make = (dependencies: Dependencies): Known => {
       { discard: true }
     )
 
-  /** What ready ops, and elements without ops, ask for. A request that can not be read is held. */
+  /** Work of ready ops and of elements without ops. Holds requests that cannot be read. */
   const wantedOf = (
     lane: Lane,
     { connection: { profile } }: Context,
@@ -211,7 +210,7 @@ export const make = (dependencies: Dependencies): Known => {
       return wanted
     })
 
-  /** Nobody can say what the key has done: nothing goes on that was not exposed. */
+  /** The key's past is unreadable: holds all work that was not exposed. */
   const holdAll = (lane: Lane, why: string, isFresh: IsFresh) =>
     Effect.gen(function* () {
       const unexposed = (yield* readyOf(dependencies, lane, isFresh)).filter(({ exposed }) => !exposed)
@@ -221,7 +220,7 @@ export const make = (dependencies: Dependencies): Known => {
         yield* hold(lane, requestId, told)
     })
 
-  /** What a node refuses to show for long keeps all that it might show held. */
+  /** Retries a refusing node; after `mostRefusals` refusals runs `unread`, which holds all affected work. */
   const unless = <A>(
     what: "from" | "past" | "read",
     lane: Lane,
@@ -245,7 +244,7 @@ export const make = (dependencies: Dependencies): Known => {
       return yield* unread(error.message)
     }).pipe(Effect.mapError(asObstacle))
 
-  /** Gives the hashes of transactions that are, or carry, what lanes of castellan bring onto the chain. */
+  /** Adopts direct transactions, holds doubtful elements, and returns the hashes of transactions with castellan's work. */
   const match = (
     lane: Lane,
     context: Context,
@@ -287,14 +286,14 @@ export const make = (dependencies: Dependencies): Known => {
           const [oldest] = (yield* recoveryJournal.openIn(lane)).filter((request) => !isFresh(request))
           if (oldest === undefined) {
             const latest = yield* chain.transactionCount(lane.signer, "latest")
-            // Written down: after a restart the work of today is no longer fresh.
+            // Recorded: after a restart current work is no longer fresh.
             yield* recoveryJournal.explain(lane, latest)
             return latest
           }
           const since = oldest.acceptedAt
           const head = yield* chain.block("latest")
           const block = yield* Inclusions.olderThan(chain, head?.number ?? 0n, since)
-          // A node that keeps no past states has the blocks, perhaps.
+          // A node without past states may still have the blocks.
           return yield* Effect.catch(chain.transactionCount(lane.signer, block), () =>
             Effect.gen(function* () {
               const [first] = yield* EoaTransactions.since(chain, lane.signer, since - Inclusions.skewMillis)
@@ -312,7 +311,7 @@ export const make = (dependencies: Dependencies): Known => {
       ),
     read: (lane, context, nonces, isFresh) =>
       Effect.gen(function* () {
-        // What this look adopts, and what is signed before it is over, shall not end it.
+        // Adoptions by this read, and signatures made meanwhile, must not end it.
         yield* recoveryJournal.keepUnread(lane)
         const ready = yield* readyOf(dependencies, lane, isFresh)
         const read = yield* unless(
@@ -329,7 +328,7 @@ export const make = (dependencies: Dependencies): Known => {
               nonces.map((nonce) => ({ nonce, isOurs: true }))
             )
         )
-        // The journal is the older one: of the ops that are not held, too, bytes may be on their way.
+        // The journal is older than the chain: bytes of ops that are not held may be in flight, too.
         if (read.some(({ isOurs }) => isOurs))
           yield* opJournal.publish(
             lane,
@@ -372,7 +371,7 @@ export const make = (dependencies: Dependencies): Known => {
           for (const [userOpHash, { sender }] of seen) {
             const op = byHash.get(userOpHash)
             if (op !== undefined) strays.push({ sender, nonce: op.nonce, callData: op.callData, txHash })
-            // Whatever their calls were: the calldata of the transaction does not show them.
+            // The transaction's calldata does not show their calls.
             else
               for (const own of wanted.filter(({ wallet }) => wallet === sender))
                 yield* holdElement(lane, own, txHash, "an op that the node does not show")

@@ -10,16 +10,16 @@ import type { Context, Obstacle, OpContext } from "./rules/Context.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
 
-/** A node that is silent keeps the ops back that named it: another one may tell. */
+/** A silent node delays only the ops that named it; another node may answer. */
 const awaitNode = ({ state }: Work, { connection: { chain } }: Context, why: string) => {
   const own = state.queue.ops.filter(({ context }) => context?.connection.chain === chain)
   return Effect.as(pause(state, own.length === 0 ? [whole] : own, why), false)
 }
 
 /**
- * Holds the chain's nonces of the lane against the journal, before anything is signed: one that neither has a transaction here
- * nor was read keeps everything back that nobody has seen signed. What a block has used is read. False: a nonce is unknown, or
- * was read just now, and the queue is empty then.
+ * Compares the lane's nonces on the chain with the journal before anything is signed. A nonce without a recorded or read
+ * transaction holds back all unexposed work. Transactions of nonces that a block has used are read. False: a nonce is unknown,
+ * or was just read, which empties the queue.
  */
 export const isReconciled = (
   work: Work,
@@ -30,9 +30,9 @@ export const isReconciled = (
     const { inFlight, known, state, transactionJournal } = work
     const { lane } = state
     const isNew: IsFresh = (request) => isFresh(state, request)
-    // Of a key that has sent nothing there is nothing to be known.
+    // A key that has sent nothing has no unknown nonces.
     if (next === 0n) state.knownTo ??= 0n
-    // Blocks were taken back: what uses their nonces next may be unknown.
+    // Blocks were undone: unknown transactions may use their nonces next.
     const isBack = next < state.latest
     if (isBack && state.knownTo !== null) state.knownTo = BigInts.min(state.knownTo, next)
     state.latest = isBack ? next : BigInts.max(state.latest, latest)
@@ -52,7 +52,7 @@ export const isReconciled = (
       isKnown: (nonce) => own.has(nonce)
     })
     const readable = Reconcile.readable(state.reconcile, latest)
-    // What lost its nonce would go on under another one, under which it may have been done already.
+    // Work that lost its nonce would continue under another nonce, although it may be done already.
     if (readable.length > 0 && inFlight.signed(lane).some(({ nonce }) => nonce < latest)) {
       yield* pause(state, [whole], "it is not known by what the nonces of signed transactions were used")
       return false
@@ -64,7 +64,7 @@ export const isReconciled = (
       const at = yield* Clock.currentTimeMillis
       for (const each of read.success)
         state.reconcile = Reconcile.step(state.reconcile, { _tag: "read", ...each, at, now })
-      // What is held here does not show what was found.
+      // The queue does not reflect the read transactions.
       state.queue = Queue.empty
     }
     const isClear = Reconcile.maySign(state.reconcile)
@@ -75,8 +75,8 @@ export const isReconciled = (
   })
 
 /**
- * The same at the beginning, and while a nonce is unknown. The nonce at the latest block is asked for: what was told of it
- * before is good for signing alone.
+ * Likewise at the start, and while a nonce is unknown. Reads the nonce at the latest block: the cached value is good enough
+ * only for signing.
  */
 export const look = (work: Work, context: Context) =>
   Effect.gen(function* () {
@@ -101,14 +101,14 @@ export const isExamined = ({ examined }: State, context: Context | null): boolea
   context === null || context.kind === "direct" || examined.has(nameOf(context))
 
 /**
- * Of ops at somebody else's bundler no nonce of the EOA tells what a restored journal has lost: what an account has from before
- * the claim is held against what its wallets have done on the chain, once.
+ * The EOA's nonces do not show lost ops at a remote bundler: compares an account's work from before the claim, once, with its
+ * wallets' ops on the chain.
  */
 export const examine = ({ known, state }: Work, context: Context): Effect.Effect<void, Obstacle> =>
   context.kind === "direct"
     ? Effect.void
     : Effect.map(known.holdDone(state.lane, context, state.claimed.at), () => {
         state.examined.add(nameOf(context))
-        // What is held is not ready any more.
+        // Held requests are no longer ready.
         state.queue = Queue.empty
       })

@@ -19,7 +19,7 @@ import * as Queue from "./rules/Queue.js"
 import * as Rejection from "./rules/Rejection.js"
 import type { Sealed } from "./Sign.js"
 
-/** What a lane's worker does with ops that do not go as they are: they are prepared again, renumbered, looked up, or fail. */
+/** Handles ops that cannot go unchanged: prepares them again, renumbers, looks up or fails them. */
 
 type Failures = ReadonlyMap<OpId, ElementFailure>
 
@@ -29,8 +29,8 @@ const lowestOf = (state: State, key: string): bigint =>
     .reduce((least, { sequence }) => BigInts.min(least, sequence), 2n ** 64n)
 
 /**
- * These elements, and what depends on them, come to nothing; what anybody may land of the latter waits until it is dead. `sent`:
- * ops among them that somebody else's bundler has, of which the reason is noted alone.
+ * Fails these elements and their dependants; a dependant that may still land waits until it is dead. `sent`: failed ops that a
+ * remote bundler has; only their failure is recorded.
  */
 const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = []) =>
   Effect.gen(function* () {
@@ -62,7 +62,7 @@ const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = 
       const own = failed.get(op.requestId) ?? []
       failed.set(op.requestId, [...own, { index: op.index, code, message, figures }])
       if (sent.includes(op)) continue
-      // What is behind it in its nonce key moves up.
+      // Later ops of its nonce key move up.
       const key = Choose.keyOf(op)
       if (!state.sequences.has(key)) state.sequences.set(key, lowestOf(state, key))
     }
@@ -74,7 +74,7 @@ const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = 
     yield* work.affected([...failed.keys()])
   })
 
-/** The same of elements of which nothing can land any more; the others wait. */
+/** Fails elements that can no longer land; the others wait. */
 export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = []) =>
   Effect.gen(function* () {
     const { state } = work
@@ -90,7 +90,7 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
     yield* end(work, over, sent)
   })
 
-/** Ops that somebody else has done: what has landed is looked up, and a wallet that stands needs no op any more. */
+/** Ends ops that a third party completed: looks up caller-signed ops; the wallets of the others exist. */
 const finish = (work: Work, done: ReadonlyArray<Bundle.Held>): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
     const [given, stand] = [done.filter((op) => op.given), done.filter((op) => !op.given)]
@@ -102,7 +102,7 @@ const finish = (work: Work, done: ReadonlyArray<Bundle.Held>): Effect.Effect<voi
     yield* work.affected(stand.map(({ requestId }) => requestId))
   })
 
-/** What was prepared of the op is not signed any more. Bytes of its caller keep their price: they wait for a block that is cheap enough. */
+/** Whether the prepared op must not be signed. Caller-signed bytes keep their price and wait for a cheap enough block. */
 export const isStale = ({ state }: Work, { prepared }: Bundle.Held) =>
   Effect.map(
     Clock.currentTimeMillis,
@@ -113,7 +113,7 @@ export const isStale = ({ state }: Work, { prepared }: Bundle.Held) =>
         isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))
   )
 
-/** Those of the ops that are signed by now, each by its own settings. What a signer refuses fails; what it delays pauses. */
+/** Signs the ops, each by its own settings; returns the signatures made so far. Refused ops fail; delayed ops pause. */
 export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
@@ -130,7 +130,7 @@ export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
       else if (signature._tag === "refused") refused.set(opId, signature.failure)
       else away.set(opId, signature.why)
     }
-    // What has landed already, perhaps, is not tried as long as it is not signed.
+    // Exposed ops without a signature may have landed.
     const explained = yield* lookUp(
       work,
       ops.filter(({ exposed, opId }) => exposed && !signed.has(opId))
@@ -143,7 +143,7 @@ export const sign = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
 
 const notMade = obstacle("it was not prepared again")
 
-/** What has become of ops that were prepared. */
+/** Sorts ops by the result of their preparation. */
 const sorted = (
   ops: ReadonlyArray<Bundle.Held>,
   answer: Result.Result<ReadonlyMap<OpId, Prepared>, Obstacle>
@@ -162,7 +162,7 @@ const sorted = (
   return { made, failed, done, away }
 }
 
-/** The ops are other rows, or under other nonces; null: they are not ready any more. */
+/** Replaces ops by their new rows or nonces; null: the op is no longer ready. */
 const replace = (
   { state }: Work,
   made: ReadonlyArray<readonly [Bundle.Held, PreparedOp]>,
@@ -171,7 +171,7 @@ const replace = (
   for (const [place, [op, prepared]] of made.entries()) replaceHeld(state, op, rows[place] ?? null, prepared)
 }
 
-/** Prepares ops again under their nonces: what changes is written, what fails comes to nothing. `isLookedUp`: just now. */
+/** Prepares ops again under their nonces; writes changes, and fails failed ops. `isLookedUp`: they were just looked up. */
 export const prepareAgain = (
   work: Work,
   ops: ReadonlyArray<Bundle.Held>,
@@ -187,7 +187,7 @@ export const prepareAgain = (
       if (made.length > 0) {
         const prepared = made.map(([, each]) => each)
         replace(work, made, yield* opJournal.renew(state.lane, prepared))
-        // They have the node's present price: the base fee of an older block would have them prepared again for ever.
+        // They have the node's current price: an older block's base fee would make them stale forever.
         if (state.newest !== null) state.newest = { ...state.newest, baseFeePerGas: null }
       }
       const doubtful = isLookedUp ? [] : own.filter(({ exposed, opId }) => exposed && failed.has(opId))
@@ -197,7 +197,7 @@ export const prepareAgain = (
     }
   })
 
-/** Writes ops that were prepared under other nonces: all of them, or none. */
+/** Writes ops prepared under other nonces: all, or none. */
 const moveTo = (
   work: Work,
   ops: ReadonlyArray<Bundle.Held>,
@@ -207,22 +207,22 @@ const moveTo = (
     const { opJournal, state } = work
     const { away, done, failed, made } = sorted(ops, yield* Effect.result(making))
     if (done.length > 0) return yield* finish(work, done)
-    // The others move up once these are gone.
+    // The others move up after these are gone.
     if (failed.size > 0) return yield* fail(work, failed)
     const [first] = away
     if (first !== undefined) return yield* pause(state, ops, first[1])
     const prepared = made.map(([, each]) => each)
     const result = yield* opJournal.renumber(state.lane, prepared)
     if (result._tag === "renumbered") return replace(work, made, result.opIds)
-    // The journal knows more than what is held here: what the chain's sequences were may be long ago.
+    // The journal knows more than this state; the cached sequences may be outdated.
     for (const op of ops) state.sequences.delete(Choose.keyOf(op))
     state.queue = Queue.empty
     yield* pause(state, ops, "the nonces that ops were to have are taken")
   })
 
 /**
- * Closes the gaps that failures have left: the same ops under the sequences before. The chain is asked first: who else has
- * the wallet's keys may have used these sequences, and what has used them is not the op.
+ * Closes gaps that failures left, by moving ops to lower sequences. Reads the chain first: another holder of the wallet's keys
+ * may have used them.
  */
 export const renumber = (work: Work, gaps: Choose.Choice<Bundle.Held>["renumbered"]) =>
   Effect.gen(function* () {
@@ -244,7 +244,7 @@ export const renumber = (work: Work, gaps: Choose.Choice<Bundle.Held>["renumbere
 
 const nonceLost = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
 
-/** Ops of which nothing can land any more get new nonces; bytes of their callers, which cannot have others, fail. */
+/** Gives new nonces to ops that can no longer land; caller-signed bytes, whose nonces are fixed, fail. */
 export const revive = (
   work: Work,
   dead: ReadonlyArray<Bundle.Held>,
@@ -264,7 +264,7 @@ export const revive = (
     }
   })
 
-/** Asks the chain why ops fail for what has become of it: of those that it gives something has changed, or will. */
+/** Asks the chain why ops fail because of its state. Returns the explained ops, which have changed or will. */
 export const lookUp = (
   work: Work,
   ops: ReadonlyArray<Bundle.Held>
@@ -275,7 +275,7 @@ export const lookUp = (
     const stale: Array<Bundle.Held> = []
     const dead = new Map<Bundle.Held, ElementFailure>()
     const asked = ops.flatMap((op) => (op.context?.kind === "ops" ? [{ op, context: op.context }] : []))
-    // Together: what a nonce key is asked for is the same for all of its ops.
+    // Together: all ops of a nonce key ask the same question.
     const answers = yield* Effect.forEach(
       asked,
       ({ context, op }) => Effect.catch(work.lookUp(op, context, !isFresh(state, op.op)), Effect.succeed),
@@ -284,7 +284,7 @@ export const lookUp = (
     for (const [place, { op }] of asked.entries()) {
       const found = answers[place]
       if (found === undefined) continue
-      // Else its nonce is the next one.
+      // Otherwise its nonce is the next one.
       const sequence = found._tag === "sequence" ? found.sequence : op.sequence
       const isOpen = found._tag === "stale" || found._tag === "waits" || found._tag === "nothing"
       if (isOpen || found._tag === "sequence") state.sequences.set(Choose.keyOf(op), sequence)
@@ -294,7 +294,7 @@ export const lookUp = (
         forget(state, [op])
         yield* work.affected([op.requestId])
       }
-      // Until what has used its nonce is for good.
+      // Until the use of its nonce is settled.
       if (sequence > op.sequence) yield* pause(state, [op], "its nonce is used")
       if (found._tag === "waits") yield* pause(state, [op], "what was signed of it may land")
       if (found._tag === "Obstacle") yield* pause(state, [op], found.why)
@@ -311,7 +311,10 @@ const notIncluded = elementFailure(
   Reasons.text("notIncluded", { tries: Rejection.mostLacked })
 )
 
-/** Transactions were mined without these ops, though they had passed: each goes alone, and not for ever. */
+/**
+ * Transactions were mined without these ops, although they had passed: each component goes separately, a limited number of
+ * times.
+ */
 export const noteLacked = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
   Effect.gen(function* () {
     const { state } = work
@@ -324,7 +327,7 @@ export const noteLacked = (work: Work, ops: ReadonlyArray<Bundle.Held>) =>
     yield* fail(work, failed)
   })
 
-/** What follows for a component from revert data of its ops, in a transaction of its own or in company. */
+/** Judges a component by its ops' revert data, from a transaction with or without other components. */
 export const blame = (
   work: Work,
   ops: ReadonlyArray<Bundle.Held>,
@@ -349,9 +352,9 @@ export const blame = (
     const left = own.filter(({ opId }) => !explained.has(opId))
     const late = left.filter(isLate)
     yield* prepareAgain(work, late)
-    // By the chain's clock, which may stand still where the service's goes on.
+    // By the chain's clock, which may stop while the service's continues.
     yield* pause(state, late, "its time was over, or had not come")
-    // It simulates on another block than the one that it answers from.
+    // The node simulates and answers on different blocks.
     const contradicted = how.isAlone ? left.filter((op) => FailedOp.isOutdated(dataOf(op))) : []
     yield* pause(state, contradicted, "the node contradicts itself about its nonce or its wallet")
     const failed = new Map<OpId, ElementFailure>()

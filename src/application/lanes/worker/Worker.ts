@@ -37,21 +37,21 @@ import * as Unknown from "./Unknown.js"
 import { fail, isStale, lookUp, noteLacked, prepareAgain, renumber, sign } from "./Upkeep.js"
 
 /**
- * The worker of a lane: one fiber brings the lane's ready ops into transactions, whoever accepted them and however long ago.
+ * The worker of a lane: one fiber brings the lane's ready ops into transactions, whichever process accepted them.
  *
- * 1. It holds the lane by its claim; what another process does of it meanwhile fails.
- * 2. It reads the oldest ready ops of the journal, two bundles at most.
- * 3. It prices waiting transactions anew, where a request asks for it, and opens elements of requests that are accepted unopened, of an account that has less than a bundle ready.
- * 4. It chooses those that go together, and prepares again what has become stale.
- * 5. It signs, and tries the transaction on the latest block.
+ * 1. It holds the lane by its claim; writes of another process to the lane fail.
+ * 2. It reads the oldest ready ops of the journal, at most two bundles.
+ * 3. It reprices waiting transactions on request, and opens elements of accepted requests of accounts with less than a bundle
+ *    ready.
+ * 4. It chooses ops that go together, and prepares stale ops again.
+ * 5. It signs the ops, and simulates the transaction on the latest block.
  * 6. It signs the transaction, records it, and gives it to the monitor, which follows it to its end.
  *
- * Gotchas: nothing that stands in the way fails an op: it pauses. An op fails for what it does alone, and for what its signer
- * refuses.
+ * Gotchas: an obstacle never fails an op; the op pauses. An op fails only by its own execution, or by its signer's refusal.
  */
 
 export interface Worker {
-  /** Ready ops may be there, or room for them; `hasUnopened`: also requests of which something is to be opened. */
+  /** Ready ops, or room for them, may exist; `hasUnopened`: also requests with elements to open. */
   readonly wake: (lane: Lane, hasUnopened?: boolean) => Effect.Effect<void>
   /** These requests were accepted here just now. */
   readonly accepted: (
@@ -59,22 +59,22 @@ export interface Worker {
     requests: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
   ) => Effect.Effect<void>
   /**
-   * A transaction of the lane was mined: where the lane waits for a nonce, it may be of that one. `isForGood`: ops that it carried
-   * and does not show are ready again.
+   * A transaction of the lane was mined, perhaps under a nonce that the lane waits for. `isForGood`: ops that it carried and
+   * does not show are ready again.
    */
   readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
-  /** See `delayOf`. Another process knows it where that has the lane. */
+  /** See `delayOf`. Only the process that has the lane knows. */
   readonly delayOf: (lane: Lane, requestId: string) => string | null
-  /** Nonces of the lane's EOA that hold its work up, since the journal does not know them; null: none does. */
+  /** Unknown nonces of the lane's EOA that delay its work; null: none. */
   readonly unknown: (
     lane: Lane
   ) => { readonly nonces: ReadonlyArray<bigint>; readonly access: LaneAccess } | null
 }
 
-/** Ops that were recorded by a process before this one are looked at again this often, milliseconds. */
+/** Recheck interval while `maxInFlight` transactions are in flight, milliseconds. */
 const recheckMillis = 2_000
 
-/** The lane is this process's: what an owner before has left is in the journal. */
+/** Takes over the lane: an earlier owner's work is in the journal. */
 const takeOver = (work: Work) =>
   Effect.gen(function* () {
     const { state } = work
@@ -101,7 +101,7 @@ const takeOver = (work: Work) =>
     state.mayReprice = true
   })
 
-/** Of the EOA that accounts share, each has its part of what is read: none waits behind the backlog of another one. */
+/** Accounts that share an EOA get equal parts of a read: no account waits behind another's backlog. */
 const readyOf = ({ opJournal, state: { lane } }: Work) =>
   Effect.gen(function* () {
     const rows = yield* opJournal.ready(lane, Queue.rows)
@@ -113,7 +113,7 @@ const readyOf = ({ opJournal, state: { lane } }: Work) =>
     }
   })
 
-/** Of one that reverted, for an op that has landed elsewhere, nothing is said of the others. */
+/** A transaction that reverted because an op had landed elsewhere says nothing about its other ops. */
 const lackedOf = ({ mined, queue }: State): ReadonlyArray<Bundle.Held> => {
   const ready = new Set(queue.ops.map(({ opId }) => opId))
   const lacked = new Set(
@@ -125,7 +125,7 @@ const lackedOf = ({ mined, queue }: State): ReadonlyArray<Bundle.Held> => {
   return queue.ops.filter(({ opId }) => lacked.has(opId))
 }
 
-/** Settings that could not be read are asked for again when the pauses of their ops are over. */
+/** Settings that could not be read are retried when their ops' pauses end. */
 const lacksContext = ({ pauses, queue }: State, now: number): boolean =>
   queue.ops.some(({ context, opId }) => context === null && !Pauses.isPaused(pauses, opId, now))
 
@@ -134,7 +134,7 @@ const refill = (work: Work, now: number) =>
     const { monitor, preparing, state } = work
     const before = new Map(state.queue.ops.map((op) => [op.opId, op]))
     const { hasMore, rows } = yield* readyOf(work)
-    /** By settings, why they can not be read, and the ops that wait for them. */
+    /** By settings: why they cannot be read, and the ops that wait for them. */
     const away = new Map<string, { readonly why: string; readonly opIds: Array<OpId> }>()
     const ops = yield* Effect.forEach(rows, (op) => {
       const known = before.get(op.opId)
@@ -149,7 +149,7 @@ const refill = (work: Work, now: number) =>
           away.set(settings, { why, opIds: [op.opId] })
           return Effect.succeed(Bundle.held(op, null))
         },
-        // What waits of the account goes through this node too: its own may be dead, and keep the lane full.
+        // The account's waiting transactions use this node too: their own may be dead, and keep the lane full.
         onSuccess: (context) =>
           Effect.as(
             monitor.useNode(state.lane, context.access, context.connection.chain),
@@ -177,7 +177,7 @@ const routeOf = ({ inFlight, state: { lane } }: Work) =>
     .map(InFlights.routeOf)
     .find((route) => route !== null) ?? null
 
-/** What it changes of the lane fails when another process has had the lane since the turn began. */
+/** Writes of this turn fail if another process has had the lane since the turn began. */
 const turnOfOwner = (work: Work): Effect.Effect<Next, JournalError> => {
   const { claims, state } = work
   return Effect.flatMap(claims.take(state.lane), (isOwn) =>
@@ -278,7 +278,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     }
     const signed = yield* sign(work, tried)
     const isMissing = new Set(tried.filter(({ opId }) => !signed.has(opId)).map(componentOf))
-    // Chosen again without what is not signed: what stood behind it in its key has to wait too.
+    // Choose again without the unsigned ops: later ops of their nonce keys must wait too.
     if (choice.ops.some((op) => isMissing.has(componentOf(op)))) return "again"
     const withSignatures = (ops: ReadonlyArray<Bundle.Held>) => ({
       ops,
@@ -305,10 +305,10 @@ export const make = (dependencies: Dependencies): Worker => {
     isDelay: true
   })
 
-  /** By what waits, of all lanes: its trouble, as it was told. */
+  /** Reported obstacles of all lanes, by paused key. */
   const stranded = new Map<string, Troubles.Trouble>()
 
-  /** Tells what has been in the way for long, and until when it was. */
+  /** Reports lasting obstacles, and their ends. */
   const tell = ({ lane, pauses }: State) =>
     Effect.gen(function* () {
       if (pauses.size === 0 && stranded.size === 0) return
@@ -337,7 +337,7 @@ export const make = (dependencies: Dependencies): Worker => {
         Effect.gen(function* () {
           if (isFenced(cause)) return "leave"
           yield* troubles.failed(crashOf(state), cause)
-          // What it holds may be out of date, and the journal may have a transaction that nobody follows.
+          // This state may be outdated, and the journal may have a transaction that is not followed.
           state.fresh.clear()
           state.isDoubtful = true
           yield* pause(state, [whole], "the worker failed")
@@ -350,7 +350,7 @@ export const make = (dependencies: Dependencies): Worker => {
     Effect.gen(function* () {
       while (true) {
         state.isAskedAgain = false
-        // Taken before the look: what happens during it wakes the lane.
+        // Before the turn: changes during it wake the lane.
         const changed = inFlight.changed(state.lane)
         const done = yield* next(state)
         if (done === "again") {
@@ -460,7 +460,7 @@ export const make = (dependencies: Dependencies): Worker => {
         if (state === undefined) return wake(record)
         const opIds = record.ops.flatMap((op) => (op as Partial<Pick<Bundle.Held, "opId">>).opId ?? [])
         state.mined.push({ opIds, isReverted: record.mined?.success === false })
-        // A wallet of what could not be opened has a nonce key again, perhaps.
+        // A wallet of an unopened element may have a free nonce key again.
         const waiting = requestKeys(state)
         state.pauses = Pauses.ended(state.pauses, waiting)
         return wake(record, waiting.length > 0)

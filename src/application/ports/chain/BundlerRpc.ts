@@ -8,25 +8,26 @@ import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { StateOverride } from "./ChainRpc.js"
 
 /**
- * A bundler could not be asked, or did not do what was asked.
+ * A bundler could not be reached, or did not do the call.
  *
  * It refused the op, by the codes of ERC-7769:
- * - `validation` (-32500): wallet or EntryPoint reject it; `paymaster` (-32501): its paymaster does
- * - `opcode` (-32502): its validation does what the rules of ERC-7562 forbid
+ * - `validation` (-32500): wallet or EntryPoint reject it
+ * - `paymaster` (-32501): its paymaster rejects it
+ * - `opcode` (-32502): its validation breaks the rules of ERC-7562
  * - `expired` (-32503): outside of its time window, or too close to the end
- * - `throttled` (-32504): sender, factory or paymaster is throttled or banned; `stake` (-32505): or has too little stake
- * - `aggregator` (-32506): unsupported; `signature` (-32507): invalid
- * - `deposit` (-32508): of its paymaster, too low
+ * - `throttled` (-32504), `stake` (-32505): sender, factory or paymaster is throttled or banned, or lacks stake
+ * - `aggregator` (-32506): unsupported aggregator
+ * - `signature` (-32507): invalid signature
+ * - `deposit` (-32508): its paymaster's deposit is too low
  * - `reverted` (-32521): its call would revert
  * - `invalid` (-32602, -32600): fields of the op, its fees for example, are not accepted
  *
- * It was not asked:
- * - `invalidUrl`, `forbidden`: the URL; `rateLimited`: HTTP 429 or its equivalents; `unsupported`: it has no such method
+ * It did not process the call: `invalidUrl`, `forbidden` (the URL), `rateLimited` (HTTP 429 or its equivalents),
+ * `unsupported` (no such method).
  *
- * Nobody knows:
- * - `unreachable`, `notAnRpc`: no answer, or none that makes sense; `other`: any other error object
+ * The outcome is unknown: `unreachable` (no answer), `notAnRpc` (an unintelligible one), `other` (any other error).
  *
- * `message` never holds more of a URL than scheme and host: keys sit in paths.
+ * `message` holds of a URL at most scheme and host: paths may hold keys.
  */
 export class BundlerRpcError extends Data.TaggedError("BundlerRpcError")<{
   readonly reason:
@@ -55,48 +56,48 @@ export class BundlerRpcError extends Data.TaggedError("BundlerRpcError")<{
 
 const unknown: ReadonlySet<BundlerRpcError["reason"]> = new Set(["unreachable", "notAnRpc", "other"])
 
-/** Whether an op that was sent for the first time, and answered so, is certainly not in the bundler's hands. */
+/** Whether a bundler that gave this answer to an op's first sending certainly does not have the op. */
 export const isCertain = ({ reason }: BundlerRpcError): boolean => !unknown.has(reason)
 
-/** An op, and the EntryPoint that it is for. */
+/** An op and its EntryPoint. */
 export interface Offer {
   readonly version: Version
   readonly entryPoint: Address
   readonly op: UserOperation
 }
 
-/** Somebody else's ERC-4337 bundler (ERC-7769). */
+/** An external ERC-4337 bundler (ERC-7769). */
 export interface BundlerClient {
-  /** Scheme and host of the bundler: all of its URL that may be shown. */
+  /** Scheme and host of the bundler, the only parts of its URL that may be shown. */
   readonly origin: string
   /** `eth_chainId`. */
   readonly chainId: Effect.Effect<bigint, BundlerRpcError>
   /** `eth_supportedEntryPoints`. */
   readonly entryPoints: Effect.Effect<ReadonlyArray<Address>, BundlerRpcError>
-  /** `eth_estimateUserOperationGas`: the least preVerificationGas that it takes. `state`: as its simulation shall see it. */
+  /** `eth_estimateUserOperationGas`: the lowest accepted preVerificationGas. `state`: its overrides. */
   readonly preVerificationGas: (
     offer: Offer,
     state: ReadonlyMap<Address, StateOverride>
   ) => Effect.Effect<bigint, BundlerRpcError>
   /**
-   * `eth_sendUserOperation`, sent exactly once: never repeated by the adapter, since only the caller knows what a lost
-   * answer means. That the bundler has this very op already is no error.
+   * `eth_sendUserOperation`, sent exactly once. The adapter never repeats it, since only the caller knows how to treat
+   * a lost answer. Succeeds when the bundler already has this very op.
    */
   readonly send: (offer: Offer, userOpHash: Bytes32) => Effect.Effect<void, BundlerRpcError>
   /**
-   * `eth_getUserOperationByHash`: what the bundler says of an op. Null: it does not know it, or does not tell. `txHash`:
-   * where it says that the op landed; null: not yet. A hint, as good as the bundler.
+   * `eth_getUserOperationByHash`. Null: the bundler does not know the op, or does not say. `txHash`: the transaction
+   * that the bundler says included the op; null: not yet. The answer is a hint, as trustworthy as the bundler.
    */
   readonly find: (
     userOpHash: Bytes32
   ) => Effect.Effect<{ readonly txHash: Bytes32 | null } | null, BundlerRpcError>
 }
 
-/** Connects to the bundler of a URL. */
+/** Connects to a URL's bundler. */
 export class BundlerRpc extends Context.Service<
   BundlerRpc,
   {
-    /** The client of a URL that the operator names, made without any traffic. One client for each URL. */
+    /** Returns the client of a URL that the operator names, without any traffic; one client per URL. */
     readonly connect: (url: string) => Effect.Effect<BundlerClient, BundlerRpcError>
   }
 >()("castellan/BundlerRpc") {}

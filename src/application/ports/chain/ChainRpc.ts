@@ -7,19 +7,19 @@ import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 
 /**
- * A node could not be asked, or did not do what was asked.
+ * A node could not be reached, or did not do the call.
  *
  * - `invalidUrl`: not an http(s) URL
  * - `forbidden`: an address that the service may not connect to
- * - `unreachable`: no connection, no answer in time, an HTTP error that is no outage, a redirect
- * - `unavailable`: it, or the gateway before it, says that it cannot answer now: HTTP 5xx and the JSON-RPC errors that say
- *   the same, a block that it has not got yet. With `rpcCode` where it said so in JSON-RPC
- * - `notAnRpc`: it answered with something that is not JSON-RPC, or too much of it
+ * - `unreachable`: no connection, no answer in time, a redirect, an HTTP error other than an outage
+ * - `unavailable`: the node or its gateway cannot answer now: HTTP 5xx, JSON-RPC errors with that meaning, a block that
+ *   the node does not have yet. `rpcCode` is set where the node said so in JSON-RPC
+ * - `notAnRpc`: the answer is not JSON-RPC, or too long
  * - `rateLimited`: HTTP 429 or its JSON-RPC equivalents
- * - `unsupported`: the node has no such method, or does not serve it; asking again is of no use
+ * - `unsupported`: the node lacks the method or does not serve it; a retry does not help
  * - `rejected`: any other JSON-RPC error object; `rpcCode` and `message` are the node's
  *
- * `message` never holds more of a URL than scheme and host: keys sit in paths.
+ * `message` holds of a URL at most scheme and host: paths may hold keys.
  */
 export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
   readonly reason:
@@ -34,11 +34,11 @@ export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
   readonly origin: string
   readonly message: string
   readonly rpcCode?: number
-  /** What the node asked to wait before it is asked again. */
+  /** Pause that the node requests before the next call. */
   readonly retryAfterMillis?: number
 }> {}
 
-/** The node answered, and said no: asking again may be of no use. */
+/** The node answered with a refusal; a retry may not help. */
 export const isAnswer = ({ reason }: Pick<ChainRpcError, "reason">): boolean =>
   reason === "rejected" || reason === "unsupported"
 
@@ -54,7 +54,7 @@ export interface Block {
   readonly baseFeePerGas: bigint | null
 }
 
-/** What names a block and the one that it stands on. */
+/** Identity of a block and of its parent. */
 export interface Header {
   readonly number: bigint
   readonly hash: Bytes32
@@ -64,11 +64,11 @@ export interface Header {
 export interface NetworkFees {
   /** Base fee of the block after the latest one, wei; null on chains without EIP-1559. */
   readonly nextBaseFee: bigint | null
-  /** Wei: what recent blocks and the node suggest as maxPriorityFeePerGas; without a base fee the whole gas price. */
+  /** Wei: maxPriorityFeePerGas that recent blocks and the node suggest; without a base fee the whole gas price. */
   readonly tip: bigint
 }
 
-/** An account as `eth_call` shall see it. */
+/** Overrides of an account's state for `eth_call`. */
 export interface StateOverride {
   readonly balance?: bigint
   readonly code?: Hex
@@ -77,7 +77,7 @@ export interface StateOverride {
 
 export interface Call {
   readonly from?: Address
-  /** Absent: `data` is run as creation code and its result is the runtime code. */
+  /** Absent: the node runs `data` as creation code and returns the runtime code. */
   readonly to?: Address
   readonly data: Hex
   readonly value?: bigint
@@ -88,7 +88,7 @@ export interface CallResult {
   /** False: the call reverted, and `data` is the revert data. */
   readonly success: boolean
   readonly data: Hex
-  /** The node says that the call failed for want of gas. Absent: it does not say so. */
+  /** The node says that the call ran out of gas. Absent: it does not say so. */
   readonly outOfGas?: true
 }
 
@@ -105,11 +105,11 @@ export interface Receipt {
   readonly gasUsed: bigint
   readonly cumulativeGasUsed: bigint
   readonly effectiveGasPrice: bigint
-  /** Wei that layer 1 took for the transaction's data beside that, on chains whose receipts tell it. */
+  /** Wei that layer 1 charged in addition for the transaction's data, on chains whose receipts include it. */
   readonly l1Fee?: bigint
   readonly from: Address
   readonly logs: ReadonlyArray<RawLog>
-  /** Members that the node left out, or that cannot be read, where it was asked for as told: their values say nothing. */
+  /** With `asTold`: members that the node omitted or that cannot be read; their values here mean nothing. */
   readonly missing?: ReadonlyArray<string>
 }
 
@@ -125,11 +125,11 @@ export interface FoundLog extends RawLog {
   readonly txHash: Bytes32
   readonly blockNumber: bigint
   readonly blockHash: Bytes32
-  /** Members that the node left out, or that cannot be read, where it was asked for as told: their values say nothing. */
+  /** With `asTold`: members that the node omitted or that cannot be read; their values here mean nothing. */
   readonly missing?: ReadonlyArray<string>
 }
 
-/** A transaction as the node knows it, mined or waiting. */
+/** A transaction as the node knows it, mined or pending. */
 export interface KnownTransaction {
   readonly txHash: Bytes32
   readonly from: Address
@@ -144,18 +144,18 @@ export interface KnownTransaction {
   readonly maxFeePerGas: bigint
   /** Wei per gas unit: maxPriorityFeePerGas, or the gas price of a legacy transaction. */
   readonly maxPriorityFeePerGas: bigint
-  /** Null while it waits. */
+  /** Null while pending. */
   readonly blockNumber: bigint | null
 }
 
 /**
- * One node. Calls that are made at the same moment (`Effect.all` with unbounded concurrency) leave together in
- * one JSON-RPC batch.
+ * One node. Calls made at the same moment (`Effect.all` with unbounded concurrency) leave together in one JSON-RPC
+ * batch.
  */
 export interface ChainClient {
-  /** Scheme and host of the node: all of its URL that may be shown. */
+  /** Scheme and host of the node, the only parts of its URL that may be shown. */
   readonly origin: string
-  /** `eth_chainId`; asked once per client. */
+  /** `eth_chainId`; queried once per client. */
   readonly chainId: Effect.Effect<bigint, ChainRpcError>
   readonly block: (tag: BlockTag) => Effect.Effect<Block | null, ChainRpcError>
   /** Null when the node has no such block. */
@@ -168,7 +168,7 @@ export interface ChainClient {
   readonly transactionsIn: (
     block: bigint
   ) => Effect.Effect<ReadonlyArray<KnownTransaction> | null, ChainRpcError>
-  /** `eth_call`, at the latest block unless told otherwise. A revert is a result, not an error. */
+  /** `eth_call`, at the latest block by default. A revert is a result, not an error. */
   readonly call: (
     call: Call,
     overrides?: ReadonlyMap<Address, StateOverride>,
@@ -177,41 +177,42 @@ export interface ChainClient {
   /** `eth_estimateGas` on the latest block. A revert is a result, with gas 0. */
   readonly estimateGas: (call: Call) => Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError>
   /**
-   * `eth_simulateV1`: the calls one after another in one block on top of the latest. `unsupported` where the node
-   * lacks it; such a node is not asked again for a while.
+   * `eth_simulateV1`: runs the calls in order in one block on top of the latest. `unsupported` where the node lacks it;
+   * such a node is not queried again for a while.
    */
   readonly simulate: (
     calls: ReadonlyArray<Call>
   ) => Effect.Effect<ReadonlyArray<SimulatedCall>, ChainRpcError>
   /**
-   * `eth_sendRawTransaction`, sent exactly once: never repeated by the adapter, since only the caller knows what
-   * a lost answer means.
+   * `eth_sendRawTransaction`, sent exactly once. The adapter never repeats it, since only the caller knows how to treat
+   * a lost answer.
    */
   readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
   /**
-   * Null while the transaction is not mined, or unknown. Of one that lacks what cannot be known otherwise nothing is believed,
-   * unless it is asked for `asTold`: then `missing` names it. `emitters`: only logs of these contracts are decided by, and one of
-   * another contract that cannot be read is left out; default: of all.
+   * Null while the transaction is pending or unknown. A receipt that lacks a member which cannot be known otherwise is
+   * an error, except with `asTold`, where `missing` names the member. With `emitters`, decisions rest only on logs of
+   * these contracts, and an unreadable log of another contract is left out. Default: all contracts.
    */
   readonly receipt: (
     txHash: Bytes32,
     reading?: "asTold" | { readonly emitters: ReadonlySet<Address> }
   ) => Effect.Effect<Receipt | null, ChainRpcError>
-  /** Null when the node knows it neither as mined nor as waiting. */
+  /** Null when the node knows it neither as mined nor as pending. */
   readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
-  /** Whether the node knows the transaction, mined or waiting, whatever else it says of it. */
+  /** Whether the node knows the transaction, mined or pending, whatever else its answer holds. */
   readonly knows: (txHash: Bytes32) => Effect.Effect<boolean, ChainRpcError>
   /**
-   * One that cannot be read is left out where it is another than was asked for. Where it may be one of them, all is an error:
-   * what is not among them is not on the chain. `asTold`: those that are of them for certain are there with what can be
-   * read, `missing` names the rest; an answer of which nothing can be read is an error. `placed`: the same, but one that may
-   * be of them and does not say its contract, its topics or its place in the chain is an error.
+   * A log that is unreadable is left out when it certainly does not match the filter. When it may match, the whole call
+   * fails, because callers take an absent log as not on the chain.
+   * - `asTold`: returns the certain matches with their readable members, and `missing` names the others; an answer
+   *   without any readable member is an error
+   * - `placed`: as `asTold`, but a possible match without contract, topics or place in the chain is an error
    */
   readonly logs: (
     filter: LogFilter,
     reading?: "asTold" | "placed"
   ) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
-  /** The logs of the block of this hash: of that block, or an error where the node does not have it. */
+  /** The logs of the block with this hash; an error where the node does not have that block. */
   readonly logsOf: (
     blockHash: Bytes32,
     filter: Pick<LogFilter, "address" | "topics">,
@@ -219,16 +220,16 @@ export interface ChainClient {
   ) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
 }
 
-/** Who named a URL: an account in a request, or the operator in the configuration. */
+/** The author of a URL: an account in a request, or the operator in the configuration. */
 export type NamedBy = { readonly account: AccountId } | "operator"
 
-/** Connects to the node of a URL. */
+/** Connects to a URL's node. */
 export class ChainRpc extends Context.Service<
   ChainRpc,
   {
     /**
-     * The client of a URL, made without any traffic. An account's URL is held to the egress rules of the profile; the
-     * operator's own is trusted. An account shares its clients, all that they cache and their connections, with nobody.
+     * Returns the client of a URL, without any traffic. An account's URL is held to the egress rules of the profile;
+     * the operator's own is trusted. An account never shares its clients, their caches or their connections.
      */
     readonly connect: (url: string, by: NamedBy) => Effect.Effect<ChainClient, ChainRpcError>
   }

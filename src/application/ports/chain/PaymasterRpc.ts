@@ -6,13 +6,14 @@ import type { Hex } from "../../../domain/primitives/Hex.js"
 import type { Offer } from "./BundlerRpc.js"
 
 /**
- * A paymaster's service did not give the data that was asked for.
+ * A paymaster's service did not return the data.
  *
  * - `refused`: it answered that it does not pay for this op; `message` is its own
- * - `invalidUrl`, `forbidden`: the URL; `rateLimited`: HTTP 429 or its equivalents
- * - `unsupported`: it has no such method; `unreachable`: no answer; `notAnRpc`: none that makes sense
+ * - `invalidUrl`, `forbidden`: the URL
+ * - `rateLimited`, `unsupported`: HTTP 429 or its equivalents; no such method
+ * - `unreachable`, `notAnRpc`: no answer; an unintelligible one
  *
- * `message` never holds more of a URL than scheme and host: keys sit in paths.
+ * `message` holds of a URL at most scheme and host: paths may hold keys.
  */
 export class PaymasterRpcError extends Data.TaggedError("PaymasterRpcError")<{
   readonly reason:
@@ -27,33 +28,33 @@ export class PaymasterRpcError extends Data.TaggedError("PaymasterRpcError")<{
   readonly message: string
 }> {}
 
-/** What a service says of an op. */
+/** A service's answer for an op. */
 export interface PaymasterAnswer {
   readonly paymaster: Address
-  /** What stands behind the paymaster's address and, from v0.7 on, its limits. */
+  /** The bytes after the paymaster's address and, from v0.7 on, after its limits. */
   readonly data: Hex
-  /** Gas that it wants for its own frames, from v0.7 on; null: it does not tell. */
+  /** Gas for the paymaster's frames, from v0.7 on; null: the service does not say. */
   readonly verificationGasLimit: bigint | null
   readonly postOpGasLimit: bigint | null
-  /** Of a stub: it is the real data already. */
+  /** Of a stub: the data is the real data already. */
   readonly final: boolean
 }
 
-/** The service of a paymaster, by ERC-7677. */
+/** A paymaster's service, by ERC-7677. */
 export interface PaymasterClient {
-  /** Scheme and host of the service: all of its URL that may be shown. */
+  /** Scheme and host of the service, the only parts of its URL that may be shown. */
   readonly origin: string
-  /** `pm_getPaymasterStubData`: data of real length and cost for measuring the op, whose limits may be zero. */
+  /** `pm_getPaymasterStubData`: data of real length and cost to measure the op, whose limits may be zero. */
   readonly stub: (chainId: bigint, offer: Offer) => Effect.Effect<PaymasterAnswer, PaymasterRpcError>
   /** `pm_getPaymasterData`: data for the op as it is. */
   readonly data: (chainId: bigint, offer: Offer) => Effect.Effect<PaymasterAnswer, PaymasterRpcError>
 }
 
-/** Connects to the service of a URL. */
+/** Connects to a URL's service. */
 export class PaymasterRpc extends Context.Service<
   PaymasterRpc,
   {
-    /** The client of a URL that the operator names, made without any traffic. One client for each URL. */
+    /** Returns the client of a URL that the operator names, without any traffic; one client per URL. */
     readonly connect: (url: string) => Effect.Effect<PaymasterClient, PaymasterRpcError>
   }
 >()("castellan/PaymasterRpc") {}

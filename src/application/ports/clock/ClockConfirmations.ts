@@ -6,15 +6,15 @@ export class ClockConfirmationsError extends Data.TaggedError("ClockConfirmation
   readonly message: string
 }> {}
 
-/** An operator's word that the clock is right, whatever a chain says. */
+/** An operator's statement that the clock is right, whatever a chain says. */
 export interface Confirmation {
   /** Later ones have higher numbers. */
   readonly number: bigint
-  /** What the clock said then, Unix milliseconds. */
+  /** The clock's time then, Unix milliseconds. */
   readonly at: number
 }
 
-/** The operator's words about the clock of all services of the database. */
+/** Clock confirmations for all services of the database. */
 export class ClockConfirmations extends Context.Service<
   ClockConfirmations,
   {

@@ -2,12 +2,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 
 /**
- * What is known of this process's clock since its start. `asking`: the chains are being asked. `unheard`: none has answered.
- * `trusted`: it is near to the chains' time, or the operator has confirmed it. `doubted`: neither.
+ * Result of the clock's check since the process's start. `asking`: the chains are being queried. `unheard`: none has
+ * answered. `trusted`: it is near the chains' time, or the operator has confirmed it. `doubted`: neither.
  */
 export type Standing = "asking" | "unheard" | "trusted" | "doubted"
 
-/** Whether the clock is good enough to do away with something for its age. It always is, unless something else is provided. */
+/** Whether the clock is good enough to delete or expire something by its age. Default: always. */
 export const ClockTrust = Context.Reference<Trust>("castellan/ClockTrust", {
   defaultValue: (): Trust => ({
     mayDelete: Effect.succeed(true),
@@ -17,9 +17,9 @@ export const ClockTrust = Context.Reference<Trust>("castellan/ClockTrust", {
 })
 
 export interface Trust {
-  /** What has been kept for its time may be deleted. It can wait until a chain answers. */
+  /** Whether expired retention may delete data. A deletion can wait until a chain answers. */
   readonly mayDelete: Effect.Effect<boolean>
-  /** What waits may be given up when its time is over. */
+  /** Whether pending work may expire at its deadline. */
   readonly mayExpire: Effect.Effect<boolean>
   readonly become: (standing: Standing) => Effect.Effect<void>
 }

@@ -6,10 +6,10 @@ import type { RequestJournal } from "./RequestJournal.js"
 import type { TransactionJournal } from "./TransactionJournal.js"
 
 /**
- * The durable memory of every write, a port per subject. One adapter provides them together, over one store. Each method
- * is one transaction: when it returns, its effect survives the process; when it fails, it has none. It survives the machine
- * too, if need be from the moment on at which a later method has returned: methods after which something leaves the process
- * (signed bytes, what another bundler gets, final answers, what is read for a caller, `RequestJournal.durable`) return when it does.
+ * The durable memory of every write, one port per subject; one adapter provides all of them over one store. Each method
+ * is one transaction: when it returns, its effect survives the process; when it fails, it has none. It survives the
+ * machine too, possibly only once a later method has returned. Methods that precede data leaving the process (signed
+ * bytes, ops for another bundler, final answers, reads for a caller, `RequestJournal.durable`) return only then.
  */
 export type Journals =
   | RequestJournal

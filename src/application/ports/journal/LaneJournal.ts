@@ -4,27 +4,22 @@ import type { JournalError } from "./JournalError.js"
 import type { BusyLane } from "./Records.js"
 import type { Lane } from "./Transactions.js"
 
-/** Lanes: which have work, and whose they are. See `Journals`. */
+/** Lanes: which have work, and which process has them. See `Journals`. */
 export class LaneJournal extends Context.Service<
   LaneJournal,
   {
-    /**
-     * Every lane that has something to do: requests that are open and due or wait for a time, transactions that are not settled,
-     * ops that are watched.
-     */
+    /** Every lane with work: open requests that are due or wait for a time, unsettled transactions, watched ops. */
     readonly busy: Effect.Effect<ReadonlyArray<BusyLane>, JournalError>
     /**
-     * Brings what earlier versions left in a lane that this process has claimed to the form of this one: nonces that were
-     * handed out and not signed are nobody's, each open request of a direct transaction has its op, and unopened elements
-     * are counted.
+     * Migrates a lane that this process has claimed from earlier versions: frees nonces that were assigned but not
+     * signed, gives each open request of a direct transaction its op, and counts unopened elements.
      */
     readonly takeOver: (lane: Lane) => Effect.Effect<void, JournalError>
     /**
-     * Claims a lane for this instance of the journal, which keeps it until another one claims it: then every call here
-     * that changes something of the lane (its transactions, ops and accepted requests) fails and has no effect. A lane
-     * that nobody has claimed is claimed by the first such call. Gives the epoch of the claim, see `Holding`. Null, and
-     * nothing changes: one of the `independent` processes has the lane. Claimed for the process "" it is nobody's: whoever
-     * claims it next has it.
+     * Claims a lane for this instance of the journal, until another instance claims it. From then on this instance's
+     * changes to the lane (its transactions, ops and accepted requests) fail without effect. The first such change
+     * claims an unclaimed lane. Returns the epoch of the claim, see `Holding`. Null, and no change: one of the
+     * `independent` processes has the lane. A claim for the process "" releases the lane.
      */
     readonly claim: (
       lane: Lane,

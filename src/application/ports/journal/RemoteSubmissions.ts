@@ -5,9 +5,9 @@ import type { OpId } from "./Records.js"
 import type { NonceSpace, OpSettlement } from "./Requests.js"
 import type { LaneAccess } from "./Transactions.js"
 
-/** Signed ops that somebody else's bundler is given. */
+/** Signed ops for an external bundler. */
 export interface Handover {
-  /** The node that will tell what became of them. Sealed at rest: keys sit in paths. */
+  /** The node to query for the ops' outcomes. Sealed at rest: paths may hold keys. */
   readonly node: Pick<LaneAccess, "rpc" | "trust">
   /** Number of a block before which none of them can have landed. */
   readonly since: bigint
@@ -15,17 +15,16 @@ export interface Handover {
   readonly ops: ReadonlyArray<{ readonly opId: OpId; readonly userOpHash: Bytes32; readonly signed: Hex }>
 }
 
-/** An op that was seen on the chain, without a transaction of ours that tells of it. */
+/** An op seen on the chain outside of our transactions. */
 export interface FoundInclusion extends OpSettlement {
-  /** The hash under which it landed: that of another version of its nonce perhaps. */
+  /** Its hash on the chain; possibly that of another version of its nonce. */
   readonly landedAs: Bytes32
-  /** It is at settled depth: it need not be watched. */
+  /** At settled depth: no watch is needed. */
   readonly final: boolean
 }
 
 /**
- * An op that no transaction of ours tells of: all that is needed to find out what became of it, and to offer it again where
- * a remote bundler has it.
+ * An op outside of our transactions: the data to find its outcome, and to offer it again where a remote bundler has it.
  */
 export interface RemoteSubmission extends OpRef {
   readonly accountId: AccountId
@@ -33,12 +32,12 @@ export interface RemoteSubmission extends OpRef {
   readonly userOpHash: Bytes32
   readonly node: Pick<LaneAccess, "rpc" | "trust">
   readonly since: bigint
-  /** Null: no bundler was given it; it was seen on the chain, and is here until that is for good. */
+  /** Null: no bundler was given the op; it was seen on the chain, and stays here until it is settled. */
   readonly signed: Hex | null
-  /** Its element has come to nothing, as the bundler said: nobody is to be given it any more. */
+  /** The bundler says that the op's element has failed: the op is offered to no bundler again. */
   readonly isRefused: boolean
-  /** The transaction in which it landed, not yet at settled depth as far as is known; null: none. */
+  /** The transaction that included it, not known to be at settled depth; null: none. */
   readonly includedIn: Bytes32 | null
-  /** The hash that the chain shows of it. */
+  /** Its hash on the chain. */
   readonly landedAs: Bytes32
 }

@@ -5,11 +5,11 @@ import type { OpRef } from "./OpRef.js"
 import type { Depth, Lane } from "./Transactions.js"
 
 /**
- * Where the nonces of a wallet's ops live.
+ * The space of a wallet's op nonces.
  *
- * `authority` is the submitting EOA, a key of the caller's own. What is known of a wallet comes from the caller's node,
- * which may lie: leases, nonces, money and outcomes are kept apart by authority, so that nobody's node decides
- * about the wallets of somebody else's key.
+ * `authority` is the submitting EOA, a key of the caller. Facts about a wallet come from the caller's node, which may
+ * lie. Leases, nonces, money and outcomes are therefore separate for each authority, so that no caller's node decides
+ * about the wallets of another caller's key.
  */
 export interface NonceSpace {
   readonly authority: Address
@@ -18,10 +18,10 @@ export interface NonceSpace {
   readonly wallet: Address
 }
 
-/** The EntryPoint of direct transactions: there is none. The key of their nonces is the number of their request. */
+/** EntryPoint of direct transactions, which have none. Their nonce key is their request's number. */
 export const direct = "direct"
 
-/** Where the nonces of direct transactions live: the wallet is the signer. */
+/** The nonce space of direct transactions: the wallet is the signer. */
 export interface DirectSpace extends Omit<NonceSpace, "entryPoint"> {
   readonly entryPoint: typeof direct
 }
@@ -34,7 +34,7 @@ export interface LeaseRequest extends NonceSpace {
   /** Inclusive range of nonce keys to choose from, lowest free first. */
   readonly keys: { readonly from: bigint; readonly to: bigint }
   readonly count: number
-  /** Milliseconds after which an unused lease is free again, so that a crash strands nothing. */
+  /** Milliseconds after which an unused lease is free again, so that a crash blocks no key. */
   readonly ttlMillis: number
 }
 
@@ -43,13 +43,13 @@ export interface DeploymentIntent {
   readonly factory: Address
   readonly create2Salt: Bytes32
   readonly configHash: Bytes32
-  /** Unix seconds until which the authorisation that will be signed is valid. */
+  /** Unix seconds until which the future authorisation is valid. */
   readonly deadline: number
   /** Timestamp of the chain's latest block: an authorisation is alive until the chain has passed its deadline. */
   readonly chainTime: number
 }
 
-/** Why an element of a request will not be done. */
+/** Reason why an element of a request will not be done. */
 export interface FailedElement {
   readonly index: number
   readonly code: string
@@ -57,44 +57,44 @@ export interface FailedElement {
   readonly figures: Readonly<Record<string, string>>
 }
 
-/** What makes two requests one: unique per account and endpoint. */
+/** Identity of a request: unique per account and endpoint. */
 export interface Idempotency {
   readonly key: string
   readonly bodyHash: Bytes32
 }
 
-/** What a caller says of its request for itself: texts by keys that have no colon in them. */
+/** The caller's data for the request: strings under keys without a colon. */
 export type Metadata = Readonly<Record<string, string>>
 
-/** When an accepted request, of which nothing is on its way, is taken up. */
+/** When an accepted request without work under way is resumed. */
 export interface Schedule {
   /** Unix seconds by the chain's clock: the first of its windows that have not begun begins after it. */
   readonly notBefore: number
-  /** Unix milliseconds by the clock of the service: when the chain is looked at again. */
+  /** Unix milliseconds by the service's clock: when the chain is read again. */
   readonly dueAt: number
 }
 
 /**
- * Why what was not signed of a request never will be: its caller, or the operator, said so; its time was over; or the operator
- * dropped it when it was held.
+ * Reason why the unsigned part of a request never will be signed: its caller or the operator cancelled it, it expired,
+ * or the operator dropped it while it was held.
  */
 export type CancellationCode = "request_cancelled" | "request_expired" | "request_dropped"
 
 export interface Cancellation {
   readonly code: CancellationCode
-  /** The final answer (JSON) of a request of which nothing was ever signed. */
+  /** Final answer (JSON) for a request without signed work. */
   readonly outcome: string
-  /** Only a request of which nothing was ever signed; another one stays as it is. */
+  /** Cancels only a request without signed work; other requests stay unchanged. */
   readonly onlyUnsigned: boolean
 }
 
-/** What the chain said of one op. */
+/** An op's outcome on the chain. */
 export interface OpSettlement extends Depth {
   readonly userOpHash: Bytes32
   readonly success: boolean
   /** The transaction in which it landed. */
   readonly txHash: Bytes32
-  /** What its call reverted with; null when it succeeded or gave no data. */
+  /** Revert data of its call; null when it succeeded or returned no data. */
   readonly revertData: Hex | null
 }
 
@@ -107,11 +107,11 @@ export interface OpRecord extends OpRef {
   readonly sequence: bigint
   readonly returned: Hex | null
   /**
-   * `accepted`: in no signed transaction that could still be mined; `sent`: in one, or handed to a bundler;
-   * `settled`: the chain has its outcome; `abandoned`: given up, or replaced by another one with its nonce.
+   * `accepted`: in no signed transaction that could still be mined; `sent`: in one, or handed to a bundler. `settled`:
+   * the chain has its outcome. `abandoned`: given up, or replaced by another op with its nonce.
    */
   readonly state: "accepted" | "sent" | "settled" | "abandoned"
-  /** The newest version of the transaction that carries it; after settlement the one in which it landed. */
+  /** The newest version of the transaction that carries it; after settlement the transaction that included it. */
   readonly txHash: Bytes32 | null
   readonly success: boolean | null
   readonly revertData: Hex | null
@@ -123,76 +123,76 @@ export interface RequestRecord {
   readonly accountId: AccountId
   readonly endpoint: string
   readonly lane: Lane
-  /** Null: it was sealed under another key. */
+  /** Null: sealed under another key. */
   readonly body: string | null
   readonly idempotency: Idempotency | null
-  /** How many operations or accounts it is about. */
+  /** Number of operations or accounts in the request. */
   readonly elements: number
   /** Unix milliseconds. */
   readonly acceptedAt: number
   readonly metadata: Metadata
   /** The latest op of each element that has one, by index. */
   readonly ops: ReadonlyArray<OpRecord>
-  /** Every op of it that was ever in a signed transaction, in the order of acceptance: its bytes are public. */
+  /** Every op that was ever in a signed transaction, in the order of acceptance: its bytes are public. */
   readonly signed: ReadonlyArray<OpRecord>
   readonly failed: ReadonlyArray<FailedElement>
-  /** Hashes of its transactions that may be or are mined, one for each nonce (the newest version, or the mined one), in order of signing. */
+  /** Its transactions that are or may be mined, by signing: one per nonce, the newest or mined version. */
   readonly txHashes: ReadonlyArray<Bytes32>
-  /** What its endpoint has kept for itself at last. */
+  /** The last `RequestJournal.note`. */
   readonly note: string | null
-  /** What is left of it waits for this time of the chain's clock, Unix seconds; null: it does not. */
+  /** Its remaining work waits for this time of the chain's clock, Unix seconds; null: it does not wait. */
   readonly notBefore: number | null
-  /** What was not signed when it was cancelled never will be; null: it was not cancelled. */
+  /** Its unsigned work was cancelled and will never be signed; null: not cancelled. */
   readonly cancelled: CancellationCode | null
-  /** Why it waits for the operator, see `RecoveryJournal.hold`; null, or absent: it does not. */
+  /** Reason why it waits for the operator, see `RecoveryJournal.hold`; null or absent: it does not. */
   readonly held?: string | null
-  /** What `answer` or `cancel` stored; null while the request is not final. */
+  /** Stored by `answer` or `cancel`; null while the request is not final. */
   readonly outcome: string | null
 }
 
-/** What became of a request's ops, and of the transactions that carry them: of a record what changes while it is worked on. */
+/** State of a request's ops and their transactions: the part of its record that changes during the work. */
 export interface RequestOps extends Pick<RequestRecord, "ops" | "signed" | "txHashes"> {
-  /** One of `txHashes` is of a nonce that is `signed`: that version or another one may be mined, or none ever. */
+  /** A nonce of `txHashes` is `signed`: that version, another version or none may be mined. */
   readonly hasUnmined: boolean
 }
 
 /**
- * The requests that an event of the chain concerns, sorted: their state has changed, by this call or by an earlier one
- * that told the same (another process's perhaps).
+ * The requests that an event of the chain concerns, sorted. Their state has changed, by this call or by an earlier call
+ * with the same facts (possibly another process's).
  */
 export type Affected = ReadonlyArray<string>
 
-/** Which requests of an account to list. Absent: whatever it is. */
+/** Filter for an account's requests. An absent field matches any value. */
 export interface ListQuestion {
   readonly state?: "pending" | "final" | undefined
-  /** Accepted at this time or later, and before that one; Unix milliseconds. */
+  /** Accepted at `since` or later and before `until`; Unix milliseconds. */
   readonly since?: number | undefined
   readonly until?: number | undefined
   /** With an op of this wallet. */
   readonly wallet?: Address | undefined
-  /** With this member of their metadata. */
+  /** With this metadata entry. */
   readonly member?: { readonly key: string; readonly value: string } | undefined
   /** Older than this entry: the next page. */
   readonly after?: ListPlace | undefined
   readonly limit: number
 }
 
-/** Where a request stands in the list. */
+/** A request's position in the list. */
 export type ListPlace = Pick<ListedRequest, "acceptedAt" | "number">
 
-/** Some of the requests that are asked for, the newest first. */
+/** A page of requests, newest first. */
 export interface RequestList {
   readonly requests: ReadonlyArray<ListedRequest>
   /**
-   * Where the search has ended, with fewer requests than the limit: it goes on after that. Null: the limit is reached, or
-   * there are no others. A wallet and a member that many requests have, each for itself, are searched in parts.
+   * Place where the search stopped before the limit; pass it as `after` to continue. Null: the limit is reached, or the
+   * list has ended. Searches for a wallet and a member that many requests have separately run in parts.
    */
   readonly searched: ListPlace | null
 }
 
-/** An accepted request, without what it asked for. */
+/** An accepted request, without its body. */
 export interface ListedRequest {
-  /** Tells apart requests that were accepted in the same millisecond. */
+  /** Distinguishes requests accepted in the same millisecond. */
   readonly number: bigint
   readonly requestId: string
   readonly endpoint: string

@@ -13,43 +13,43 @@ import type {
   TransactionVersion
 } from "./Transactions.js"
 
-/** The transactions of the lanes: their nonces, signed bytes, and what became of them and of their ops. See `Journals`. */
+/** The lanes' transactions: their nonces, signed bytes, and outcomes, with their ops' outcomes. See `Journals`. */
 export class TransactionJournal extends Context.Service<
   TransactionJournal,
   {
     /**
-     * The lowest nonce from the chain's on for which nothing was ever signed. `isGap`: the journal does not know what the one
-     * before the chain's was used for.
+     * The lowest nonce from `chainNonce` on that was never signed for. `isGap`: the journal does not know the
+     * transaction of the nonce before `chainNonce`.
      */
     readonly nextNonce: (
       lane: Lane,
       chainNonce: bigint
     ) => Effect.Effect<{ readonly nonce: bigint; readonly isGap: boolean }, JournalError>
     /**
-     * Hands out the nonce and stores the bytes that were signed for it, in one transaction. From here on the transaction counts
-     * as perhaps sent: its ops are sent and exposed. Nothing else gives work a nonce. Fails when the ops are of another lane or
-     * of several EntryPoints.
+     * Assigns the nonce and stores the bytes signed for it, in one transaction. From here on the transaction may have
+     * been sent: its ops are sent and exposed. No other method gives work a nonce. Fails when the ops are of another
+     * lane or of several EntryPoints.
      */
     readonly record: (recording: Recording) => Effect.Effect<RecordResult, JournalError>
     /**
-     * Stores bytes that replace others of the nonce: each version may be the one that is mined. The same bytes again change
+     * Stores bytes that replace others of the nonce; each version may be mined. Repeating the same bytes changes
      * nothing. False, and nothing is stored: the nonce is not `signed` any more.
      */
     readonly replace: (replacement: Replacement) => Effect.Effect<boolean, JournalError>
     /**
-     * A node took these versions: `submitted` is told of those of their nonces that are `signed` and of which it was not
-     * told. Of the others it is told with what is recorded of them on the chain.
+     * A node took these versions. Writes `submitted` for those whose nonces are `signed` and that have none yet. For
+     * the others, the recorded inclusion writes it.
      */
     readonly recordSubmitted: (
       lane: Lane,
       transactions: ReadonlyArray<{ readonly nonce: bigint; readonly txHash: Bytes32 }>
     ) => Effect.Effect<void, JournalError>
     /**
-     * Records the mined transaction of a nonce (state `mined`) and the outcomes of its ops that have one; those ops free
-     * what they held. Only a version that was stored can be mined. `final`: it is at settled depth already, see `finalise`.
-     * The same call again changes nothing; it may add outcomes as long as the transaction is not settled. When it was
-     * recorded as mined in another block, or another version was, that is taken back first, see `unsettle`. What is
-     * settled stays as it is. Outcomes of ops that the transaction does not carry are ignored.
+     * Records the mined transaction of a nonce (state `mined`) and its ops' known outcomes; those ops free the money
+     * they held. Only a stored version can be mined. `final`: it is at settled depth already, see `finalise`. Repeating
+     * the call changes nothing, and may add outcomes until the transaction is settled. If another block or version was
+     * recorded as mined, that is undone first, see `unsettle`. Settled state never changes. Outcomes of ops that it
+     * does not carry are ignored.
      */
     readonly settle: (
       transaction: TransactionSettlement,
@@ -57,8 +57,8 @@ export class TransactionJournal extends Context.Service<
       final: boolean
     ) => Effect.Effect<Affected, JournalError>
     /**
-     * A mined transaction has reached settled depth (so many confirmations): state `settled`. Its ops without an outcome did not land and never
-     * will through it: they are `accepted` again. Fails when it is neither mined nor settled.
+     * A mined transaction has reached settled depth, with that many confirmations: state `settled`. Its ops without an
+     * outcome never will land through it: they are `accepted` again. Fails when it is neither mined nor settled.
      */
     readonly finalise: (
       lane: Lane,
@@ -66,15 +66,15 @@ export class TransactionJournal extends Context.Service<
       confirmations: number
     ) => Effect.Effect<Affected, JournalError>
     /**
-     * A mined transaction has vanished from the chain before it was settled: it is `signed` again, its ops `sent` (unless
-     * abandoned), without outcomes, and its requests are not final any more. Fails when it is neither mined nor signed.
+     * A mined transaction vanished from the chain before it was settled. It is `signed` again, its ops are `sent`
+     * (unless abandoned) without outcomes, and its requests not final. Fails when it is neither mined nor signed.
      */
     readonly unsettle: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
     /**
-     * A transaction that is not castellan's used the nonce, at settled depth: state `external`. Those of its ops that landed all the
-     * same, at settled depth too, have their outcomes from then on; the others are `accepted` again, and its direct
-     * request may be given another nonce. Outcomes of ops that it does not carry are ignored. Fails when it is neither
-     * signed nor external: what is recorded as mined has vanished before.
+     * A foreign transaction used the nonce, at settled depth: state `external`. Ops that landed anyway, at settled
+     * depth too, get their outcomes. The others are `accepted` again, and the direct request may get another nonce.
+     * Outcomes of ops that the nonce does not carry are ignored. Fails when the nonce is neither signed nor external: a
+     * mined transaction must be unsettled first.
      */
     readonly recordExternalUse: (
       lane: Lane,
@@ -82,9 +82,9 @@ export class TransactionJournal extends Context.Service<
       ops: ReadonlyArray<OpSettlement>
     ) => Effect.Effect<Affected, JournalError>
     /**
-     * A mined transaction of the lane's key, of which the journal did not know, is this accepted request's own: it is a version
-     * of the nonce, `signed` until `settle` tells of it, as if it had been signed here. Fails when something else was signed
-     * for the nonce, or for the request.
+     * A mined transaction of the lane's key that the journal did not know belongs to this accepted request. It becomes
+     * a version of the nonce, `signed` until `settle`, as if it had been signed here. Fails when other bytes were
+     * signed for the nonce, or for the request.
      */
     readonly adopt: (
       adopted: Lane & {
@@ -94,23 +94,23 @@ export class TransactionJournal extends Context.Service<
         readonly transaction: Pick<TransactionVersion, "maxFeePerGas" | "maxPriorityFeePerGas" | "txHash">
       }
     ) => Effect.Effect<void, JournalError>
-    /** Every transaction that is signed or mined and not settled, by lane and nonce. */
+    /** Every signed or mined transaction that is not settled, by lane and nonce. */
     readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
-    /** Those of one lane. */
+    /** `open` for one lane. */
     readonly openOf: (lane: Lane) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
-    /** The transactions that were signed in the lane for a nonce from `from` on and below `below`, in nonce order, in any state. */
+    /** The lane's transactions with a nonce from `from` up to, excluding, `below`, in nonce order, in any state. */
     readonly transactionsBetween: (
       lane: Lane,
       from: bigint,
       below: bigint
     ) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
-    /** The transaction of the account (its access's) that has this hash among its versions; null: none. */
+    /** The account's transaction (by its access) that has this hash among its versions; null: none. */
     readonly findTransaction: (
       accountId: AccountId,
       chainId: bigint,
       txHash: Bytes32
     ) => Effect.Effect<TransactionRecord | null, JournalError>
-    /** The transaction of the lane, whichever account's, that has this hash among its versions; null: none. */
+    /** The lane's transaction, of any account, that has this hash among its versions; null: none. */
     readonly transactionOf: (
       lane: Lane,
       txHash: Bytes32

@@ -11,33 +11,33 @@ export interface Lane {
   readonly signer: Address
 }
 
-/** The block that something is in, and how deep that is. */
+/** The block of an event, and its depth. */
 export interface Depth {
   readonly blockNumber: bigint
-  /** Blocks from that one to the head of the chain, both counted: so many at least, when it was seen. */
+  /** Blocks from that block to the chain's head, including both; a lower bound, as of the last reading. */
   readonly confirmations: number
 }
 
-/** How a lane's work goes on when nobody waits for it any more, in another process perhaps. */
+/** Access to a lane that survives its caller, possibly in another process. */
 export interface LaneAccess {
   readonly accountId: AccountId
-  /** The lane's key: one of the account's, or the service's own EOA. */
+  /** The lane's key: one of the account's, or the service's EOA. */
   readonly key: SignerRef | "serviceEoa"
-  /** The node, and who named it. Sealed at rest: keys sit in paths. Null: it was sealed under another key. */
+  /** The node; `trust` is its author. Sealed at rest: paths may hold keys. Null: sealed under another key. */
   readonly rpc: Redacted.Redacted<string> | null
   readonly trust: "caller" | "operator"
 }
 
 /**
- * What a transaction calls: the EntryPoint of the ops that it carries, or whatever the signer's own transaction calls
- * (`direct`). Null is a transaction that only fills a nonce, which calls nothing.
+ * The target of a transaction: the EntryPoint of its ops, or the signer's own transaction (`direct`). Null: the
+ * transaction only fills a nonce and calls nothing.
  *
- * Code that a transaction of one route runs could submit the bound ops of a pending transaction of another route: the
- * signer is tx.origin there too. So a lane has transactions of one route in flight at a time.
+ * Code in a transaction of one route could submit the bound ops of a pending transaction of another route, since the
+ * signer is tx.origin there too. So all in-flight transactions of a lane have one route.
  */
 export type Route = Address | "direct" | null
 
-/** One set of bytes that was signed for a nonce. */
+/** One set of bytes signed for a nonce. */
 export interface TransactionVersion {
   readonly txHash: Bytes32
   readonly raw: Hex
@@ -52,13 +52,13 @@ export interface TransactionSettlement extends Lane, Depth {
   readonly blockHash: Bytes32
 }
 
-/** A nonce of a lane with everything that was signed for it. */
+/** A nonce of a lane, with all versions signed for it. */
 export interface TransactionRecord extends Lane {
   readonly nonce: bigint
   readonly access: LaneAccess
   /**
-   * `signed`: perhaps sent, not mined as far as is known; `mined`: in a block, not yet at settled depth; `settled`: for
-   * good; `external`: a transaction that is not castellan's used the nonce.
+   * `signed`: may have been sent, not known to be mined; `mined`: in a block below settled depth. `settled`: at settled
+   * depth. `external`: a foreign transaction used the nonce.
    */
   readonly state: "signed" | "mined" | "settled" | "external"
   /** Oldest first; never empty. */
@@ -70,7 +70,7 @@ export interface TransactionRecord extends Lane {
       readonly userOpHash: Bytes32
       readonly entryPoint: Address
       readonly wallet: Address
-      /** Of its nonce. */
+      /** The key of its nonce. */
       readonly key: bigint
     }
   >

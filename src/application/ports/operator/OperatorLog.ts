@@ -4,17 +4,17 @@ import type * as Effect from "effect/Effect"
 
 export class OperatorLogError extends Data.TaggedError("OperatorLogError")<{ readonly message: string }> {}
 
-/** What an operator did in the console. */
+/** An operator's act in the console. */
 export interface OperatorAct {
-  /** Name of the operator, by the configuration. */
+  /** Name of the operator in the configuration. */
   readonly operator: string
   readonly act: "pause" | "resume" | "unstick" | "cancel" | "release" | "drop" | "revoke"
-  /** What it was done to: an account, a chain, a lane, a request or a key's prefix. */
+  /** Target: an account, a chain, a lane, a request or a key's prefix. */
   readonly subject: string
   readonly reason: string
 }
 
-/** An act as it was recorded. */
+/** A recorded act. */
 export interface Entry extends OperatorAct {
   /** Ascending, in the order of recording. */
   readonly number: bigint
@@ -22,13 +22,13 @@ export interface Entry extends OperatorAct {
   readonly at: number
 }
 
-/** Who did what, when and why. Nothing in it is ever changed or removed. */
+/** Records who did which act, when and why. Entries are never changed or removed. */
 export class OperatorLog extends Context.Service<
   OperatorLog,
   {
-    /** Durable when it returns; the act is done after it. */
+    /** Durable when it returns; the act follows. */
     readonly record: (act: OperatorAct) => Effect.Effect<void, OperatorLogError>
-    /** The newest first, below `before` where a number is given; at most 1,000. */
+    /** Newest first, below `before` where a number is given; at most 1,000. */
     readonly find: (question: {
       readonly before?: bigint
       readonly limit: number

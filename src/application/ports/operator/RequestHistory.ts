@@ -7,10 +7,10 @@ export class RequestHistoryError extends Data.TaggedError("RequestHistoryError")
   readonly message: string
 }> {}
 
-/** `partly`: some of its elements succeeded. */
+/** `partly`: only some of its elements succeeded. */
 export type Result = "succeeded" | "partly" | "failed" | "cancelled" | "expired"
 
-/** An accepted request, without what it asked for. */
+/** An accepted request, without its body. */
 export interface Entry {
   /** Ascending, in the order of acceptance. */
   readonly number: bigint
@@ -18,46 +18,46 @@ export interface Entry {
   readonly accountId: AccountId
   readonly endpoint: string
   readonly chainId: bigint
-  /** `held`: it waits for the operator; `forgotten`: final, and its answer is not kept any more. */
+  /** `held`: it waits for the operator; `forgotten`: final, with its answer deleted. */
   readonly state: "pending" | "held" | "final" | "forgotten"
-  /** What came of a final request, as its last event says; null: it is not final, or that is not known any more. */
+  /** Result of a final request, by its last event; null: not final, or no longer known. */
   readonly result: Result | null
   /** Unix milliseconds. */
   readonly acceptedAt: number
 }
 
-/** What to look for. Absent: whatever it is. */
+/** Search criteria. An absent field matches any value. */
 export interface Question {
   readonly accountId?: AccountId | undefined
   readonly chainId?: bigint | undefined
   readonly endpoint?: string | undefined
-  /** `pending`: what is held, too. */
+  /** `pending` includes held requests. */
   readonly state?: Entry["state"] | undefined
   /** Oldest instead of newest first; `before` then means entries above. */
   readonly isOldestFirst?: boolean
-  /** Entries below this number only: the next page. */
+  /** Only entries below this number: the next page. */
   readonly before?: bigint | undefined
   /** At most 1,000. */
   readonly limit: number
 }
 
-/** Accepted work of a chain that has not ended and is due. */
+/** A chain's accepted, unfinished work that is due. */
 export interface Waiting {
   readonly chainId: bigint
   readonly ops: number
-  /** When the oldest of its requests was accepted, or became due, Unix milliseconds; null: nothing waits. */
+  /** When its oldest request was accepted, or became due, Unix milliseconds; null: no work waits. */
   readonly oldestAt: number | null
 }
 
-/** Which requests the journal has accepted: for the operator, who reads and changes nothing. */
+/** The requests that the journal has accepted, read-only, for the operator. */
 export class RequestHistory extends Context.Service<
   RequestHistory,
   {
-    /** The newest first. */
+    /** Newest first. */
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
     /**
-     * The newest requests that the text names: by id, by a wallet's address, by the hash of an op or a transaction, by the salt
-     * of a wallet that it created, or by a value of its metadata among the newest 20,000. At most `limit`.
+     * The newest requests that match the text, at most `limit`: by id, wallet address, hash of an op or transaction,
+     * salt of a created wallet, or a metadata value among the newest 20,000 requests.
      */
     readonly search: (text: string, limit: number) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
     /** By chain, the ops that wait for a transaction or its block, of requests that are due and not held. */

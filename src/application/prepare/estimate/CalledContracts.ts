@@ -6,10 +6,7 @@ import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
 import * as Reasons from "../../failures/Reasons.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
-/**
- * Whether there is a contract where calls with data go: an address without code takes them, does nothing, and the call
- * is a success.
- */
+/** Checks that calls with data target contracts: at an address without code they do nothing, and succeed. */
 
 /** Whether a call needs a contract. Value without data is a transfer. */
 export const needsOne = (
@@ -17,7 +14,7 @@ export const needsOne = (
   { precompiles }: NetworkProfile
 ): boolean => data !== Hex.empty && !Precompile.isReserved(target) && !precompiles.includes(target)
 
-/** The addresses at which these calls need a contract, each once. */
+/** The distinct addresses that these calls need a contract at. */
 export const of = (
   calls: ReadonlyArray<WalletCalls.Call>,
   profile: NetworkProfile

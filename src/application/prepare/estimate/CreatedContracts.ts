@@ -12,14 +12,14 @@ import * as CalledContracts from "./CalledContracts.js"
 import * as FirstLook from "./FirstLook.js"
 import * as LensEstimation from "./LensEstimation.js"
 
-/** Contracts that operations of a request call, and earlier ones of it create. */
+/** Contracts that operations of a request call, and that earlier ones of it create. */
 
-/** A sender of the lens, at an address that nobody has. */
+/** A sender for the lens, at an unused address. */
 const eye = Address.fromWord(Keccak.hashText("castellan.lens.eye"))
 
 /**
- * Returns the size of the code at the address in the first word of its calldata. Of a validation's calldata that is the
- * zero address, and 0 a validation that succeeds.
+ * Returns the size of the code at the address in the first word of its calldata. In a validation's calldata that word
+ * is the zero address, and the returned 0 is a successful validation.
  */
 const eyeCode = Hex.unsafe("0x6000353b60005260206000f3")
 
@@ -43,10 +43,10 @@ interface Doubt {
   readonly target: Address.Address
 }
 
-/** The ops in order, and before or behind each what looks at addresses of which it is in doubt. */
+/** The ops in order, each one between the probes of doubtful addresses that go before and after it. */
 type Step = { readonly op: UserOperation.UserOperation; readonly doubt: Doubt | null }
 
-/** Which doubts are unfounded: something before the call has put a contract there. */
+/** Doubts that are unfounded: an earlier step has put a contract at the target. */
 const created = (
   view: LensEstimation.View,
   steps: ReadonlyArray<Step>
@@ -70,9 +70,9 @@ const created = (
   })
 
 /**
- * The ops that call an address where there is no contract, behind those before them: an earlier op of the request, or an
- * earlier call of the same op, may have created it. `codeless` are addresses without code on the chain. Nothing is asked
- * unless such an address is called behind something that could have created a contract there.
+ * Finds the ops that call an address without a contract. An earlier op of the request, or an earlier call of the same
+ * op, may have created the contract. `codeless` are addresses without code on the chain. The node is queried only if
+ * such an address is called after a step that could have created a contract there.
  */
 export const missing = (
   view: LensEstimation.View,
@@ -84,7 +84,7 @@ export const missing = (
     if (codeless.size === 0) return failed
     const { profile } = view.context.connection
     const steps: Array<Step> = []
-    /** Whether anything before has run code, which alone creates contracts. */
+    /** Whether an earlier call has run code; nothing else creates contracts. */
     let active = false
     for (const { index, op } of drafts) {
       const before: Array<Step> = []

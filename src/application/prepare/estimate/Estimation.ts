@@ -24,33 +24,33 @@ import * as SilentRevert from "./SilentRevert.js"
 
 export interface Input extends FirstLook.Input {
   readonly revert: (data: Hex.Hex) => string
-  /** A first look that was asked for before all of this was known, and is good if it fits. */
+  /** An initial simulation requested earlier; it is used if it fits. */
   readonly early?: FirstLook.FirstLook | null
 }
 
-/** An op with its limits, and what its call returned in the last simulation. */
+/** An op with its limits, and its call's return data in the last simulation. */
 export interface Estimated extends FirstLook.Draft {
   readonly returned: Hex.Hex
-  /** Wei that the EntryPoint demands before it runs the op, of its wallet or of its paymaster. */
+  /** Wei that the EntryPoint demands from the op's wallet or paymaster before it runs the op. */
   readonly prefund: bigint
-  /** Wei that layer 1 may ask of the submitter for the op's data; the op's preVerificationGas pays it back. */
+  /** Possible layer 1 fee of the submitter for the op's data, wei; the op's preVerificationGas refunds it. */
   readonly l1Fee: bigint
 }
 
 export interface Estimate extends Funding.Funds {
   readonly estimated: ReadonlyArray<Estimated>
   readonly failed: ReadonlyMap<number, ElementFailure>
-  /** Sequence of the nonce key of each draft, by index, before any of them. */
+  /** Sequence of each draft's nonce key, by index, before any of the drafts. */
   readonly sequences: ReadonlyMap<number, bigint>
   readonly implementation: GasLens.Report["implementation"]
-  /** The chain's clock in the block on which it was measured, Unix seconds. */
+  /** Timestamp of the block of the measurement, Unix seconds. */
   readonly timestamp: number
 }
 
-/** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
+/** Extra gas for a call that failed for lack of funds, on top of its use, in the trial with the right prefund. */
 const retryCallGas = 200_000n
 
-/** The op under the limits that the measure asks for, the caller's buffer included. */
+/** The op with the measured limits, including the caller's buffer. */
 const withLimits = (
   input: Input,
   draft: FirstLook.Draft,
@@ -70,7 +70,7 @@ const withLimits = (
   return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
 }
 
-/** A call that used up less than it may have when it is sent: its failure says as little as being starved. */
+/** A call that used up a grant below the cap counts as starved: with the cap it may succeed. */
 const judged =
   (grant: LensEstimation.Grant, cap: bigint) =>
   (measure: GasLens.Measure): GasLens.Measure =>
@@ -78,7 +78,7 @@ const judged =
       ? { ...measure, stage: "starved" }
       : measure
 
-/** Why a call failed of which nothing came back; `most` is the gas that it was given. */
+/** Reason for a call's failure without revert data; `most` is the gas that it was given. */
 const silentReason = (
   { context: { connection } }: Input,
   op: UserOperation.UserOperation,
@@ -117,26 +117,26 @@ const stageFailure = (
     )
   })
 
-/** One estimate under way: what was tried, and what the node said of it. */
+/** One estimate in progress: its trials, and the node's reports. */
 interface Measuring {
   readonly input: Input
   readonly first: ReadonlyArray<FirstLook.FirstTrial>
   readonly drafts: ReadonlyArray<FirstLook.Draft>
   readonly ops: ReadonlyArray<UserOperation.UserOperation>
   readonly l1Fees: ReadonlyArray<L1Fees.FeeOf>
-  /** Wallets and paymasters, in the order in which they are reported. */
+  /** Wallets and paymasters, in the order of the report. */
   readonly accounts: ReadonlyArray<Address>
   readonly looked: FirstLook.FirstLook
-  /** What the accounts had, see `accounts`. */
+  /** Funds of the accounts, see `accounts`. */
   states: ReadonlyArray<GasLens.WalletState>
   grant: LensEstimation.Grant
   report: GasLens.Report
   leastPreVerification: ReadonlyArray<bigint>
-  /** The ops under the limits of the last report; null: not made yet. */
+  /** The ops with the limits of the last report; null: not computed. */
   limited: ReadonlyArray<Limited> | null
 }
 
-/** An op under the limits of its measure. */
+/** An op with its measured limits. */
 type Limited = FirstLook.Draft & {
   readonly prefund: bigint
   readonly measure: GasLens.Measure | undefined
@@ -160,7 +160,7 @@ const limitedBy = ({
       measure === undefined
         ? draft.op
         : withLimits(input, draft, measure, l1Gas, leastPreVerification[position] ?? 0n)
-    // The chain's operator takes his part of the gas that the limits allow; what pays for that part is no gas used.
+    // The chain's operator charges for gas that the limits allow, excluding the gas that pays for this charge.
     const allowed = Gas.requiredPrefund(version, { ...priced(0n), maxFeePerGas: 1n })
     const fee = l1Fees[position]?.(allowed) ?? { wei: 0n, gas: 0n }
     const op = priced(fee.gas)
@@ -175,7 +175,7 @@ const limited = (measuring: Measuring): ReadonlyArray<Limited> => {
 
 const fundsIn = ({ accounts, ops, states }: Measuring): Funding.Funds => Funding.found(ops, accounts, states)
 
-/** Sequence of the nonce key of each draft, before any of them. */
+/** Sequence of each draft's nonce key, before any of the drafts. */
 const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<number, bigint> => {
   const keys = [...new Set(ops.map(({ nonce }) => Nonce.keyOf(nonce)))]
   return new Map(
@@ -188,7 +188,7 @@ const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<
   )
 }
 
-/** The second look at ops whose first one was on the wrong side of their money; null: none is needed. */
+/** The second simulation, for ops whose first one assumed the wrong funding; null: none is needed. */
 const secondOf = (measuring: Measuring) => {
   const current = limited(measuring)
   const { drafts, grant, input, looked } = measuring
@@ -226,7 +226,7 @@ const secondOf = (measuring: Measuring) => {
   return { balances, trials }
 }
 
-/** What became of each op. */
+/** The outcome of each op. */
 const concluded = (measuring: Measuring): Effect.Effect<Estimate, never, ChainFacts> =>
   Effect.gen(function* () {
     const current = limited(measuring)
@@ -276,7 +276,7 @@ const take = (measuring: Measuring, report: GasLens.Report): void => {
   measuring.limited = null
 }
 
-/** The same look again at those of the estimates, with what the node said of each. */
+/** Repeats a simulation for some of the estimates, and replaces their reports. Returns the node's refusals. */
 const lookAgain = (
   view: LensEstimation.View,
   some: ReadonlyArray<Measuring>,
@@ -296,11 +296,11 @@ const lookAgain = (
       })
 
 /**
- * Measures lists of ops, each list in its order, on the state after its predecessors and none of the other lists, and fills
- * in the least limits under which they do the same as with plenty. One look for all in the ordinary case; one more for
- * lists of which the guessed prefund was on the wrong side of a deposit, when money was what an op failed for, or when a
- * wallet is not funded (so that what it lacks is exact). Before these, one more for lists that the node cannot simulate
- * under generous grants. The inputs differ in nothing but `drafts`, `revert` and `early`.
+ * Measures lists of ops and sets the lowest limits that give the same results as generous ones. Each list runs in
+ * order, each op on the state after its predecessors; lists do not see each other. Inputs may differ only in `drafts`,
+ * `revert` and `early`. All lists share one simulation. A list that the node cannot simulate with generous grants is
+ * simulated again with modest ones. A list has a second simulation if its guessed prefund was on the wrong side of a
+ * deposit, if an op failed for money, or if a wallet lacks funds (so that the lack is exact).
  */
 export const estimateEach = (
   inputs: ReadonlyArray<Input>
@@ -418,7 +418,7 @@ export const estimateEach = (
     )
     const ordinary = [...seconds.keys()].filter((one) => seconds.get(one)?.balances.size === 0)
     drop(yield* lookAgain(view, ordinary, (one) => ({ trials: seconds.get(one)?.trials ?? [] })))
-    // Wallets have other balances in these, which hold for a whole call.
+    // These change wallet balances, and overrides hold for a whole call.
     for (const [one, { balances, trials }] of seconds) {
       if (balances.size === 0) continue
       const report = yield* Effect.result(LensEstimation.look(view, { trials }, balances))
@@ -435,7 +435,7 @@ export const estimateEach = (
     return estimates
   })
 
-/** The same of one list. */
+/** Measures one list, see `estimateEach`. */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
   Effect.flatMap(estimateEach([input]), ([only]) =>
     only === undefined ? Effect.die(new Error("a list has an estimate")) : Effect.fromResult(only)

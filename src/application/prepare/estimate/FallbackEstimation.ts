@@ -14,16 +14,15 @@ import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/C
 import * as FallbackPaymaster from "./FallbackPaymaster.js"
 
 /**
- * What the gas lens tells, from nodes that take no state overrides: `eth_estimateGas` and `eth_call` in the name of the
- * EntryPoint. Every op is measured alone on the latest block, not behind those before it, so that one which only works
- * behind another of its request is reported as failing. Figures are never below the lens's own: an estimate contains
- * what a transaction would need beside the frame.
+ * Measures like the gas lens by `eth_estimateGas` and `eth_call` in the name of the EntryPoint, for nodes that take no
+ * state overrides. Every op is measured separately on the latest block, so an op that needs an earlier one of its
+ * request fails. Figures are never below the lens's: they include gas of a transaction around the frame.
  */
 
-/** Around a validation: the deposit, the nonce of a used key; and more for a key's first op. */
+/** Bookkeeping around a validation: the deposit and a used key's nonce; a key's first op adds `firstOfKey`. */
 const bookkeeping = 14_000n
 const firstOfKey = 20_000n
-/** A creation, out of what the suite's own factory needs: with a configuration of one owner, and per word beside. */
+/** A creation by the suite's factory: with a configuration of one owner, and per additional word. */
 const creation = 150_000n
 const creationPerWord = 24_000n
 /** The validation of a creation op by the deployer. */
@@ -34,7 +33,7 @@ const implementationOf = Keccak.selector("implementation()")
 
 const word = (data: Hex.Hex): bigint => Words.readUint(Words.read(data), 0)
 
-/** An estimate without what the transaction itself would cost. */
+/** An estimate without the transaction's intrinsic gas. */
 const frameOf = (gas: bigint, data: Hex.Hex): bigint => BigInts.max(0n, gas - Gas.intrinsic(data))
 
 const nothing = {
@@ -55,7 +54,7 @@ const nothing = {
   coldCall: true
 }
 
-/** Gas of a creation, by its size; null when it is none of the suite's. */
+/** Gas of a creation, by its size; null when it is not by the suite. */
 const creationGasOf = (initCode: Hex.Hex): bigint | null =>
   Result.match(Deployment.parse(initCode), {
     onFailure: () => null,
@@ -63,20 +62,20 @@ const creationGasOf = (initCode: Hex.Hex): bigint | null =>
       creation + creationPerWord * BigInt(Math.max(0, config.owners.length - 1) + 2 * config.passkeys.length)
   })
 
-/** As nodes word it that know `eth_call` with two parameters only. */
+/** Wordings of nodes whose `eth_call` has only two parameters. */
 const tooManyParameters =
   /too many (?:arguments|params)|expect(?:ed|s|ing).{0,40}param|invalid params|overrid/i
 
-/** Whether a node has answered the lens's call as one that takes no state overrides: it refused them, or heeded none. */
+/** Whether a node's answer to the lens's call shows that it refuses or ignores state overrides. */
 export const isWithoutOverrides = (answer: Result.Result<CallResult, ChainRpcError>): boolean =>
   Result.match(answer, {
     onFailure: ({ message, reason }) =>
       (reason === "rejected" || reason === "unsupported") && tooManyParameters.test(message),
-    // The EntryPoint itself knows no such function: it reverts without a word.
+    // Without the override, the EntryPoint has no such function and reverts without data.
     onSuccess: ({ data, success }) => !success && data === Hex.empty
   })
 
-/** The same report that the lens would give. */
+/** Returns the report that the lens would give. */
 export const measure = (
   chain: ChainClient,
   request: GasLens.Request & { readonly nonceKeys: ReadonlyArray<bigint> }

@@ -10,7 +10,7 @@ import type { ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 /** Charging the paymaster's deposit, which the EntryPoint does within the paymaster's limit. */
 const charging = 8_000n
 
-/** What a paymaster does for one op, as far as plain calls tell. `stage` ok: it pays. */
+/** A paymaster's part in one op, as far as plain calls show. `stage` ok: it pays. */
 type Approval = Pick<
   GasLens.Measure,
   "paymasterGas" | "postOpGas" | "paymasterLimit" | "postOpLimit" | "paymasterData" | "shortfall" | "data"
@@ -25,12 +25,12 @@ const nothing = {
   data: Hex.empty
 }
 
-/** An estimate without what the transaction itself would cost. */
+/** An estimate without the transaction's intrinsic gas. */
 const frameOf = (gas: bigint, data: Hex.Hex): bigint => BigInts.max(0n, gas - Gas.intrinsic(data))
 
 /**
- * The paymaster's part of an op, asked in the name of the EntryPoint as the wallet's is: its validation, and its postOp
- * as if the op had cost all that is demanded for it. `deposit` is what it has at the EntryPoint, wei.
+ * Measures the paymaster's part of an op in the name of the EntryPoint, as the wallet's part: its validation, and its
+ * postOp as if the op had cost the whole prefund. `deposit` is the paymaster's at the EntryPoint, wei.
  */
 export const measure = (
   chain: ChainClient,

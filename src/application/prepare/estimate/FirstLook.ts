@@ -9,7 +9,7 @@ import * as Funding from "../../payers/Funding.js"
 import type { OpContext } from "../OpContext.js"
 import type * as LensEstimation from "./LensEstimation.js"
 
-/** One op to be measured: its signature a dummy of the real shape; limits are filled in by the estimate unless declared. */
+/** One op to measure, with a dummy signature of the real shape; the estimate sets undeclared limits. */
 export interface Draft {
   readonly index: number
   readonly op: UserOperation.UserOperation
@@ -20,15 +20,15 @@ export interface Draft {
 export interface Input extends LensEstimation.View {
   readonly drafts: ReadonlyArray<Draft>
   /**
-   * Measure the ops for the lowest prefund first: this finds the limits of an op that the deposit of its wallet just
-   * pays. For a usual prefund otherwise, which mostly spares a second look.
+   * True: starts with the lowest prefund, which finds the limits of an op that its wallet's deposit only just pays for.
+   * False: starts with a usual prefund, which mostly saves a second simulation.
    */
   readonly lowestPrefund: boolean
 }
 
 export type FirstTrial = Draft & LensEstimation.Trial
 
-/** The look with which an estimate begins. */
+/** The initial simulation of an estimate. */
 export interface FirstLook {
   readonly trials: ReadonlyArray<FirstTrial>
   readonly report: GasLens.Report
@@ -40,22 +40,22 @@ const grantOf = (verificationGas: bigint, callGas: bigint): LensEstimation.Grant
   paymaster: { verificationGasLimit: verificationGas, postOpGasLimit: verificationGas }
 })
 
-/** Enough for any validation; the call's share is bound by the operator. */
+/** Enough for any validation; the operator's cap bounds the call's share. */
 export const generous = (cap: bigint): LensEstimation.Grant => grantOf(3_000_000n, cap)
-/** For bundles of which a node simulates too little at once under the generous one. */
+/** For bundles that a node cannot simulate with the generous grant. */
 export const modest = (cap: bigint): LensEstimation.Grant => grantOf(1_000_000n, BigInts.min(2_000_000n, cap))
-/** What the op's own limits give. */
+/** The grant of the op's own limits. */
 const declaredIn = ({ version }: OpContext, op: UserOperation.UserOperation): LensEstimation.Grant => ({
   verificationGas: op.verificationGasLimit,
   callGas: op.callGasLimit,
   paymaster: PaymasterData.read(version, op.paymasterAndData)?.limits ?? PaymasterData.noLimits
 })
 
-/** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
+/** Gas of a usual op, for the first guess of the prefund: with the caller's buffer, and without. */
 const guessedLimits = 120_000n
 const guessedPreVerification = 50_000n
 
-/** What is tried of each draft, with its payer's part. */
+/** Trials of each draft, with its payer's part. */
 export const trials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, Failure> => {
   const { buffers, connection, payer, version } = input.context
   const guessedGas = input.lowestPrefund
@@ -71,7 +71,7 @@ export const trials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, F
   )
 }
 
-/** What the first look at these asks. */
+/** The query of the initial simulation. */
 export const question = (
   { context: { version } }: LensEstimation.View,
   trials: ReadonlyArray<FirstTrial>
@@ -84,8 +84,8 @@ export const question = (
 })
 
 /**
- * Whether a look at some ops is as good as one at these. They may differ in their prices, which the prefund was guessed
- * for, and in what their signatures name of a window: no frame uses other gas for these.
+ * Whether a simulation of some ops also holds for these. The ops may differ in prices, which only the prefund guess
+ * depends on, and in the window in their signatures: no frame's gas depends on either.
  */
 export const fits = (look: FirstLook, others: ReadonlyArray<FirstTrial>): boolean =>
   look.trials.length === others.length &&

@@ -10,25 +10,25 @@ import { type Failure, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import type { OpContext } from "../OpContext.js"
 
-/** What layer 1 asks for an op's data, and the chain's operator for its gas, a fifth of margin included. */
+/** An op's fees to layer 1 for its data and to the chain's operator for its gas, including a margin of a fifth. */
 export interface OpFee {
   readonly wei: bigint
-  /** The same in gas at the price that the op will pay: belongs into its preVerificationGas. */
+  /** The fee as gas at the op's expected price, for its preVerificationGas. */
   readonly gas: bigint
 }
 
-/** The fee of an op, by the gas that its limits allow. */
+/** An op's fee, by the gas that its limits allow. */
 export type FeeOf = (gas: bigint) => OpFee
 
 const nothing: FeeOf = () => ({ wei: 0n, gas: 0n })
 
-/** More gas than any op can have; a node that wants it makes no sense. */
+/** More gas than any op can have; a node that requires it is wrong. */
 const mostGas = 2n ** 48n
 
 const refused = (path: string, message: Reasons.Text) =>
   Effect.fail(unprocessable("node_refused", [{ path, message }]))
 
-/** The oracle's fees of these transactions, wei, without a margin. */
+/** Queries the oracle for these transactions' fees, wei, without a margin. */
 const ask = (
   connection: Connection,
   transactions: ReadonlyArray<Hex>
@@ -53,14 +53,14 @@ const ask = (
   )
 }
 
-/** What the chain's operator takes for so much gas, wei; 0 of an oracle that has no such fee. */
+/** Operator fee for this gas, wei; 0 if the oracle has no such fee. */
 const askOperator = ({ chain, trust }: Connection, gas: bigint): Effect.Effect<bigint, Failure> =>
   Effect.map(
     Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.operatorQuestion(gas) }), refusal(trust)),
     ({ data, success }) => (success ? (L1Fee.answer(data) ?? 0n) : 0n)
   )
 
-/** No transaction may cost more than the operator of the service allows, whatever a node says. */
+/** Bounds the fee by the service operator's caps, whatever a node says. */
 const capped = ({ profile: { caps } }: Connection, fee: bigint): Effect.Effect<bigint, Failure> => {
   const cap = caps.maxFeePerGas * caps.transactionGas
   return L1Fee.bound(fee) > cap
@@ -71,8 +71,8 @@ const capped = ({ profile: { caps } }: Connection, fee: bigint): Effect.Effect<b
 }
 
 /**
- * What layer 1 may ask for a transaction's data, and the chain's operator for its gas, wei, a fifth of margin included; 0 on
- * chains without such a fee.
+ * A transaction's possible fees to layer 1 for its data and to the chain's operator for its gas, wei, including a
+ * margin of a fifth; 0 on chains without such a fee.
  */
 export const ofTransaction = (
   connection: Connection,
@@ -87,7 +87,7 @@ export const ofTransaction = (
         ([[fee = 0n], operator]) => Effect.map(capped(connection, fee + operator), L1Fee.bound)
       )
 
-/** Of each op, as if it were alone in its transaction; whatever is asked at the same moment leaves with it. */
+/** Fees of each op as if it had a separate transaction. Calls made at the same moment share a batch. */
 export const ofOps = (
   { chainId, connection, entryPoint, version }: OpContext,
   beneficiary: Address,

@@ -20,35 +20,35 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../OpContext.js"
 import * as FallbackEstimation from "./FallbackEstimation.js"
 
-/** Who looks, and at which state. */
+/** The caller of a simulation, and its state. */
 export interface View {
   readonly context: OpContext
   readonly entryPointCode: Hex.Hex
-  /** The EOA that will submit (tx.origin). */
+  /** The submitting EOA (tx.origin). */
   readonly from: Address
-  /** State as the simulation shall see it. */
+  /** Overrides of the simulation's state. */
   readonly extra?: Readonly<Record<string, LensOverrides.AccountOverride>>
-  /** The ops carry their final limits: nothing is measured, they are only tried. */
+  /** The ops carry their final limits, which are only tried, not measured. */
   readonly declared: boolean
 }
 
-/** What an op's frames are given while they are measured. */
+/** Gas for an op's frames during the measurement. */
 export interface Grant {
-  /** Of creation and validation together; on v0.6 of the paymaster's too. */
+  /** For creation and validation together; on v0.6 also for the paymaster. */
   readonly verificationGas: bigint
   readonly callGas: bigint
-  /** Of the paymaster's frames, from v0.7 on. */
+  /** For the paymaster's frames, from v0.7 on. */
   readonly paymaster: PaymasterData.Limits
 }
 
-/** One op under a grant. */
+/** One op with a grant. */
 export interface Trial extends Grant {
   readonly op: UserOperation.UserOperation
-  /** Wei that who pays is asked for. */
+  /** Wei demanded from the payer. */
   readonly prefund: bigint
 }
 
-/** No node gives more gas than this to one call. */
+/** No node gives one call more gas than this. */
 const lensGas = 400_000_000n
 
 export const toOverrides = (
@@ -65,7 +65,7 @@ export const toOverrides = (
     ])
   )
 
-/** What the lens needs of an EntryPoint with this code. It is the same for most looks, and dear to write. */
+/** The lens's overrides for an EntryPoint with this code; most simulations share them. Costly to make. */
 const usual = new Lru<
   Address,
   { readonly code: Hex.Hex; readonly overrides: ReadonlyMap<Address, StateOverride> }
@@ -84,7 +84,7 @@ const overridesOf = (
   return overrides
 }
 
-/** Whether a look says nothing of an op because there was too little gas for it. */
+/** Whether the simulation had too little gas to judge the op. */
 export const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
 
 const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
@@ -102,7 +102,7 @@ const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
 
 const senseless = new GasLens.GasLensError({ reason: "its figures make no sense" })
 
-/** The paymaster of an op, as the lens takes it. */
+/** The paymaster of an op in the lens's format. */
 const paymasterOf = ({ version }: OpContext, { op, paymaster }: Trial): GasLens.PaymasterProbe | null => {
   const parts = PaymasterData.read(version, op.paymasterAndData)
   return parts === null
@@ -133,10 +133,10 @@ const probeOf = (context: OpContext, trial: Trial): GasLens.Probe => {
   }
 }
 
-/** What one look is to find out. */
+/** The query of one simulation. */
 export interface Question {
   readonly trials: ReadonlyArray<Trial>
-  /** Wallets and paymasters whose funds and nonces shall be reported: each once, since a row holds every key. */
+  /** Distinct wallets and paymasters whose funds and nonces are reported: a row holds every key. */
   readonly wallets?: ReadonlyArray<Address>
 }
 
@@ -154,7 +154,7 @@ const unavailable = ({ reason }: GasLens.GasLensError): Failure =>
     { path: "settings.rpc", message: Reasons.text("nodeWithoutOverrides", { problem: reason }) }
   ])
 
-/** A report that the service goes by. */
+/** A report that passes the plausibility checks. */
 const believed = (
   { context: { chainId } }: View,
   report: Result.Result<GasLens.Report, GasLens.GasLensError>
@@ -169,7 +169,7 @@ const believed = (
           }
         ])
       )
-    // More than there was to spend: limits made of it would fit no field.
+    // More than the available gas: limits computed from it would not fit their fields.
     return told.measures.some(spentMoreThanGiven) ? Result.fail(unavailable(senseless)) : Result.succeed(told)
   })
 
@@ -179,11 +179,11 @@ const plainly = (view: View, request: ReturnType<typeof requestOf>) =>
     refusal(view.context.connection.trust)
   )
 
-/** Tries the ops in order, each on the state after its predecessors, as the EntryPoint would run them. */
+/** Simulates the ops in order, each on the state after its predecessors, as the EntryPoint would run them. */
 export const look = (
   view: View,
   question: Question,
-  /** What these wallets shall have in the place of their balances. */
+  /** Balances that replace these wallets' own. */
   balances: ReadonlyMap<Address, bigint> = new Map()
 ): Effect.Effect<GasLens.Report, Failure, ChainFacts> =>
   Effect.gen(function* () {
@@ -214,17 +214,17 @@ interface Asked {
   readonly data: Hex.Hex
 }
 
-/** Looks in a call: under 50 million gas, which many nodes grant a call, so many usual ones starve none. */
+/** Most simulations in one call. Many nodes grant a call 50 million gas, which is enough for this many usual ones. */
 const mostLooks = 32
 
-/** Hex digits of calldata in a call beside the code of lens and EntryPoint. */
+/** Most hex digits of calldata in one call, in addition to the code of lens and EntryPoint. */
 const mostDigits = 262_144
 
-/** The node says of the whole call what it might not say of a part of it. */
+/** The node refuses the whole call for a reason that may not apply to a part of it. */
 const mayBeOfPart = ({ reason }: ChainRpcError): boolean =>
   reason === "rejected" || reason === "notAnRpc" || reason === "unsupported"
 
-/** In their order, as many together as a call may have. */
+/** Groups queries into calls, in order. */
 const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked>> => {
   const calls: Array<Array<Asked>> = []
   let digits = 0
@@ -241,9 +241,9 @@ const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked
 }
 
 /**
- * Several looks, each of which finds the state that it would find alone, in as few calls as can be; in the order of the
- * questions. A call that the node refuses as such, or in which one had too little gas, is halved: only a node that does not
- * answer fails all of them.
+ * Runs several independent simulations in as few calls as possible, and returns their reports in order. A call that the
+ * node refuses as such, or where a simulation had too little gas, is halved. Only a node that does not answer fails all
+ * of them.
  */
 export const lookEach = (
   view: View,

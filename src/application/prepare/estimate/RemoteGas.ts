@@ -6,13 +6,13 @@ import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import type { StateOverride } from "../../ports/chain/ChainRpc.js"
 import type { OpContext } from "../OpContext.js"
 
-/** More gas than any op can have; a bundler that wants it makes no sense. */
+/** More gas than any op can have; a bundler that requires it is wrong. */
 const mostGas = 2n ** 48n
 
 /**
- * The least preVerificationGas that the profile's bundler takes for each of these ops, in their order; 0 where it does
- * not tell: it looks at each op alone, and one may depend on those before it. Whether it takes an op it says when it is
- * given it.
+ * The lowest preVerificationGas that the profile's bundler accepts for each of these ops, in order; 0 where it returns
+ * none: it estimates each op separately, and an op may depend on those before it. The bundler decides about such an op
+ * when it gets it.
  */
 export const leastPreVerificationGas = (
   { connection, entryPoint, version }: OpContext,

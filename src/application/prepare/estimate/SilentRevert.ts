@@ -5,7 +5,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { CallResult, ChainClient } from "../../ports/chain/ChainRpc.js"
 
-/** Why a call failed that returned nothing: as far as its target's code, and the call made again, can tell. */
+/** Finds why a call failed without return data, as far as its target's code and repeated calls show. */
 
 export interface FailedCall {
   readonly from?: Address
@@ -20,7 +20,7 @@ export const withoutReason = "reverted without a reason"
 
 export const isSilent = ({ data, success }: CallResult): boolean => !success && data === Hex.empty
 
-/** Asks the node for the code, once, and at most twice for the call. It never fails. */
+/** Queries the node once for the code, and at most twice for the call. Never fails. */
 export const reason = (
   chain: ChainClient,
   facts: ChainFacts,

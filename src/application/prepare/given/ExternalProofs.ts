@@ -12,16 +12,16 @@ import * as Reasons from "../../failures/Reasons.js"
 import type { Window } from "../../ports/journal/Records.js"
 import type { Evidence } from "../Call.js"
 
-/** A wallet's consent to an op that was handed out. */
+/** A wallet's consent to an op that was returned unsigned before. */
 export interface Consented {
   readonly conditions: Conditions.Conditions
   readonly proof: Hex.Hex
 }
 
-/** Under what an op may have been signed. */
+/** Conditions that an op may have been signed with. */
 export interface Terms {
   readonly bounds: Window
-  /** The EOA that will submit it; zero: anybody. */
+  /** The EOA that will submit it; zero: any EOA. */
   readonly bundler: Address
 }
 
@@ -31,14 +31,14 @@ const refused = (problem: string): Result.Result<never, ElementFailure> =>
 const tooFew = (have: number, { threshold }: WalletConfig): Result.Result<never, ElementFailure> =>
   Result.fail(elementFailure("threshold_not_met", Reasons.text("threshold", { have, threshold })))
 
-/** The conditions that a proof may be made under: those of the request, and none at all where it names no window. */
+/** The possible conditions of a proof: the request's, or none if the request names no window. */
 const candidates = ({ bounds, bundler }: Terms): ReadonlyArray<Conditions.Conditions> => {
   const bound = { ...bounds, bundler }
   const windowed = bounds.validUntil !== 0 || bounds.validAfter !== 0
   return windowed || Conditions.isNone(bound) ? [bound] : [bound, Conditions.none]
 }
 
-/** What has to be signed. */
+/** The hashes that a valid proof may sign. */
 const expected = (userOpHash: Hex.Bytes32, conditions: ReadonlyArray<Conditions.Conditions>): string =>
   conditions
     .map((each) =>
@@ -64,7 +64,7 @@ const byProof = (
     if (Result.isSuccess(verified)) return Result.succeed({ conditions, proof })
     refusals.push(verified.failure)
   }
-  // Good signatures over one of the hashes, and too few of them.
+  // Good signatures over one of the hashes, but too few.
   const short = refusals.find(({ kind }) => kind === "threshold")
   if (short !== undefined)
     return Result.fail(elementFailure("threshold_not_met", Reasons.known(short.message)))
@@ -102,7 +102,7 @@ const byAssertion = (
   return Result.succeed({ conditions, proof })
 }
 
-/** How the wallet consents to an op; `Failure` says what is wrong with the evidence, and what was expected. */
+/** Checks how the wallet consents to an op; `Failure` names the problem with the evidence and the expected hash. */
 export const consent = (
   evidence: Exclude<Evidence, { readonly _tag: "keys" }>,
   userOpHash: Hex.Bytes32,

@@ -37,17 +37,17 @@ import * as OwnedWallets from "../wallets/OwnedWallets.js"
 import * as ExternalProofs from "./ExternalProofs.js"
 
 /**
- * Checks ops that were handed out before, and come back with a proof or to be signed: nothing of them is changed. One whose
- * nonce is used may have landed elsewhere: then it is done.
+ * Checks ops that the service returned unsigned before, and that come back with a proof or for signing. The ops are
+ * never changed. If an op's nonce is used, the op may have landed elsewhere: then it is done.
  */
 
 export type Input = Preparing.Input<Call.GivenCall>
 
-/** How a wallet consents to an op. */
+/** A wallet's consent to an op. */
 interface Consented {
   readonly call: Call.GivenCall
   readonly conditions: Conditions.Conditions
-  /** A real one, or one of its shape by nobody. */
+  /** A real signature, or a dummy of its shape. */
   readonly signature: Hex.Hex
   readonly proof: PreparedProof
 }
@@ -57,9 +57,9 @@ interface Sifted {
   readonly dependencies: Dependencies.Dependencies
   readonly failed: Map<number, ElementFailure>
   readonly consents: Map<number, Consented>
-  /** Ops that nobody would submit now, of another configuration than their wallet's say: one may have landed before. */
+  /** Ops of an earlier wallet configuration, or no longer paid for; they may have landed before. */
   readonly past: ReadonlyArray<Call.GivenCall>
-  /** Those that have landed, in whatever transaction. */
+  /** Indexes of ops that have landed, in any transaction. */
   readonly landed: Set<number>
 }
 
@@ -95,7 +95,7 @@ const consentOf = (
   }))
 }
 
-/** Which ops their wallets consent to. `Failure`: the whole request is bad. */
+/** Checks which ops their wallets consent to. `Failure`: the whole request is bad. */
 const sift = (
   input: Input,
   batch: Preparing.Batch<Call.GivenCall>,
@@ -120,7 +120,7 @@ const sift = (
       const bounds = Windows.check(window, pathOf(call), snapshot.block, context.version)
       if (Result.isFailure(bounds)) {
         const why = bounds.failure
-        // Its time was up only after the request was accepted.
+        // Its time ended only after the request was accepted.
         if (!("_tag" in why)) failed.set(index, why)
         else if (batch.isAccepted) failed.set(index, elementFailure("window_passed"))
         else return yield* Effect.fail(why)
@@ -148,7 +148,7 @@ const sift = (
     return { batch, dependencies: Call.dependencies(batch.calls), failed, consents, past, landed: new Set() }
   })
 
-/** Notes which of these ops have landed, in whatever transaction. */
+/** Marks the ops that have landed, in any transaction. */
 const noteLanded = (
   { context: { connection, entryPoint }, snapshot }: Input,
   { failed, landed }: Sifted,
@@ -205,8 +205,8 @@ const preparedOf = (
 })
 
 /**
- * Ops of one key follow each other: those whose nonce the EntryPoint has consumed may have landed elsewhere, those with a
- * nonce that is not the next one fail.
+ * Ops of one key must be in sequence. An op whose nonce the EntryPoint has consumed may have landed elsewhere; an op
+ * with any other unexpected nonce fails.
  */
 const outOfOrder = (
   todo: Iterable<Consented>,
@@ -232,7 +232,7 @@ const outOfOrder = (
   return { consumed, misplaced }
 }
 
-/** Takes out ops whose nonces are used or out of order. True: the others are to be measured without them. */
+/** Removes ops with used or unexpected nonces. True: measure the others again without them. */
 const takeOut = (
   input: Input,
   sifted: Sifted,
@@ -253,7 +253,7 @@ const takeOut = (
     return misplaced.size > 0
   })
 
-/** The calls of each batch as prepared ops, in the order of the batches, see `Prepare.prepare`. */
+/** Prepares each batch's calls, in the order of the batches, see `Prepare.prepare`. */
 export const prepare = (
   input: Input
 ): Effect.Effect<

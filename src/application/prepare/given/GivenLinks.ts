@@ -17,8 +17,8 @@ const linksOf = (ledger: Address | null, { op }: Given) =>
   ledger === null ? none : Ledger.linksOf(ledger, op.callData)
 
 /**
- * What ops that were handed out depend on, out of their own calls of the ledger. 400 when one depends on an op that is not
- * in the request, or that does not record it: it could never be executed.
+ * Reads the ops' dependencies from their own calls of the ledger. 400 when an op depends on an op that is not in the
+ * request, or that does not record its success: it could never be executed.
  */
 export const dependencies = (
   given: ReadonlyArray<Given>,
@@ -56,7 +56,7 @@ export const dependencies = (
     return on
   })
 
-/** What the call of an op returned, in hex: of a batch that the ledger links, that of the one call between. */
+/** Hex return data of an op's call; of a batch that the ledger links, the return data of the call in the middle. */
 export const returned = (ledger: Address | null, given: Given, data: Hex.Hex): Hex.Hex => {
   const { records, requires } = linksOf(ledger, given)
   const linked = Ledger.returned({ records: records[0] ?? null, requires: requires[0] ?? null }, data)

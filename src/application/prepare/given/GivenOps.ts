@@ -60,15 +60,15 @@ export const PasskeyOperation = Schema.Struct({
 }).annotate({ identifier: "PasskeyOperation" })
 export type PasskeyOperation = typeof PasskeyOperation.Type
 
-/** An op of the request, read and checked as far as that needs no chain. */
+/** An op of the request, decoded and checked as far as possible without the chain. */
 export type Given = Pick<GivenCall, "custody" | "evidence" | "index" | "op" | "userOpHash" | "window">
 
-/** Where the ops are to be executed. */
+/** The chain and EntryPoint of the ops. */
 export type Where = Pick<OpContext, "chainId" | "entryPoint" | "version">
 
 const wrong = (path: string, message: string) => Result.fail(invalid("invalid_request", [{ path, message }]))
 
-/** The op of one element; 400 for what it says wrongly. */
+/** Decodes one element's op; 400 for errors in it. */
 const opOf = (
   { encodedUserOp, userOpHash }: Pick<EncodedOperation, "encodedUserOp" | "userOpHash">,
   path: string,
@@ -106,7 +106,7 @@ const opOf = (
     return { op, userOpHash: computed }
   })
 
-/** The same op twice would be one op that is done once. */
+/** Rejects duplicates: the same op twice would be executed once. */
 const distinct = (given: ReadonlyArray<Given>): Result.Result<ReadonlyArray<Given>, Failure> => {
   const first = new Map<Hex.Bytes32, number>()
   for (const { index, userOpHash } of given) {
@@ -131,7 +131,7 @@ const all = <A>(
         (given) => Effect.fromResult(distinct(given))
       )
 
-/** All ops of an `/executeEncoded` request, no two of them the same. */
+/** Decodes all ops of an `/executeEncoded` request; rejects duplicates. */
 export const encoded = (
   operations: ReadonlyArray<EncodedOperation>,
   where: Where
@@ -147,7 +147,7 @@ export const encoded = (
     })
   )
 
-/** All ops of an `/executePasskey` request, no two of them the same. */
+/** Decodes all ops of an `/executePasskey` request; rejects duplicates. */
 export const asserted = (
   operations: ReadonlyArray<PasskeyOperation>,
   where: Where

@@ -4,21 +4,21 @@ import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type { OpContext } from "../OpContext.js"
 
-/** Which ops fit into one transaction. */
+/** Fits ops into transactions. */
 
 export interface Fitting {
   readonly index: number
-  /** With a signature of the length that it will have. */
+  /** Its signature has the final length. */
   readonly op: UserOperation
 }
 
-/** A run of ops that stays together, and whether it is of one component only. */
+/** A run of ops that stays together. `single`: its ops are of one component. */
 interface Block<A> {
   readonly ops: ReadonlyArray<A>
   readonly single: boolean
 }
 
-/** The shortest runs of ops that part no component: what stands between two ops of one is with them. */
+/** The shortest runs of ops that split no component: ops between two ops of a component are in its run. */
 const blocksOf = <A extends Fitting>(
   ops: ReadonlyArray<A>,
   components: ReadonlyArray<number>
@@ -40,15 +40,15 @@ const blocksOf = <A extends Fitting>(
 
 export interface Split<A> {
   readonly bundles: ReadonlyArray<ReadonlyArray<A>>
-  /** What does not fit into one transaction. */
+  /** Ops that do not fit into one transaction. */
   readonly tooLarge: ReadonlyArray<number>
-  /** Something of that may fit once what hangs together is in one piece. */
+  /** Some of them may fit when the ops of a component are adjacent. */
   readonly scattered: boolean
 }
 
 /**
- * As few bundles as possible, in order, none of which parts what depends on each other; what does not fit even alone
- * is left out.
+ * Splits ops into as few bundles as possible, in order, without splitting dependencies; runs that are too large for a
+ * transaction are left out.
  */
 export const split = <A extends Fitting>(
   { context: { buffers, connection, version } }: { readonly context: OpContext },

@@ -15,7 +15,7 @@ const wrong = (index: number, message: string) =>
 
 const first = (on: Dependencies.Dependencies): number => on.findIndex((each) => each !== null)
 
-/** What the operations of a request depend on; 400 naming the first that can not be. */
+/** Dependencies of a request's operations; 400 that names the first invalid one. */
 export const dependencies = (
   operations: ReadonlyArray<Operation>
 ): Result.Result<Dependencies.Dependencies, Failure> => {
@@ -27,15 +27,15 @@ export const dependencies = (
 }
 
 /**
- * The ledger that holds ops of one transaction to their dependencies; null: none is needed, or somebody else's bundler
- * parts them anyway.
+ * The ledger that enforces dependencies between ops of one transaction. Null: none is needed, or an external bundler
+ * splits the ops anyway.
  */
 export const ledger = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
 ): Address | null => (Dependencies.any(on) && profile.remoteBundler === null ? profile.ledger : null)
 
-/** 400 for dependencies where a ledger is needed and the profile has none. */
+/** 400 for dependencies that need a ledger where the profile has none. */
 export const provided = (
   on: Dependencies.Dependencies,
   connection: Pick<Connection, "profile">
@@ -47,7 +47,7 @@ export const provided = (
         "the network profile names no ledger: ask the operator for one, or send this operation once the other has succeeded"
       )
 
-/** 400 for dependencies of ops that are handed out where a bundler of somebody else parts them: nothing would hold them. */
+/** 400 for dependencies of handed-out ops where an external bundler splits them: no contract would enforce them. */
 export const held = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
@@ -59,7 +59,7 @@ export const held = (
         "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
       )
 
-/** 400 unless there is a contract at the ledger's address: calls of an empty one succeed, and hold nothing to anything. */
+/** 400 unless the ledger's address has a contract: calls of an empty address succeed and enforce no dependency. */
 export const present = (
   on: Dependencies.Dependencies,
   connection: Connection
@@ -75,13 +75,13 @@ export const present = (
       )
   })
 
-/** By what an op is told from any other one, so that another may depend on it. */
+/** Identifies an op for ops that depend on it. */
 export interface Name {
   readonly wallet: Address
   readonly key: Hex.Bytes32
 }
 
-/** How each of these elements is linked to the others of them. */
+/** Links of each element to the others. */
 export const of = (
   on: Dependencies.Dependencies,
   elements: ReadonlyArray<number>,
@@ -98,7 +98,7 @@ export const of = (
   }
 }
 
-/** The wallet's calldata of a linked call; without a ledger nothing is linked. */
+/** The wallet's calldata of a linked call; without a ledger calls are not linked. */
 export const callData = (
   ledger: Address | null,
   call: Parameters<typeof Ledger.callData>[1],
@@ -106,7 +106,7 @@ export const callData = (
 ): Hex.Hex =>
   ledger === null ? Ledger.callData(call.target, call, Ledger.unlinked) : Ledger.callData(ledger, call, links)
 
-/** Adds why elements have failed. Behind one that has failed an element reverts, for no reason of its own. */
+/** Adds failure reasons. An element after a failed dependency reverts only because of that dependency. */
 export const fail = (
   on: Dependencies.Dependencies,
   order: ReadonlyArray<number>,
@@ -120,7 +120,7 @@ export const fail = (
   }
 }
 
-/** What depends on elements that have failed, by however many steps, has failed too. */
+/** Fails all direct and indirect dependants of failed elements. */
 export const failDependants = (on: Dependencies.Dependencies, failed: Map<number, ElementFailure>): void => {
   if (failed.size === 0 || !Dependencies.any(on)) return
   for (const index of Dependencies.order(on)) {

@@ -12,7 +12,7 @@ import * as Fit from "./Fit.js"
 import * as Links from "./Links.js"
 import * as Sift from "./Sift.js"
 
-/** Limits of sifted calls, and whether what belongs together fits into a transaction. */
+/** Measures limits of sifted calls, and checks that connected calls fit into a transaction. */
 
 /** A batch whose calls are measured. */
 export interface Measured extends Sift.Sifted {
@@ -20,7 +20,7 @@ export interface Measured extends Sift.Sifted {
   readonly estimate: Estimation.Estimate
 }
 
-/** Gas limits that are far from a transaction's bound, whatever their data cost: no other figure is asked for. */
+/** Gas limits far below a transaction's bound, whatever their data cost: no further check is needed. */
 const isSmall = (
   { context: { buffers }, snapshot: { gasBound } }: Sift.Input,
   { op }: Fit.Fitting
@@ -28,7 +28,7 @@ const isSmall = (
   2n * Gas.overshoot(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas, buffers.transaction) <
   gasBound
 
-/** What of a measured batch is too large for a transaction, and whether another order would help. */
+/** The ops of a measured batch that are too large for a transaction, and whether another order would help. */
 const tooLargeOf = (input: Sift.Input, { dependencies, estimate, failed }: Measured) => {
   const left = estimate.estimated.filter(({ index }) => !failed.has(index))
   const isLinked = Dependencies.any(dependencies)
@@ -51,17 +51,17 @@ const refuseTooLarge = (measured: Measured, tooLarge: ReadonlyArray<number>): vo
   Links.failDependants(dependencies, failed)
 }
 
-/** A batch of which something can be executed; `place`: its own among all. */
+/** A batch with executable calls; `place`: its position among all batches. */
 interface Todo {
   readonly sifted: Sift.Sifted
   readonly order: ReadonlyArray<number>
   readonly place: number
 }
 
-/** By their places. */
+/** By place. */
 type ByPlace = Map<number, Result.Result<Measured, Failure>>
 
-/** Measures batches, each in the order that is given for it: one look for all. */
+/** Measures batches in one simulation, each in its given order. */
 const measure = (
   input: Sift.Input,
   todo: ReadonlyArray<Todo>
@@ -85,14 +85,14 @@ const measure = (
     return measured
   })
 
-/** Measures batches; by their places. What is too large for a transaction has failed. */
+/** Measures batches, by place. Ops too large for a transaction fail. */
 export const all = (
   input: Sift.Input,
   todo: ReadonlyArray<Todo>
 ): Effect.Effect<ReadonlyMap<number, Result.Result<Measured, Failure>>, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const measured = yield* measure(input, todo)
-    // What does not fit into one transaction in the order of the request is brought together.
+    // Reorder batches that do not fit into one transaction in the order of the request.
     const scattered: Array<Todo> = []
     for (const { place, sifted } of todo) {
       const one = measured.get(place)

@@ -5,20 +5,20 @@ import type { Window } from "../../ports/journal/Records.js"
 import type { Schedule } from "../../ports/journal/Requests.js"
 import { hasBegun } from "./Windows.js"
 
-/** The chain's clock, as its latest block says. */
+/** The chain's clock, from its latest block. */
 export type Clock = Pick<Block, "timestamp">
 
-/** The last second that is waited for, in 2286. Times in milliseconds are later, and would be waited for without end. */
+/** The last second that a request can wait for, in 2286. Times in milliseconds are later, and would never come. */
 const latestSeconds = 9_999_999_999
 
-/** The shortest and the longest time after which a chain whose clock is behind is looked at again, milliseconds. */
+/** Shortest and longest poll interval for a chain whose clock is behind, milliseconds. */
 const shortestMillis = 1_000
 const longestMillis = 30_000
 
 /**
- * Which of the elements wait because a window has not begun by the chain's clock: until when, Unix seconds. Elements that
- * are executed together wait for the last one of them; `isApart`: each for itself and for what it depends on. One that
- * begins beyond all plans is not waited for.
+ * Selects the elements whose windows have not begun by the chain's clock, with the Unix seconds that they wait for.
+ * Elements that are executed together wait for the last of them. `isApart`: each waits for its own window and those of
+ * its dependencies. A window after `latestSeconds` is not waited for.
  */
 export const until = (
   elements: ReadonlyArray<number>,
@@ -47,7 +47,7 @@ export const until = (
   return new Map([...times].filter(([, time]) => time > 0))
 }
 
-/** When what waits is taken up: with the first of it by the chain's clock, and not at once where that is behind the service's. */
+/** When waiting elements resume: with their first by the chain's clock, later if it lags the service's. */
 export const schedule = (
   scheduled: ReadonlyMap<number, number>,
   { timestamp }: Clock,

@@ -20,26 +20,26 @@ import * as Links from "./Links.js"
 import * as NotBegun from "./NotBegun.js"
 import * as Windows from "./Windows.js"
 
-/** What of a request can be executed now, and how it is measured. */
+/** Selects the executable calls of a request, and prepares their measurement. */
 
 export type Batch = Preparing.Batch<Call.OpCall>
 
 export interface Input extends Preparing.Input<Call.OpCall> {
-  /** Looks at what the chain was when it was last seen, one a batch, see `looks`. */
+  /** Initial simulations on an earlier snapshot, one per batch, see `looks`. */
   readonly early?: ReadonlyArray<FirstLook.FirstLook | null>
 }
 
-/** A call to which the wallet's owners among the keys consent. */
+/** A call with the consent of enough owners among the keys. */
 export interface Willing {
   readonly call: Call.OpCall
-  /** Places of the keys that sign. */
+  /** Places of the signing keys. */
   readonly places: ReadonlyArray<number>
   readonly conditions: Conditions.Conditions
-  /** A proof of the real shape by nobody. */
+  /** A dummy proof of the real shape. */
   readonly dummy: Hex.Hex
 }
 
-/** What of a batch can be executed now. */
+/** The executable calls of a batch. */
 export interface Sifted {
   readonly batch: Batch
   readonly dependencies: Dependencies.Dependencies
@@ -48,10 +48,10 @@ export interface Sifted {
   readonly waiting: ReadonlyMap<number, number>
 }
 
-/** Whether the chain's clock tells nothing of it but its ten minutes. */
+/** Whether the call has no window except the signature's ten minutes. */
 export const isTimeless = ({ window }: Pick<Call.OpCall, "window">): boolean => window === null
 
-/** Which of the calls are too early at that time of the chain, and until when they wait, Unix seconds. */
+/** The calls that are too early at this time of the chain, with the Unix seconds that they wait for. */
 export const waitingOf = (
   { connection, version }: Pick<OpContext, "connection" | "version">,
   calls: ReadonlyArray<Pick<Call.Call, "dependsOn" | "index" | "window">>,
@@ -72,8 +72,8 @@ export const waitingOf = (
 }
 
 /**
- * Which calls of a batch can be executed now, as far as wallets, windows and keys go. `Failure`: the whole request is bad. A
- * window that has ended makes it so until it is accepted, and is the call's own affair from then on.
+ * Selects the calls of a batch that can be executed now, by wallets, windows and keys. `Failure`: the whole request is
+ * bad. A window that has ended makes a new request bad, but fails only its call in an accepted one.
  */
 export const of = (input: Input, batch: Batch, lastSecond: number): Result.Result<Sifted, Failure> =>
   Result.gen(function* () {
@@ -113,8 +113,8 @@ export const of = (input: Input, batch: Batch, lastSecond: number): Result.Resul
 export const callOf = ({ data, to, value }: Call.OpCall) => ({ target: to, value, data })
 
 /**
- * The calls in this order, as they are measured: by names that stand for those of the nonces. Their payer's part is still to
- * be added.
+ * The calls in this order for measurement, with placeholders for the names that depend on nonces, and without their
+ * payer's part.
  */
 export const drafted = (
   { context, nonceOf, snapshot }: Pick<Input, "nonceOf" | "snapshot"> & { readonly context: OpContext },
@@ -164,7 +164,7 @@ export const placeholders = (
     key: Ledger.placeholder(index)
   }))
 
-/** At somebody else's bundler an op that waits for the inclusion of another one holds up what is behind it in its nonce key. */
+/** At an external bundler, an op that waits for another op's inclusion blocks later ops of its nonce key. */
 export const ordered = (
   { context: { connection } }: Pick<Input, "context">,
   { dependencies, willing }: Sifted

@@ -5,8 +5,8 @@ import type { Address } from "../../../domain/primitives/Address.js"
 export const size = 256
 
 /**
- * The elements in slices of about that size. What depends on each other is in one slice, however large; those of one wallet
- * follow each other in their order, so that few slices share a wallet.
+ * Splits the elements into slices of about that size. Connected elements share one slice, however large. A wallet's
+ * elements follow each other in order, so that few slices share a wallet.
  */
 export const of = (
   dependencies: Dependencies.Dependencies,

@@ -6,7 +6,7 @@ import { type InvalidRequest, invalid } from "../../failures/Failure.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { Window } from "../../ports/journal/Records.js"
 
-/** The window of an element, Unix seconds; 0, or none: no bound. Null: it has none. 400 for one that can hold at no time. */
+/** An element's window, Unix seconds; 0 or absent: no bound. Null: no window. 400 for an empty window. */
 export const read = (
   { validAfter = 0, validUnitl = 0 }: { readonly validAfter?: number; readonly validUnitl?: number },
   path: string
@@ -21,7 +21,7 @@ export const read = (
 
 const unbounded: Window = { validAfter: 0, validUntil: 0 }
 
-/** A window that is not over, by the chain's latest block; 400 of the whole request otherwise. */
+/** A window that has not ended by the chain's latest block; otherwise 400 for the whole request. */
 export const notOver = (
   window: Window | null,
   path: string,
@@ -37,14 +37,14 @@ export const notOver = (
       )
 }
 
-/** The EntryPoint takes what begins then in a block of this time. */
+/** Whether the EntryPoint accepts such an op in a block of this time. */
 export const hasBegun = (
   validAfter: number,
   { timestamp }: Pick<Block, "timestamp">,
   version: Version
 ): boolean => EntryPointSpec[version].hasBegun(BigInt(validAfter), BigInt(timestamp))
 
-/** A window that holds now. One that has not begun is the element's failure. */
+/** A window that is open now. A window that has not begun fails only the element. */
 export const check = (
   window: Window | null,
   path: string,

@@ -44,7 +44,7 @@ export const schema = Schema.Struct({
 }).annotate({ identifier: "Account" })
 export type Account = typeof schema.Type
 
-/** What an account says of who shall act for its wallet; null: nothing. */
+/** The account's description of its wallet's validators; null: not given. */
 export interface Validators {
   readonly passkeys: ReadonlyArray<WalletConfig.PublicKey> | null
   readonly signers: ReadonlyArray<Address.Address | SignerRef> | null
@@ -55,7 +55,7 @@ export interface Validators {
 export interface Parsed {
   readonly index: number
   readonly selector: Wallets.Selector
-  /** Null: named by its address alone. */
+  /** Null: the account gives only the wallet's address. */
   readonly salt: Salt | null
   readonly walletCustody: Custody.Custody
   readonly legacy: boolean
@@ -73,7 +73,7 @@ const uses: Readonly<Record<keyof Validators, (custody: Custody.Custody) => bool
 const fieldOf = { passkeys: "passkeyPubKey", signers: "signers", threshold: "threshold" } as const
 const parts = ["passkeys", "signers", "threshold"] as const
 
-/** 400 for what this custody lacks, and for what it does not use. */
+/** 400 for fields that this custody lacks or does not use. */
 export const checkUse = (
   given: Readonly<Record<keyof Validators, boolean>>,
   custody: Custody.Stored,
@@ -89,7 +89,7 @@ export const checkUse = (
   return wrong.length === 0 ? Result.void : Result.fail(invalid("invalid_request", wrong))
 }
 
-/** Before anything is done with each of them. */
+/** Check the number before each entry is processed. */
 const tooMany = (what: string, count: number): string =>
   `expected 1 to ${WalletConfig.most} ${what}, but there are ${count}`
 
@@ -122,7 +122,7 @@ const thresholdOf = (text: string, path: string): Result.Result<number, InvalidR
     ? Result.succeed(Number(text))
     : Result.fail(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
 
-/** Reads one account by itself. What depends on a custody that only profile or chain can tell is left for later. */
+/** Reads one account by itself. Checks for a custody that only profile or chain determine come later. */
 export const parse = (account: Account, index: number): Result.Result<Parsed, InvalidRequest> =>
   Result.gen(function* () {
     const path = `accounts[${index}]`
@@ -141,7 +141,7 @@ export const parse = (account: Account, index: number): Result.Result<Parsed, In
       signers: signers !== undefined,
       threshold: threshold !== undefined
     }
-    // A wallet that exists needs no description; what is said of it all the same is held against it.
+    // A deployed wallet needs no description, but a given description is checked.
     const described = salt !== "" || Object.values(given).includes(true)
     if (walletCustody !== 0 && described) yield* checkUse(given, walletCustody, path)
     return {

@@ -4,7 +4,7 @@ import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Wallets from "./Wallets.js"
 
-/** Of an op that names another configuration of its wallet than the one in force. */
+/** Failure of an op for a different configuration of its wallet than the current one. */
 export const changed = (named: bigint, current: bigint): ElementFailure =>
   elementFailure(
     "configuration_changed",
@@ -12,8 +12,8 @@ export const changed = (named: bigint, current: bigint): ElementFailure =>
   )
 
 /**
- * The failure of an op whose nonce names another configuration than the one in force; null when it names that one. Its
- * wallet accepts such an op never again, whoever signs it.
+ * The failure of an op whose nonce names a replaced configuration; null when it names the current one. The wallet never
+ * accepts such an op again, by any signer.
  */
 export const failureOf = (
   { nonce }: Pick<UserOperation, "nonce">,

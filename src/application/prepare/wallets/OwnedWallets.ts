@@ -6,8 +6,8 @@ import type { Call } from "../Call.js"
 import type { Snapshot } from "../Snapshot.js"
 
 /**
- * The configuration of the wallet that each call acts for, as the chain says, and why the others have none that can act. A
- * custody that is not the wallet's is a 400 of the whole request.
+ * Reads the configuration of each call's wallet from the snapshot, and the failures of calls whose wallet cannot act. A
+ * wrong custody is a 400 for the whole request.
  */
 export const find = (
   calls: ReadonlyArray<Pick<Call, "custody" | "index" | "wallet">>,
@@ -39,7 +39,7 @@ export const find = (
             }
           ])
         )
-      // Whoever signs: what is sent there is no longer the owners' alone to spend.
+      // Applies to all signers: anyone can spend this wallet's funds.
       if (forgeable && config.passkeys.length > 0)
         failed.set(index, elementFailure("passkeys_forgeable", undefined, { wallet }))
       else configs.set(index, config)

@@ -19,14 +19,14 @@ import * as Reasons from "../../failures/Reasons.js"
 import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
-/** The parts of `settings` that make wallet addresses. */
+/** The parts of `settings` that determine wallet addresses. */
 export interface AddressSettings {
   readonly factory?: Address.Address
   readonly beaconAdminAddress?: Address.Address
   readonly beaconAdminCreationCode?: string
 }
 
-/** Everything that the address formula needs beside salt and custody. */
+/** The address formula's inputs, except salt and custody. */
 export interface Formula {
   readonly factory: Address.Address
   readonly beacon: Address.Address
@@ -53,7 +53,7 @@ export const creationCode = (
     ])
   )
 
-/** The refusal of a factory that is not the account's own: nothing of a request is done for wallets of another. */
+/** The refusal of a foreign factory: the service does no work for its wallets. */
 export const foreignFactory = (
   profile: NetworkProfile,
   settings: AddressSettings
@@ -64,7 +64,7 @@ export const foreignFactory = (
         { path: "settings.factory", message: "it is not the factory of this account's network profile" }
       ])
 
-/** The address formula of a request; what its settings leave out comes from the network profile. */
+/** The address formula of a request; the network profile completes its settings. */
 export const formula = (
   profile: NetworkProfile,
   settings: AddressSettings
@@ -91,12 +91,12 @@ export const formula = (
     }
   })
 
-/** What a request says of a wallet. */
+/** A request's reference to a wallet. */
 export interface Selector {
   readonly wallet?: string
   readonly salt?: string
   readonly walletCustody: Custody
-  /** The salt alone makes the address. */
+  /** Only the salt determines the address. */
   readonly legacyWallet?: boolean
 }
 
@@ -104,8 +104,8 @@ export interface Selector {
 export const custodies: ReadonlyArray<Stored> = [1, 2, 3, 4, 5]
 
 /**
- * The custody of a salt's wallet. Where it is not said: that of the wallet that is named beside the salt, which its
- * address tells; of a salt alone, and of a legacy wallet, the operator's default.
+ * The custody of a salt's wallet. Custody 0 with a wallet address means the custody that gives this address. Without an
+ * address, and for a legacy wallet, it means the operator's default.
  */
 export const custodyOf = (
   salt: Salt.Salt,
@@ -122,7 +122,7 @@ export const custodyOf = (
   return own ?? defaultCustody
 }
 
-/** The address that a selector names. `path` is the element's. An empty text counts as absent. */
+/** The address that a selector names. `path` is the element's. An empty string counts as absent. */
 export const select = (
   selector: Selector,
   formula: Formula,
@@ -162,24 +162,24 @@ export const saltOf = (text: string, path: string): Result.Result<Salt.Salt, Inv
     ])
   )
 
-/** What stands at a wallet's address. */
+/** State of a wallet's address. */
 export type WalletState =
   | { readonly _tag: "absent" }
-  /** Code that is no proxy of the beacon, or whose implementation is no wallet. */
+  /** Code that is not a proxy of the beacon, or whose implementation is not a wallet. */
   | { readonly _tag: "foreign" }
   | { readonly _tag: "deployed"; readonly configuration: WalletConfig.Configuration }
 
-/** Whether anybody acts for the wallet whose signature the chain has to verify as P-256. */
+/** Whether the wallet has validators whose signatures the chain verifies as P-256. */
 export const hasPasskeys = (configuration: WalletConfig.Configuration | null): boolean =>
   configuration !== null && configuration.config.passkeys.length > 0
 
-/** The epoch that nonces of the wallet's ops name; 0 where nothing is deployed. */
+/** The epoch in the nonces of the wallet's ops; 0 before deployment. */
 export const epochOf = (state: WalletState | undefined): bigint =>
   state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n
 
 /**
- * Null: its code was not asked for, since it is known, and what it answers is not what that code does; or it has code, and was
- * asked nothing.
+ * Null: read again. Either the code was known and not read, but the answer does not fit it, or there is code and the
+ * configuration was not queried.
  */
 const stateOf = (code: Hex | null, answer: CallResult | null, expected: Hex | null): WalletState | null => {
   if (code === "0x") return { _tag: "absent" }
@@ -191,9 +191,9 @@ const stateOf = (code: Hex | null, answer: CallResult | null, expected: Hex | nu
 }
 
 /**
- * Reads what stands at each address. `initCode` is that of the beacon's proxies. Their code never changes: where it was
- * seen it is not asked for again, unless it has gone with its block. `wanted`: where most likely there is nobody to ask, since
- * the wallet is to be deployed.
+ * Reads the state of each address. `initCode` is that of the beacon's proxies. A proxy's code never changes, so known
+ * code is not read again, unless it has disappeared with its block. `wanted`: wallets to deploy, whose configuration is
+ * not queried at first.
  */
 export const read = (
   facts: ChainFacts,
@@ -241,7 +241,7 @@ export const read = (
     return new Map([...found, ...seen])
   })
 
-/** What stood at these addresses when each was last read; null: not all of them were wallets. */
+/** The last known state of these addresses; null: some are not known as wallets. */
 export const lastSeen = (
   facts: ChainFacts,
   chain: ChainClient,

@@ -16,7 +16,7 @@ import type { OpContext } from "../OpContext.js"
 import * as Account from "./Account.js"
 import * as Wallets from "./Wallets.js"
 
-/** Who shall act for the wallet of an account, every key known; null: nothing is said of it. */
+/** Validators of an account's wallet, with every key resolved; null: not given. */
 interface Validators extends Omit<Account.Validators, "signers"> {
   readonly signers: ReadonlyArray<Address> | null
 }
@@ -26,7 +26,7 @@ export interface Resolved extends Omit<Account.Parsed, "validators"> {
   readonly validators: Validators
 }
 
-/** The addresses of the signers that the accounts name; each key is looked up once. */
+/** Resolves the accounts' signers to addresses; looks up each key once. */
 export const resolve = (
   caller: Caller,
   accounts: ReadonlyArray<Account.Parsed>
@@ -56,7 +56,7 @@ export const resolve = (
     return resolved
   })
 
-/** How a wanted wallet comes into being. */
+/** Parameters of a wallet's deployment. */
 export interface Making {
   readonly saltHash: Hex.Bytes32
   readonly custody: Custody.Stored
@@ -66,16 +66,16 @@ export interface Making {
   readonly create2Salt: Hex.Bytes32
 }
 
-/** A wallet that the request wants. */
+/** A wallet of the request. */
 export interface Wanted {
   readonly index: number
   readonly account: Resolved
   readonly wallet: Address
-  /** Null: it is named by its address alone, and has to exist. */
+  /** Null: the account gives only the wallet's address, so the wallet must exist. */
   readonly making: Making | null
 }
 
-/** A factory deploys the proxies of its own beacon only, and deployments are authorised for the account's own factory. */
+/** A factory deploys only proxies of its beacon; only the account's own factory is authorised. */
 export const checkFactory = (
   profile: NetworkProfile,
   settings: Wallets.AddressSettings
@@ -94,7 +94,7 @@ export const checkFactory = (
   return wrong.length > 0 ? Result.fail(invalid("invalid_request", wrong)) : Result.void
 }
 
-/** The configuration that an account of this custody asks for. `owner` is the request's signer. */
+/** The configuration that an account describes for this custody. `owner` is the request's signer. */
 const configOf = (
   { index, validators }: Resolved,
   custody: Custody.Stored,
@@ -116,7 +116,7 @@ const configOf = (
     )
   })
 
-/** Every wallet once: the same address twice would be deployed twice in one bundle. */
+/** Rejects duplicates: a repeated address would be deployed twice in one bundle. */
 const distinct = (wanted: ReadonlyArray<Wanted>): Result.Result<void, InvalidRequest> => {
   const first = new Map<Address, number>()
   for (const { index, making, wallet } of wanted) {
@@ -131,7 +131,7 @@ const distinct = (wanted: ReadonlyArray<Wanted>): Result.Result<void, InvalidReq
   return Result.void
 }
 
-/** The wallets of the accounts; no two of them the same. `owner` is the request's signer. */
+/** The distinct wallets of the accounts. `owner` is the request's signer. */
 export const read = (
   accounts: ReadonlyArray<Resolved>,
   owner: Address,
@@ -167,8 +167,8 @@ export const read = (
   })
 
 /**
- * Whether a wallet that exists is as it is wanted. One that is named by its address alone is, unless its validators
- * are described as well.
+ * Whether a deployed wallet matches the account. A wallet given only by its address matches, unless its validators are
+ * described too.
  */
 export const isAsWanted = (
   { account, making, wallet }: Wanted,

@@ -2,7 +2,7 @@ import * as Keccak from "../../primitives/Keccak.js"
 import * as Words from "../../primitives/Words.js"
 import type { Functions, Spec } from "./Spec.js"
 
-/** What versions of the EntryPoint have in common. */
+/** Code and figures shared by EntryPoint versions. */
 
 /** Gas that `innerHandleOp` requires in addition to the call's limit. */
 export const innerReserve = 10_000n

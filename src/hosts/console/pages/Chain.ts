@@ -74,7 +74,7 @@ ${Page.box(
   true
 )}
 ${Page.box(
-  "EOAs that submit",
+  "Submitting EOAs",
   Page.table(
     `EOAs that submit on ${Chains.of(chainId).name}`,
     ["EOA", "Balance", "Runway", "Waiting transactions", "Read"],

@@ -65,7 +65,7 @@ const verdict = ({ endedAt, facts, incidents }: Situation): Html => {
   return html`<div id="verdict" data-live><div class="verdict">${Page.icon(icon, ` ${tone}`)}<div><h1>${title}</h1><p class="dim">${told.join(" ")}</p></div></div></div>`
 }
 
-/** What distinguishes an incident from others of its kind. */
+/** Details of one incident. */
 const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): Part => {
   const amount = (name: string) => Page.coins(BigInt(figures[name] ?? 0), chainId ?? 0n)
   switch (kind) {
@@ -112,7 +112,7 @@ export const incident = (view: View, each: Incidents.Standing, at: number): Html
   return html`<li class="${tone}"><div><h3><span class="t-${tone}">${Page.icon(icon)} ${what}</span> <small>for ${Page.age((view.now - since) / 1_000)}, since ${Page.clock(since)} UTC</small></h3><dl><dt>Now</dt><dd>${particulars(each) ?? "It lasts."}</dd><dt>Effect</dt><dd>${Page.marked(effect)}</dd><dt>Do</dt><dd>${Page.marked(remedy)}</dd></dl></div><div class="acts">${canPause ? Pauses.act(view, "pause", "chain", String(chainId), `i${at}`) : null}<a class="btn" href="${Page.path}/runbooks#${kind}">${Page.icon("book")}Runbook</a></div></li>`
 }
 
-/** How long an EOA's balance lasts at the measured cost. */
+/** Runway of an EOA's balance at the measured cost. */
 const runway = (
   samples: ReadonlyArray<Series.Sample>,
   chainId: bigint,
@@ -225,7 +225,7 @@ ${tile(
   ["0 to 100 %", "now"]
 )}
 ${tile("Accepted to included", html`<b>${seconds(Series.percentile(first, last, 0.5))}</b> <span class="dim">p50</span> · ${seconds(Series.percentile(first, last, 0.99))} <span class="dim">p99</span>`, Page.line(quantiles(0.99), "Seconds from acceptance to inclusion, 99th percentile by minute"), ["p99, last hour", "now"])}
-${tile("Last day", html`<b>${Page.count(dayWhole.all)}</b> operations`, Page.bars(dayOps, `Operations by hour: ${dayWhole.all}, of which ${dayWhole.failed} failed`), ["by hour, failed in red", "now"])}
+${tile("Last day", html`<b>${Page.count(dayWhole.all)}</b> operations`, Page.bars(dayOps, `Operations by hour: ${dayWhole.all}, ${dayWhole.failed} failed`), ["by hour, failed in red", "now"])}
 </div>`
 }
 

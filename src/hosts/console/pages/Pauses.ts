@@ -5,7 +5,7 @@ import type { Data, Missing, View } from "../Data.js"
 import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
 
-/** Kill switches: what an operator stops on purpose, and lets go on. */
+/** Kill switches: chains, accounts and signers that an operator pauses and resumes. */
 
 const subjectOf = (kind: Pause["kind"], subject: string): string => {
   if (kind === "chain") return Chains.of(BigInt(subject)).name
@@ -50,7 +50,7 @@ export const unreadable = ({ message }: { readonly message: string }): Missing =
   message: `accounts cannot be read: ${message}`
 })
 
-/** Everything that can be paused, with what is paused first. */
+/** Kill switches, active ones first. */
 export const rules = (data: Data, view: View): Effect.Effect<Html, Missing> =>
   Effect.map(Effect.mapError(data.tenants.content, unreadable), ({ pauses, signers }) => {
     const isPaused = (kind: Pause["kind"], subject: string) =>

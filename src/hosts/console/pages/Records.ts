@@ -11,7 +11,7 @@ const linkOf = (subject: string): Html =>
     ? html`<a href="${Page.path}/requests/${subject}">${subject.slice(0, 8)}…${subject.slice(-4)}</a>`
     : html`${subject}`
 
-/** What operators did, and what keys signed. */
+/** Actions of operators, and signatures of keys. */
 export const audit = (data: Data, view: View): Effect.Effect<Html, Missing> =>
   Effect.gen(function* () {
     const isFirst = view.query.get("before") === null

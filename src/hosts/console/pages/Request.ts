@@ -19,7 +19,7 @@ import * as Tokens from "../Tokens.js"
 import { unreadable } from "./Lanes.js"
 import { statusOf } from "./Requests.js"
 
-/** One request: what it asked for, how it went, what moved and what it cost; printed, it is a receipt. */
+/** One request: calls, progress, moved tokens and cost; printed, it is a receipt. */
 
 const Log = Schema.Struct({
   address: Schema.String,
@@ -181,7 +181,7 @@ interface Moved {
   readonly change: bigint
 }
 
-/** Balances that the logs changed, by who and what; what a contract says of itself. */
+/** Balance changes by holder and asset, as contracts' own logs report them. */
 const movedIn = (logs: ReadonlyArray<typeof Log.Type>): ReadonlyArray<Moved> => {
   const sums = new Map<string, Moved>()
   const add = (
@@ -302,7 +302,7 @@ const acts = (view: View, record: RequestRecord): Part => {
     id: "cancel",
     button: "Cancel…",
     question: "Cancel this request?",
-    effects: ["What is not signed yet is never executed; its answer says request_cancelled."],
+    effects: ["Unsigned work is never executed; its answer says request_cancelled."],
     stays,
     action: "/cancel",
     fields,

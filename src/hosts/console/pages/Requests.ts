@@ -77,7 +77,7 @@ export const listed = (
     return Page.table(caption, ["What", "Status", "Chain", "Account", "Accepted"], rows, none)
   })
 
-/** What failed or was refused lately, each kind of an account once. */
+/** Recent failures and refusals, each kind of an account once. */
 export const failed = (failures: ReadonlyArray<Failure>, now: number): Html =>
   Page.table(
     "Recent failures",
@@ -121,7 +121,7 @@ export const requests = (data: Data, view: View): Effect.Effect<Html, Missing> =
     const find = (more: Partial<Parameters<Data["history"]["find"]>[0]>) =>
       Effect.mapError(data.history.find({ ...question, ...more }), unreadable)
     const isFirst = query.get("before") === null
-    // What waits comes first, the oldest on top.
+    // Pending requests first, the oldest on top.
     const waiting =
       isFirst && chosen === "" ? yield* find({ state: "pending", isOldestFirst: true, limit: 20 }) : []
     const entries =
@@ -147,7 +147,7 @@ export const requests = (data: Data, view: View): Effect.Effect<Html, Missing> =
         : yield* listed(data, view, [...waiting, ...rest], "Accepted requests", "No request fits.")
     return html`${Page.head(
       "Requests",
-      "What waits comes first, the oldest on top; then the newest.",
+      "Pending requests first, the oldest on top; then the newest.",
       choose(data, account, chain, chosen)
     )}
 <nav class="chips" aria-label="By status">${filters.map(

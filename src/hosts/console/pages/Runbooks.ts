@@ -2,10 +2,10 @@ import { type Kind, kinds } from "../../../application/operate/Incidents.js"
 import { type Html, html } from "../Html.js"
 import * as Page from "../Page.js"
 
-/** What an operator does about each kind of incident. The console shows it, and docs/runbooks.md is generated from it. */
+/** Runbooks of incidents, shown by the console. docs/runbooks.md is generated from them. */
 export interface Runbook {
   readonly title: string
-  /** What callers and accepted work notice. */
+  /** Effect on callers and accepted work. */
   readonly effect: string
   /** The first thing to do, in a sentence. */
   readonly remedy: string
@@ -168,7 +168,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     ],
     steps: [
       "Release it if the transaction on the chain is not this request's work.",
-      "Drop it if the chain shows that the work is done: its caller is told so."
+      "Drop it if the chain shows that the work is done: its caller gets `request_cancelled`."
     ]
   },
   "rate-limit-store-gone": {
@@ -189,7 +189,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
       "This machine's clock is over an hour from a chain's newest block.",
       "The node is far behind its chain."
     ],
-    checks: ["`date -u` beside another machine.", "The log line names the chains and the difference."],
+    checks: ["`date -u` here and on another machine.", "The log line names the chains and the difference."],
     steps: [
       "Synchronise the clock, and restart.",
       "Confirm the clock if it is right and the chain makes no blocks."
@@ -222,17 +222,17 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
   },
   "webhook-failing": {
     title: "A webhook fails",
-    effect: "Events of the account wait, and are given up after 20 attempts. Money is not affected.",
-    remedy: "Tell the account's developers: its endpoint does not take events.",
+    effect: "Events of the account wait, and are dropped after 20 attempts. Money is not affected.",
+    remedy: "Notify the account's developers: the endpoint does not accept events.",
     causes: [
       "The receiver is down, slow, or answers other than 2xx.",
       "Its address is not reachable under `edge.egress`."
     ],
     checks: [
       "Webhooks page: last error, age of the oldest event.",
-      "`castellan webhooks dead ID` lists what was given up."
+      "`castellan webhooks dead ID` lists the dropped events."
     ],
-    steps: ["Repair the receiver, then `castellan webhooks resume` delivers what waits."]
+    steps: ["Repair the receiver, then `castellan webhooks resume` delivers the waiting events."]
   }
 }
 

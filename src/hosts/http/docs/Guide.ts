@@ -24,7 +24,7 @@ export const chapters: ReadonlyArray<Chapter> = [
   {
     title: "Answers",
     paragraphs: [
-      "200 means that the request was answered. For a write it means that a transaction was mined or that no work was left, and `status` says how much of it succeeded. 422 means that nothing was sent, with one exception: with the code `outcome_unknown`, the transaction in `txHash` is still pending. `GET /requests/{requestId}` returns its outcome.",
+      "200 means that the request was answered. For a write, a transaction was mined or no work was left; `status` says how much of it succeeded. 422 means that nothing was sent, with one exception. With the code `outcome_unknown`, the transaction in `txHash` is still pending: `GET /requests/{requestId}` returns its outcome.",
       "Every answer with a status of 400 or above has one shape. `code` is stable and made for programs. `details` says where and why. `requestId` is also in the header `X-Request-Id`, and names the request in the operator's log. (With `outcome_unknown`, the `requestId` of a repeat is that of the request that was accepted.)"
     ],
     code: `{
@@ -37,7 +37,7 @@ export const chapters: ReadonlyArray<Chapter> = [
   {
     title: "Writing once",
     paragraphs: [
-      "`/create`, `/execute`, `/executeEncoded`, `/executePasskey`, `/transactSigner` and `/unstuck` take a header `Idempotency-Key`. Choose a new key for everything that shall happen once. A request that is repeated with the same key and body is the same request. castellan never sends it to the chain a second time, even if the first answer was lost, both arrive at the same time, or the service restarts in between. A repeat is answered with the outcome of the request at that time, which is final once it is settled.",
+      "`/create`, `/execute`, `/executeEncoded`, `/executePasskey`, `/transactSigner` and `/unstuck` take a header `Idempotency-Key`. Choose a new key for each action that must happen once. A repeat has the same key and body. castellan never sends it to the chain a second time, even if the first answer was lost, both arrive at the same time, or the service restarts in between. A repeat gets the current outcome of the request, which is final once it is settled.",
       "`GET /requests/{requestId}` returns the same without the body: `state` is `pending` until the outcome is final; then `httpStatus` and `answer` are those of the endpoint."
     ],
     points: [

@@ -40,7 +40,7 @@ export interface Parts {
   readonly inFlight: InFlightLimit
   readonly anonymous: AnonymousRateLimit
   readonly origins: Cors.Origins
-  /** Told of requests of known accounts that are answered with 422. */
+  /** Records a known account's request that gets 422. */
   readonly refused: (refusal: Refusals.Refusal) => void
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
 }
@@ -109,7 +109,7 @@ export const make = (parts: Parts, ask: Ask): App =>
     )
   })
 
-/** Writes of known accounts. What became of an accepted request is in the journal. */
+/** Records refused writes of known accounts. The journal has the outcome of an accepted request. */
 const noteRefusal = (
   { code, details: [first], message }: Problem,
   body: string,

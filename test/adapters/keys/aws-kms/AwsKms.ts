@@ -12,7 +12,7 @@ export const secretAccessKey = "test/secret/that+nobody=knows"
 export const sessionToken = "test-session-token"
 
 /** Part of every message of an error: it must not come out of the adapter. */
-export const remark = `arn:aws:iam::${account}:user/somebody is told this`
+export const remark = `arn:aws:iam::${account}:user/operator is not authorized`
 
 export interface Key {
   readonly id: string

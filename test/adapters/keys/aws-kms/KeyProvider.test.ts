@@ -24,7 +24,7 @@ const keys = [
 const secrets = [
   AwsKms.accessKeyId,
   AwsKms.remark,
-  "somebody is told this",
+  "operator is not authorized",
   AwsKms.secretAccessKey,
   AwsKms.sessionToken,
   "5a5a5a"
@@ -84,7 +84,7 @@ const { expectError, within } = hosted({
         ["ExpiredTokenException", 400]
       ] as const
     ).map(([code, status]) => [AwsKms.failure(code, status), "unavailable", code] as const),
-    [AwsKms.failure("<b>somebody is told this</b>", 403), "refused", "an error without a name"]
+    [AwsKms.failure("<b>operator is not authorized</b>", 403), "refused", "an error without a name"]
   ]
 })
 

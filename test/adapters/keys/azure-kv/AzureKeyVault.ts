@@ -13,7 +13,7 @@ export const clientSecret = "client~secret.nobody-knows"
 export const token = "token-of-the-vault"
 
 /** Part of every message of an error: it must not come out of the adapter. */
-export const remark = "Caller: appid=somebody is told of"
+export const remark = "Caller: appid=operator is not authorized"
 
 export interface Key {
   readonly name: string

@@ -24,7 +24,7 @@ const keys = [
 ]
 
 const name = `main/${Vault.version}`
-const secrets = [Vault.remark, "somebody is told", Vault.token, "5a5a5a", "WlpaWlpa"]
+const secrets = [Vault.remark, "operator is not authorized", Vault.token, "5a5a5a", "WlpaWlpa"]
 
 const credential: TokenCredential = {
   getToken: async () => ({ token: Vault.token, expiresOnTimestamp: Date.now() + 3_600_000 })
@@ -106,7 +106,11 @@ const { expectError, within } = hosted({
           code
         ] as const
     ),
-    [Vault.failure(403, "<b>somebody is told</b>", "<b>somebody is told</b>"), "refused", "HTTP status 403"]
+    [
+      Vault.failure(403, "<b>operator is not authorized</b>", "<b>operator is not authorized</b>"),
+      "refused",
+      "HTTP status 403"
+    ]
   ]
 })
 

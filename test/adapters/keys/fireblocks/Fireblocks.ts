@@ -10,7 +10,7 @@ const user = generateKeyPairSync("rsa", { modulusLength: 2_048 })
 export const secretKey = user.privateKey.export({ format: "pem", type: "pkcs8" }).toString()
 
 /** Part of every message of an error or a transaction: it must not come out of the adapter. */
-export const remark = "somebody of Acme is told this"
+export const remark = "operator of Acme is not authorized"
 
 export interface Asset {
   readonly vaultAccountId: string

@@ -13,7 +13,7 @@ export const versionName = (key: string, version = 1) =>
   `${ring}/cryptoKeys/${key}/cryptoKeyVersions/${version}`
 
 /** Part of every message of an error: it must not come out of the adapter. */
-export const remark = "Permission 'x' denied on resource that somebody is told of"
+export const remark = "Permission 'x' denied on resource: operator is not authorized"
 
 export interface Key {
   readonly name: string

@@ -23,7 +23,7 @@ const keys = [
 ]
 
 const name = GcpKms.versionName("main")
-const secrets = [GcpKms.remark, "somebody is told", "PRIVATE KEY", "5a5a5a", "WlpaWlpa"]
+const secrets = [GcpKms.remark, "operator is not authorized", "PRIVATE KEY", "5a5a5a", "WlpaWlpa"]
 
 const serve = GcpKms.make(keys)
 const endpointOf = (server: Server) => ({ host: "127.0.0.1", port: server.port, protocol: "http" as const })
@@ -80,8 +80,8 @@ const { expectError, within } = hosted({
         [409, "ABORTED"]
       ] as const
     ).map(([status, code]) => [GcpKms.failure(status, code), "unavailable", code] as const),
-    [GcpKms.failure(403, "<b>somebody is told</b>"), "refused", "HTTP status 403"],
-    [{ status: 404, body: "<html>somebody is told</html>" }, "notFound", "HTTP status 404"]
+    [GcpKms.failure(403, "<b>operator is not authorized</b>"), "refused", "HTTP status 403"],
+    [{ status: 404, body: "<html>operator is not authorized</html>" }, "notFound", "HTTP status 404"]
   ]
 })
 
@@ -212,7 +212,7 @@ describe("Google Cloud KMS", () => {
         const key = (yield* GcpKeyProvider.make(options)).key(name)
         const refuse = (status: number, error: string) => () => ({
           status,
-          body: JSON.stringify({ error, error_description: "somebody is told" })
+          body: JSON.stringify({ error, error_description: "operator is not authorized" })
         })
         server.fault = refuse(400, "invalid_grant")
         expectError(yield* Effect.flip(key.publicKey), "refused", "invalid_grant")

@@ -36,7 +36,7 @@ describe("a transaction of PostgreSQL", () => {
       yield* insert(1)
       const then = sql.withTransaction(Effect.andThen(insert(1), insert(3)))
       expect(ErrorCode.suffix(yield* Effect.flip(then))).toBe(" (23505)")
-      // A commit of what was refused is none.
+      // Committing a refused transaction commits no row.
       const ignored = sql.withTransaction(Effect.ignore(insert(1)))
       expect(ErrorCode.suffix(yield* Effect.flip(ignored))).toBe(" (25P02)")
       yield* sql.withTransaction(insert(4))
@@ -48,7 +48,7 @@ describe("a transaction of PostgreSQL", () => {
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)
-      // In a fiber of its own: this one's statements are all those of its transaction.
+      // On a separate fiber: every statement of this fiber belongs to its transaction.
       const end = (pid: number) =>
         Effect.promise(() => Effect.runPromise(other`select pg_terminate_backend(${pid})`))
       const cut = sql.withTransaction(
@@ -64,7 +64,7 @@ describe("a transaction of PostgreSQL", () => {
     })
   )
 
-  it.effect("goes on when a part of it failed, of which nothing is left", () =>
+  it.effect("a transaction with a failed part continues without that part's writes", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       yield* insert(1)
@@ -94,7 +94,7 @@ describe("a transaction of PostgreSQL", () => {
     })
   )
 
-  it.effect("two transactions in each other's way are told apart from those that failed for good", () =>
+  it.effect("distinguishes serialization conflicts from permanent failures", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       yield* sql.withTransaction(Effect.andThen(insert(1), insert(2)))
@@ -121,7 +121,7 @@ describe("a transaction of PostgreSQL", () => {
 })
 
 describe("a transaction of PostgreSQL that locks names", () => {
-  it.effect("begins when nobody else has a lock of one of them, and sees what they committed", () =>
+  it.effect("begins when every named lock is free, and sees the writes of their former holders", () =>
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)
@@ -134,7 +134,7 @@ describe("a transaction of PostgreSQL that locks names", () => {
     })
   )
 
-  it.effect("is given up by who is interrupted while others have the lock", () =>
+  it.effect("an interrupted waiter gives up its lock", () =>
     Effect.gen(function* () {
       const { address, all, insert, sql } = yield* numbers
       const other = yield* clientOf(address)

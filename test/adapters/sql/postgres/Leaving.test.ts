@@ -11,7 +11,7 @@ import * as PostgresServer from "../../../support/postgres/Postgres.js"
 
 const databases = PostgresServer.perFile()
 
-/** A connection beside the pool. */
+/** A connection outside of the pool. */
 const beside = ({ url }: { readonly url: Redacted.Redacted<string> }) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -23,7 +23,7 @@ const beside = ({ url }: { readonly url: Redacted.Redacted<string> }) =>
     ({ client }) => Effect.promise(() => client.end())
   )
 
-/** A pool of two connections, of which both are there, and others that lock and look. */
+/** A pool with both of its two connections open, and other connections that lock and read. */
 const world = Effect.gen(function* () {
   const address = yield* databases.fresh
   const sql = yield* Effect.provide(Postgres.make({ ...address, maxConnections: 2 }), Reactivity.layer)
@@ -34,7 +34,7 @@ const world = Effect.gen(function* () {
       looker.ask(`select 1 from pg_stat_activity where datname = current_database() and ${where}`),
       ({ rows }) => rows.length
     )
-  // What it calls later it knows from now on.
+  // Loads the catalogue of the functions it calls later.
   yield* count("true")
   yield* looker.ask("select pg_advisory_lock(7), pg_advisory_unlock(7)")
   return { sql, locker, looker, count }
@@ -47,12 +47,12 @@ const until = (count: Effect.Effect<number>, wanted: number, looks = 1_000) =>
 const pidOf = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ readonly pid: number }>`select pg_backend_pid() as pid`, ([row]) => row?.pid)
 
-/** Keeps who has never cancelled anything from finding out how: what it is told to cancel it cancels when that ends. */
+/** Keeps a connection from resolving pg_cancel_backend: its cancels wait until the lock ends. */
 const deafen = "begin; lock table pg_proc in access exclusive mode"
 const cancels = "query = 'select pg_cancel_backend($1)'"
 
-describe("a connection of PostgreSQL whose statement was given up", () => {
-  it.live("is not another's while the server may still be about to cancel what it does", () =>
+describe("a PostgreSQL connection whose statement was abandoned", () => {
+  it.live("is not reused while its cancel may still be on its way", () =>
     Effect.gen(function* () {
       const { count, locker, looker, sql } = yield* world
       yield* looker.ask("select pg_advisory_lock(7)")
@@ -71,7 +71,7 @@ describe("a connection of PostgreSQL whose statement was given up", () => {
     })
   )
 
-  it.live("is ended when the server has not said in time that it has cancelled", () =>
+  it.live("is closed when the server does not confirm the cancel in time", () =>
     Effect.gen(function* () {
       const { count, locker, looker, sql } = yield* world
       yield* looker.ask("select pg_advisory_lock(7)")
@@ -90,7 +90,7 @@ describe("a connection of PostgreSQL whose statement was given up", () => {
     })
   )
 
-  it.live("is kept by who gave it up while it still does that", () =>
+  it.live("stays with the interrupting fiber until its statement ends", () =>
     Effect.gen(function* () {
       const { count, sql } = yield* world
       const stubborn =
@@ -105,7 +105,7 @@ describe("a connection of PostgreSQL whose statement was given up", () => {
 })
 
 describe("a connection that the server ends", () => {
-  it.live("with the answer to a statement is not given to who waits for one", () =>
+  it.live("together with a reply is not handed to the next waiter", () =>
     Effect.gen(function* () {
       const { count, looker, sql } = yield* world
       const held = yield* Effect.forEach([1, 2], () => Effect.forkChild(sql`select pg_sleep(1)`))
@@ -131,7 +131,7 @@ describe("a connection that the server ends", () => {
         yield* sql.withTransaction(late(sql`insert into t (n) values (1)`)),
         yield* sql.withTransaction(late(sql.withTransaction(sql`insert into t (n) values (2)`)))
       ]
-      // Who has its connection now would commit what it wrote.
+      // The connection's next user would commit these writes.
       const others = sql.withTransaction(
         Effect.andThen(Deferred.succeed(open, undefined), Effect.forEach(own, Fiber.join))
       )

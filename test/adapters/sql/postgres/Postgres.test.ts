@@ -64,7 +64,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("a stronger guarantee than that is left as it is", () =>
+  it.effect("keeps a stronger durability setting unchanged", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const admin = yield* open(options)
@@ -77,7 +77,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("what was committed survives a crash of the server, and the client works on after it", () =>
+  it.effect("commits survive a crash of the server, and the client reconnects after it", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const server = yield* databases.server
@@ -97,7 +97,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("a transaction of which a statement failed is never taken for a commit", () =>
+  it.effect("a transaction with a failed statement never counts as committed", () =>
     Effect.gen(function* () {
       const sql = yield* client
       yield* sql`create table t (n integer unique)`
@@ -138,7 +138,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("whoever waited for a lock sees what its holder wrote", () =>
+  it.effect("a transaction that waited for a lock sees the holder's writes", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const { lock, transaction } = Store.make(sql, options)
@@ -159,7 +159,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("nobody waits for ever for a lock that is not given back", () =>
+  it.effect("a wait for a lock that is never released ends", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const { lock, transaction } = Store.make(sql, options)
@@ -197,7 +197,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.live("a statement that the network has lost fails, and the next one finds a connection of its own", () =>
+  it.live("a statement that the network has lost fails, and the next statement gets a new connection", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const { port } = yield* databases.server
@@ -218,7 +218,7 @@ describe("the PostgreSQL client", () => {
       const inside = Effect.andThen(Effect.sync(wire.cut), sql`insert into t (n) values (1)`)
       const begun = performance.now()
       const lost = yield* Effect.exit(sql.withTransaction(inside))
-      // At once after the 2 seconds that an answer may take: nobody waits for what is cut.
+      // Right after the 2 s limit for a reply: no caller waits for the cut connection.
       expect(performance.now() - begun).toBeLessThan(5_000)
       expect(Exit.isFailure(lost)).toBe(true)
       expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
@@ -230,7 +230,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.live("whoever waits for a free connection for too long fails, while the others have theirs", () =>
+  it.live("a caller that waits too long for a free connection fails, and the holders keep theirs", () =>
     Effect.gen(function* () {
       const sql = yield* open({
         ...(yield* databases.fresh),
@@ -275,7 +275,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("a row has as many megabytes as it has, and the connection goes on", () =>
+  it.effect("a connection reads rows of many megabytes and keeps working", () =>
     Effect.gen(function* () {
       const sql = yield* client
       const long = "x".repeat(12_000_000)
@@ -287,7 +287,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("several processes that start at once bring the schema up to date once", () =>
+  it.effect("several processes that start together migrate the schema once", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const start = Effect.scoped(
@@ -302,7 +302,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("a server that cannot be used is a typed failure that shows its host alone", () =>
+  it.effect("an unusable server is a typed failure that shows only its host", () =>
     Effect.gen(function* () {
       const { password, port } = yield* databases.server
       const at = (user: string, key: string, database: string, where = port) =>

@@ -17,8 +17,8 @@ const databases = PostgresServer.perFile()
 
 const clientOf = (address: Postgres.Options) => Effect.provide(Postgres.make(address), Reactivity.layer)
 
-describe("what is read in PostgreSQL is of one moment", () => {
-  it.effect("a transaction that is settled between two statements is told with its bytes and ops", () =>
+describe("reads in PostgreSQL", () => {
+  it.effect("a transaction that settles between two statements is read with its bytes and ops", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
@@ -38,7 +38,7 @@ describe("what is read in PostgreSQL is of one moment", () => {
     })
   )
 
-  it.effect("a cost that is booked between two statements counts once", () =>
+  it.effect("a cost booked between two statements counts once", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
@@ -60,14 +60,14 @@ describe("what is read in PostgreSQL is of one moment", () => {
     })
   )
 
-  it.effect("whatever others commit meanwhile, and nothing is written", () =>
+  it.effect("see one snapshot despite concurrent commits, and write nothing", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
       const { query, reading, transaction } = Store.make(sql, Layers.options)
       yield* sql`create table t (n integer)`
       const rows = sql<{ readonly n: number }>`select n from t order by n`
-      // In a fiber of its own: this one's statements are all those of its transaction.
+      // On a separate fiber: every statement of this fiber belongs to its transaction.
       const add = (n: number) =>
         Effect.promise(() => Effect.runPromise(other`insert into t (n) values (${n})`))
       const seen = yield* reading(

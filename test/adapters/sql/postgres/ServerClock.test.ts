@@ -73,7 +73,7 @@ describe("the clock of a PostgreSQL server", () => {
       })
     )
 
-  it.live("is not told of where the machine's agrees with it", () =>
+  it.live("is not reported where it agrees with the machine's clock", () =>
     Effect.gen(function* () {
       const log = Log.make()
       const { sql } = yield* shifted
@@ -82,7 +82,7 @@ describe("the clock of a PostgreSQL server", () => {
     })
   )
 
-  it.effect("is followed when it is set, and goes on evenly while it cannot be asked", () =>
+  it.effect("is followed when it is set, and advances evenly while the server is away", () =>
     Effect.gen(function* () {
       const { by, sql } = yield* shifted
       const machine = yield* TestClock.testClockWith(Effect.succeed)

@@ -57,7 +57,7 @@ const eventually = <A, E>(
 ): Effect.Effect<A, E, import("effect/Scope").Scope> => Effect.retry(open, { times: 20 })
 
 describe("a connection of PostgreSQL that is encrypted", () => {
-  it.live("sends, is told in order, is interrupted and ends as any other", () =>
+  it.live("sends, receives in order, is interrupted and ends as a plain connection does", () =>
     Effect.gen(function* () {
       const { verified } = yield* encrypted
       const sql = yield* eventually(clientOf(verified))

@@ -16,7 +16,7 @@ const databases = Postgres.perFile()
 const sqlite = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ filename: ":memory:" }))
 const postgres = Layer.provideMerge(SqlJournal.layer(options), databases.layer)
 
-/** What a database does not have that is as old as that. */
+/** Removes the rows that an older copy of the database lacks. */
 const withoutTransactions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`delete from transaction_versions`
@@ -28,8 +28,8 @@ const withoutTransactions = Effect.gen(function* () {
 describe.each([
   ["SQLite", sqlite],
   ["PostgreSQL", postgres]
-] as const)("a database that becomes an older one under its process, on %s", (_, layer) => {
-  it.effect("is found by the next write to the lane, and is used no more", () => {
+] as const)("a database replaced by an older copy under its process, on %s", (_, layer) => {
+  it.effect("is detected by the next write to the lane and is no longer used", () => {
     const log = Log.make()
     return Effect.gen(function* () {
       const journal = yield* Journals.all
@@ -56,7 +56,7 @@ describe.each([
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("is another thing than one that has forgotten what is over", () =>
+  it.effect("differs from a database that has forgotten finished work", () =>
     Effect.gen(function* () {
       const journal = yield* Journals.all
       const sql = yield* SqlClient.SqlClient
@@ -71,7 +71,7 @@ describe.each([
   )
 })
 
-/** Between the beginning of a snapshot and its first look something else happens. */
+/** Runs `between` after a snapshot begins and before its first read. */
 const interrupted = (between: () => Promise<unknown>) =>
   Layer.effect(
     SqlClient.SqlClient,
@@ -85,7 +85,7 @@ const interrupted = (between: () => Promise<unknown>) =>
   ).pipe(Layer.provide(databases.layer))
 
 describe("a snapshot from before the newest transaction", () => {
-  it.effect("is no older database", () => {
+  it.effect("is not an older database", () => {
     let between = (): Promise<unknown> => Promise.resolve()
     return Effect.gen(function* () {
       const journal = yield* Journals.all

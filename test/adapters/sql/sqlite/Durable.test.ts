@@ -16,7 +16,7 @@ import * as Journals from "../../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../../support/journal/Layers.js"
 import * as Make from "../../../support/journal/Make.js"
 
-/** Everything that can go on without the disk has gone on. */
+/** Every fiber that can continue without the disk has done so. */
 const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(
   Effect.repeat({ times: 20 })
 )
@@ -64,7 +64,7 @@ const act = {
 } as const
 
 describe("the journal on a disk that is slow", () => {
-  it.live("answers work of the engine at once, and what leaves the process once the disk has all of it", () =>
+  it.live("answers calls of the engine immediately, and outward calls once the disk has every write", () =>
     Effect.gen(function* () {
       const { audit, journal, waits } = yield* setup
       const { lane } = Make
@@ -73,7 +73,7 @@ describe("the journal on a disk that is slow", () => {
       const ops = [Make.op({ userOpHash: Make.word(1) })]
       expect(yield* waits(accept(journal, Make.acceptance("r1", ops)))).toBe(false)
       expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
-      // One after the other: what one of them has waited for, the next need not.
+      // One after the other: the first call's wait covers the next call.
       const outward: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
         journal.durable,
         journal.request("r1"),
@@ -115,7 +115,7 @@ describe("the journal on a disk that is slow", () => {
       yield* journal.settle(Make.mined(0n), outcomes, false)
     })
 
-  it.live("answers at once a request whose ops are all in a transaction of the chain", () =>
+  it.live("answers a request immediately when all its ops are in a mined transaction", () =>
     Effect.gen(function* () {
       const world = yield* setup
       yield* accepted(world, 2)

@@ -6,7 +6,7 @@ const failing = (code: string) => () => {
 }
 
 describe("the file of a database in use", () => {
-  it("whose rights are lost is told apart from one that is gone, or another one", () => {
+  it("distinguishes lost file rights from a deleted or replaced file", () => {
     expect(FilePresence.faultOf("1:2", () => "1:2")).toBeNull()
     for (const code of ["EACCES", "EPERM"])
       expect(FilePresence.faultOf("1:2", failing(code))).toMatchObject({

@@ -15,7 +15,7 @@ import { temporaryFolder } from "../../../support/journal/Layers.js"
 
 const many = Array.from({ length: 20 }, (_, n) => n)
 
-/** Everything that can go on without the disk has gone on. */
+/** Every fiber that can continue without the disk has done so. */
 const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(
   Effect.repeat({ times: 20 })
 )
@@ -31,7 +31,7 @@ const setup = Effect.gen(function* () {
       return connection.all(sql, parameters)
     }
   }
-  /** Writes of the log that were asked for and have not ended. */
+  /** Pending writes of the log. */
   const writes: Array<(error: Error | null) => void> = []
   const disk = { isHeld: false }
   const durability = WriteAheadLog.durability((end) => {
@@ -39,7 +39,7 @@ const setup = Effect.gen(function* () {
     if (disk.isHeld) writes.push(end)
     else setImmediate(end, null)
   })
-  // Who is left waiting for it when a test fails would keep the test waiting.
+  // A fiber left waiting after a failed test would keep the test waiting.
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       disk.isHeld = false
@@ -151,7 +151,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that the database undoes by itself all fail, those that had no turn yet are done", () =>
+  it.live("all fail when the database rolls them back; later ones are done", () =>
     Effect.gen(function* () {
       const { insert, rows, run, withTransaction } = yield* setup
       const exits = yield* Effect.forEach(
@@ -164,7 +164,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that are interrupted before their turn leave nothing", () =>
+  it.live("interrupted before their turn write nothing", () =>
     Effect.gen(function* () {
       const { done, insert, rows, withTransaction } = yield* setup
       const waiting = yield* Effect.forkChild(withTransaction(insert(1)))
@@ -176,7 +176,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("are committed together, in their order, also beside one that waits for something else", () =>
+  it.live("commit together and in order, also next to a transaction that waits for something else", () =>
     Effect.gen(function* () {
       const { done, insert, rows, withTransaction } = yield* setup
       const exits = yield* Effect.all(
@@ -191,7 +191,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that are interrupted after their turn are over when their interrupter goes on", () =>
+  it.live("interrupted after their turn are over when the interrupter continues", () =>
     Effect.gen(function* () {
       const { done, insert, rows, withTransaction } = yield* setup
       const step = yield* Effect.forkChild(withTransaction(insert(1)))
@@ -210,7 +210,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that only read see what is committed, at once, and are answered when the disk has it", () =>
+  it.live("reads see committed rows immediately, and return once the disk has them", () =>
     Effect.gen(function* () {
       const { disk, done, insert, outside, read, seen, withTransaction, writes } = yield* setup
       const look = read(seen)
@@ -236,7 +236,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that are interrupted leave nothing and hold nobody up", () =>
+  it.live("interrupted transactions write nothing and block no other", () =>
     Effect.gen(function* () {
       const { insert, rows, withTransaction } = yield* setup
       const waiting = yield* Effect.forkChild(withTransaction(insert(1)))
@@ -250,7 +250,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that are interrupted while others of their group have their turn hold nobody up", () =>
+  it.live("interrupted during the turn of their group block no other", () =>
     Effect.gen(function* () {
       const { insert, rows, withTransaction } = yield* setup
       const open = yield* Deferred.make<void>()
@@ -313,7 +313,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       writes.shift()?.(null)
       yield* Fiber.join(writer)
       yield* settled
-      // What was committed during a write is on the disk with the next one.
+      // The next disk write carries commits made during this one.
       expect(answered).not.toContain("late")
       expect(writes).toHaveLength(1)
       writes.shift()?.(null)
@@ -324,7 +324,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("are answered after what they have seen of one that is about to wait for the disk", () =>
+  it.live("reads answer after the writes they saw of a transaction about to wait for the disk", () =>
     Effect.gen(function* () {
       const { disk, insert, read, seen, withTransaction, writes } = yield* setup
       disk.isHeld = true
@@ -359,7 +359,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that only read do not write", () =>
+  it.live("reads do not write", () =>
     Effect.gen(function* () {
       const { done, outside, seen, withTransaction } = yield* setup
       yield* withTransaction(seen)
@@ -368,7 +368,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("that are interrupted while the disk is written are over when it is", () =>
+  it.live("interrupted during a disk write are over when it ends", () =>
     Effect.gen(function* () {
       const { disk, insert, rows, withTransaction, writes } = yield* setup
       disk.isHeld = true
@@ -398,12 +398,12 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("are all over, whoever is interrupted meanwhile, and whatever others do", () =>
+  it.live("all end, despite interrupts and concurrent transactions", () =>
     Effect.gen(function* () {
       const { insert, outside, read, rows, seen, withTransaction } = yield* setup
       const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       const turns = (count: number) => Effect.repeat(turn, { times: count })
-      /** Who wrote, and was told so. */
+      /** Numbers of the writers that were answered. */
       const told: Array<number> = []
       const write = (n: number, effect: Effect.Effect<unknown, unknown, Scope.Scope>) =>
         Effect.tap(withTransaction(Effect.andThen(effect, insert(n))), () => Effect.sync(() => told.push(n)))
@@ -439,7 +439,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       const client = Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
       const [one, other] = [yield* client, yield* client]
       yield* one`create table t (n integer)`
-      // On a fiber of its own: inside the transaction of one client another one would join it.
+      // On a separate fiber: inside one client's transaction, another client would join it.
       const elsewhere = Effect.runFork(one.withTransaction(Effect.andThen(one`select 1`, Effect.sleep(100))))
       yield* Effect.yieldNow.pipe(Effect.repeat({ times: 20 }))
       yield* other.withTransaction(other`insert into t (n) values (1)`)

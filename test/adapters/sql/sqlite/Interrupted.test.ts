@@ -9,7 +9,7 @@ import { testOver } from "../../../support/Test.js"
 
 const test = testOver(InMemory.journal)
 
-/** The request of this number, by a wallet of its own. */
+/** The request with this number, by a separate wallet. */
 const requestOf = (n: number) => Make.acceptance(`r${n}`, [Make.op({ space: Make.space(n) })])
 
 describe("an acceptance that is interrupted at any moment", () => {

@@ -101,7 +101,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.effect("a file that has a second name is nobody's", () =>
+  it.effect("a database file with a second name is rejected", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [file, link] = [join(folder, "journal.db"), join(folder, "link.db")]
@@ -153,7 +153,7 @@ describe("the SQLite client", () => {
       const folder = yield* temporaryFolder
       const missing = join(folder, "missing", "journal.db")
       const garbage = join(folder, "garbage.db")
-      writeFileSync(garbage, "this is no database, and long enough to be seen as none ".repeat(50))
+      writeFileSync(garbage, "not a database, and long enough to be recognized as such ".repeat(50))
       chmodSync(garbage, 0o600)
       for (const [file, code] of [
         [missing, "ENOENT"],
@@ -177,7 +177,7 @@ describe("the SQLite client", () => {
         Reactivity.layer
       )
       yield* one`create table t (n integer)`
-      // On a fiber of its own: inside the transaction of one client another one would join it.
+      // On a separate fiber: inside one client's transaction, another client would join it.
       const elsewhere = Effect.promise(() =>
         Effect.runPromiseExit(other.withTransaction(other`select * from t`))
       )
@@ -235,7 +235,7 @@ describe("the schema", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.effect("of a newer version of the program is refused", () =>
+  it.effect("a schema of a newer program version is rejected", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Migrations.run
@@ -246,7 +246,7 @@ describe("the schema", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.effect("that cannot be made leaves nothing behind and is a typed failure", () =>
+  it.effect("a schema that cannot be created leaves no tables and is a typed failure", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`create table leases (n integer)`
@@ -276,7 +276,7 @@ describe("a journal whose store fails", () => {
     }).pipe(Effect.provide(journalOn))
   )
 
-  it.effect("tells of all work also where the key of one lane cannot be read", () =>
+  it.effect("lists all work even where the key of one lane cannot be read", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all

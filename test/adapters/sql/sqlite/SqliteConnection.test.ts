@@ -74,7 +74,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.effect("tells a reader that others have overtaken from one that waits for the writer", () =>
+  it.effect("distinguishes a reader overtaken by a write from a reader that waits for the writer", () =>
     Effect.gen(function* () {
       const { all, file } = yield* inFile
       all("create table t (n integer)", [])
@@ -125,7 +125,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.effect("takes one statement at a time, none of which would be left out in silence", () =>
+  it.effect("accepts one statement at a time; a second statement is an error", () =>
     Effect.gen(function* () {
       const { all } = yield* inFile
       all("create table t (n integer); ", [])
@@ -180,7 +180,7 @@ describe("a database of SQLite that is full", () => {
 })
 
 describe("a database of SQLite that is saved while it is in use", () => {
-  it.effect("is saved as of one moment, and goes on", () =>
+  it.effect("is saved as of one moment and keeps working", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [file, saved] = [join(folder, "live.db"), join(folder, "saved.db")]
@@ -208,12 +208,12 @@ describe("a database of SQLite that is saved while it is in use", () => {
   )
 })
 
-describe("a file that is no sound database", () => {
+describe("a corrupt database file", () => {
   it.effect("is refused by its code", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const at = (name: string) => join(folder, name)
-      writeFileSync(at("garbage"), "this is no database, and long enough to be seen as none ".repeat(50))
+      writeFileSync(at("garbage"), "not a database, and long enough to be recognized as such ".repeat(50))
       yield* Effect.scoped(
         Effect.map(SqliteConnection.open(at("torn")), ({ all }) => {
           all("create table t (bytes blob)", [])

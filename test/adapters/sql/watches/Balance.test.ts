@@ -15,7 +15,7 @@ import * as PostgresServer from "../../../support/postgres/Postgres.js"
 const databases = PostgresServer.perFile()
 
 describe("watches that owe too much or little again, in PostgreSQL", () => {
-  it.effect("a watch that is paused while it is looked at stays paused", () =>
+  it.effect("a watch paused while a process reads it stays paused", () =>
     Effect.gen(function* () {
       const address = yield* databases.fresh
       const client = Effect.provide(Postgres.make(address), Reactivity.layer)

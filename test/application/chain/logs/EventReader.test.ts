@@ -47,7 +47,10 @@ const log = (
   blockHash: word(blockNumber)
 })
 
-/** A node that answers for logs as told; `head` is the latest block, a block's hash is its number on the `fork`. */
+/**
+ * A node that answers for logs as `behaviour` says; `head` is the latest block, a block's hash is its number on the
+ * `fork`.
+ */
 const world = (behaviour: {
   readonly logs: (filter: LogFilter & { from: number; to: number }) => ReadonlyArray<FoundLog> | ChainRpcError
   readonly head?: () => bigint
@@ -112,7 +115,7 @@ const erc20 = (block: number, index: number, value = 1) =>
 const erc721 = (block: number, index: number) => log(block, index, [transferTopic, word(1), word(2), word(3)])
 
 describe("events by definition", () => {
-  test("are those of the account that registered them, and of nobody else", function* () {
+  test("are limited to the account that registered them", function* () {
     const deposit = event("event Deposited2(address indexed from, uint256 amount)")
     const logs = () => [log(7, 0, [deposit.topic, word(5)], word(9))]
     const { read } = world({ logs, registered: deposit })
@@ -146,7 +149,7 @@ describe("events by definition", () => {
       expect(codeOf(yield* read(query({ eventDef: other })))).toBe("event_not_registered")
   })
 
-  test("of one name are all definitions of it, each by its own layout, with the caller's names first", function* () {
+  test("with a shared name decode by each definition's layout, the caller's names first", function* () {
     const { asked, read } = world({ logs: () => [erc20(3, 1), erc721(3, 0), erc20(2, 5)] })
     const useABI = ["event Transfer(address indexed a, address indexed b, uint256 c)"]
     const found = Result.getOrThrow(yield* read(query({ eventName: "Transfer", useABI })))
@@ -169,7 +172,7 @@ describe("events by definition", () => {
     )
   })
 
-  test("of too many definitions of one name are refused", function* () {
+  test("reject a name with too many definitions", function* () {
     const { asked, read } = world({ logs: () => [] })
     const useABI = Array.from({ length: 33 }, (_, i) => `event Many(uint8 a${i})`)
     expect(codeOf(yield* read(query({ eventName: "Many", useABI: useABI.slice(1) })))).toBe("none")
@@ -179,7 +182,7 @@ describe("events by definition", () => {
   })
 })
 
-describe("what a node says", () => {
+describe("a reply of the node", () => {
   test("is believed only where it answers the question, and each log once", function* () {
     const { read } = world({
       logs: () => [
@@ -212,7 +215,7 @@ describe("what a node says", () => {
     ])
   })
 
-  test("of the latest block at the start holds for all parts, however the chain grows", function* () {
+  test("fixes the latest block at the start for all parts, however the chain grows", function* () {
     let head = 1_000n
     const { asked, read } = world({
       head: () => head,
@@ -232,7 +235,7 @@ describe("what a node says", () => {
     ])
   })
 
-  test("in parts is read again when the chain was reorganised meanwhile", function* () {
+  test("read in parts is read again when the chain was reorganised meanwhile", function* () {
     let fork = 0
     let answers = 0
     const { read } = world({
@@ -258,7 +261,7 @@ describe("what a node says", () => {
     expect(exact).toHaveLength(EventReader.bounds.results)
   })
 
-  test("of a block that the node tells more of than is read says that there are too many events", function* () {
+  test("fails with too many events when a block holds more than the limit", function* () {
     const message =
       "the answer is too large: it is larger than 8388608 bytes, or holds more than 98304 JSON values"
     const { asked, read } = world({
@@ -269,7 +272,7 @@ describe("what a node says", () => {
     expect(asked.some(({ fromBlock, toBlock }) => fromBlock === 40n && toBlock === 40n)).toBe(true)
   })
 
-  test("of its limits ends the request when they are too narrow, and says how many blocks to ask for", function* () {
+  test("ends the request when the node's limits are too narrow, and the error states the block count to use", function* () {
     const { asked, read } = world({
       head: () => 900_000n,
       logs: ({ from, to }) => (to - from >= 10 ? rejected("up to a 10 block range") : [])
@@ -281,7 +284,7 @@ describe("what a node says", () => {
     expect(codeOf(yield* read(query({ eventName: "Transfer", toBlock: "4999" })))).toBe("none")
   })
 
-  test("is not asked for more blocks than a request may span", function* () {
+  test("never spans more blocks than a request may", function* () {
     const { asked, read } = world({ head: () => 10n ** 7n, logs: () => [] })
     const range = (fromBlock: string, toBlock: string) =>
       read(query({ eventName: "Transfer", fromBlock, toBlock }))

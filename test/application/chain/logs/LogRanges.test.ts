@@ -15,7 +15,7 @@ interface FakeLog {
   readonly bytes?: number
 }
 
-/** What the node says to a range: its logs, or a refusal. */
+/** The node's reply to a range: its logs, or a refusal. */
 type Refuse = (range: BlockRange, held: ReadonlyArray<FakeLog>) => ChainRpcError | null
 
 const refusal = (message: string, code = -32_000) =>
@@ -28,7 +28,7 @@ const chainOf = (counts: ReadonlyArray<number>, first = 0n): ReadonlyArray<FakeL
     Array.from({ length: count }, (_, index) => ({ block: first + BigInt(at), index }))
   )
 
-/** Reads with a node that refuses as told; answers take their turn in another order than they were asked in. */
+/** Reads from a node that refuses as `refuse` says; replies arrive in a shuffled order. */
 const read = (
   logs: ReadonlyArray<FakeLog>,
   range: BlockRange,
@@ -64,7 +64,7 @@ const read = (
 const size = ({ from, to }: BlockRange) => Number(to - from + 1n)
 
 describe("reading a range in parts", () => {
-  test("takes a limit that is told for all that follows", function* () {
+  test("applies a reported limit to all later ranges", function* () {
     const logs = chainOf(
       Array.from({ length: 5_000 }, () => 2),
       100n
@@ -78,7 +78,7 @@ describe("reading a range in parts", () => {
     expect(splits).toBe(1)
   })
 
-  test("gives up on a node whose limit would take too many questions, at once", function* () {
+  test("fails immediately on a node whose limit would take too many queries", function* () {
     const { asked, result } = yield* read(
       [],
       { from: 0n, to: 99_999n },
@@ -89,7 +89,7 @@ describe("reading a range in parts", () => {
     expect(asked).toHaveLength(1)
   })
 
-  test("asks as often as it may, and not once more", function* () {
+  test("queries as often as allowed and not once more", function* () {
     const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
     const ten = { from: 0n, to: 99n }
     const exact = yield* read([], ten, refuse, { asks: 11 })
@@ -98,7 +98,7 @@ describe("reading a range in parts", () => {
     expect(above.result).toEqual(Result.fail(new LogRanges.TooManyAsks({ span: 10n })))
   })
 
-  test("ends with the node's own refusal when smaller parts are no cure", function* () {
+  test("ends with the node's own refusal when smaller parts do not help", function* () {
     const error = refusal("invalid api key")
     const { asked, result } = yield* read([], { from: 0n, to: 999n }, () => error)
     expect(result).toEqual(Result.fail(error))
@@ -114,7 +114,7 @@ describe("reading a range in parts", () => {
     expect(above.result).toEqual(Result.fail(new LogRanges.TooManyResults({ of: "results" })))
   })
 
-  test("brings no more bytes than it may, and asks for no more when it has", function* () {
+  test("returns at most the allowed bytes and stops querying there", function* () {
     const logs = chainOf(Array.from({ length: 100 }, () => 1)).map((log) => ({ ...log, bytes: 1_000 }))
     const refuse: Refuse = (part) => (size(part) > 1 ? refusal("block range too large, max: 1") : null)
     const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 100_000 })
@@ -172,7 +172,7 @@ describe("reading a range in parts", () => {
     ))
 })
 
-it("the memory of a log is that of its data, and of what is kept beside it", () => {
+it("the memory of a log is its data plus a fixed overhead", () => {
   const log = { address: Make.lane.signer, topics: [], data: Hex.unsafe("0x1234"), logIndex: 0 }
   expect(LogRanges.bytesOf(log)).toBe(1_030)
 })

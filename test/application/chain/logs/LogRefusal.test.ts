@@ -11,14 +11,14 @@ const rejected = ({ code, message }: Wording) =>
   new ChainRpcError({ reason: "rejected", origin, message, rpcCode: code })
 
 describe("a refusal of logs", () => {
-  it.each(vendors)("of $name that says how many blocks it takes is understood", ({ blocks, name }) => {
+  it.each(vendors)("with a block limit by $name is understood", ({ blocks, name }) => {
     const remedy = cure(rejected(blocks({ ...range, limit: 10_000 })), range)
     const silent = ["Ankr", "Base"].includes(name)
     expect(remedy?.size).toBe(silent ? 50_000n : 10_000n)
     expect(remedy?.where).toBe("everywhere")
   })
 
-  it.each(vendors)("of $name for its results concerns this range alone", ({ results }) => {
+  it.each(vendors)("affects only this range when $name limits results", ({ results }) => {
     const remedy = cure(rejected(results({ ...range, limit: 10_000 })), range)
     expect(remedy).not.toBeNull()
     expect(remedy?.where).toBe("here")
@@ -45,7 +45,7 @@ describe("a refusal of logs", () => {
     ["query exceeds max block range 10000, it would use too many credits", 10_000n],
     ["up to 10000 blocks without authentication", 10_000n],
     ["more than 10000 results: archive queries cost credits", 50_000n]
-  ])("that names a limit is met with it, whatever it says of the plan: %s", (message, size) => {
+  ])("with a limit is followed, whatever it says of the plan: %s", (message, size) => {
     const error = new ChainRpcError({ reason: "rejected", origin, message, rpcCode: -32_000 })
     expect(cure(error, range)?.size).toBe(size)
   })
@@ -65,22 +65,22 @@ describe("a refusal of logs", () => {
     ["notAnRpc", "https://n: it is not JSON"],
     ["rateLimited", "too many requests, block range"],
     ["forbidden", "block range too large"]
-  ] as const)("that fewer blocks do not cure is none: %s, %s", (reason, message) => {
+  ] as const)("has no cure in fewer blocks: %s, %s", (reason, message) => {
     expect(cure(new ChainRpcError({ reason, origin, message }), range)).toBeNull()
   })
 
-  it("of one block has no cure", () => {
+  it("for one block has no cure", () => {
     const one = { from: 5n, to: 5n }
     for (const { blocks, results } of vendors)
       for (const wording of [blocks({ ...one, limit: 1 }), results({ ...one, limit: 1 })])
         expect(cure(rejected(wording), one)).toBeNull()
   })
 
-  /** What follows from these words about 100,000 blocks. */
+  /** The remedy for this message about 100,000 blocks. */
   const remedyOf = (message: string, blocks = range) => cure(rejected({ code: -32_000, message }), blocks)
   const hex = (block: bigint) => `0x${block.toString(16)}`
 
-  it("for its results, with a range that will do, is read so, unless that is none", () => {
+  it("for its result count, with a suggested range, uses that range unless it is invalid", () => {
     for (const [offer, size] of [
       [`[${hex(range.from)}, ${hex(range.from + 19_999n)}]`, 20_000n],
       [`range ${range.from}-${range.from + 19_999n}`, 20_000n],
@@ -103,21 +103,21 @@ describe("a refusal of logs", () => {
     ["is one", "block range above 1", 1n],
     ["has a unit", "block range above 2K", 2_000n],
     ["is grouped by apostrophes", "block range above 10'000", 10_000n],
-    ["is no echo of the question", "block range 28000000-28099999 of 100000 (99999) is above 500", 500n],
-    ["is not what was asked, or more", "block range above 100000, 200000 at most", 50_000n],
+    ["does not repeat the query", "block range 28000000-28099999 of 100000 (99999) is above 500", 500n],
+    ["exceeds the query", "block range above 100000, 200000 at most", 50_000n],
     ["counts no results, bytes or seconds", "block range: 800 logs, 30 s, 10 mb", 50_000n],
     ["is not nothing", "block range above 0", 50_000n],
-    ["is no part of a word", "block range, see v2.300 and #400", 50_000n]
-  ])("that states a limit, which %s, has it everywhere", (_, message, size) => {
+    ["belongs to a longer token", "block range, see v2.300 and #400", 50_000n]
+  ])("with a limit, which %s, applies it to every range", (_, message, size) => {
     expect(remedyOf(message)?.size).toBe(size)
   })
 
-  it("of a node that does not support so many blocks is one", () => {
+  it("for too many blocks is understood as a limit", () => {
     const error = new ChainRpcError({ reason: "unsupported", origin, message: "block range above 5000" })
     expect(cure(error, range)).toEqual({ where: "everywhere", size: 5_000n })
   })
 
-  it("by a code that stands for an excessive query needs no words", () => {
+  it("with the code of an excessive query needs no message", () => {
     expect(cure(rejected({ code: -32_005, message: "no" }), range)).toEqual({ where: "here", size: 50_000n })
     expect(cure(rejected({ code: -32_602, message: "no" }), range)).toEqual({ where: "here", size: 50_000n })
     expect(cure(rejected({ code: -32_000, message: "no" }), range)).toBeNull()

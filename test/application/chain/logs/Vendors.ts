@@ -3,7 +3,7 @@
 export interface Asked {
   readonly from: bigint
   readonly to: bigint
-  /** What the node takes: blocks, or results. */
+  /** The node's limit, in blocks or in results. */
   readonly limit: number
 }
 

@@ -50,7 +50,7 @@ const gasOfBlock = 100_000n
 let requests = 0
 const caller = () => Parties.caller(`request-${++requests}`)
 
-/** The use cases over a chain in memory; its node says `lies` in the place of the truth. */
+/** The use cases over a chain in memory; its node gives `lies` instead of the true replies. */
 const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}), bounds = defaults.open) =>
   Effect.gen(function* () {
     const node = yield* MemoryChain.make({
@@ -117,7 +117,7 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}),
 /** A node that takes transactions and never mines them. */
 const idle = (): Partial<ChainClient> => ({ sendRawTransaction: () => Effect.void })
 
-it.live("a transaction of the signer has no more gas than a block, whatever buffer is asked for", () =>
+it.live("a transaction of the signer has at most the gas of a block, whatever buffer the request names", () =>
   Effect.gen(function* () {
     const { node, pay } = yield* world()
     const percentTxGasOvershoot = Result.getOrThrow(Percent.from(1_000))
@@ -126,22 +126,20 @@ it.live("a transaction of the signer has no more gas than a block, whatever buff
   })
 )
 
-it.live(
-  "a transaction of the signer that the key provider refuses to sign ends with that refusal, for good",
-  () =>
-    Effect.gen(function* () {
-      const { pay, provider, stateOf } = yield* world()
-      provider.left = 0
-      const by = caller()
-      expect(yield* pay(by)).toMatchObject({
-        failure: { code: "signer_unavailable", details: [{ path: "settings.signer" }] }
-      })
-      expect(yield* stateOf(by.requestId)).toEqual({ state: "final", httpStatus: 422 })
+it.live("a transaction of the signer ends permanently when the key provider refuses to sign", () =>
+  Effect.gen(function* () {
+    const { pay, provider, stateOf } = yield* world()
+    provider.left = 0
+    const by = caller()
+    expect(yield* pay(by)).toMatchObject({
+      failure: { code: "signer_unavailable", details: [{ path: "settings.signer" }] }
     })
+    expect(yield* stateOf(by.requestId)).toEqual({ state: "final", httpStatus: 422 })
+  })
 )
 
 describe("the replacement of waiting transactions", () => {
-  it.live("that the key provider refuses to sign ends with that refusal, for good", () =>
+  it.live("ends permanently when the key provider refuses to sign", () =>
     Effect.gen(function* () {
       const { pay, provider, stateOf, unstuck } = yield* world(idle)
       expect(yield* pay()).toMatchObject({ failure: { code: "outcome_unknown" } })
@@ -152,7 +150,7 @@ describe("the replacement of waiting transactions", () => {
     })
   )
 
-  it.live("that the key provider refuses on the way goes on with those that are signed", () =>
+  it.live("keeps the signed ones when the key provider refuses midway", () =>
     Effect.gen(function* () {
       const given = new Set<string>()
       const { pay, provider, unstuck } = yield* world(() => ({

@@ -26,7 +26,7 @@ const ask = (
 
 describe("getSigner", () => {
   for (const type of ["HSM", "MPC", "KMS", "PRIVATE_KEY"] as const)
-    test(`tells address, public key and type of a key of type ${type}`, function* () {
+    test(`returns address, public key and type of a key of type ${type}`, function* () {
       const answer = yield* ask(Scripted.make({ privateKey, type }))
       expect(answer).toEqual({
         address,

@@ -30,7 +30,7 @@ const caller = Parties.caller("request-1", "acme" as AccountId)
 const good: Signer["sign"] = (digest) => Effect.sync(() => Hex.unsafe(key.sign(digest).serialized))
 const down = new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
 
-/** The use case over one key, with everything that it logs. */
+/** The use case over one key, with all its log lines. */
 const run = (body: object, sign: Signer["sign"] = good) =>
   Effect.gen(function* () {
     const decode = Schema.decodeUnknownSync(SignMessages.Request, { onExcessProperty: "error" })
@@ -53,7 +53,7 @@ const answer = (body: object, sign?: Signer["sign"]) =>
   })
 
 describe("messages", () => {
-  test("are signed so that anybody recovers the signer, in every format", function* () {
+  test("are signed so that any verifier recovers the signer, in every format", function* () {
     for (const format of ["rsv", "hex", "compact", undefined] as const) {
       const {
         address: by,
@@ -72,7 +72,7 @@ describe("messages", () => {
     expect(signatures[0]).toMatch(/^0x30[0-9a-f]+$/)
   })
 
-  test("that are hashed already are signed as they are; one that is not 32 bytes fails alone", function* () {
+  test("hashed by the caller are signed unchanged; only a message that is not 32 bytes fails", function* () {
     const digest = keccak256("0x01")
     const { errors, lines, signatures } = yield* answer({
       messages: [
@@ -112,7 +112,7 @@ describe("messages", () => {
     expect(verifyMessage(document, String(none.signatures[0]))).toBe(address)
   })
 
-  test("that are damaged typed data are no text, with eip712 and without", function* () {
+  test("with broken typed data are not text, with eip712 and without", function* () {
     const good = { types: { It: [{ name: "x", type: "uint8" }] }, primaryType: "It", message: { x: 1 } }
     const text = JSON.stringify(good)
     const messages = [
@@ -137,7 +137,7 @@ describe("messages", () => {
     }
   })
 
-  it.effect("none at all get no signatures and no errors", () =>
+  it.effect("an empty list gets no signatures and no errors", () =>
     Effect.map(answer({ messages: [] }), ({ errors, lines, signatures }) => {
       expect([errors, lines, signatures]).toEqual([null, [], []])
     })
@@ -153,7 +153,7 @@ describe("messages", () => {
     })
   )
 
-  test("are all asked for at once", function* () {
+  test("are all signed concurrently", function* () {
     let waiting = 0
     const together: Signer["sign"] = (digest) =>
       Effect.sync(() => {
@@ -169,7 +169,7 @@ describe("messages", () => {
   })
 })
 
-describe("what could be the proof of an operation", () => {
+describe("a possible proof of an operation", () => {
   const guarded = "looks like an operation: set allowOperationHash"
   const contract = Address.unsafe(`0x${"cc".repeat(20)}`)
   const op: UserOperation.UserOperation = {
@@ -262,7 +262,7 @@ describe("what could be the proof of an operation", () => {
     "conditions in a domain that declares its type": { ...conditions, types: declared },
     "another struct in our domain": single(castellan),
     "another version of our domain": single({ name: "castellan", version: "1.2", ...here }),
-    "the name alone": single({ name: "castellan" }),
+    "only the name": single({ name: "castellan" }),
     "another Message": single(castellan, "Message", "bytes"),
     "a Message of more": {
       ...single(castellan, "Message"),
@@ -275,7 +275,7 @@ describe("what could be the proof of an operation", () => {
     "an op of EntryPoint v0.8": packed
   }
 
-  it("includes the document of which the digest is a userOpHash of EntryPoint v0.8", () => {
+  it("includes the document whose digest is a userOpHash of EntryPoint v0.8", () => {
     expect(TypedDataEncoder.hash(packed.domain, packed.types, packed.message)).toBe(
       UserOperation.hash("v0.8", contract, 5n, op)
     )
@@ -311,7 +311,7 @@ describe("what could be the proof of an operation", () => {
     expect((yield* answer({ messages: [message], eip712 })).errors).toEqual([guarded])
   })
 
-  test("is all that is refused: texts, other typed data, wrapped texts and hashes are signed", function* () {
+  test("is the only rejected form: strings, other typed data, wrapped strings and hashes are signed", function* () {
     const around = ["x".repeat(31), "x".repeat(33), userOpHash.slice(2), `${userOpHash}00`, "é".repeat(32)]
     expect((yield* answer({ messages: around })).errors).toBeNull()
     expect((yield* answer({ messages: [userOpHash], hashed: true })).errors).toBeNull()
@@ -336,7 +336,7 @@ describe("what could be the proof of an operation", () => {
 })
 
 describe("a key that does not sign", () => {
-  test("fails the message alone while others are signed", function* () {
+  test("fails only its message while others are signed", function* () {
     const refusing: Signer["sign"] = (digest) =>
       digest === hashMessage("second") ? Effect.fail(down) : good(digest)
     const { errors, lines, signatures } = yield* answer({ messages: ["first", "second", "third"] }, refusing)
@@ -369,7 +369,7 @@ describe("a key that does not sign", () => {
 })
 
 test("the log has every digest with who asked and who signed, and of the message nothing", function* () {
-  const messages = ["pay to nobody in particular", `0x${"abcd".repeat(9)}`]
+  const messages = ["pay no particular address", `0x${"abcd".repeat(9)}`]
   const { lines } = yield* answer({ messages })
   const digests = [hashMessage(String(messages[0])), hashMessage(getBytes(String(messages[1])))]
   expect(lines).toHaveLength(2)

@@ -38,7 +38,7 @@ const fits = (first: FirstLook.FirstTrial, ...rest: ReadonlyArray<FirstLook.Firs
   FirstLook.fits(look, [first, ...rest])
 const second = another({ nonce: 9n })
 
-describe("a look at ops that was asked for early", () => {
+describe("an early simulation of ops", () => {
   it("fits the same ops with other prices, another guess of the prefund, and another window in the signature", () => {
     expect(fits(trial, second)).toBe(true)
     expect(fits({ ...trial, prefund: 7n, index: 8 }, second)).toBe(true)
@@ -54,7 +54,7 @@ describe("a look at ops that was asked for early", () => {
     ["paymaster", another({ paymasterAndData: Hex.unsafe("0x01") })],
     ["kind of proof", another({ signature: Hex.unsafe("0x070809") })],
     ["value", { ...trial, value: 2n }]
-  ])("does not fit one of another %s", (_, other) => {
+  ])("does not fit ops with another %s", (_, other) => {
     expect(fits(other, second)).toBe(false)
     expect(FirstLook.fits({ trials: [second, trial], report }, [second, other])).toBe(false)
   })

@@ -31,7 +31,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
   const refusal = (...elements: ReadonlyArray<EncodedOps.EncodedOperation>) =>
     Effect.map(Effect.flip(EncodedOps.encoded(elements, where)), ({ code, details }) => ({ code, details }))
 
-  test("is taken as it was handed out", function* () {
+  test("is accepted unchanged after the service issued it", function* () {
     const given = yield* EncodedOps.encoded([element({}), element({ nonce: 2n })], where)
     expect(given.map(({ index, op }) => [index, op])).toEqual([
       [0, bare],
@@ -52,12 +52,12 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     })
   })
 
-  test("brings no signature of its own: its proof is a field beside it", function* () {
+  test("carries no signature: `proof` is a separate field", function* () {
     const { details } = yield* refusal(element({ signature: Hex.unsafe("0x01") }))
     expect(details[0]?.message).toContain("the op's signature must be empty")
   })
 
-  test("with a byte behind its call is refused: nothing would tell what it is for", function* () {
+  test("with a byte after its call is rejected: its purpose would be unknown", function* () {
     const batch = WalletCalls.executeBatch([{ target: Make.address(1), value: 0n, data: Hex.empty }])
     for (const callData of [bare.callData, batch]) {
       expect(yield* EncodedOps.encoded([element({ callData })], where)).toHaveLength(1)
@@ -67,7 +67,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     }
   })
 
-  test("under the hash of another op, chain or EntryPoint is refused, and told the right one", function* () {
+  test("is rejected with the right hash when it names the hash of another op, chain or EntryPoint", function* () {
     const right = element({})
     const others = [
       Make.word(1),
@@ -83,7 +83,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     }
   })
 
-  test("is done once: the same op twice is refused, and so is none", function* () {
+  test("is executed once: the same op twice is rejected, and so is an empty list", function* () {
     expect(yield* refusal(element({ nonce: 2n }), element({}), element({ nonce: 2n }))).toMatchObject({
       details: [{ path: "operations[2].userOpHash", message: "operations[0] is the same op" }]
     })
@@ -92,7 +92,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     })
   })
 
-  test("whose window can hold at no time is refused, whoever has signed it", function* () {
+  test("with an impossible window is rejected, whether or not it is signed", function* () {
     const window = { validAfter: 2, validUnitl: 1 }
     expect(yield* refusal({ ...element({}), ...window })).toMatchObject({
       details: [{ path: "operations[0].validUnitl", message: "is before validAfter: 1 < 2" }]
@@ -105,12 +105,12 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     expect(failure.details).toMatchObject([{ path: "operations[0].validationData.validUnitl" }])
   })
 
-  test("that its EntryPoint can not take is refused, though its hash is right", function* () {
+  test("is rejected despite a right hash when its EntryPoint cannot take it", function* () {
     const { details } = yield* refusal(element({ paymasterAndData: Hex.unsafe("0x5a") }))
     expect(details).toMatchObject([{ path: "operations[0].encodedUserOp" }])
   })
 
-  test("whose paymaster's data are longer than any paymaster needs is refused", function* () {
+  test("with paymaster data longer than any paymaster needs is rejected", function* () {
     const dataOf = (bytes: number) =>
       PaymasterData.make(version, {
         paymaster: Make.address(0x5a),

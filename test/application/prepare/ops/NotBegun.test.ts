@@ -26,7 +26,7 @@ describe("elements whose windows have not begun", () => {
       expect(until(begins, none, false, [0, 1, 2, 3], version)).toEqual({ 3: 1_001 })
   })
 
-  it("are waited for by all that are executed with them, whichever depends on which", () => {
+  it("hold back all elements executed with them, in either direction of dependency", () => {
     const begins = [0, 2_000, 0, 0, 3_000]
     const dependencies = [null, 0, 1, null, 3]
     expect(until(begins, dependencies)).toEqual({ 0: 2_000, 1: 2_000, 2: 2_000, 3: 3_000, 4: 3_000 })
@@ -44,14 +44,14 @@ describe("elements whose windows have not begun", () => {
   })
 })
 
-describe("what waits is taken up", () => {
+describe("waiting work resumes", () => {
   const waiting = new Map([
     [3, 5_000],
     [1, 2_000]
   ])
   const schedule = (timestamp: number, now: number) => NotBegun.schedule(waiting, { timestamp }, now)
 
-  it("with the first of it", () => {
+  it("with its first element", () => {
     expect(schedule(1_000, 1_000_000)).toEqual({ notBefore: 2_000, dueAt: 2_001_000 })
   })
 

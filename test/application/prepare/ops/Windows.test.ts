@@ -25,13 +25,13 @@ describe("a window", () => {
           expect(Windows.check(window, "", block, version)).toEqual(Result.succeed(of({})))
   })
 
-  it("has the bounds under which the op is signed", () => {
+  it("has the bounds that the op's signature covers", () => {
     const window = { validUntil: now + 9, validAfter: now - 9 }
     expect(Windows.read({ validAfter: now - 9, validUnitl: now + 9 }, "")).toEqual(Result.succeed(window))
     expect(Windows.check(window, "", at, "v0.8")).toEqual(Result.succeed(window))
   })
 
-  it("that can hold at no time is refused, by the field that ends it", () => {
+  it("is rejected by the field that ends it when impossible", () => {
     expect(Windows.read({ validAfter: 7, validUnitl: 6 }, "operations[3]")).toMatchObject(
       Result.fail({
         code: "invalid_request",
@@ -66,7 +66,7 @@ describe("a window", () => {
     )
   })
 
-  it("that has not begun may be asked for, and one that is over may not", () => {
+  it("may lie in the future but may not have expired", () => {
     expect(Result.isSuccess(Windows.notOver(of({ validAfter: now + 1 }), "", at))).toBe(true)
     expect(Result.isFailure(Windows.notOver(of({ validUntil: now - 1 }), "", at))).toBe(true)
   })

@@ -11,7 +11,7 @@ describe("an account of a creation", () => {
       onSuccess: () => []
     })
 
-  it("says only beside a salt that its address is of the salt alone", () => {
+  it("accepts a true legacyWallet only with a salt", () => {
     expect(problems({ wallet, walletCustody: 0, legacyWallet: true })).toEqual(["accounts[2].legacyWallet"])
     expect(problems({ wallet, walletCustody: 0, legacyWallet: false })).toEqual([])
     expect(problems({ salt: "old", wallet, walletCustody: 1, legacyWallet: true })).toEqual([])

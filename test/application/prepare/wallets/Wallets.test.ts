@@ -17,7 +17,9 @@ const config = WalletConfig.ecdsa(address(9))
 const [first, second, empty, stranger] = [address(1), address(2), address(3), address(4)]
 const wallets = [first, second, empty, stranger]
 
-/** A chain of these codes, where whoever has code is configured that often; it writes down whose code is asked for. */
+/**
+ * A chain with these codes, where each deployed wallet has this config nonce; records the addresses whose code is read.
+ */
 const setup = Effect.gen(function* () {
   let configNonce = 1n
   const asked: Array<string> = []
@@ -68,8 +70,8 @@ const setup = Effect.gen(function* () {
   return { asked, called, configure, facts, node, own, read, readWanted }
 })
 
-describe("what stands at the addresses of wallets", () => {
-  test("is read anew each time, but the code of those that were seen, which never changes", function* () {
+describe("the state at wallet addresses", () => {
+  test("is read each time, except the immutable code of known wallets", function* () {
     const { asked, configure, read } = yield* setup
     expect(yield* read).toEqual([1n, 1n, "absent", "foreign"])
     expect(asked).toEqual(wallets)
@@ -78,7 +80,7 @@ describe("what stands at the addresses of wallets", () => {
     expect(asked).toEqual([empty, stranger])
   })
 
-  test("is what stands there now when a wallet has gone with its block", function* () {
+  test("is the current state when a wallet has gone with its block", function* () {
     const { asked, node, read } = yield* setup
     yield* read
     yield* node.setCode(first, Hex.empty)
@@ -86,7 +88,7 @@ describe("what stands at the addresses of wallets", () => {
     expect(asked).toEqual([empty, stranger, first])
   })
 
-  test("is asked only of those that have code, where all are to be deployed", function* () {
+  test("is queried only at deployed addresses when the request creates all", function* () {
     const { called, read, readWanted } = yield* setup
     expect(yield* readWanted).toEqual([1n, 1n, "absent", "foreign"])
     expect(called).toEqual([first, second, stranger])
@@ -94,7 +96,7 @@ describe("what stands at the addresses of wallets", () => {
     expect(called).toEqual(wallets)
   })
 
-  test("is known of the node that told it, and of those proxies alone", function* () {
+  test("is known per node, and only for those proxies", function* () {
     const { facts, node, own, read } = yield* setup
     yield* read
     const { client } = node
@@ -127,7 +129,7 @@ describe("the wallet that a request names", () => {
       onSuccess: (wallet) => wallet
     })
 
-  it("has beside its salt the custody that its address tells, where none is said", () => {
+  it("has with its salt the custody that its address implies, when the request states none", () => {
     for (const custody of Wallets.custodies) {
       const wallet = formula.predict(bob, custody, false)
       for (const walletCustody of [0, custody] as const) {
@@ -141,7 +143,7 @@ describe("the wallet that a request names", () => {
     }
   })
 
-  it("has the operator's default custody of a salt alone, and of a legacy wallet, whose address tells none", () => {
+  it("has the operator's default custody for a bare salt and for a legacy wallet, whose address implies none", () => {
     expect(named({ salt: "bob", walletCustody: 0 })).toBe(formula.predict(bob, 1, false))
     const legacy = formula.predict(bob, 1, true)
     const selector = { salt: "bob", wallet: legacy, walletCustody: 0, legacyWallet: true } as const

@@ -171,9 +171,9 @@ describe("the commands", () => {
       ["accounts create x --colour red", "Unrecognized flag: --colour"],
       ["accounts create bolt", 'run "castellan accounts show bolt"'],
       ["accounts create listed", "another account has the id listed"],
-      ["accounts show nobody", "there is no account called nobody; there are: listed, bolt"],
-      ["accounts pause nobody", "there is no account called nobody; there are: listed, bolt"],
-      ["accounts resume nobody", "there is no account called nobody; there are: listed, bolt"],
+      ["accounts show missing", "there is no account called missing; there are: listed, bolt"],
+      ["accounts pause missing", "there is no account called missing; there are: listed, bolt"],
+      ["accounts resume missing", "there is no account called missing; there are: listed, bolt"],
       ["accounts set bolt", "expected --name or --tier"],
       ["accounts set bolt --requests-per-minute 0", "--requests-per-minute: expected an integer from 1"],
       ["accounts create x --requests-per-minute 1000001", 'from 1 to 1000000, or "tier", got "1000001"'],
@@ -210,7 +210,7 @@ describe("the commands", () => {
       ],
       ["accounts add-signer bolt --client-id c --version-id 1 --provider vault --key none", "none"],
       ["accounts remove-signer bolt --client-id c --version-id 1", "has no signer"],
-      ["keys create nobody", "there is no account called nobody"],
+      ["keys create missing", "there is no account called missing"],
       ["keys create bolt --scopes read,all", "--scopes: expected some of read,write,sign"],
       ["keys rotate abababab", "Missing required flag: --overlap"],
       ["keys rotate abababab --overlap soon", "--overlap: expected a number and its unit"],
@@ -231,8 +231,8 @@ describe("the commands", () => {
   })
 
   it("print the same facts as JSON and as text", async () => {
-    expect(JSON.parse(await refused("accounts show nobody --json"))).toEqual({
-      error: expect.stringContaining("there is no account called nobody; there are: listed")
+    expect(JSON.parse(await refused("accounts show missing --json"))).toEqual({
+      error: expect.stringContaining("there is no account called missing; there are: listed")
     })
     expect(await json("audit list --limit 5")).toEqual([])
     expect(await json("chains pause 137")).toEqual({ kind: "chain", subject: "137", paused: true })

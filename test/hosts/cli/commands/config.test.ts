@@ -16,7 +16,7 @@ const usable = {
   accounts: [],
   networks: [{ chainId: 137 }]
 }
-const pepper = "a pepper that nobody else knows of"
+const pepper = "a pepper that only this test uses"
 
 const check = (file: unknown, env: Readonly<Record<string, string>> = { PEPPER: pepper }) => {
   const path = join(folder, "castellan.json")

@@ -187,7 +187,7 @@ describe("castellan deploy on a chain with nothing on it", () => {
           }),
           "of the test",
           {
-            PEPPER: "a pepper that nobody else knows of",
+            PEPPER: "a pepper that only this test uses",
             CASTELLAN_RPC_31337: anvil.url,
             SPONSOR: devKeys.sponsor.privateKey
           },

@@ -58,7 +58,7 @@ describe("castellan init", () => {
     })
   )
 
-  it.effect("a person is asked for what no flag names", () =>
+  it.effect("prompts for each value that no flag sets", () =>
     Effect.gen(function* () {
       yield* init("asked", [], {
         "URLs of nodes, one for each chain, separated by spaces": anvil.url,

@@ -48,7 +48,7 @@ it.live("webhooks are added, listed, paused, rotated and removed by command, and
     expect(yield* run(`webhooks dead ${webhookId}`)).toBe("there are no undeliverable events")
     expect(yield* run(`webhooks redeliver ${webhookId}`)).toBe("0 events are sent once more")
     const refusals = {
-      "webhooks add nobody https://example.com/": "there is no account called nobody",
+      "webhooks add missing https://example.com/": "there is no account called missing",
       "webhooks add acme http://127.0.0.1/": "URL: the address is not allowed",
       "webhooks add acme http://169.254.169.254/": "URL: the address is not allowed",
       "webhooks add acme ftp://example.com/": "URL: expected an http or https URL",

@@ -14,7 +14,7 @@ interface Row {
   readonly is_whole: number | boolean
 }
 
-/** A transaction with everybody else kept out of the lane. */
+/** A transaction that locks the lane. */
 export const inLane = (
   { locking }: Pick<Store.Store, "locking">,
   { chainId, signer }: Lane
@@ -30,7 +30,7 @@ const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
           and nonce = ${Store.uint64(stored.nonce)} and state not in ('free', 'allocated'))
       or exists (select 1 from requests where request_id = ${stored.requestId} and state = 'forgotten'))`
 
-/** `suffix`: what keeps others from the row. */
+/** `suffix`: the lock clause. */
 const read = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) =>
   Effect.map(
     store.sql<Row>`
@@ -59,14 +59,13 @@ const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, proces
     process = excluded.process
   where lanes.epoch < excluded.epoch`
 
-/** The same instance has the lane, for another process than before: what it has in mind stays good. */
+/** The same instance keeps the lane in a new process: its in-memory state stays valid. */
 const rename = ({ sql }: Store.Store, { chainId, signer }: Lane, process: string) => sql`
   update lanes set process = ${process} where chain_id = ${chainId.toString()} and signer = ${signer}`
 
 /**
- * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
- * Fails when another instance has claimed it, or has had it since the work of the fiber began (`Holding`): what this one
- * still has in mind for it is out of date.
+ * Holds the lane until the transaction ends and returns its epoch; claims a free lane. Fails when another instance holds
+ * the lane, or held it since the fiber's work began (`Holding`): this instance's in-memory state is then stale.
  */
 export const fence = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
@@ -94,7 +93,7 @@ export const fence = (store: Store.Store, lane: Lane) =>
     return epoch
   })
 
-/** The lane of requests of which an earlier version did not note it, and which nothing tells. */
+/** Lane of requests that an earlier version stored without one. */
 const unknown = Address.unsafe("0x0000000000000000000000000000000000000000")
 
 export const laneOf = (row: { readonly chain_id: string; readonly signer: string | null }): Lane => ({

@@ -17,7 +17,7 @@ export type Id = number | string
 
 /** Rows of ops. */
 
-/** What decides about an op's next state. */
+/** Columns that decide an op's next state. */
 export interface State {
   readonly op_id: Id
   readonly request_id: string
@@ -63,7 +63,7 @@ export const move = (
 export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   Store.forChunks(idsOf(ops), (ids) => sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`)
 
-/** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
+/** Stores the outcomes of open ops; returns the settled ops. */
 export const settle = (
   { sql }: Store.Store,
   ops: ReadonlyArray<State>,
@@ -96,7 +96,7 @@ export const settle = (
     return settled
   })
 
-/** Those of the ops that are in a transaction of ours which may be mined. */
+/** Ops in a transaction of this service that may be mined. */
 export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   Effect.map(
     Store.inChunks(
@@ -110,7 +110,7 @@ export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
     (rows) => new Set(rows.map((row) => String(row.op_id)))
   )
 
-/** Those of the request's ops that are not abandoned under whose nonces something of their elements was ever signed. */
+/** The request's ops, except abandoned ones, whose nonce an op of the same element was ever signed with. */
 export const holding = ({ sql }: Store.Store, requestId: string) => {
   const versions = sql.literal(`ops as version on version.request_id = ops.request_id
     and version.op_index = ops.op_index and version.entry_point = ops.entry_point and version.wallet = ops.wallet
@@ -139,11 +139,11 @@ export interface Row extends State {
   readonly returned: string | null
   readonly success: number | null
   readonly revert_data: string | null
-  /** 1: it was on the chain, in somebody else's transaction, and is no more. */
+  /** 1: others know its signed bytes. */
   readonly was_public: number | null
 }
 
-/** Key and sequence of an op, as the index has them that makes nonces unique: on SQLite without the zeros in front. */
+/** Key and sequence as the unique index of nonces stores them: on SQLite without leading zeros. */
 export const nonceColumns = (sql: Store.Store["sql"]): Fragment =>
   sql.onDialectOrElse({
     pg: () => sql`nonce_key, sequence`,
@@ -159,7 +159,7 @@ export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: big
   })
 }
 
-/** Where the nonce of an op that is no direct transaction lives. */
+/** Nonce space of an op, except of a direct transaction. */
 export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
   authority: Address.unsafe(row.authority),
   chainId: BigInt(row.chain_id),
@@ -268,8 +268,10 @@ const pagesOf = (store: Store.Store, where: Fragment, elements: number) => {
 }
 
 /**
- * The latest op of each element of the request, which has so many, or of these elements of it, by index; every op of it that was ever in a
- * signed transaction, in the order of acceptance; and the nonces of all of them.
+ * Reads three things of a request (`elements`: their number, or some indices):
+ * - the latest op of each element, by index
+ * - each op that was ever in a signed transaction, in the order of acceptance
+ * - the nonces of all
  */
 export const read = (store: Store.Store, requestId: string, elements: number | ReadonlyArray<number> = 0) => {
   const { sql } = store
@@ -281,7 +283,7 @@ export const read = (store: Store.Store, requestId: string, elements: number | R
   return Effect.map(rows, toProgress)
 }
 
-/** The same of several requests with at most so many elements each, by their ids. */
+/** Likewise for several requests with at most so many elements each, by id. */
 export const readAll = (store: Store.Store, requestIds: ReadonlyArray<string>, elements: number) =>
   Effect.map(
     Store.inChunks(requestIds, (ids) => pagesOf(store, store.sql.in("ops.request_id", ids), elements)),
@@ -322,7 +324,7 @@ export const findOp =
   (accountId, chainId, userOpHash) =>
     reading(
       Effect.gen(function* () {
-        // The latest that is not abandoned, else the latest.
+        // The latest op that is not abandoned, or the latest.
         for (const stage of [sql.literal("state <> 'abandoned'"), sql.literal("state = 'abandoned'")]) {
           const [row] = yield* sql<OwnedRow>`
             select ops.*, requests.account_id from ops

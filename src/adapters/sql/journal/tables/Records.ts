@@ -123,7 +123,7 @@ const order = (one: TransactionRecord, other: TransactionRecord): number => {
   return one.nonce < other.nonce ? -1 : 1
 }
 
-/** The transactions of which the condition holds, with what belongs to each, by lane and nonce. */
+/** Transactions that satisfy the condition, with versions and ops, by lane and nonce. */
 const load = (store: Store.Store, where: Fragment) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -181,7 +181,7 @@ export const transactionsBetween =
       )
     )
 
-/** The oldest transaction with this hash among its versions of which the condition holds. */
+/** The oldest transaction with a version of this hash that satisfies the condition. */
 const byHash = (
   store: Store.Store,
   chainId: bigint,

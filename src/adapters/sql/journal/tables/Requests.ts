@@ -16,7 +16,7 @@ import * as Ops from "./Ops.js"
 
 /** The port's methods for requests. */
 
-/** Of a row of `requests`: what of it has failed. */
+/** Failed elements of a row of `requests`. */
 export interface FailedRow {
   readonly request_id: string
   readonly failed: string
@@ -50,8 +50,7 @@ export const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: stri
       and idempotency_key is not null`
 
 /**
- * The request, kept from others until the transaction ends. Who locks a request and ops locks the request first: its end
- * is decided by its ops' states.
+ * Locks the request until the transaction ends. Lock the request before its ops, whose states decide its end.
  */
 export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
   Effect.map(sql<Row>`select * from requests where request_id = ${requestId} ${forUpdate}`, ([row]) => row)
@@ -169,7 +168,7 @@ const toRecord = (
 ) =>
   Effect.gen(function* () {
     const requestId = row.request_id
-    // A transaction of the request's own beside its ops is rare: another look at all of them is for it.
+    // A second read, because few requests have a direct transaction in addition to ops.
     const own = row.direct ? yield* direct(store, requestId) : []
     const record: RequestRecord = {
       requestId,

@@ -4,14 +4,13 @@ import type { UserOperation } from "../../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../../domain/primitives/Address.js"
 
 /**
- * A prepared op as the journal stores it: a byte that names the format, then JSON. What another version of the service wrote
- * in a format that this one does not know is prepared again.
+ * A stored prepared op: one byte for the format, then JSON. The service prepares an op of an unknown format again.
  */
 
-/** The one that is written. A change of `Stored` takes the next number. */
+/** Format written by this version. A change of `Stored` takes the next number. */
 const format = 1
 
-/** With decimals in the place of integers. */
+/** With decimal strings instead of integers. */
 type Texts<A> = { readonly [K in keyof A]: A[K] extends bigint ? string : A[K] }
 
 /** A space without the names that every op would repeat. */
@@ -59,7 +58,7 @@ export const encode = (prepared: PreparedOp): Uint8Array => {
   return bytes.slice(0, 1 + utf8.encoder.encodeInto(text, bytes.subarray(1)).written)
 }
 
-/** Null: it is to be prepared again. */
+/** Null: prepare the op again. */
 export const decode = (bytes: Uint8Array): PreparedOp | null => {
   if (bytes[0] !== format) return null
   const stored = JSON.parse(utf8.decoder.decode(bytes.subarray(1))) as Stored

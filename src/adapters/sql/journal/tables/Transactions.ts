@@ -46,13 +46,13 @@ export interface State {
   readonly tx_hash: string | null
   readonly block_number: string | null
   readonly block_hash: string | null
-  /** 1: `submitted` was told of it. */
+  /** 1: its `submitted` event exists. */
   readonly submitted: number
 }
 
 /**
- * For a transaction in the lane: the nonce's row and its ops, and whether that hash is of one of its versions. What is
- * mined may be taken back: its requests are locked before its ops.
+ * Reads the nonce's row, its ops, and whether a version has that hash. Locks its requests before its ops: a reorganisation
+ * may revert a mined transaction.
  */
 export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: string | null = null) =>
   Effect.gen(function* () {
@@ -114,7 +114,7 @@ const entryPointOf = ({ sql }: Store.Store) =>
     and transaction_ops.nonce = transactions.nonce
   limit 1) as entry_point`)
 
-/** Refuses a request that may not have a transaction of its own in this lane. */
+/** Refuses a request that may not have a direct transaction in this lane. */
 export const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: string) =>
   Effect.gen(function* () {
     const row = yield* Requests.locked(store, requestId)

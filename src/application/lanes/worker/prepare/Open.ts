@@ -12,25 +12,25 @@ import * as Reconcile from "../rules/Reconcile.js"
 import { examine, isExamined } from "../Unknown.js"
 
 /**
- * Elements of accepted requests that have no ops yet: slices of large requests, and those whose windows have begun. A lane's
- * worker opens them as it gets room for them, and the journal knows them by a number and one time for each request.
+ * Elements of accepted requests without ops: slices of large requests, and elements whose windows have begun. A lane's worker
+ * opens them when it has room; the journal stores a number and one time per request.
  */
 
-/** Requests of one account with the same settings of which something is due. */
+/** Requests of one account with the same settings and elements to open. */
 export interface Due {
   readonly context: Context
   readonly requests: ReadonlyArray<Unopened>
 }
 
-/** Requests that one look at the journal gives. */
+/** Requests per journal read. */
 const page = 64
-/** Transactions in flight of one request that is opened: its wallets have keys left for other requests, whatever it asks for. */
+/** Maximum transactions in flight of a request that is being opened: its wallets keep nonce keys for other requests. */
 const mostInFlight = 4
-/** When there was no room for what is due, milliseconds. */
+/** Recheck interval without room, milliseconds. */
 const roomMillis = 250
-/** While what is due has to wait for what a restored journal has lost, milliseconds. */
+/** Recheck interval while elements wait for work that a restored journal may have lost, milliseconds. */
 const lostMillis = 2_000
-/** The clock by which requests are due is not the one by which the worker sleeps, milliseconds. */
+/** Longest sleep, milliseconds: due times follow a clock different from the worker's. */
 const longestMillis = 60_000
 
 const counted = <A>(items: Iterable<A>): ReadonlyMap<A, number> => {
@@ -42,7 +42,7 @@ const counted = <A>(items: Iterable<A>): ReadonlyMap<A, number> => {
 const isPaused = (state: State, { requestId }: Unopened, now: number): boolean =>
   Pauses.isPaused(state.pauses, requestKey(requestId), now)
 
-/** Those that have room: their accounts have less than a bundle ready, and they have few transactions in flight. */
+/** Requests with room: their account has less than a bundle ready, and they have few transactions in flight. */
 const withRoom = ({ inFlight, state }: Work, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
   const ready = counted(state.queue.ops.map(({ accountId }) => accountId))
   const sent = counted(
@@ -54,7 +54,7 @@ const withRoom = ({ inFlight, state }: Work, rows: ReadonlyArray<Unopened>): Rea
   )
 }
 
-/** What is opened together with the first of them: as much as is prepared at once. */
+/** The first request, with others opened together: as many elements as one preparation takes. */
 const company = (first: Unopened, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
   const together: Array<Unopened> = [first]
   let elements = first.unopened
@@ -73,7 +73,7 @@ const company = (first: Unopened, rows: ReadonlyArray<Unopened>): ReadonlyArray<
   return together
 }
 
-/** Nothing of it can be done already, or land, that a restored journal has lost. */
+/** Whether no work that a restored journal has lost can have done, or can do, the request's elements. */
 const isClear = (state: State, context: Context, row: Unopened, now: number): boolean =>
   (isRemote(context) || (state.knownTo !== null && Reconcile.maySign(state.reconcile))) &&
   mayGiveUp(state, { context, op: row }, now)
@@ -84,14 +84,14 @@ const contextOf = ({ preparing, state }: Work, row: Unopened) =>
     onSuccess: (context): Effect.Effect<Context | null> => Effect.succeed(context)
   })
 
-/** What is to be opened next; null: nothing now. The journal is asked when something may be due. `now`: by `MonotonicTime`. */
+/** Elements to open next; null: none now. Reads the journal only if elements may be due. `now`: by `MonotonicTime`. */
 export const due = (work: Work, now: number) =>
   Effect.gen(function* () {
     const { requestJournal, state } = work
     if (state.opensAt === null || now < state.opensAt || Pauses.isPaused(state.pauses, whole, now))
       return null
     const rows = (yield* requestJournal.unopened(state.lane, page)).filter(
-      // Those are the worker's by themselves.
+      // `Reprice` handles these.
       (row) => row.endpoint !== Reprice.endpoint
     )
     if (rows.length === 0) {
@@ -110,7 +110,7 @@ export const due = (work: Work, now: number) =>
     }
     const context = yield* contextOf(work, oldest)
     if (context === null) return null
-    // What has to wait for what may be lost keeps nothing else.
+    // A request that waits for lost work delays no other.
     const clear = ready.filter((row) => isClear(state, context, row, now))
     const [first = oldest] = clear
     const own = first === oldest ? context : yield* contextOf(work, first)
@@ -119,7 +119,7 @@ export const due = (work: Work, now: number) =>
       : ({ context: own, requests: company(first, clear.length > 0 ? clear : [oldest]) } satisfies Due)
   })
 
-/** When the worker looks at its lane again, if nothing wakes it before. */
+/** Time of the worker's next turn without a wake-up. */
 export const nextAt = ({ opensAt, pauses }: State, now: number): number | null => {
   const end = Pauses.nextEnd(pauses, now)
   if (opensAt === null || Pauses.isPaused(pauses, whole, now)) return end
@@ -128,8 +128,8 @@ export const nextAt = ({ opensAt, pauses }: State, now: number): number | null =
 }
 
 /**
- * Makes ops of what is due, under nonces of their own; what stands in the way leaves it as it is. False: nothing is due, or what
- * the journal does not know may have done it already.
+ * Makes ops of due elements under free nonce keys; an obstacle leaves them unopened. False: none are due, or unknown
+ * transactions may have done them already.
  */
 export const open = (work: Work, due: Due | null, now: number) =>
   Effect.gen(function* () {
@@ -139,7 +139,7 @@ export const open = (work: Work, due: Due | null, now: number) =>
     const isOld = isRemote(context) && requests.some(({ acceptedAt }) => acceptedAt < state.claimed.at)
     const mustExamine = isOld && !isExamined(state, context)
     if (!mustExamine && !requests.every((row) => isClear(state, context, row, now))) {
-      // Nonces that were not looked at are known in a moment.
+      // Nonces not yet read are known soon.
       if (isRemote(context) || state.knownTo !== null) state.opensAt = now + lostMillis
       return false
     }
@@ -160,7 +160,7 @@ export const open = (work: Work, due: Due | null, now: number) =>
         continue
       }
       const { _tag } = yield* requestJournal.openElements(state.lane, made.success)
-      // It was cancelled, or is at its end.
+      // It was cancelled, or has ended.
       if (_tag === "accepted" || _tag === "over") state.pauses = Pauses.ended(state.pauses, [name])
       else yield* pause(state, [name], `not opened: ${_tag}`)
       if (_tag !== "accepted") continue

@@ -26,20 +26,20 @@ import type { Context, Obstacle, Prepared, Preparing } from "../rules/Context.js
 import { asObstacle, obstacle } from "../rules/Context.js"
 import * as Openings from "../rules/Opening.js"
 
-/** Prepares what was accepted, out of the bodies of its requests, by the functions that prepare what is not. */
+/** Prepares accepted requests from their bodies, by the functions that intake uses. */
 
-/** What an accepted request asks for. */
+/** Content of an accepted request. */
 export interface Source {
   readonly context: OpContext.OfRequest
   readonly calls: ReadonlyArray<Call.Call>
   readonly revert: (data: Hex) => string
-  /** The keys of its settings. */
+  /** Keys of its settings. */
   readonly keys: ReadonlyArray<Signer>
 }
 
 export interface Dependencies {
   readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "look">
-  /** Reads a body, as its endpoint does when it comes. `chainId` is that of its lane. */
+  /** Parses a body as its endpoint does. `chainId`: of its lane. */
   readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
   readonly deployer: Contexts.OpContext["deployer"]
 }
@@ -52,7 +52,7 @@ const ofRequest = (failure: Failure): Prepared =>
     ? { _tag: "failed", failure: Delays.asElement(failure) }
     : obstacle(failure.message)
 
-/** What an element has become; null: nothing that is known. `lacks`: of what there is no money for. */
+/** Result of one element; null: unknown. `lacks`: ops without enough money. */
 const becomeOf = (
   index: number,
   { existing, failed, ops, waiting }: Made,
@@ -68,10 +68,10 @@ const becomeOf = (
   return waiting.has(index) ? obstacle("its window has not begun") : null
 }
 
-/** Contexts are remembered by their digest: a restart reads one body for each, and no more. */
+/** Maximum contexts, by digest: a restart reads only one body for each. */
 const most = 1_024
 
-/** Elements of the requests that are remembered: one that is opened slice by slice is not read for each of them. */
+/** Total elements of remembered requests: a request opened in slices is not read for each slice. */
 const mostElements = 16_384
 
 type Known = Context & { readonly shared: OpContext.OfRequest }
@@ -147,7 +147,7 @@ export const make = ({
         return made
       })
 
-    /** The ops under these nonces. */
+    /** Prepares the ops under these nonces. */
     const under = (
       context: Context,
       ops: ReadonlyArray<Op>,
@@ -166,7 +166,7 @@ export const make = ({
           }
           const indexes = new Set(own.map(({ index }) => index))
           const calls = source.success.calls.filter(({ index }) => indexes.has(index))
-          // A window that has not begun, by a block that was taken back perhaps, is waited for.
+          // A window that has not begun, perhaps because a block was undone, is awaited.
           return [{ requestId, calls, revert: source.success.revert, isAccepted: true, mayWait: true }]
         })
         if (batches.length === 0) return prepared
@@ -179,7 +179,7 @@ export const make = ({
           }
         })
         const all = made.batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
-        // At a higher price more is held; where there is too little, the op waits.
+        // Higher prices need larger reservations; without enough money the op waits.
         const lacks =
           shared.kind === "direct" || made.snapshot === null
             ? new Map<PreparedOp, ElementFailure>()
@@ -201,8 +201,8 @@ export const make = ({
       }).pipe(Effect.provideContext(services), Effect.mapError(asObstacle))
 
     /**
-     * Gives nonce keys of these wallets in an epoch that no op under way has, each once; null: none is left. Intake may choose
-     * the same ones meanwhile: the journal decides, and who loses tries again.
+     * Returns a function that takes free nonce keys of these wallets in an epoch, each once; null: none left. Intake may choose
+     * the same key meanwhile: the journal decides, and the loser retries.
      */
     const freeKeys = ({ spaceOf }: OpContext.Shared, wallets: Iterable<Address.Address>) =>
       Effect.gen(function* () {
@@ -227,11 +227,11 @@ export const make = ({
         () => obstacle("the node has no block")
       )
 
-    /** For each op a nonce key of its wallet as it is configured now. */
+    /** A nonce key for each op, in its wallet's current configuration. */
     const keysAnew = (context: Known, ops: ReadonlyArray<Op>) =>
       Effect.gen(function* () {
         const { shared } = context
-        // Transactions of an EOA itself have no nonce keys.
+        // Transactions of the EOA itself have no nonce keys.
         if (shared.kind === "direct") return new Map<OpId, bigint>()
         const take = yield* freeKeys(
           shared,
@@ -252,7 +252,7 @@ export const make = ({
       Effect.gen(function* () {
         const { shared } = context
         const made = new Map<string, Result.Result<Opening, Obstacle>>()
-        // What they ask for is opened as it is accepted.
+        // Direct requests are opened at acceptance.
         if (shared.kind === "direct") return made
         const { timestamp } = yield* headOf(context)
         const todo: Array<Openings.Todo> = []
@@ -289,7 +289,7 @@ export const make = ({
           made.set(one.batch.requestId, opening)
           for (const op of Result.isSuccess(opening) ? opening.success.ops : []) opened.add(op)
         }
-        // Money is held for what hangs together with what has to wait.
+        // Ops that wait with a delayed component hold reservations.
         yield* Reservations.release(
           shared,
           all.filter((op) => !opened.has(op) && !lacks.has(op))

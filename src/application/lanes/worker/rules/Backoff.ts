@@ -1,9 +1,9 @@
-/** Pauses before another try, each twice as long as the one before. */
+/** Retry pauses, each twice as long as the one before. */
 export interface Backoff {
   readonly firstMillis: number
   readonly longestMillis: number
 }
 
-/** The pause after so many failures in a row, the first of which is number 1. */
+/** The pause after this many failures in a row; the first failure is 1. */
 export const pauseMillis = ({ firstMillis, longestMillis }: Backoff, failures: number): number =>
   Math.min(firstMillis * 2 ** (failures - 1), longestMillis)

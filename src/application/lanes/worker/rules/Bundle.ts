@@ -18,16 +18,16 @@ import type * as Choose from "./Choose.js"
 import type { Context, OpContext } from "./Context.js"
 import type { Candidate } from "./Queue.js"
 
-/** What ops of one transaction share: who may go with whom, how much fits, and what the transaction costs. Pure. */
+/** Rules for ops of one transaction: company, size, and the transaction's cost. Pure. */
 
 /** A ready op with the settings that it was accepted with. */
 export interface Held extends Candidate {
   readonly op: Op
-  /** Null: another version prepared it, or it is to be prepared again for another reason. */
+  /** Null: prepared by another version, or to be prepared again. */
   readonly prepared: PreparedOp | null
-  /** Null: they can not be read now. */
+  /** Null: currently unreadable. */
   readonly context: Context | null
-  /** What it adds to a transaction; null: nothing is known of it yet. */
+  /** Its share of a transaction; null: unknown. */
   readonly weight: Weight | null
 }
 
@@ -40,7 +40,7 @@ export interface Weight {
 const names = new WeakMap<ChainClient, string>()
 let named = 0
 
-/** Nodes are told apart as clients: accounts share none. */
+/** One name per client: accounts share no clients. */
 const nameOf = (chain: ChainClient): string => {
   const known = names.get(chain)
   if (known !== undefined) return known
@@ -49,15 +49,15 @@ const nameOf = (chain: ChainClient): string => {
   return String(named)
 }
 
-/** Who may share a transaction: accounts that share an EOA do not, since each is to bear what its own ops do. */
+/** Ops of the same company may share a transaction. Accounts that share an EOA do not: each bears the effects of its own ops. */
 const companyOf = ({ accountId, opId, requestId }: Op, context: Context | null): string => {
   if (context?.kind !== "ops") return `op ${opId}`
   const together = `${accountId} ${nameOf(context.connection.chain)} ${context.entryPoint}`
-  // One signature is that of the ops of one request.
+  // An aggregated signature covers the ops of one request.
   return context.aggregator === null ? together : `${together} ${context.aggregator} ${requestId}`
 }
 
-/** Of the transaction without any op. */
+/** Gas of the transaction without ops. */
 const frameOf = (context: OpContext): bigint => gasOf(context, [])
 
 const enough = 2n ** 64n
@@ -72,7 +72,7 @@ const gasOf = ({ connection: { profile }, version }: OpContext, ops: ReadonlyArr
     ({ needed }) => needed
   )
 
-/** Sums of these are never less than what ops need together: what they share is counted for each. */
+/** Sums of weights are never below the joint need of ops: shared costs count for each op. */
 const weightOf = (context: Context | null, prepared: PreparedOp | null): Weight | null => {
   if (context?.kind !== "ops" || prepared === null || prepared.kind === "direct") return null
   const { unsigned } = prepared
@@ -82,7 +82,6 @@ const weightOf = (context: Context | null, prepared: PreparedOp | null): Weight 
   }
 }
 
-/** `calls`: whether the target is none of the suite's own contracts. */
 export const held = (op: Op, context: Context | null): Held => {
   const { prepared } = op
   return {
@@ -100,7 +99,7 @@ export const held = (op: Op, context: Context | null): Held => {
     wallet: op.space.wallet,
     key: op.nonceKey,
     sequence: op.sequence,
-    // What was signed of a transaction of the EOA itself is dead when that is ready, and the same under another nonce is done twice.
+    // Signed bytes of a direct transaction are dead once it is ready again; its payload under another nonce would run twice.
     exposed: op.exposed && op.space.entryPoint !== direct,
     given: prepared?.kind === "given",
     creates: prepared !== null && prepared.kind !== "direct" && prepared.unsigned.initCode !== Hex.empty,
@@ -109,7 +108,7 @@ export const held = (op: Op, context: Context | null): Held => {
   }
 }
 
-/** Its caller may have signed it for any EOA. */
+/** Whether its caller may have signed it for any EOA. */
 const isForAnyone = (prepared: PreparedOp | null): boolean => {
   if (prepared?.kind !== "given") return false
   const signed = Conditions.decodeSignature(prepared.unsigned.signature)
@@ -117,8 +116,8 @@ const isForAnyone = (prepared: PreparedOp | null): boolean => {
 }
 
 /**
- * Whether somebody else may land what was signed of it: what is bound to the lane's EOA has no version left once it is ready
- * again, and may come to nothing.
+ * Whether a third party may land signed bytes of it. Bytes bound to the lane's EOA are dead once the op is ready again, so it
+ * may fail.
  */
 export const mayLand = ({
   context,
@@ -129,7 +128,7 @@ export const mayLand = ({
 
 const frameBytes = 1_024n
 
-/** What one transaction takes: the chain's bound of gas, and the bytes that nodes take into their pools. */
+/** A transaction's capacity: the chain's gas bound, and the bytes that nodes accept into their pools. */
 export const capacity = (bound: bigint): Choose.Capacity<Held, Weight> => ({
   start: { gas: 0n, bytes: frameBytes },
   add: (total, { context, weight }) => {
@@ -140,7 +139,7 @@ export const capacity = (bound: bigint): Choose.Capacity<Held, Weight> => ({
   }
 })
 
-/** The ops' gas, and the caller's buffer on what the transaction needs beside. */
+/** Gas limit from the ops, with the caller's buffer on the transaction's overhead. */
 export const gasLimit = (
   { buffers, connection: { profile }, version }: OpContext,
   ops: ReadonlyArray<UserOperation>,
@@ -156,7 +155,7 @@ export const gasLimit = (
   return BigInts.min(own + Gas.overshoot(aggregatorGas, buffers.transaction), bound)
 }
 
-/** What the ops declare, or what the transaction used when it was tried and the buffer; at most the bound. */
+/** The declared limit, or the simulated use with the buffer if higher; at most the bound. */
 export const gasLimitOf = (
   { buffers }: Context,
   declared: bigint,
@@ -168,8 +167,8 @@ export const gasLimitOf = (
     : BigInts.max(declared, BigInts.min(Gas.overshoot(tried.used, buffers.transaction), bound))
 
 /**
- * What a gas unit of the transaction is paid now; null: the chain asks for more than the operator allows. The service's EOA never
- * pays more than any of the ops does.
+ * Current gas prices of the transaction; null: the chain asks for more than the operator's caps. The service's EOA never pays
+ * more than any op does.
  */
 export const prices = (
   { access, buffers, connection: { profile } }: Context,

@@ -2,53 +2,53 @@ import type { Route } from "../../../ports/journal/Transactions.js"
 import { type Candidate, componentsOf } from "./Queue.js"
 
 /**
- * Which ready ops the next transaction of a lane carries. Pure.
+ * Chooses the ready ops of a lane's next transaction. Pure.
  *
- * Gotchas: an op goes with everything that has to stand before it, or not at all: its component, and the ops of its nonce
- * key from the chain's sequence on.
+ * Gotchas: an op goes with all ops that must precede it, or not: its component, and the ops of its nonce key from the chain's
+ * sequence on.
  */
 
-/** What counts for one transaction's gas, however it is counted. */
+/** Capacity of one transaction, in any unit. */
 export interface Capacity<C, Total> {
   readonly start: Total
-  /** Null: the op does not fit any more. */
+  /** Null: the op does not fit. */
   readonly add: (total: Total, op: C) => Total | null
 }
 
 export interface Surroundings<C extends Candidate, Total> {
-  /** Of the transactions in flight; null: none has one. */
+  /** Of the transactions in flight; null: none has a route. */
   readonly route: Route
   /** Nonce keys whose ops are in a transaction that is not mined, see `keyOf`. */
   readonly keysInFlight: ReadonlySet<string>
-  /** A transaction in flight calls targets outside the suite. */
+  /** Ops in flight call contracts, see `InFlight.isCalling`. */
   readonly isCalling: boolean
-  /** The chain's sequence of a nonce key, see `keyOf`, where it was read; else the lowest that is ready is taken for it. */
+  /** The chain's sequence of a nonce key (see `keyOf`), if read; otherwise the lowest ready sequence counts. */
   readonly sequences: ReadonlyMap<string, bigint>
-  /** False: a nonce of the lane is unknown; what nobody has seen signed stays here, under the nonce that it has. */
+  /** False: a nonce of the lane is unknown, and unexposed ops wait with their nonces. */
   readonly maySign: boolean
-  /** Ops that are not to go now: they pause, are looked up, or are tried alone. */
+  /** Ops that must not go now: paused, not signed yet, or tried separately. */
   readonly isHeld: (op: C, component: string) => boolean
-  /** Components that go before all others; by the name of the component. */
+  /** Components that go first, by name. */
   readonly leads: (component: string) => boolean
-  /** Components that share their transaction with no other one. */
+  /** Components that go without others. */
   readonly isAlone: (component: string) => boolean
-  /** Components of one transaction at most. */
+  /** Maximum components of a transaction. */
   readonly most: number
   readonly capacity: Capacity<C, Total>
 }
 
 export interface Choice<C extends Candidate> {
-  /** In the order in which they are executed. Empty: nothing can go now. */
+  /** In execution order. Empty: no op can go now. */
   readonly ops: ReadonlyArray<C>
   /** Unexposed ops behind a gap of their nonce key, and the sequences that close it. */
   readonly renumbered: ReadonlyArray<{ readonly op: C; readonly sequence: bigint }>
   /** Ops whose nonces the chain has used. */
   readonly used: ReadonlyArray<C>
-  /** Exposed ops behind a gap of their nonce key that nothing closes: they go under other nonces once they are dead. */
+  /** Exposed ops behind a gap of their nonce key that nothing closes: they need other nonces once dead. */
   readonly blocked: ReadonlyArray<C>
-  /** Components that do not fit into a transaction even alone. */
+  /** Components that exceed a transaction's capacity. */
   readonly tooLarge: ReadonlyArray<C>
-  /** What an op hangs together with, see `componentsOf`. */
+  /** Component of an op; see `componentsOf`. */
   readonly componentOf: (op: C) => string
 }
 
@@ -59,10 +59,10 @@ export const keyOf = ({ key, route, wallet }: Pick<Candidate, "key" | "route" | 
 const bySequence = (one: Candidate, other: Candidate): number =>
   one.sequence < other.sequence ? -1 : one.sequence > other.sequence ? 1 : 0
 
-/** Whether a transaction of the one route may be in flight beside one of the other, see `Route`. */
+/** Whether transactions of both routes may be in flight together; see `Route`. */
 const goTogether = (one: Route, other: Route): boolean => one === null || other === null || one === other
 
-/** The ops of a nonce key that is not in flight, held against the chain's sequence. */
+/** Ops of a nonce key that is not in flight, compared with the chain's sequence. */
 interface KeyLine<C extends Candidate> {
   /** Consecutive from the chain's sequence on. */
   readonly line: ReadonlyArray<C>
@@ -72,8 +72,8 @@ interface KeyLine<C extends Candidate> {
 }
 
 /**
- * Unexposed ops behind a gap move up, in their order, to the sequences that exposed and given ones leave free: bytes of
- * those are out, under the nonces that they have.
+ * Unexposed ops behind a gap move up, in order, to sequences that exposed and caller-signed ops leave free: bytes of the latter
+ * are out, with fixed nonces.
  */
 export const lineOf = <C extends Candidate>(
   ops: ReadonlyArray<C>,
@@ -100,7 +100,7 @@ export const lineOf = <C extends Candidate>(
   return { line, used, renumbered, blocked }
 }
 
-/** In the order of acceptance, but for what has to stand before: the op that one depends on, and the sequence before its own. */
+/** In order of acceptance, but each op after its dependencies and after the previous sequence of its key. */
 const inOrder = <C extends Candidate>(
   ops: ReadonlyArray<C>,
   before: (op: C) => ReadonlyArray<C>
@@ -116,10 +116,7 @@ const inOrder = <C extends Candidate>(
   return [...placed]
 }
 
-/**
- * The oldest op that can go decides route and company; the first ones that fit go with it. `ops` are in the order in which
- * they are to go.
- */
+/** The oldest op that can go sets route and company; the first fitting ops go with it. `ops`: in the desired order. */
 export const choose = <C extends Candidate, Total>(
   ops: ReadonlyArray<C>,
   around: Surroundings<C, Total>
@@ -132,7 +129,7 @@ export const choose = <C extends Candidate, Total>(
   const used: Array<C> = []
   const blocked: Array<C> = []
   const renumbered: Array<Choice<C>["renumbered"][number]> = []
-  /** By op that may go as far as its nonce key says, the one before it there; null: it is the next one. */
+  /** For each op that its nonce key allows, its predecessor there; null: it is the next op. */
   const predecessor = new Map<C, C | null>()
   for (const [key, own] of Map.groupBy(ops, keyOf)) {
     if (around.keysInFlight.has(key)) continue
@@ -146,7 +143,7 @@ export const choose = <C extends Candidate, Total>(
   const isHeld = (op: C): boolean =>
     !predecessor.has(op) || around.isHeld(op, componentOf(op)) || !(around.maySign || op.exposed)
 
-  /** All that has to go with a component and is not chosen yet; null: some of it can not go. */
+  /** Components that must go with a component and are not yet chosen; null: one of them cannot go. */
   const withAll = (component: string, chosen: ReadonlySet<string>): ReadonlySet<string> | null => {
     const needed = new Set<string>()
     const left = [component]
@@ -177,7 +174,7 @@ export const choose = <C extends Candidate, Total>(
     const group = [...needed].flatMap((each) => members.get(each) ?? [])
     const [first] = members.get(component) ?? []
     if (first === undefined) continue
-    // What waits for a lane that is free of another route keeps the way behind it free.
+    // An op that waits for another route to drain must not be overtaken.
     if (head === null && !goTogether(first.route, around.route)) break
     if (head !== null && group.some(({ company }) => company !== head?.company)) continue
     if (head === null && group.some(({ company }) => company !== first.company)) continue

@@ -16,37 +16,37 @@ import type { OpCall } from "../../../prepare/Call.js"
 interface Submission {
   readonly connection: Connection
   readonly access: LaneAccess
-  /** The caller's buffers of what a transaction needs, and of its price. */
+  /** The caller's buffers on a transaction's gas and price. */
   readonly buffers: { readonly transaction: Percent; readonly price: Percent }
 }
 
-/** What a worker needs of the settings that transactions of the EOA itself were accepted with. */
+/** Settings that a worker needs for transactions of the EOA itself. */
 export interface DirectContext extends Submission {
   readonly kind: "direct"
 }
 
-/** The same of ops. */
+/** Settings that a worker needs for ops. */
 export interface OpContext extends Submission {
   readonly kind: "ops"
   readonly version: Version
   readonly entryPoint: Address
   readonly payer: Payer
-  /** Whose signature over all ops of a transaction stands for their own; null: each has its own. */
+  /** Aggregator whose signature replaces those of a transaction's ops; null: each op has its own. */
   readonly aggregator: Address | null
-  /** Who signs ops of these settings: the request's own keys, or the deployer. */
+  /** Signers of these ops: the request's keys, or the deployer. */
   readonly keyOf: (address: Address) => Signer | null
   readonly deployer: Effect.Effect<Signer, Obstacle>
-  /** From here on what the submitting EOA may lose by the op is set aside for it, until its request is through. */
+  /** Reserves the submitting EOA's possible loss by the op until its request ends. */
   readonly secure: (op: PreparedOp) => Effect.Effect<void, SignerError>
 }
 
 export type Context = OpContext | DirectContext
 
-/** Ops of these settings go to somebody else's bundler. */
+/** Whether ops of these settings go to a remote bundler. */
 export const isRemote = ({ connection, kind }: Pick<Context, "connection" | "kind">): boolean =>
   kind === "ops" && connection.profile.remoteBundler !== null
 
-/** Why an op can not go now, and may later. */
+/** Cause for which an op cannot go now but may later. */
 export interface Obstacle {
   readonly _tag: "Obstacle"
   readonly why: string
@@ -60,50 +60,50 @@ export const asObstacle = (error: Obstacle | { readonly message: string }): Obst
 export type Prepared =
   | { readonly _tag: "prepared"; readonly prepared: PreparedOp }
   | { readonly _tag: "failed"; readonly failure: ElementFailure }
-  /** By somebody else: it has landed, or its wallet stands. */
+  /** By a third party: the op landed, or its wallet exists. */
   | { readonly _tag: "done" }
   | Obstacle
 
-/** What preparation does for a lane's worker: the functions by which requests are prepared before they are accepted. */
+/** Preparation for a lane's worker, by the functions that intake uses. */
 export interface Preparing {
-  /** The context of a request's ops; one for all requests with the same settings. `chainId` is that of its lane. */
+  /** Context of a request's ops, shared by all requests with the same settings. `chainId`: of its lane. */
   readonly contextOf: (
     request: Pick<Unopened, "contextDigest" | "requestId">,
     chainId: bigint
   ) => Effect.Effect<Context, Obstacle>
-  /** The ops again, under the same nonces, at the chain's present state and prices. What is missing in the answer stays as it is. */
+  /** Prepares ops again under the same nonces, at current state and prices. Ops missing in the result stay unchanged. */
   readonly again: (
     context: Context,
     ops: ReadonlyArray<Op>
   ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
-  /** The same under new nonces, which are free as far as the journal and the chain say. */
+  /** Likewise under new nonces, which are free according to journal and chain. */
   readonly anew: (
     context: Context,
     ops: ReadonlyArray<Op>
   ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
-  /** What a request that prices waiting transactions anew asks for. */
+  /** Content of a repricing request. */
   readonly repricingOf: (
     requestId: string,
     chainId: bigint
   ) => Effect.Effect<{ readonly context: DirectContext; readonly fillUnknown: boolean }, Obstacle>
   /**
-   * Elements of these requests that are due and have no ops yet, as ops under such nonces: as many as are prepared at once, and
-   * none without what it depends on. By request; one that is missing has to wait for the others.
+   * Prepares due elements without ops under free nonces: as many as one preparation takes, none without its dependencies. By
+   * request; a missing request waits for the others.
    */
   readonly open: (
     context: Context,
     requests: ReadonlyArray<Unopened>
   ) => Effect.Effect<ReadonlyMap<string, Result.Result<Opening, Obstacle>>, Obstacle>
-  /** Calls of these requests that have no ops yet, whenever they are due; null: its body can not be read here. */
+  /** Calls without ops, due or not, by request; null: the body cannot be read here. */
   readonly unopened: (
     requestIds: ReadonlyArray<string>,
     chainId: bigint
   ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<OpCall> | null>, Obstacle>
-  /** What revert data of an op say, by the definitions of its request. */
+  /** Decodes revert data of an op by its request's definitions. */
   readonly revertOf: (op: Op, data: Hex) => Effect.Effect<string>
 }
 
-/** Whether every gas unit of the block would cost more than the op pays. */
+/** Whether the block's base fee exceeds the op's price. */
 export const isPricedOut = (
   { maxFeePerGas }: Pick<FeePrices, "maxFeePerGas">,
   baseFee: bigint | null

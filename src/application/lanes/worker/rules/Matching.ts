@@ -2,24 +2,24 @@ import type { Address } from "../../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../../domain/primitives/Hex.js"
 
 /**
- * Whether ops on the chain that the journal does not know are accepted work: a database that was restored from a backup has
- * forgotten what it did since. Pure.
+ * Matches ops on the chain that the journal lacks with accepted work: a database restored from a backup lacks all later work.
+ * Pure.
  */
 
-/** An element of an accepted request of which nothing is on its way. */
+/** An element of an accepted request without bytes in flight. */
 export interface Wanted {
   readonly requestId: string
   readonly index: number
   readonly wallet: Address
-  /** The op nonce that the element owns; null: none yet. */
+  /** The element's op nonce; null: none yet. */
   readonly nonce: bigint | null
-  /** It can be done once, under whatever nonce: the creation of a wallet. */
+  /** It can happen only once, under any nonce: the creation of a wallet. */
   readonly isOnce: boolean
-  /** Whether an op's calldata do what the element asks for. */
+  /** Whether calldata of an op does the element's work. */
   readonly makes: (callData: Hex) => boolean
 }
 
-/** An op on the chain that is none of the journal's. */
+/** An op on the chain that the journal lacks. */
 export interface Stray {
   readonly sender: Address
   readonly nonce: bigint
@@ -28,8 +28,8 @@ export interface Stray {
 }
 
 /**
- * The elements whose calls strays have made under other nonces: whoever goes on might do it twice. A stray of an element's own
- * nonce that makes its call is that element's, and tells nothing of another one.
+ * Elements whose calls strays made under other nonces: continuing might do them twice. A stray with an element's nonce and call
+ * is that element, and says nothing about others.
  */
 export const doubts = (
   wanted: ReadonlyArray<Wanted>,
@@ -56,7 +56,7 @@ export const doubts = (
   })
 }
 
-/** What a transaction of an EOA itself does. */
+/** Payload of an EOA's own transaction. */
 export interface Payload {
   /** Null: it creates a contract. */
   readonly to: Address | null
@@ -64,7 +64,7 @@ export interface Payload {
   readonly data: Hex
 }
 
-/** Each transaction is at most one request's, the oldest that wants the same; both in their order. */
+/** Assigns each transaction to at most one request, the oldest with the same payload; both in their order. */
 export const directs = <W extends Payload, T extends Payload>(
   wanted: ReadonlyArray<W>,
   transactions: ReadonlyArray<T>

@@ -11,9 +11,9 @@ import * as Slices from "../../../prepare/ops/Slices.js"
 import { type Batch, nothing, type Prepared } from "../../../prepare/Preparing.js"
 import { type Obstacle, obstacle } from "./Context.js"
 
-/** Which elements of an accepted request are opened next, and what comes of it. Pure. */
+/** Chooses the elements of an accepted request to open next, and judges the results. Pure. */
 
-/** What of a request is prepared next, of what is not opened. */
+/** Unopened elements of a request, and the batch prepared next. */
 export interface Todo {
   readonly left: ReadonlyArray<Call.Call>
   /** See `Preparing.Prepared`. */
@@ -23,7 +23,7 @@ export interface Todo {
 
 export const busy = obstacle("a wallet has no free nonce key")
 
-/** Those of the calls that have come neither to something nor to nothing. */
+/** Calls that are neither opened nor failed. */
 export const unopenedOf = (
   { cancelled, failed, opened }: Pick<Body, "cancelled" | "failed" | "opened">,
   calls: ReadonlyArray<Call.Call>
@@ -32,7 +32,7 @@ export const unopenedOf = (
   return cancelled === null ? calls.filter(({ index }) => !gone.has(index)) : []
 }
 
-/** As many of these calls as are prepared at once. */
+/** The first calls, up to the number that one preparation takes. */
 export const firstOf = (calls: ReadonlyArray<Call.Call>): ReadonlyArray<Call.Call> => {
   if (calls.length <= Slices.size) return calls
   const byIndex = new Map(calls.map((call) => [call.index, call]))
@@ -44,7 +44,7 @@ export const firstOf = (calls: ReadonlyArray<Call.Call>): ReadonlyArray<Call.Cal
   return first.flatMap((index) => byIndex.get(index) ?? [])
 }
 
-/** What is wrong with a request as a whole is wrong with each of its elements, unless it passes. */
+/** A request's permanent failure fails each of its elements. */
 const whole = (
   { batch: { calls } }: Todo,
   result: Result.Result<Prepared, Failure>
@@ -56,10 +56,7 @@ const whole = (
   return Result.succeed({ ...nothing, failed: new Map(calls.map(({ index }) => [index, own])) })
 }
 
-/**
- * What becomes of prepared elements. What only delays one, as the lack of money does, leaves it unopened with all that it hangs
- * together with.
- */
+/** Result of prepared elements. A delayed element, for lack of money for example, stays unopened with its component. */
 export const of = (
   todo: Todo,
   result: Result.Result<Prepared, Failure>,

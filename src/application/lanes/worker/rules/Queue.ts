@@ -5,12 +5,12 @@ import type { Route } from "../../../ports/journal/Transactions.js"
 import type { AccountId } from "../../../ports/Tenants.js"
 
 /**
- * The ready ops that a lane's worker holds: two bundles at most, whatever waits in the journal behind them. Pure.
+ * The ready ops that a lane's worker holds: at most two bundles. Pure.
  *
- * Gotchas: the queue is a copy. The journal decides what is ready, and a queue may be read anew at any time.
+ * Gotchas: the queue is a copy. The journal decides readiness, and the queue may be read again at any time.
  */
 
-/** A ready op, as far as choosing needs to know it. */
+/** Properties of a ready op that choosing needs. */
 export interface Candidate {
   /** In the order of acceptance. */
   readonly opId: OpId
@@ -18,20 +18,20 @@ export interface Candidate {
   readonly index: number
   readonly accountId: AccountId
   readonly route: Exclude<Route, null>
-  /** Ops of one transaction have the same: account, node, EntryPoint, and what else each of them demands of it. */
+  /** Equal for ops that may share a transaction: account, node, EntryPoint and their other demands. */
   readonly company: string
-  /** Elements of its request that have to land before it, or in front of it in the same transaction. */
+  /** Elements of its request that must land before it, or precede it in the same transaction. */
   readonly dependsOn: ReadonlyArray<number>
   readonly wallet: Address
   readonly key: bigint
   readonly sequence: bigint
-  /** Signed bytes of it were recorded or handed over: somebody may land it. */
+  /** Signed bytes were recorded or handed over: they may land. */
   readonly exposed: boolean
-  /** Its bytes are its caller's: nothing of it may change. */
+  /** Signed by its caller: its bytes must not change. */
   readonly given: boolean
-  /** It brings its wallet into being. */
+  /** It creates its wallet. */
   readonly creates: boolean
-  /** It calls a target outside the suite, which may deploy a wallet that an op behind it creates. */
+  /** It makes calls, which may deploy a wallet that a later op creates. */
   readonly calls: boolean
   readonly userOpHash: Bytes32 | null
 }
@@ -43,18 +43,18 @@ export interface Queue<C extends Candidate> {
   readonly hasMore: boolean
 }
 
-/** Ops of one bundle at most: a slice of a request is whole in it. */
+/** Maximum ops of a bundle; a slice of a request fits. */
 export const bundle = 256
 export const most = 2 * bundle
 
-/** Rows that one read asks for: behind the last op that is kept there may be the rest of its component, one slice away at most. */
+/** Rows per read: the component of the last kept op may extend one slice further. */
 export const rows = most + bundle
 
 export const empty: Queue<never> = { ops: [], hasMore: true }
 
 const elementOf = (requestId: string, index: number): string => `${requestId} ${index}`
 
-/** By op, the name of what it hangs together with, by however many steps. */
+/** Component of each op: ops linked by dependencies, in any number of steps. */
 export const componentsOf = (ops: ReadonlyArray<Candidate>): ReadonlyMap<OpId, string> => {
   const parents = new Map(
     ops.map(({ index, requestId }) => [elementOf(requestId, index), elementOf(requestId, index)])
@@ -68,13 +68,13 @@ export const componentsOf = (ops: ReadonlyArray<Candidate>): ReadonlyMap<OpId, s
   for (const { dependsOn, index, requestId } of ops)
     for (const on of dependsOn) {
       const before = elementOf(requestId, on)
-      // What it depends on may have landed.
+      // The dependency may have landed.
       if (parents.has(before)) parents.set(rootOf(elementOf(requestId, index)), rootOf(before))
     }
   return new Map(ops.map(({ index, opId, requestId }) => [opId, rootOf(elementOf(requestId, index))]))
 }
 
-/** What one read of the journal gave: whole components alone, where the read was cut off. */
+/** Makes a queue of one read; a truncated read keeps only whole components. */
 export const of = <C extends Candidate>(read: ReadonlyArray<C>, hasMore: boolean): Queue<C> => {
   if (read.length <= most) return { ops: read, hasMore }
   const components = componentsOf(read)
@@ -82,7 +82,7 @@ export const of = <C extends Candidate>(read: ReadonlyArray<C>, hasMore: boolean
   return { ops: read.filter(({ opId }) => kept.has(components.get(opId))), hasMore: true }
 }
 
-/** Whether a read may give a bundle more than there is. */
+/** Whether less than a bundle is left and a read may yield more. */
 export const isLow = ({ hasMore, ops }: Queue<Candidate>): boolean => hasMore && ops.length < bundle
 
 export const without = <C extends Candidate>(
@@ -90,10 +90,7 @@ export const without = <C extends Candidate>(
   gone: { readonly has: (opId: OpId) => boolean }
 ): Queue<C> => ({ ops: ops.filter(({ opId }) => !gone.has(opId)), hasMore })
 
-/**
- * The ops in the order in which accounts have their turn: whoever was served longest ago comes first. One account's backlog
- * keeps no other account waiting.
- */
+/** Orders ops by their accounts' turns, least recently served first, so that one account's backlog delays no other. */
 export const inTurn = <C extends Candidate>(
   ops: ReadonlyArray<C>,
   servedAt: ReadonlyMap<AccountId, number>

@@ -1,35 +1,32 @@
 /**
- * The nonces of a lane that the chain has and the journal does not know: of a foreign user of the key, or of a past that an
- * older backup of the journal has lost. Pure.
+ * Nonces of a lane that the chain has and the journal lacks: used by another holder of the key, or lost when an older backup
+ * was restored. Pure.
  *
- * Gotchas: while one of them is unknown, nothing that nobody has seen signed is signed, rejected, expired or renumbered.
+ * Gotchas: while a nonce is unknown, no unexposed op is signed, rejected, expired or renumbered.
  */
 
 export interface State {
-  /** Seen below the chain's pending nonce: each stays until a block has used it and its transaction is known or was read. */
+  /** Seen below the chain's pending nonce. A nonce leaves once a block has used it and its transaction is known or read. */
   readonly unknown: ReadonlySet<bigint>
-  /**
-   * When one of them was read last that was ours: what was accepted by then may be among bytes that the journal has lost. Unix
-   * milliseconds.
-   */
+  /** Time of the last read of an own unknown transaction, Unix milliseconds: requests accepted before may have lost bytes. */
   readonly provenAt: number
-  /** Until then these may land, by `MonotonicTime`, milliseconds. */
+  /** Until then lost bytes may land, by `MonotonicTime`, milliseconds. */
   readonly provenUntil: number
 }
 
 export type Event =
-  /** The chain's nonces of the key; `isKnown`: the journal has a transaction for the nonce, or it was read before. */
+  /** The key's nonces on the chain; `isKnown`: the journal has the nonce's transaction, or it was read. */
   | {
       readonly _tag: "looked"
       readonly latest: bigint
       readonly pending: bigint
-      /** All nonces below are known. */
+      /** All lower nonces are known. */
       readonly from: bigint
       readonly isKnown: (nonce: bigint) => boolean
     }
   /**
-   * The transaction that has used the nonce was read, at that time: `at` in Unix milliseconds, `now` by `MonotonicTime`.
-   * `isOurs`: it carries what a lane of castellan carries.
+   * The transaction that used the nonce was read; `at`: Unix milliseconds, `now`: by `MonotonicTime`. `isOurs`: it carries
+   * castellan's work.
    */
   | {
       readonly _tag: "read"
@@ -38,10 +35,10 @@ export type Event =
       readonly at: number
       readonly now: number
     }
-  /** What the journal tells of that time in a life before; null: none was ours. */
+  /** `provenAt` as recorded by an earlier process; null: never. */
   | { readonly _tag: "resumed"; readonly provenAt: number | null; readonly at: number; readonly now: number }
 
-/** As long as ops that the service signs are good: what the journal has lost of them lands until then, or never. */
+/** Validity of service-signed ops, milliseconds: a lost op lands within it, or never. */
 export const lostMillis = 600_000
 
 export const clear: State = { unknown: new Set(), provenAt: 0, provenUntil: 0 }
@@ -52,7 +49,7 @@ export const step = (state: State, event: Event): State => {
     case "looked": {
       const { from, isKnown, latest, pending } = event
       for (let nonce = from; nonce < pending; nonce += 1n) if (!isKnown(nonce)) unknown.add(nonce)
-      // One that the pool has lost may still be mined, as long as no other one is under its nonce.
+      // A transaction dropped from the pool may still be mined until another one uses its nonce.
       for (const nonce of unknown) if (nonce < latest && isKnown(nonce)) unknown.delete(nonce)
       return { ...state, unknown }
     }
@@ -70,14 +67,14 @@ export const step = (state: State, event: Event): State => {
   }
 }
 
-/** Those that a block has used: their transactions can be read. */
+/** Unknown nonces that a block has used: their transactions can be read. */
 export const readable = ({ unknown }: State, latest: bigint): ReadonlyArray<bigint> =>
   [...unknown].filter((nonce) => nonce < latest).toSorted((one, other) => (one < other ? -1 : 1))
 
-/** What was never exposed may be signed. */
+/** Whether unexposed work may be signed. */
 export const maySign = ({ unknown }: State): boolean => unknown.size === 0
 
-/** What was accepted then, Unix milliseconds, and never exposed, may fail or expire. */
+/** Whether unexposed work accepted at that time, Unix milliseconds, may fail or expire. */
 export const mayGiveUp = (
   { provenAt, provenUntil, unknown }: State,
   now: number,

@@ -1,34 +1,34 @@
 /**
- * What follows for a component of ops from what was tried with it: an op is rejected only for what it does alone, on the newest
- * block that its lane has seen. Pure.
+ * Judges a component of ops by its trials. It is rejected only for its own failure, on the newest block that its lane has seen.
+ * Pure.
  */
 
 /**
- * What speaks against a component.
+ * Standing of a component.
  *
- * - `suspected`: it failed in company; it is tried alone beside the next bundle
- * - `leading`: it passed alone; it is the first of the next bundle, where nothing stands before it
- * - `apart`: it fails in company and passes alone, or was in a transaction that reverted; it has the next one for itself
+ * - `suspected`: it failed together with others; it is simulated separately with the next bundle
+ * - `leading`: it passed separately; it goes first in the next bundle, unless others must precede it
+ * - `apart`: it fails with others and passes separately, or was in a reverted transaction; it gets a transaction for itself
  */
 export type Standing = "clean" | "suspected" | "leading" | "apart"
 
 export interface State {
   readonly standing: Standing
-  /** Mined transactions that carried it and do not show it. */
+  /** Mined transactions that carried it but do not show it. */
   readonly lacked: number
 }
 
 export type Event =
-  /** It would fail, for nothing that the chain has become since it was prepared. */
+  /** It would fail, although the chain has not changed since its preparation. */
   | {
       readonly _tag: "refused"
       readonly isAlone: boolean
-      /** No newer block was seen than the one on which it was tried. */
+      /** The trial's block is the newest seen. */
       readonly isNewest: boolean
     }
-  /** Alone. */
+  /** Simulated separately. */
   | { readonly _tag: "passed" }
-  /** The transaction would cost the service's EOA more than the ops are charged, at the prices that they name. */
+  /** The transaction would cost the service's EOA more than the ops are charged at their prices. */
   | { readonly _tag: "unpaid"; readonly isAlone: boolean }
   | { readonly _tag: "recorded" }
   /** A transaction that carried it was mined without it. */
@@ -39,7 +39,7 @@ export interface Step {
   readonly isRejected: boolean
 }
 
-/** A component that so many mined transactions lacked is rejected. */
+/** A component missing from this many mined transactions is rejected. */
 export const mostLacked = 3
 
 export const clean: State = { standing: "clean", lacked: 0 }
@@ -63,5 +63,5 @@ export const step = ({ lacked, standing }: State, event: Event): Step => {
   }
 }
 
-/** How many components the next bundle has at most, after a bundle of so many failed and no op of it is to blame. */
+/** Maximum components of the next bundle after a bundle failed without blaming an op. */
 export const halved = (components: number): number => Math.max(Math.floor(components / 2), 1)
