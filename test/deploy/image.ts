@@ -68,7 +68,7 @@ const inImage = (path: string) => join(folder, "image", path)
 const copy = (line: string): void => {
   const [, from = "", to = ""] = /^--from=build (\S+) (\S+)$/.exec(line) ?? []
   fact(`COPY ${line}`, from !== "")
-  const name = to === ".//" ? from.split("/").at(-1) : to
+  const name = to === "./" ? from.split("/").at(-1) : to
   cpSync(inBuild(from), inImage(name ?? ""), { recursive: true, verbatimSymlinks: true })
 }
 
