@@ -17,7 +17,6 @@ export interface Place {
   readonly entryPoint: Address
 }
 
-/** An op of a request, by its element. */
 interface Op {
   readonly index: number
   readonly userOpHash: Bytes32

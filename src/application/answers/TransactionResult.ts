@@ -17,7 +17,6 @@ export const RevertData = optional(Schema.String).annotateKey({
   description: "Revert data that no definition decodes, whole, in hex."
 })
 
-/** The result of one operation. */
 export const OperationResult = Schema.Struct({
   userOpHash: Schema.NullOr(Schema.String),
   success: Schema.Boolean,

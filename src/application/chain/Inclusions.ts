@@ -75,7 +75,6 @@ export const inReceipt = (
   return outcomes
 }
 
-/** An op's outcome, and its block. */
 export interface Inclusion extends Charged {
   readonly blockNumber: bigint
   readonly blockHash: Hex.Bytes32
@@ -174,7 +173,6 @@ const wantedWithin = Effect.fnUntraced(function* (
   return seenIn(entryPoint, logs)
 })
 
-/** An op's outcome, and its block's number. */
 export interface Found extends OpOutcome {
   readonly blockNumber: bigint
 }

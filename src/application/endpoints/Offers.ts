@@ -14,9 +14,7 @@ export interface Offered<A> extends Offer {
   /** The list in its body that holds its elements. */
   readonly list: ElementList
   readonly answer: (outcomes: Outcomes) => Effect.Effect<A, Failure>
-  /** Its answer as stored. */
   readonly final: (outcomes: Outcomes) => Effect.Effect<Answer.Final>
-  /** Decodes its stored answer. */
   readonly read: (outcome: string) => Effect.Effect<A, Failure>
   /** Its transactions that the journal does not link to it, by its note. */
   readonly sent: (note: string | null) => ReadonlyArray<Bytes32>

@@ -7,7 +7,6 @@ import { optional } from "../request/Fields.js"
 export const most = 100
 const usual = 20
 
-/** Query parameters. */
 export const query = (noun: string) => ({
   cursor: optional(
     Schema.String.annotate({ description: "The next of the page before, with the same filters." })
@@ -21,7 +20,6 @@ export const query = (noun: string) => ({
   )
 })
 
-/** Member of the answer. */
 export const next = Schema.NullOr(Schema.String).annotate({
   description: "cursor of the next page, however many this one has; null: there is none."
 })

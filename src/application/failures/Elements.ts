@@ -17,7 +17,6 @@ export const elementFailure = (
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
-/** The failure of an element whose dependency failed. */
 export const dependencyFailed = (on: number): ElementFailure =>
   elementFailure("dependency_failed", Reasons.text("dependency", { operation: on }))
 
@@ -44,7 +43,6 @@ export const ofJournal = (
     { code: code as RefusalCode, message: Reasons.known(message), figures }
   ])
 
-/** Details for the elements that failed. */
 export const detailsOf = (
   list: ElementList,
   failures: ReadonlyArray<readonly [number, ElementFailure]>

@@ -88,7 +88,6 @@ const absent: RingKey.RingKey = {
   signer: Effect.fail(RingKey.signerError("refused"))
 }
 
-/** A key's name in messages, and its source. */
 interface Wanted {
   readonly name: string
   readonly source: KeySource
@@ -170,7 +169,6 @@ export interface KeyRing {
   readonly admit: (records: ReadonlyArray<SignerRecord>) => Effect.Effect<void, Rules.KeyRingError>
 }
 
-/** The keys that requests may name. */
 interface Index {
   readonly clients: ReadonlySet<string>
   readonly keys: ReadonlyMap<string, RingKey.RingKey>
@@ -258,7 +256,6 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, Rules.KeyRingEr
     problems.length > 0 ? Effect.fail(Rules.failed(problems)) : Effect.succeed(ring)
   )
 
-/** Both ports of a ring. */
 export const ports = ({ signers, systemSigners }: KeyRing): Context.Context<Signers | SystemSigners> =>
   Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
 

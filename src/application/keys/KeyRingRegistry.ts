@@ -5,7 +5,6 @@ import type { KeyProvider, KeyProviderError } from "../ports/KeyProvider.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { RingKeyLimits } from "./RingKeyCall.js"
 
-/** The location of a key. */
 export interface KeySource {
   /** A name of `Registry.providers`. */
   readonly provider: string
@@ -33,7 +32,6 @@ export interface Provider {
   readonly limits?: Partial<RingKeyLimits> | undefined
 }
 
-/** The operator's own keys, by role. */
 export const systemRoles = ["deployer", "serviceEoa", "sponsor"] as const
 export type SystemRole = (typeof systemRoles)[number]
 

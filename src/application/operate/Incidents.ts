@@ -180,7 +180,6 @@ export const standing = (
   return incidents.map((each) => ({ ...each, since: since.get(nameOf(each)) ?? now }))
 }
 
-/** Incidents of `after` that `before` lacks. */
 export const begun = <I extends Incident>(
   after: ReadonlyArray<I>,
   before: ReadonlyArray<Incident>

@@ -20,7 +20,7 @@ export interface Sample {
 }
 
 export interface Series {
-  /** Takes a sample; call it every minute. */
+  /** Call it every minute. */
   readonly sample: Effect.Effect<void>
   /** At most 61 samples a minute each, and 25 an hour each; oldest first, the last one is current. */
   readonly hour: Effect.Effect<ReadonlyArray<Sample>>

@@ -43,7 +43,6 @@ export interface Unstuck {
 /** Another process of the same journal works on the lane. */
 export class OtherOwner extends Data.TaggedError("OtherOwner")<{ readonly message: string }> {}
 
-/** Services of the process that owns the lane. */
 export type Requirements = ChainRpc | Engine | TransactionJournal | Networks | Submissions
 
 const overshoot = Result.getOrElse(Percent.from(20), () => Percent.zero)

@@ -23,7 +23,6 @@ export interface Funds {
   readonly deposits: ReadonlyMap<Address, bigint>
 }
 
-/** An op and its possible cost. */
 export interface Costed {
   readonly op: UserOperation
   /** Wei that the EntryPoint demands before it runs the op. */

@@ -40,7 +40,6 @@ const nameOf = ({ nonce, signer }: TransactionRecord): string => `${budget}:${si
 
 const idOf = (record: TransactionRecord, bearer: AccountId): string => `${nameOf(record)}${bearer}`
 
-/** The transaction where an op landed. */
 type Landed = Pick<OpSettlement, "txHash" | "userOpHash">
 
 /** Queries of `bearerOf` about other transactions. */

@@ -96,7 +96,6 @@ export interface Payers {
       readonly entryPoint: Address
       readonly version: Version
       readonly paymaster: Address | undefined
-      /** The submitting EOA. */
       readonly submitter: Address
     }
   ) => Effect.Effect<Payer>

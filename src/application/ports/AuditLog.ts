@@ -17,7 +17,6 @@ export interface Act {
   readonly requestId: string | null
   /** The endpoint, or the part of the engine. */
   readonly by: string | null
-  /** The key's address. */
   readonly signer: Address
   readonly hash: Bytes32
   /** Set for transactions. */
@@ -25,7 +24,6 @@ export interface Act {
   readonly nonce: bigint | null
 }
 
-/** A recorded act. */
 export interface Entry extends Act {
   /** Ascending, in the order of recording. */
   readonly number: bigint

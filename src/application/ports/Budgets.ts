@@ -58,7 +58,6 @@ export interface Hold extends Budget {
 export interface Figures {
   /** Held for open reservations: the real cost once landed, the highest possible cost before. */
   readonly held: bigint
-  /** Settled. */
   readonly booked: bigint
 }
 

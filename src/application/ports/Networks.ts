@@ -3,7 +3,6 @@ import type * as Effect from "effect/Effect"
 import type { NetworkProfile } from "./NetworkProfile.js"
 import type { AccountId } from "./Tenants.js"
 
-/** The network profiles. */
 export class Networks extends Context.Service<
   Networks,
   {

@@ -70,7 +70,6 @@ export interface WatchPage {
 /** The processed part of a block. Events are ordered by log, then by watch. */
 export interface PartOfBlock {
   readonly hash: Bytes32
-  /** The last event processed. */
   readonly logIndex: number
   readonly watch: number
 }
@@ -104,7 +103,6 @@ export interface WatchSource extends WatchNode {
   readonly source: number
 }
 
-/** An event that a watch selects. */
 export interface WatchedEvent {
   readonly watch: number
   readonly blockNumber: bigint

@@ -42,7 +42,6 @@ export type Delivery = Told & {
   readonly attempts: number
   /** Time of the first failed attempt, Unix milliseconds; null: none. */
   readonly failingSince: number | null
-  /** Error of the last attempt. */
   readonly lastError: string | null
 }
 

@@ -62,7 +62,6 @@ export interface CreationCall extends Element {
   readonly account: WantedWallets.Resolved
 }
 
-/** A transaction of the signer. */
 export interface DirectCall extends Element {
   readonly kind: "direct"
   readonly to: Address

@@ -31,7 +31,6 @@ import * as WantedWallets from "./wallets/WantedWallets.js"
 
 export type Input = Preparing.Input<CreationCall>
 
-/** A wallet that is not deployed. */
 type Missing = CreationCall & { readonly making: WantedWallets.Making }
 
 interface Sifted {

@@ -16,7 +16,6 @@ import type * as Wallets from "./wallets/Wallets.js"
 export interface EncodedCall {
   readonly index: number
   readonly selector: Wallets.Selector
-  /** The wallet's call. */
   readonly call: WalletCalls.Call
   /** Time limits that the caller sets. */
   readonly window: Window | null
@@ -35,7 +34,6 @@ export const decodeReturned = (
   return values.success.length === 1 ? values.success[0] : values.success
 }
 
-/** A function and its calldata. */
 export interface Encoded {
   readonly signature: FunctionSignature.FunctionSignature
   readonly data: Hex.Hex

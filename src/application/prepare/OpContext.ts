@@ -58,14 +58,12 @@ export interface OpContext {
   readonly connection: Connection.Connection
   readonly accountId: AccountId
   readonly chainId: bigint
-  /** The submitting EOA. */
   readonly submitter: Address
   readonly entryPoint: Address
   readonly version: Version
   readonly formula: Wallets.Formula
   readonly buffers: ReturnType<typeof buffersOf>
   readonly spaceOf: (wallet: Address) => NonceSpace
-  /** The payer for the ops. */
   readonly payer: Payer.Payer
   /** Its one signature over all ops replaces theirs; null: each op has its own. */
   readonly aggregator: Address | null
@@ -78,7 +76,6 @@ interface Submission {
   readonly chainId: bigint
   /** Digest of account and settings. Stored requests are read only for digests not seen before. */
   readonly digest: Bytes32
-  /** The submitting EOA. */
   readonly submitter: Address
   readonly access: LaneAccess
   readonly buffers: ReturnType<typeof buffersOf>

@@ -76,7 +76,6 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
 export interface Options {
   /** The keyed hash of a key; null for a malformed key. */
   readonly hash: (apiKey: Redacted.Redacted<string>) => string | null
-  /** The accounts of the configuration file. */
   readonly accounts: ReadonlyArray<FileAccounts.FileAccount>
 }
 

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import { type AccountId, type OwnLimits, type Scope, TenantsError, type Tier } from "../ports/Tenants.js"
 
-/** An account of the configuration file and its keys. */
 export interface FileAccount extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string

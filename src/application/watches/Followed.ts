@@ -27,7 +27,6 @@ export const matched = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effec
     filters
   }))
 
-/** The watches at one position. */
 interface Group {
   readonly watches: Map<number, Matching.Matched>
   readonly index: Matching.Index

@@ -99,7 +99,6 @@ interface Parts {
   readonly followed: Followed
   readonly watches: Watches["Service"]
   readonly node: Node
-  /** Limits of one step. */
   readonly most: Telling.Bounds
 }
 

@@ -18,7 +18,6 @@ import * as EventQuery from "./EventQuery.js"
 import * as LogRanges from "./LogRanges.js"
 import { type BlockRange, isTooLarge, sizeOf } from "./LogRefusal.js"
 
-/** An event on the chain. */
 export interface FoundEvent {
   readonly log: FoundLog
   readonly definition: EventDefinition
@@ -28,7 +27,6 @@ export interface FoundEvent {
 /** Most blocks in one request. */
 export const maxBlocks = 1_000_000n
 
-/** Limits of one reading. */
 export const bounds: LogRanges.Bounds = {
   asks: 1_000,
   concurrency: 8,

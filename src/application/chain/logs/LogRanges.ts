@@ -10,7 +10,6 @@ import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
 export interface Bounds {
   /** Most queries to the node. */
   readonly asks: number
-  /** Most concurrent queries. */
   readonly concurrency: number
   /** Most elements in the result. */
   readonly results: number

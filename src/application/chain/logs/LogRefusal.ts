@@ -7,7 +7,6 @@ export interface BlockRange {
   readonly to: bigint
 }
 
-/** Number of blocks. */
 export const sizeOf = ({ from, to }: BlockRange): bigint => to - from + 1n
 
 /**

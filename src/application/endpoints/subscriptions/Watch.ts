@@ -94,7 +94,6 @@ export const failing = <A, R>(
     return new NotFound({ code, message: catalogue[code].text, details: [] })
   })
 
-/** One watch of the account. */
 export const get = (caller: Caller, { watchId }: Path) =>
   Changes.find(actorOf(caller), watchId).pipe(Effect.map(shown), failing, Span.named("GetWatch"))
 

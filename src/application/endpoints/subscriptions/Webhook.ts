@@ -106,7 +106,6 @@ export const list = ({ principal }: Caller) =>
     Span.named("ListWebhooks")
   )
 
-/** One webhook of the account. */
 export const get = (caller: Caller, { webhookId }: Path) =>
   Endpoints.find(actorOf(caller), webhookId).pipe(Effect.map(shown), failing, Span.named("GetWebhook"))
 

@@ -22,8 +22,6 @@ import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Offers from "../Offers.js"
 import * as Submissions from "../Submissions.js"
 
-/** Deploys wallets. */
-
 export const Request = Schema.Struct({
   accounts: Schema.Array(Account.schema),
   settings: Settings.ForSubmission

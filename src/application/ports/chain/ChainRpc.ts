@@ -125,7 +125,9 @@ export interface FoundLog extends RawLog {
   readonly txHash: Bytes32
   readonly blockNumber: bigint
   readonly blockHash: Bytes32
-  /** With `asTold`: members that the node omitted or that cannot be read; their values here mean nothing. */
+  /**
+   * With `asTold` or `placed`: members that the node omitted or that cannot be read; their values here mean nothing.
+   */
   readonly missing?: ReadonlyArray<string>
 }
 

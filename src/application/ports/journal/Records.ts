@@ -87,7 +87,6 @@ export type PreparedOp = Prepared &
 /** Identifies an op's row. An element has one row that is not abandoned; replaced rows keep separate ids. */
 export type OpId = number
 
-/** An op's row. */
 export interface Op extends Omit<OpRecord, "returned"> {
   readonly opId: OpId
   readonly endpoint: string
@@ -125,7 +124,6 @@ export interface SignedOp {
   readonly userOpHash: Bytes32
 }
 
-/** A request as it is accepted. */
 export interface Acceptance {
   readonly requestId: string
   readonly accountId: AccountId
@@ -289,7 +287,6 @@ export interface Tally {
   readonly elements: number
 }
 
-/** A lane with work. */
 export interface BusyLane {
   readonly lane: Lane
   /** The account of one of its requests or transactions, and that one's key of the lane; null: unknown. */

@@ -117,7 +117,6 @@ export interface OpRecord extends OpRef {
   readonly revertData: Hex | null
 }
 
-/** An accepted request. */
 export interface RequestRecord {
   readonly requestId: string
   readonly accountId: AccountId
@@ -168,9 +167,7 @@ export interface ListQuestion {
   /** Accepted at `since` or later and before `until`; Unix milliseconds. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** With an op of this wallet. */
   readonly wallet?: Address | undefined
-  /** With this metadata entry. */
   readonly member?: { readonly key: string; readonly value: string } | undefined
   /** Older than this entry: the next page. */
   readonly after?: ListPlace | undefined

@@ -14,7 +14,6 @@ export interface OperatorAct {
   readonly reason: string
 }
 
-/** A recorded act. */
 export interface Entry extends OperatorAct {
   /** Ascending, in the order of recording. */
   readonly number: bigint

@@ -136,7 +136,6 @@ interface Measuring {
   limited: ReadonlyArray<Limited> | null
 }
 
-/** An op with its measured limits. */
 type Limited = FirstLook.Draft & {
   readonly prefund: bigint
   readonly measure: GasLens.Measure | undefined

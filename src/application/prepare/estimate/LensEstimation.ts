@@ -41,7 +41,6 @@ export interface Grant {
   readonly paymaster: PaymasterData.Limits
 }
 
-/** One op with a grant. */
 export interface Trial extends Grant {
   readonly op: UserOperation.UserOperation
   /** Wei demanded from the payer. */

@@ -43,7 +43,6 @@ import * as ExternalProofs from "./ExternalProofs.js"
 
 export type Input = Preparing.Input<Call.GivenCall>
 
-/** A wallet's consent to an op. */
 interface Consented {
   readonly call: Call.GivenCall
   readonly conditions: Conditions.Conditions

@@ -14,7 +14,6 @@ import * as Sift from "./Sift.js"
 
 /** Measures limits of sifted calls, and checks that connected calls fit into a transaction. */
 
-/** A batch whose calls are measured. */
 export interface Measured extends Sift.Sifted {
   readonly order: ReadonlyArray<number>
   readonly estimate: Estimation.Estimate
@@ -58,7 +57,6 @@ interface Todo {
   readonly place: number
 }
 
-/** By place. */
 type ByPlace = Map<number, Result.Result<Measured, Failure>>
 
 /** Measures batches in one simulation, each in its given order. */

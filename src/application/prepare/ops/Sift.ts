@@ -39,7 +39,6 @@ export interface Willing {
   readonly dummy: Hex.Hex
 }
 
-/** The executable calls of a batch. */
 export interface Sifted {
   readonly batch: Batch
   readonly dependencies: Dependencies.Dependencies

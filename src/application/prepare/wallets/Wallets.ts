@@ -100,7 +100,6 @@ export interface Selector {
   readonly legacyWallet?: boolean
 }
 
-/** Every custody that a wallet can have. */
 export const custodies: ReadonlyArray<Stored> = [1, 2, 3, 4, 5]
 
 /**
@@ -162,7 +161,6 @@ export const saltOf = (text: string, path: string): Result.Result<Salt.Salt, Inv
     ])
   )
 
-/** State of a wallet's address. */
 export type WalletState =
   | { readonly _tag: "absent" }
   /** Code that is not a proxy of the beacon, or whose implementation is not a wallet. */

@@ -66,7 +66,6 @@ export interface Making {
   readonly create2Salt: Hex.Bytes32
 }
 
-/** A wallet of the request. */
 export interface Wanted {
   readonly index: number
   readonly account: Resolved
