@@ -87,7 +87,7 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
         if (ended.length === 0) return
         // Read before the requests: an event in between makes the answer void.
         const newest = yield* requestJournal.newestEvents(ended)
-        // All at the same time: silent nodes of one request do not delay the others longer than that.
+        // Concurrently: a request with silent nodes does not delay the others.
         const made = yield* Effect.forEach(
           yield* requestJournal.requests(ended),
           (request) => Effect.map(finalOf(request), (final) => ({ requestId: request.requestId, final })),

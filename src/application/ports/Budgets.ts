@@ -33,8 +33,8 @@ export interface Reservation extends Budget {
 }
 
 /**
- * `limit`: only `available` wei are left. `maxOpen`: too many open reservations. `ended`: the id's work has cost
- * something and is settled.
+ * A refused reservation. `limit`: only `available` wei are left. `maxOpen`: too many open reservations. `ended`: the
+ * id's work has cost something and is settled.
  */
 export interface Lack {
   readonly budget: string

@@ -194,7 +194,7 @@ export class Watches extends Context.Service<
     readonly advance: (source: number, revision: number, step: WatchStep) => Asked<number>
     /** Moves the watches of one cursor to another. */
     readonly merge: (source: number, revision: number, from: number, into: number) => Asked<number>
-    /** Holds watches with a backlog over its limit, resumes the other held ones; returns the changes' number. */
+    /** Holds watches with a backlog over its limit, resumes other held ones; returns the number of changes. */
     readonly balance: (source: number) => Asked<number>
     /** Records the problem that keeps the source from being read; null: none. */
     readonly note: (source: number, problem: string | null) => Asked<void>

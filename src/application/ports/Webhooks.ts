@@ -15,7 +15,7 @@ export interface Webhook {
   readonly url: Redacted.Redacted<string> | null
   /** Empty: all. */
   readonly kinds: ReadonlyArray<EventKind>
-  /** `failing`: paused by the service, after days without an accepted event or an answer that it is gone. */
+  /** `failing`: paused by the service: it has accepted no event for days, or answered that it is gone. */
   readonly state: "enabled" | "paused" | "failing"
   /** Unix milliseconds. */
   readonly createdAt: number
@@ -126,15 +126,15 @@ export class Webhooks extends Context.Service<
      */
     readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
     readonly release: (webhookId: string, process: string) => Asked<void>
-    /** The due deliveries: each request's and watch's first. Null: the endpoint is gone, or unreadable. */
+    /** The due deliveries: only the first undelivered event of each request and watch. Null: gone, or unreadable. */
     readonly next: (
       webhookId: string,
       limit: number
     ) => Asked<{ readonly target: Target; readonly deliveries: ReadonlyArray<Delivery> } | null>
     readonly delivered: (delivery: DeliveryRef) => Asked<void>
-    /** Makes it and its request's or watch's later ones due at `retryAt`; null: it is abandoned. */
+    /** The delivery and its subject's later ones are due at `retryAt`; null: the delivery is abandoned. */
     readonly failed: (delivery: DeliveryRef, error: string, retryAt: number | null) => Asked<void>
-    /** Makes no delivery to the endpoint due before `until`. */
+    /** No delivery to the endpoint is due before `until`. */
     readonly rest: (webhookId: string, until: number) => Asked<void>
     /** Time of the oldest event that is undelivered to an enabled endpoint, Unix milliseconds; null: none. */
     readonly oldest: Asked<number | null>

@@ -55,8 +55,8 @@ export class RequestJournal extends Context.Service<
     readonly nextDue: (lane: Lane) => Effect.Effect<number | null, JournalError>
     /**
      * The oldest open requests of the lane that were accepted and became due before `before` (Unix milliseconds), and
-     * are neither held nor cancelled; only behind `after` if given. Requests with work that is or was exposed only if
-     * they have unopened elements or ready, unexposed ops, and if no work was signed or included since `before`.
+     * are neither held nor cancelled; only behind `after` if given. A request with work that is or was exposed counts
+     * only if it has unopened elements or ready, unexposed ops, and if no work was signed or included since `before`.
      */
     readonly overdue: (
       lane: Lane,

@@ -107,7 +107,7 @@ export interface OpRecord extends OpRef {
   readonly sequence: bigint
   readonly returned: Hex | null
   /**
-   * `accepted`: in no signed transaction that could still be mined; `sent`: in one, or handed to a bundler. `settled`:
+   * `accepted`: in no signed transaction that could still be mined. `sent`: in one, or handed to a bundler. `settled`:
    * the chain has its outcome. `abandoned`: given up, or replaced by another op with its nonce.
    */
   readonly state: "accepted" | "sent" | "settled" | "abandoned"

@@ -57,7 +57,7 @@ export interface TransactionRecord extends Lane {
   readonly nonce: bigint
   readonly access: LaneAccess
   /**
-   * `signed`: may have been sent, not known to be mined; `mined`: in a block below settled depth. `settled`: at settled
+   * `signed`: may have been sent, not known to be mined. `mined`: in a block below settled depth. `settled`: at settled
    * depth. `external`: a foreign transaction used the nonce.
    */
   readonly state: "signed" | "mined" | "settled" | "external"
