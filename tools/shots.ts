@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { extname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import * as Links from "../src/hosts/cli/dev/Links.js"
+import { apiPageOf, playgroundOf } from "../src/hosts/cli/dev/DevStack.js"
 import * as Accessibility from "../test/scenarios/browser/Accessibility.js"
 import * as Browser from "../test/scenarios/browser/Browser.js"
 import * as DevService from "../test/support/http/DevService.js"
@@ -101,8 +101,8 @@ try {
   if (isChosen("playground") || isChosen("docs") || isChosen("console")) {
     const service = await DevService.start({ consolePort: 0 })
     try {
-      if (isChosen("playground")) await playground(Links.playground(service.info))
-      if (isChosen("docs")) await docs(Links.api(service.info))
+      if (isChosen("playground")) await playground(playgroundOf(service.info))
+      if (isChosen("docs")) await docs(apiPageOf(service.info))
       if (isChosen("console")) await consolePages(service.info.console ?? "")
     } finally {
       await service.stop()

@@ -40,7 +40,7 @@ import type { Replicas } from "../application/ports/Replicas.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Watches } from "../application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "../application/ports/Webhooks.js"
-import * as Followers from "../application/watches/Followers.js"
+import * as Follower from "../application/watches/Follower.js"
 import * as Deliver from "../application/webhooks/Deliver.js"
 
 /** All ports that the use cases require. */
@@ -163,7 +163,7 @@ export const layer = <R = never>(given: Given<R>) => {
     Layer.effectDiscard(given.clockCheck),
     Layer.effectDiscard(Start.start),
     Layer.effectDiscard(Deliver.start),
-    Layer.effectDiscard(Followers.start)
+    Layer.effectDiscard(Follower.start)
   ).pipe(
     Layer.provideMerge(Layer.provideMerge(Execution.layer, Engine.layer)),
     Layer.provideMerge(watched(given)),

@@ -60,7 +60,7 @@ const tools = {
     lacks: "its compiled binding",
     remedy: "npm run build --prefix node_modules/pkcs11js, with python3, make and g++",
     files: [
-      "test/adapters/keys/pkcs11/{Failure,KeyProvider,Losses,Pin}.test.ts",
+      "test/adapters/keys/pkcs11/{KeyProvider,Losses,Pin,TokenFailure}.test.ts",
       "test/hosts/cli/commands/signers.test.ts",
       "test/scenarios/hsm.test.ts"
     ]

@@ -11,18 +11,13 @@ import * as Proof from "../../domain/signature/Proof.js"
 import * as Ledger from "../../domain/wallet/Ledger.js"
 import type { WalletConfig } from "../../domain/wallet/WalletConfig.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import * as Connection from "../chain/Connection.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import type { Failure, Unprocessable } from "../failures/Failure.js"
-import * as Keys from "../keys/Keys.js"
 import type { Payers } from "../payers/Payer.js"
 import * as Submitter from "../payers/Submitter.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
-import type { Networks } from "../ports/Networks.js"
-import { type Signers, SystemSigners } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import * as Decoding from "../request/Decoding.js"
 import type { ForOps } from "../request/Settings.js"
@@ -36,7 +31,7 @@ import * as Links from "./ops/Links.js"
 import * as Sift from "./ops/Sift.js"
 import * as Windows from "./ops/Windows.js"
 import * as Preparing from "./Preparing.js"
-import * as ServiceEoa from "./ServiceEoa.js"
+import type * as ServiceEoa from "./ServiceEoa.js"
 import * as Snapshot from "./Snapshot.js"
 import * as OwnedWallets from "./wallets/OwnedWallets.js"
 import * as Wallets from "./wallets/Wallets.js"
@@ -46,44 +41,11 @@ import * as Wallets from "./wallets/Wallets.js"
 /** Lease of a handed-out op's nonce key, milliseconds. */
 const handedOutMillis = 15 * 60_000
 
-/** The submitter, and the node that serves its reads of the chain. */
-export interface Route {
-  readonly connection: Connection.Connection
-  readonly submitter: Address
-  /** The submitter is the service's EOA. */
-  readonly byService: boolean
-}
-
-/** Route with the service's EOA as the submitter; all reads use the operator's node. */
-export const serviceRoute = (
-  caller: Caller,
-  settings: ForOps
-): Effect.Effect<Route, Failure, ChainRpc | Networks | SystemSigners> =>
-  Effect.gen(function* () {
-    const connection = yield* Connection.openOperator(caller, settings)
-    const { serviceEoa } = yield* SystemSigners
-    const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
-    yield* ServiceEoa.canSimulate(connection)
-    return { connection, submitter: address, byService: true }
-  })
-
-/** Route with the request's signer as the submitter, or the service's EOA where it names none. */
-export const routeOf = (
-  caller: Caller,
-  settings: ForOps
-): Effect.Effect<Route, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
-  Effect.gen(function* () {
-    if (settings.signer === undefined) return yield* serviceRoute(caller, settings)
-    const { address } = yield* Keys.resolve(caller, settings.signer)
-    const connection = yield* OpContext.connect(caller, settings)
-    return { connection, submitter: address, byService: false }
-  })
-
 /** Operations whose unsigned ops the service returns. */
 export interface Handing<R> {
   readonly operations: ReadonlyArray<Operation>
   readonly settings: ForOps
-  readonly route: Effect.Effect<Route, Failure, R>
+  readonly route: Effect.Effect<ServiceEoa.Route, Failure, R>
   /** The request says that passkeys sign some of them. */
   readonly byPasskeys: boolean
   /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they cannot send any. */
@@ -145,7 +107,7 @@ const sift = (
 /** Leases a separate nonce key for each call, as long as their wallets have free keys. */
 const lease = (
   holder: string,
-  { byService }: Route,
+  { byService }: ServiceEoa.Route,
   { spaceOf }: OpContext.OpContext,
   calls: ReadonlyArray<Call.OpCall>,
   wallets: Snapshot.Snapshot["wallets"]

@@ -59,6 +59,27 @@ export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.E
           : Effect.void
       )
 
+/** The submitter, and the node that serves its reads of the chain. */
+export interface Route {
+  readonly connection: Connection.Connection
+  readonly submitter: Address
+  /** The submitter is the service's EOA. */
+  readonly byService: boolean
+}
+
+/** Route with the service's EOA as the submitter; all reads use the operator's node. */
+export const route = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Route, Failure, ChainRpc | Networks | SystemSigners> =>
+  Effect.gen(function* () {
+    const connection = yield* Connection.openOperator(caller, settings)
+    const { serviceEoa } = yield* SystemSigners
+    const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
+    yield* canSimulate(connection)
+    return { connection, submitter: address, byService: true }
+  })
+
 /** The service's EOA submits itself, without an external bundler that pays, so its ops must pay for it. */
 export const isAtRisk = ({ access, connection }: Pick<Shared, "access" | "connection">): boolean =>
   access.key === "serviceEoa" && connection.profile.remoteBundler === null

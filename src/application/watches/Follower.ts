@@ -10,6 +10,7 @@ import * as Troubles from "../observe/Troubles.js"
 import { type ChainClient, ChainRpc, ChainRpcError, type Header } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
+import { Replicas } from "../ports/Replicas.js"
 import type { AccountId } from "../ports/Tenants.js"
 import {
   type Position,
@@ -263,3 +264,35 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
     yield* Effect.sleep(profile?.pollIntervalMillis ?? 1_000)
   }
 })
+
+/** Polling interval for nodes without a reader. */
+const lookMillis = 1_000
+
+/**
+ * Reads the nodes of watches until the scope closes, each in a separate fiber, so that a slow node delays no other. One
+ * process reads each node. `most` limits one step.
+ */
+export const startWith = Effect.fnUntraced(function* (most?: Telling.Bounds) {
+  const watches = yield* Watches
+  const { process } = yield* Replicas
+  const scope = yield* Effect.scope
+  const followed = new Set<number>()
+  const failed = (cause: unknown) => Effect.logDebug("watches' new events unavailable", cause)
+  const look = Effect.gen(function* () {
+    for (const source of yield* watches.sources(process)) {
+      if (followed.has(source.source)) continue
+      followed.add(source.source)
+      const own = follow(source, process, most).pipe(
+        Effect.catchCause(failed),
+        Effect.ensuring(Effect.ignore(watches.release(source.source, process))),
+        Effect.ensuring(Effect.sync(() => followed.delete(source.source)))
+      )
+      yield* Effect.forkIn(Effect.interruptible(own), scope)
+    }
+  })
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(Effect.catchCause(look, failed), Effect.sleep(lookMillis)))
+  )
+})
+
+export const start = startWith()

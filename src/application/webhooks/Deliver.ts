@@ -1,4 +1,5 @@
 import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
@@ -13,7 +14,6 @@ import { ClockTrust, type Trust } from "../ports/clock/ClockTrust.js"
 import { Replicas } from "../ports/Replicas.js"
 import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError } from "../ports/Webhooks.js"
 import * as Backoff from "./Backoff.js"
-import * as Message from "./Message.js"
 
 /** Poll interval for due events that were not announced, and the least time between two polls, milliseconds. */
 const pollMillis = 1_000
@@ -69,6 +69,39 @@ const send = (
     Effect.forkDetach(Effect.interruptible(Effect.result(sender.send(accountId, url, headers, body)))),
     Fiber.join
   )
+
+/** The subject of an event, and its fields in addition to the event's data. */
+const subjectOf = (delivery: Delivery) => {
+  const { event } = delivery
+  const { sequence } = event
+  const chainId = Number(delivery.chainId)
+  if ("watchId" in delivery) {
+    const { watchId } = delivery
+    return { type: `watch.${event.kind}`, id: watchId, about: { watchId, sequence, chainId } }
+  }
+  const { endpoint, metadata, requestId } = delivery
+  return {
+    type: `request.${event.kind}`,
+    id: requestId,
+    about: { requestId, sequence, endpoint, chainId, metadata }
+  }
+}
+
+/** The message to an endpoint: identical bytes in every attempt, except for the attempt's time. */
+const messageOf = (delivery: Delivery, now: number): StandardWebhook.Message => {
+  const { event } = delivery
+  const { about, id, type } = subjectOf(delivery)
+  return {
+    // Constant over all attempts: receivers detect repeats by it.
+    id: `${id}_${event.sequence}`,
+    timestamp: Math.floor(now / 1_000),
+    body: JSON.stringify({
+      type,
+      timestamp: DateTime.formatIso(DateTime.makeUnsafe(event.at)),
+      data: { ...about, ...event.data }
+    })
+  }
+}
 
 /** An endpoint while this process has claimed it. */
 class Claim {
@@ -127,7 +160,7 @@ const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target:
   const began = yield* Clock.currentTimeMillis
   if (claim.asksUntil > began) return "untouched"
   const { event } = delivery
-  const message = Message.make(delivery, began)
+  const message = messageOf(delivery, began)
   const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
   const sent = yield* send(parts, target, headers, message.body)
   const { status, ...answered } = Result.getOrElse(sent, () => ({ status: 0, retryAfterMillis: 0 }))

@@ -18,7 +18,7 @@ import * as Overview from "./pages/Overview.js"
 import * as Pauses from "./pages/Pauses.js"
 import * as Records from "./pages/Records.js"
 import * as Request from "./pages/Request.js"
-import * as Requests from "./pages/Requests.js"
+import * as RequestList from "./pages/RequestList.js"
 import * as Runbooks from "./pages/Runbooks.js"
 import * as Webhooks from "./pages/Webhooks.js"
 import * as Sessions from "./Sessions.js"
@@ -103,7 +103,7 @@ interface Shown {
 
 const contents: Readonly<Record<Page.Section, (data: Data, view: View) => Shown["content"]>> = {
   "": Overview.overview,
-  "/requests": Requests.requests,
+  "/requests": RequestList.requests,
   "/lanes": Lanes.lanes,
   "/rules": Pauses.rules,
   "/accounts": Accounts.accounts,
@@ -117,7 +117,7 @@ const pageAt = (data: Data, view: View, path: string): Shown | null => {
   if (rest.length > 0) return null
   if (second === undefined) {
     if (first === "search")
-      return { title: "Search", section: "/requests", content: Requests.search(data, view) }
+      return { title: "Search", section: "/requests", content: RequestList.search(data, view) }
     if (first === "runbooks")
       return { title: "Runbooks", section: "", content: Effect.succeed(Runbooks.page) }
   }

@@ -8,7 +8,7 @@ import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import { Replicas } from "../../../src/application/ports/Replicas.js"
 import type { WatchEvent } from "../../../src/application/ports/Watches.js"
-import * as Followers from "../../../src/application/watches/Followers.js"
+import * as Follower from "../../../src/application/watches/Follower.js"
 import type * as Telling from "../../../src/application/watches/Telling.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Following from "./Following.js"
@@ -35,7 +35,7 @@ const replica = (process: string) =>
 
 /** A process that follows the chain, until the scope ends. */
 export const begin = (chain: ForkingChain, process = "this one", most?: Telling.Bounds) =>
-  Effect.provide(Followers.startWith(most), Layer.merge(Following.around(chain), replica(process)))
+  Effect.provide(Follower.startWith(most), Layer.merge(Following.around(chain), replica(process)))
 
 const placeOf = ({ data }: WatchEvent): string => `${data.blockNumber} ${data.blockHash} ${data.logIndex}`
 

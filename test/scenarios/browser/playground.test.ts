@@ -1,6 +1,6 @@
 import { Contract, dataSlice } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import * as Links from "../../../src/hosts/cli/dev/Links.js"
+import { playgroundOf } from "../../../src/hosts/cli/dev/DevStack.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
@@ -51,7 +51,7 @@ const recipient = "0x00000000000000000000000000000000ca57e11a"
 describe("A passkey in a browser", () => {
   test("the first click creates a passkey on the page that the development stack links to", async () => {
     const { authenticator, page, picture } = browser
-    await page.goto(Links.playground(service.info))
+    await page.goto(playgroundOf(service.info))
     expect(page.url()).toBe(`http://localhost:${new URL(service.info.baseUrl).port}/playground`)
     expect(await page.locator("#apiKey").inputValue()).toBe(service.info.apiKeys.pro)
     await expect.poll(() => text("service-state")).toBe("Development chain is ready")
@@ -120,7 +120,7 @@ describe("A passkey in a browser", () => {
   test("the accessibility checks find planted breaches", async () => {
     const { page } = browser
     const spoilt = await page.context().newPage()
-    await spoilt.goto(Links.playground(service.info))
+    await spoilt.goto(playgroundOf(service.info))
     await spoilt.evaluate(`
       document.getElementById("settings-box").open = true
       document.querySelector('label[for="rpc"]').remove()
@@ -173,7 +173,7 @@ describe("A passkey in a browser", () => {
     const { page } = browser
     const [wallet, salt] = [await createdWallet(), await page.locator("#salt").inputValue()]
     await page.reload()
-    await page.goto(Links.playground(service.info))
+    await page.goto(playgroundOf(service.info))
     expect(await text("step-1")).toBe("Create another")
     await openSettings()
     await page.getByLabel("Salt").fill(salt)
@@ -188,7 +188,7 @@ describe("A passkey in a browser", () => {
   test("another wallet of the passkey has another address", async () => {
     const { page } = browser
     await page.reload()
-    await page.goto(Links.playground(service.info))
+    await page.goto(playgroundOf(service.info))
     expect(await press(2)).toBe("The wallet is created.")
     const first = await createdWallet()
     expect(await press(2)).toBe("The wallet is created.")

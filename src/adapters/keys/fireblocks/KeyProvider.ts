@@ -3,7 +3,7 @@ import type * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../../application/ports/KeyProvider.js"
 import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
 import * as Connection from "./Connection.js"
-import * as Requests from "./Requests.js"
+import * as SigningRequests from "./SigningRequests.js"
 
 /** Connection to Fireblocks. A key's name is `vaultAccountId/assetId`. */
 export interface Options extends Connection.Options {
@@ -38,10 +38,10 @@ const publicKeyOf = (data: unknown) => {
 
 const keyOf = (
   call: Connection.Call,
-  place: Requests.Place,
+  place: SigningRequests.Place,
   { pollMillis = 1_000, timeoutMillis = 20_000 }: Options
 ): ProviderKey => {
-  const requests = Requests.make(call, place, pollMillis)
+  const requests = SigningRequests.make(call, place, pollMillis)
   return {
     type: "MPC",
     maxBatch,

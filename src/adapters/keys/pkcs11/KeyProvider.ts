@@ -5,9 +5,9 @@ import pkcs11 from "pkcs11js"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../../application/ports/KeyProvider.js"
 import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
-import * as Failure from "./Failure.js"
 import type { Attribute, Handle } from "./Library.js"
 import * as Token from "./Token.js"
+import * as TokenFailure from "./TokenFailure.js"
 
 /** Connection to a token. A key's name is its label, or `id:` and its id in hex. */
 export type Options = Token.Options
@@ -65,12 +65,12 @@ const one = Effect.fnUntraced(function* (
     return yield* absent
   }
   if (second !== undefined)
-    return yield* Failure.make("unsuitable", `several ${what} keys are called ${JSON.stringify(name)}`)
+    return yield* TokenFailure.make("unsuitable", `several ${what} keys are called ${JSON.stringify(name)}`)
   return first
 })
 
-const noPrivateKey = Failure.make("notFound", "there is no private key of this name")
-const noPublicKey = Failure.make("unsuitable", "the private key has no public key of the same name")
+const noPrivateKey = TokenFailure.make("notFound", "there is no private key of this name")
+const noPublicKey = TokenFailure.make("unsuitable", "the private key has no public key of the same name")
 
 /** Finds the only key with this name; checks the curve, and that signing needs no person at a keyboard. */
 const find = Effect.fnUntraced(function* (
@@ -80,15 +80,16 @@ const find = Effect.fnUntraced(function* (
   const privateKey = yield* one(session, name, pkcs11.CKO_PRIVATE_KEY, "private", noPrivateKey)
   const publicKey = yield* one(session, name, pkcs11.CKO_PUBLIC_KEY, "public", noPublicKey)
   if ((yield* read(session, publicKey, pkcs11.CKA_EC_PARAMS)) !== curve.toString("hex"))
-    return yield* Failure.make("unsuitable", "the key is not on the curve secp256k1")
+    return yield* TokenFailure.make("unsuitable", "the key is not on the curve secp256k1")
   if (/^0*1$/.test(yield* read(session, privateKey, pkcs11.CKA_ALWAYS_AUTHENTICATE)))
-    return yield* Failure.make(
+    return yield* TokenFailure.make(
       "unsuitable",
       "CKA_ALWAYS_AUTHENTICATE: the key wants a login for each signature"
     )
   const point = pointShape.exec(yield* read(session, publicKey, pkcs11.CKA_EC_POINT))?.[1]
   const uncompressed = Secp256k1.fromPoint(point ?? "")
-  if (uncompressed === null) return yield* Failure.make("unsuitable", "CKA_EC_POINT is no point of secp256k1")
+  if (uncompressed === null)
+    return yield* TokenFailure.make("unsuitable", "CKA_EC_POINT is no point of secp256k1")
   return { privateKey, publicKey: uncompressed }
 })
 
@@ -101,7 +102,7 @@ const signature = Effect.fnUntraced(function* (
   yield* call("C_SignInit", handle, { mechanism: pkcs11.CKM_ECDSA }, privateKey)
   const bytes = Buffer.from(yield* call("C_SignAsync", handle, digest, new Uint8Array(128)))
   if (bytes.length !== 64)
-    return yield* Failure.make("unavailable", "the token's answer is not a signature of 64 bytes")
+    return yield* TokenFailure.make("unavailable", "the token's answer is not a signature of 64 bytes")
   const half = (from: number) => BigInt(`0x${bytes.subarray(from, from + 32).toString("hex")}`)
   return { r: half(0), s: half(32) }
 })
@@ -144,7 +145,7 @@ export const make = Effect.fnUntraced(function* (
 const idBytes = 2
 
 /** Returns an id unused on the token. */
-const unusedId = (session: Token.Session): Effect.Effect<Buffer, Failure.Refusal> =>
+const unusedId = (session: Token.Session): Effect.Effect<Buffer, TokenFailure.Refusal> =>
   Effect.suspend(() => {
     const value = randomBytes(idBytes)
     return Effect.flatMap(objects(session, { type: pkcs11.CKA_ID, value }), (taken) =>
@@ -175,7 +176,7 @@ const prove = Effect.fnUntraced(function* (session: Token.Session, pair: KeyPair
   const digest = randomBytes(32)
   const word = Hex.unsafe32(`0x${digest.toString("hex")}`)
   if (Secp256k1.prove(pair.publicKey, word, yield* signature(session, pair, digest)) === null)
-    return yield* Failure.make("unsuitable", "the new key's signature is not over the digest as it is")
+    return yield* TokenFailure.make("unsuitable", "the new key's signature is not over the digest as it is")
 })
 
 /**
@@ -186,13 +187,13 @@ export const create = Effect.fnUntraced(function* (
   options: Options,
   label: string
 ): Effect.fn.Return<string, KeyProviderError, Scope.Scope> {
-  if (byId.test(label)) return yield* Failure.make("refused", "a label cannot look like an id")
+  if (byId.test(label)) return yield* TokenFailure.make("refused", "a label cannot look like an id")
   const token = yield* Token.make(options)
   return yield* token.write(
     Effect.fnUntraced(function* (session) {
       const named = { type: pkcs11.CKA_LABEL, value: label }
       if ((yield* objects(session, named)).length > 0)
-        return yield* Failure.make("refused", `the token has a key ${JSON.stringify(label)} already`)
+        return yield* TokenFailure.make("refused", `the token has a key ${JSON.stringify(label)} already`)
       const id = { type: pkcs11.CKA_ID, value: yield* unusedId(session) }
       const { privateKey, publicKey } = templates([named, id])
       const mechanism = { mechanism: pkcs11.CKM_EC_KEY_PAIR_GEN }

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module"
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
-import * as Failure from "./Failure.js"
+import * as TokenFailure from "./TokenFailure.js"
 
 /** Handle of a slot, a session or an object, as the library's bytes. */
 export type Handle = Uint8Array
@@ -49,7 +49,7 @@ export interface Library {
   readonly call: <M extends keyof Calls>(
     method: M,
     ...args: Parameters<Calls[M]>
-  ) => Effect.Effect<ReturnType<Calls[M]>, Failure.Refusal>
+  ) => Effect.Effect<ReturnType<Calls[M]>, TokenFailure.Refusal>
   /** Number of running calls, including abandoned ones. */
   readonly running: () => number
   /** Waits until no call is running. */
@@ -89,17 +89,17 @@ interface Answer {
 
 const binding = createRequire(import.meta.url).resolve("pkcs11js")
 
-const gone = new Failure.Refusal({ name: "CKR_CRYPTOKI_NOT_INITIALIZED" })
+const gone = new TokenFailure.Refusal({ name: "CKR_CRYPTOKI_NOT_INITIALIZED" })
 
 /** Starts the thread; it loads nothing yet. */
 export const start = (): Library => {
   const worker = new Worker(program, { eval: true, execArgv: [], workerData: { binding } })
-  const asked = new Map<number, (answer: Effect.Effect<unknown, Failure.Refusal>) => void>()
+  const asked = new Map<number, (answer: Effect.Effect<unknown, TokenFailure.Refusal>) => void>()
   const waiting = new Set<() => void>()
   let last = 0
   let ended = false
 
-  const settle = (id: number, answer: Effect.Effect<unknown, Failure.Refusal>) => {
+  const settle = (id: number, answer: Effect.Effect<unknown, TokenFailure.Refusal>) => {
     const resume = asked.get(id)
     asked.delete(id)
     resume?.(answer)
@@ -112,7 +112,7 @@ export const start = (): Library => {
     for (const id of [...asked.keys()]) settle(id, Effect.fail(gone))
   }
   worker.on("message", ({ code, failed, id, value }: Answer) =>
-    settle(id, failed === undefined ? Effect.succeed(value) : Failure.refusal(failed, code))
+    settle(id, failed === undefined ? Effect.succeed(value) : TokenFailure.refusal(failed, code))
   )
   worker.on("error", end)
   worker.on("exit", end)
@@ -120,7 +120,7 @@ export const start = (): Library => {
   return {
     call: <M extends keyof Calls>(method: M, ...args: Parameters<Calls[M]>) =>
       Effect.map(
-        Effect.callback<unknown, Failure.Refusal>((resume) => {
+        Effect.callback<unknown, TokenFailure.Refusal>((resume) => {
           if (ended) return resume(Effect.fail(gone))
           last += 1
           asked.set(last, resume)

@@ -4,8 +4,8 @@ import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { KeyProviderError } from "../../../application/ports/KeyProvider.js"
-import * as Failure from "./Failure.js"
 import * as Library from "./Library.js"
+import * as TokenFailure from "./TokenFailure.js"
 
 /** A loaded library from one user's view. All users in the process share the loaded library. */
 export interface Module {
@@ -51,7 +51,7 @@ const inTurn = (path: string) => {
   return door.withPermits(1)
 }
 
-const load = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Loaded, Failure.Refusal> {
+const load = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Loaded, TokenFailure.Refusal> {
   const library = yield* Effect.sync(Library.start)
   const initialized = Effect.andThen(library.call("load", path), library.call("C_Initialize", osLocking))
   const ours = yield* initialized.pipe(
@@ -89,7 +89,10 @@ export const open = Effect.fnUntraced(function* (
   path: string
 ): Effect.fn.Return<Module, KeyProviderError, Scope.Scope> {
   const me = Symbol(path)
-  const { connected, library, ours } = yield* Effect.mapError(RcMap.get(modules, real(path)), Failure.from)
+  const { connected, library, ours } = yield* Effect.mapError(
+    RcMap.get(modules, real(path)),
+    TokenFailure.from
+  )
   yield* Effect.addFinalizer(() => Effect.sync(() => connected.delete(me)))
   return {
     call: library.call,

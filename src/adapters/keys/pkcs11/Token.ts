@@ -6,9 +6,9 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { KeyProviderError } from "../../../application/ports/KeyProvider.js"
-import * as Failure from "./Failure.js"
 import type { Handle, Library } from "./Library.js"
 import * as Module from "./Module.js"
+import * as TokenFailure from "./TokenFailure.js"
 
 export interface Options {
   /** Path of the library. */
@@ -36,7 +36,7 @@ export interface Session {
   readonly connection: Connection
 }
 
-export type Problem = Failure.Refusal | KeyProviderError
+export type Problem = TokenFailure.Refusal | KeyProviderError
 
 export interface Token {
   /** Logs in, unless already logged in. */
@@ -73,7 +73,7 @@ const refusedPins = new Map<string, { readonly pin: Redacted.Redacted<string>; r
 const placeOf = ({ module, token }: Options): string => JSON.stringify([module, token])
 
 const notAgain = (name: string): KeyProviderError =>
-  Failure.make("refused", `${name} (the PIN is not tried again)`)
+  TokenFailure.make("refused", `${name} (the PIN is not tried again)`)
 
 /**
  * Reason not to try the PIN. Tokens lock after a few wrong ones, so a wrong PIN is never repeated. The last attempt is left
@@ -82,15 +82,15 @@ const notAgain = (name: string): KeyProviderError =>
 const objectionTo = (options: Options, tokenFlags: number): KeyProviderError | null => {
   const before = refusedPins.get(placeOf(options))
   if (before !== undefined && Equal.equals(before.pin, options.pin)) return notAgain(before.name)
-  if ((tokenFlags & flags.locked) !== 0) return Failure.make("refused", "CKR_PIN_LOCKED")
+  if ((tokenFlags & flags.locked) !== 0) return TokenFailure.make("refused", "CKR_PIN_LOCKED")
   if ((tokenFlags & flags.finalTry) !== 0)
-    return Failure.make("refused", "CKF_USER_PIN_FINAL_TRY: log in to the token by its own tools first")
+    return TokenFailure.make("refused", "CKF_USER_PIN_FINAL_TRY: log in to the token by its own tools first")
   return null
 }
 
-const named = (name: string) => (refusal: Failure.Refusal) => refusal.name === name
+const named = (name: string) => (refusal: TokenFailure.Refusal) => refusal.name === name
 
-const lost = new Failure.Refusal({ name: "CKR_TOKEN_NOT_PRESENT" })
+const lost = new TokenFailure.Refusal({ name: "CKR_TOKEN_NOT_PRESENT" })
 
 /**
  * Fails when the session no longer sees the token's objects: after a logout or a token loss, libraries silently find
@@ -124,16 +124,16 @@ export const make = Effect.fnUntraced(function* (
     }
     const [first, second] = matching
     if (first === undefined)
-      return yield* Failure.make("unavailable", `there is no token ${JSON.stringify(label)}`)
+      return yield* TokenFailure.make("unavailable", `there is no token ${JSON.stringify(label)}`)
     if (second !== undefined)
-      return yield* Failure.make("refused", `several tokens are called ${JSON.stringify(label)}`)
+      return yield* TokenFailure.make("refused", `several tokens are called ${JSON.stringify(label)}`)
     return first
   })
 
   const login = (session: Handle) =>
     call("C_Login", session, user, Redacted.value(pin)).pipe(
       Effect.catchIf(named("CKR_USER_ALREADY_LOGGED_IN"), () => Effect.void),
-      Effect.catchIf(Failure.isOfPin, ({ name }) => {
+      Effect.catchIf(TokenFailure.isOfPin, ({ name }) => {
         refusedPins.set(placeOf(options), { pin, name })
         return notAgain(name)
       })
@@ -187,7 +187,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const error = Option.getOrNull(Exit.findErrorOption(exit))
       const refusal = error?._tag === "Pkcs11Refusal" ? error : null
-      if (refusal !== null && Failure.isLoss(refusal)) yield* drop(connection)
+      if (refusal !== null && TokenFailure.isLoss(refusal)) yield* drop(connection)
       else connection.proven = true
       const reusable = Exit.isSuccess(exit) || error?._tag === "KeyProviderError"
       if (reusable && current === connection) connection.free.push(session)
@@ -195,13 +195,13 @@ export const make = Effect.fnUntraced(function* (
     })
 
   const over = <A>(
-    open: (connection: Connection) => Effect.Effect<Handle, Failure.Refusal>,
+    open: (connection: Connection) => Effect.Effect<Handle, TokenFailure.Refusal>,
     body: (session: Session) => Effect.Effect<A, Problem>
   ) =>
     Effect.gen(function* () {
       const connection = yield* connected
       const handle = yield* Effect.tapError(open(connection), (refusal) =>
-        Failure.isLoss(refusal) ? drop(connection) : Effect.void
+        TokenFailure.isLoss(refusal) ? drop(connection) : Effect.void
       )
       return yield* Effect.onExit(body({ call, handle, connection }), (exit) =>
         settle(connection, handle, exit)
@@ -227,4 +227,4 @@ export const make = Effect.fnUntraced(function* (
 })
 
 const told = (problem: Problem): KeyProviderError =>
-  problem._tag === "Pkcs11Refusal" ? Failure.from(problem) : problem
+  problem._tag === "Pkcs11Refusal" ? TokenFailure.from(problem) : problem

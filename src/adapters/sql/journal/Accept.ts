@@ -16,7 +16,7 @@ import * as Events from "./Events.js"
 import * as Leases from "./Leases.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 import * as StoredOp from "./tables/StoredOp.js"
 
 /**
@@ -357,11 +357,11 @@ const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptanc
     it.lane.chainId.toString(),
     it.lane.signer,
     JSON.stringify(it.key),
-    store.seal.close(Requests.sealName(it.requestId), it.body),
+    store.seal.close(RequestRows.sealName(it.requestId), it.body),
     it.idempotency?.key ?? null,
     it.idempotency?.bodyHash ?? null,
     it.elements,
-    Requests.failedColumn(it.failed),
+    RequestRows.failedColumn(it.failed),
     it.note,
     Terms.write(it.metadata),
     "open",
@@ -391,7 +391,7 @@ const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
       if (own?.state === "forgotten") refused.set(requestId, { _tag: "over" })
       else if (own !== undefined) accepted.add(requestId)
       if (own !== undefined || idempotency === null) continue
-      const [row] = yield* Requests.byKey(store, accountId, endpoint, idempotency.key)
+      const [row] = yield* RequestRows.byKey(store, accountId, endpoint, idempotency.key)
       const name = JSON.stringify([accountId, endpoint, idempotency.key])
       const before = owners.get(name)
       if (row !== undefined)
@@ -499,7 +499,7 @@ export const accept =
     )
   }
 
-type OpenRow = Pick<Requests.Row, "cancelled" | "failed" | "not_before" | "state"> & {
+type OpenRow = Pick<RequestRows.Row, "cancelled" | "failed" | "not_before" | "state"> & {
   readonly unopened: number | null
 }
 
@@ -526,7 +526,7 @@ const writeOpening = (
       ops.map(({ index }) => index)
     )
     if (there.length > 0) return yield* Store.refuse("the request has an op of the same index already")
-    const known = Requests.failedOf(row)
+    const known = RequestRows.failedOf(row)
     const isNews = (index: number) => !known.some((element) => element.index === index)
     const obstacle =
       before.get(requestId) ??
@@ -543,7 +543,7 @@ const writeOpening = (
       update requests set unopened = ${Math.max(0, left)}, due_at = ${schedule?.dueAt ?? null},
         not_before = coalesce(${schedule?.notBefore ?? null}, not_before)
       where request_id = ${requestId}`
-    if (failed.length > 0) yield* Requests.writeFailed(store, requestId, Requests.merged(known, failed))
+    if (failed.length > 0) yield* RequestRows.writeFailed(store, requestId, RequestRows.merged(known, failed))
     yield* writeRest(store, [opening])
     if (schedule !== null && Number(row.not_before) !== schedule.notBefore)
       yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } }])
@@ -565,7 +565,7 @@ export const look =
       Effect.gen(function* () {
         const known: Array<Records.Seen["known"][number]> = []
         for (const { accountId, endpoint, key } of idempotency) {
-          const [row] = yield* Requests.byKey(store, accountId, endpoint, key)
+          const [row] = yield* RequestRows.byKey(store, accountId, endpoint, key)
           known.push(
             row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
           )

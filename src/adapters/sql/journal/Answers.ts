@@ -5,13 +5,13 @@ import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Events from "./Events.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 
 /** How requests are read for their answers, and end by them. */
 
 type Method<K extends keyof RequestJournal["Service"]> = (store: Store.Store) => RequestJournal["Service"][K]
 
-type BodyRow = Requests.Row & { readonly request_id: string; readonly context: string | null }
+type BodyRow = RequestRows.Row & { readonly request_id: string; readonly context: string | null }
 
 export const bodies: Method<"bodies"> = (store) => (requestIds) =>
   store.query(
@@ -32,7 +32,7 @@ export const bodies: Method<"bodies"> = (store) => (requestIds) =>
       const opened = Map.groupBy(ops, (op) => op.request_id)
       return yield* Effect.forEach(rows, (row) =>
         Effect.map(
-          Effect.orElseSucceed(store.seal.open(Requests.sealName(row.request_id), row.body), () => null),
+          Effect.orElseSucceed(store.seal.open(RequestRows.sealName(row.request_id), row.body), () => null),
           (body): Records.Body => ({
             requestId: row.request_id,
             accountId: row.account_id,
@@ -40,8 +40,8 @@ export const bodies: Method<"bodies"> = (store) => (requestIds) =>
             contextDigest: row.context,
             body,
             elements: row.elements,
-            failed: Requests.failedOf(row),
-            cancelled: Requests.cancelledOf(row),
+            failed: RequestRows.failedOf(row),
+            cancelled: RequestRows.cancelledOf(row),
             opened: (opened.get(row.request_id) ?? []).map((op) => op.op_index)
           })
         )

@@ -3,7 +3,7 @@ import type { RequestJournal } from "../../../application/ports/journal/RequestJ
 import type * as Store from "../Store.js"
 import * as Events from "./Events.js"
 import * as Ops from "./tables/Ops.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 
 /**
  * Whether bytes of the request may have left: an op of it, given up or not, or a transaction of its own was signed, or an op
@@ -36,7 +36,7 @@ export const cancel =
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
-        const row = yield* Requests.locked(store, requestId)
+        const row = yield* RequestRows.locked(store, requestId)
         if (row === undefined || row.state === "forgotten") return null
         if (row.state === "final") return "final" as const
         // Another process may have executed a held request: only the operator ends it.

@@ -28,7 +28,7 @@ import * as Settlements from "./Settlements.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
 import * as Records from "./tables/Records.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 import * as Transactions from "./tables/Transactions.js"
 
 const answering =
@@ -64,20 +64,20 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         nextDue: early(LaneRequests.nextDue(store)),
         overdue: early(LaneRequests.overdue(store)),
         bodies: early(Answers.bodies(store)),
-        requests: told(Requests.requests(store)),
+        requests: told(RequestRows.requests(store)),
         ended: early(Answers.ended(store)),
         unanswered: early(Answers.unanswered(store)),
         answer: Answers.answer(store),
-        decline: Requests.decline(store),
-        note: early(Requests.note(store)),
+        decline: RequestRows.decline(store),
+        note: early(RequestRows.note(store)),
         waiting: Schedules.waiting(store),
         going: Effect.provideService(Schedules.going(store), GroupCommit.answered, "committed"),
         cancel: Cancellation.cancel(store),
         durable: store.durable,
-        request: told(Requests.request(store)),
-        requestOf: told(Requests.requestOf(store)),
+        request: told(RequestRows.request(store)),
+        requestOf: told(RequestRows.requestOf(store)),
         list: told(Listing.list(store)),
-        finalAmong: early(Requests.finalAmong(store)),
+        finalAmong: early(RequestRows.finalAmong(store)),
         events: told(Events.events(store)),
         newestEvents: early(Events.newestEvents(store)),
         forget: Retention.forget(store)

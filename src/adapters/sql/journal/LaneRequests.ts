@@ -13,7 +13,7 @@ import type * as Lineage from "../recovery/Lineage.js"
 import * as Store from "../Store.js"
 import * as Claims from "./tables/Claims.js"
 import * as RecordsOf from "./tables/Records.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 import * as Transactions from "./tables/Transactions.js"
 
 /** A lane's work in addition to its ready ops. */
@@ -156,7 +156,7 @@ const lanesWith = (store: Store.Store, newest: Lineage.Stored | null) =>
     return [...found.values()]
   })
 
-interface Uncounted extends Requests.FailedRow {
+interface Uncounted extends RequestRows.FailedRow {
   readonly elements: number
   readonly cancelled: string | null
 }
@@ -175,7 +175,7 @@ const count = (store: Store.Store, lane: Lane) =>
       select request_id, op_index from ops
       where request_id in (select request_id from requests where ${uncounted}) and state <> 'abandoned'`
     const there = new Map(
-      rows.map((row) => [row.request_id, new Set(Requests.failedOf(row).map(({ index }) => index))])
+      rows.map((row) => [row.request_id, new Set(RequestRows.failedOf(row).map(({ index }) => index))])
     )
     for (const op of ops) there.get(op.request_id)?.add(op.op_index)
     yield* Rows.each(
@@ -205,7 +205,7 @@ const expose = (store: Store.Store, lane: Lane) => {
             and transactions.state in ('signed', 'mined', 'settled', 'foreign')))`
 }
 
-interface DirectRow extends Requests.FailedRow {
+interface DirectRow extends RequestRows.FailedRow {
   readonly request_no: number | string
   readonly accepted_at: number | string
   /** Return data of its call. */
@@ -233,7 +233,7 @@ export const writeDirect = (store: Store.Store, lane: Lane) =>
           select 1 from ops where ops.request_id = requests.request_id and ops.state <> 'abandoned')
       order by request_no`
     for (const row of requests) {
-      if (Requests.failedOf(row).length > 0) continue
+      if (RequestRows.failedOf(row).length > 0) continue
       const [transaction] = yield* sql<DirectTransaction>`
         select nonce, state, tx_hash, success from transactions
         where direct = ${row.request_id} and direct is not null and state in ('signed', 'mined', 'settled')

@@ -11,7 +11,7 @@ import * as Store from "../Store.js"
 import * as Accept from "./Accept.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 import * as StoredOp from "./tables/StoredOp.js"
 
 /** Ops that are ready: how the lane's worker reads and changes them before they are signed. */
@@ -315,7 +315,7 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
     Effect.catchTag("Refused", ({ result }) => Effect.succeed(result))
   )
 
-interface FailedRequest extends Requests.FailedRow {
+interface FailedRequest extends RequestRows.FailedRow {
   readonly state: string
   readonly unopened: number | null
 }
@@ -346,7 +346,7 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
       over.map((row) => [row.op_id])
     )
     for (const [requestId, row] of open) {
-      const before = Requests.failedOf(row)
+      const before = RequestRows.failedOf(row)
       const known = new Set(before.map(({ index }) => index))
       const news = told
         .filter((it) => it.requestId === requestId)
@@ -356,7 +356,7 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
       const opened = [...news.map(({ index }) => index), ...done].filter(
         (index) => !rows.has(nameOf({ requestId, index })) && !known.has(index)
       )
-      yield* Requests.writeFailed(store, requestId, Requests.merged(before, news))
+      yield* RequestRows.writeFailed(store, requestId, RequestRows.merged(before, news))
       const left = row.unopened === null ? 0 : row.unopened - new Set(opened).size
       if (row.unopened !== null && left !== row.unopened)
         yield* sql`update requests set unopened = ${Math.max(0, left)} where request_id = ${requestId}`

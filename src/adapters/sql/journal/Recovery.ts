@@ -9,7 +9,7 @@ import * as Store from "../Store.js"
 import * as Events from "./Events.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 import * as Transactions from "./tables/Transactions.js"
 
 /** Repairs a journal that is older than the chain. */
@@ -95,7 +95,7 @@ export const identifyAnew: Method<"identifyAnew"> = (store) => (lane, requestId,
 export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
   store.transaction(
     Effect.gen(function* () {
-      const row = yield* Requests.locked(store, requestId)
+      const row = yield* RequestRows.locked(store, requestId)
       if (row?.state !== "open" || row.decision !== null) return false
       yield* Claims.fence(store, lane)
       yield* store.sql`update requests set held = ${why} where request_id = ${requestId}`
@@ -107,7 +107,7 @@ export const hold: Method<"hold"> = (store) => (lane, requestId, why) =>
 export const unhold: Method<"unhold"> = (store) => (requestId) =>
   store.transaction(
     Effect.gen(function* () {
-      const row = yield* Requests.locked(store, requestId)
+      const row = yield* RequestRows.locked(store, requestId)
       if (row?.state !== "open" || row.held === null) return false
       yield* store.sql`
         update requests set held = null, decision = 'released' where request_id = ${requestId}`

@@ -16,7 +16,7 @@ import * as Store from "../Store.js"
 import * as Events from "./Events.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 
 /** Ops that a remote bundler submits. */
 
@@ -248,7 +248,7 @@ export const revertInclusions =
         const { sql } = store
         yield* Claims.fence(store, { chainId, signer: authority })
         const before = yield* named({ ...store, forUpdate: sql.literal("") }, authority, chainId, hashes)
-        yield* Requests.lockAll(
+        yield* RequestRows.lockAll(
           store,
           before.map((op) => op.request_id)
         )
@@ -276,7 +276,7 @@ export const revertInclusions =
         yield* Ops.publish(store, found)
         yield* forget(store, found)
         const concerned = Store.distinct(own.map((op) => op.request_id))
-        yield* Requests.reopen(store, concerned)
+        yield* RequestRows.reopen(store, concerned)
         yield* Events.tell(store, Events.ofLanded("reopened", landed, []))
         return concerned
       })
@@ -332,11 +332,13 @@ const failedElements = ({ sql }: Store.Store, ops: ReadonlyArray<Pick<Ops.State,
   Effect.map(
     Store.inChunks(
       Store.distinct(ops.map(({ request_id }) => request_id)),
-      (ids) => sql<Requests.FailedRow>`
+      (ids) => sql<RequestRows.FailedRow>`
         select request_id, failed from requests where ${sql.in("request_id", ids)} and failed <> '[]'`
     ),
     (rows) =>
-      new Set(rows.flatMap((row) => Requests.failedOf(row).map(({ index }) => `${index} ${row.request_id}`)))
+      new Set(
+        rows.flatMap((row) => RequestRows.failedOf(row).map(({ index }) => `${index} ${row.request_id}`))
+      )
   )
 
 /** Every op that a remote bundler has, and those that landed in transactions of others and are not at settled depth. */

@@ -7,7 +7,7 @@ import * as Events from "./Events.js"
 import * as LaneRequests from "./LaneRequests.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
-import * as Requests from "./tables/Requests.js"
+import * as RequestRows from "./tables/RequestRows.js"
 import * as Transactions from "./tables/Transactions.js"
 
 const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
@@ -51,7 +51,7 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
     const newest = yield* Transactions.newest(store, lane, nonce)
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
-    yield* Requests.reopen(store, found.concerned)
+    yield* RequestRows.reopen(store, found.concerned)
     // Requests that an earlier version answered have no direct op.
     yield* LaneRequests.writeDirect(store, lane)
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))

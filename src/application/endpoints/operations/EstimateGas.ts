@@ -5,6 +5,7 @@ import * as Custody from "../../../domain/wallet/Custody.js"
 import { RevertData } from "../../answers/TransactionResult.js"
 import { revertDataOf } from "../../failures/Elements.js"
 import type { Failure } from "../../failures/Failure.js"
+import * as Keys from "../../keys/Keys.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
@@ -13,7 +14,9 @@ import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
 import * as HandOut from "../../prepare/HandOut.js"
+import * as OpContext from "../../prepare/OpContext.js"
 import { Operation } from "../../prepare/Operation.js"
+import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Settings from "../../request/Settings.js"
 
@@ -51,6 +54,18 @@ export type Response = typeof Response.Type
 
 export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Signers | SystemSigners
 
+/** Route with the request's signer as the submitter, or the service's EOA where it names none. */
+const routeOf = (
+  caller: Caller,
+  settings: Settings.ForOps
+): Effect.Effect<ServiceEoa.Route, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    if (settings.signer === undefined) return yield* ServiceEoa.route(caller, settings)
+    const { address } = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* OpContext.connect(caller, settings)
+    return { connection, submitter: address, byService: false }
+  })
+
 /**
  * Encodes and estimates the operations as `/execute` would, and returns the unsigned ops, for submission by the
  * request's signer, or by the service's EOA where it names none.
@@ -59,7 +74,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
   Effect.gen(function* () {
     const { bundler, failed, ops } = yield* HandOut.make(caller, {
       ...request,
-      route: HandOut.routeOf(caller, request.settings),
+      route: routeOf(caller, request.settings),
       byPasskeys: request.operations.some(({ walletCustody }) => Custody.usesPasskeys(walletCustody)),
       dummy: (config) => Result.succeed(HandOut.costliest(config))
     })

@@ -68,7 +68,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const { bundler, failed, ops } = yield* HandOut.make(caller, {
       operations,
       settings,
-      route: Effect.tap(HandOut.serviceRoute(caller, settings), ({ connection }) =>
+      route: Effect.tap(ServiceEoa.route(caller, settings), ({ connection }) =>
         ServiceEoa.assertSubmits(connection, settings)
       ),
       byPasskeys: true,

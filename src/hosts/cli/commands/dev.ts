@@ -8,8 +8,8 @@ import * as Anvil from "../dev/Anvil.js"
 import { DevError } from "../dev/DevChain.js"
 import * as DevFile from "../dev/DevFile.js"
 import * as DevStack from "../dev/DevStack.js"
+import { apiPageOf, playgroundOf } from "../dev/DevStack.js"
 import * as FirstOperation from "../dev/FirstOperation.js"
-import * as Links from "../dev/Links.js"
 import * as Bring from "../support/Bring.js"
 import { help, json, Operator, optional, report } from "../support/Operator.js"
 
@@ -25,8 +25,8 @@ const requestLines = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]
 
 const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: string): string =>
   [
-    `\nPlayground  ${Links.playground(info)}`,
-    `API page    ${Links.api(info)}`,
+    `\nPlayground  ${playgroundOf(info)}`,
+    `API page    ${apiPageOf(info)}`,
     `Console     ${info.console}`,
     `\nThe wallet ${first.wallet} has minted 1000 tokens in the transaction ${first.txHash}. Paste this to do it again:\n\n${first.command}`,
     `\nThe service listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}. Keys and addresses: ${file}. Ctrl-C stops it.`

@@ -8,7 +8,7 @@ import type { Data, View } from "../Data.js"
 import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
 import * as Pauses from "./Pauses.js"
-import { failed } from "./Requests.js"
+import { failed } from "./RequestList.js"
 import { runbooks } from "./Runbooks.js"
 
 const verdicts = {

@@ -17,7 +17,7 @@ import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
 import * as Tokens from "../Tokens.js"
 import { unreadable } from "./Lanes.js"
-import { statusOf } from "./Requests.js"
+import { statusOf } from "./RequestList.js"
 
 /** One request: calls, progress, moved tokens and cost; printed, it is a receipt. */
 

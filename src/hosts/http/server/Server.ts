@@ -8,10 +8,10 @@ import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as Latch from "effect/Latch"
 import * as Scope from "effect/Scope"
 import * as Troubles from "../../../application/observe/Troubles.js"
-import type * as IpAddress from "../../../domain/net/IpAddress.js"
+import * as IpAddress from "../../../domain/net/IpAddress.js"
+import * as ClientAddress from "../limits/ClientAddress.js"
 import * as Body from "../message/Body.js"
 import type { HttpService } from "../service/HttpService.js"
-import * as Connections from "./Connections.js"
 import * as RawAnswer from "./RawAnswer.js"
 
 /** Address and limits of the server. Times in milliseconds. */
@@ -50,6 +50,37 @@ export class ListenError extends Data.TaggedError("ListenError")<{
   readonly message: string
 }> {}
 
+interface ConnectionLimits {
+  /** Most open connections. */
+  readonly most: number
+  /** Most open connections per address (IPv6: per /64). */
+  readonly mostPerAddress: number
+  /** Proxies carry many clients' connections and count only for `most`. */
+  readonly trustedProxies: ReadonlyArray<IpAddress.Range>
+}
+
+/** Limits a server's connections. An excess connection is closed without a response: it has sent no request yet. */
+const limitConnections = (
+  server: http.Server,
+  { most, mostPerAddress, trustedProxies }: ConnectionLimits
+): void => {
+  const open = new Map<string, number>()
+  server.maxConnections = most
+  server.on("connection", (socket: Socket) => {
+    const address = ClientAddress.parse(socket.remoteAddress ?? null)
+    if (address === undefined || trustedProxies.some((range) => IpAddress.contains(range, address))) return
+    const client = ClientAddress.name(address)
+    const count = open.get(client) ?? 0
+    if (count >= mostPerAddress) return void socket.destroy()
+    open.set(client, count + 1)
+    socket.once("close", () => {
+      const left = (open.get(client) ?? 1) - 1
+      if (left === 0) open.delete(client)
+      else open.set(client, left)
+    })
+  })
+}
+
 /**
  * Listens with node:http until the scope closes. It then stops gracefully: no new connections, `front.stop` with the drain
  * time, then closes every connection.
@@ -61,7 +92,7 @@ export const serve = (
   Effect.gen(function* () {
     const fork = Effect.runForkWith(yield* Effect.context())
     const server = create(options)
-    Connections.limit(server, {
+    limitConnections(server, {
       most: options.maxConnections ?? 4_096,
       mostPerAddress: options.maxConnectionsPerAddress ?? 1_024,
       trustedProxies: options.trustedProxies ?? []

@@ -5,7 +5,6 @@ import * as References from "effect/References"
 import * as Metrics from "../../../application/observe/Metrics.js"
 import type { Principal } from "../../../application/ports/Tenants.js"
 import type { Ticket } from "../limits/InFlightLimit.js"
-import * as RequestId from "../message/RequestId.js"
 import type { Endpoint } from "./Endpoints.js"
 
 /** Facts about a request, collected on its way, for the log and the response headers. */
@@ -36,7 +35,16 @@ export interface Known {
   isQuiet: boolean
 }
 
-export const begin = (method: string, now: number, requestId = RequestId.make(now)): Known => ({
+/**
+ * A UUID of version 7 (RFC 9562, 5.7): 48 bits of `now`, Unix milliseconds, and 74 random bits. Ids that grow with time are
+ * stored close together, so a commit touches fewer pages of the database's indexes.
+ */
+export const requestIdAt = (now: number): string => {
+  const time = now.toString(16).padStart(12, "0")
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${globalThis.crypto.randomUUID().slice(15)}`
+}
+
+export const begin = (method: string, now: number, requestId = requestIdAt(now)): Known => ({
   requestId,
   began: now,
   method,

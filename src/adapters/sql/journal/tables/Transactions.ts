@@ -7,7 +7,7 @@ import * as Store from "../../Store.js"
 import * as Events from "../Events.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
-import * as Requests from "./Requests.js"
+import * as RequestRows from "./RequestRows.js"
 
 /** Rows of transactions. */
 
@@ -70,7 +70,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
     if (row.state === "mined") {
       const of = yield* sql<Pick<Ops.State, "request_id">>`select request_id from ops where ${carried}`
       const direct = row.direct === null ? [] : [row.direct]
-      yield* Requests.lockAll(store, [...of.map((op) => op.request_id), ...direct])
+      yield* RequestRows.lockAll(store, [...of.map((op) => op.request_id), ...direct])
     }
     const ops = yield* Ops.locked(store, carried)
     const requests = ops.map((op) => op.request_id)
@@ -117,7 +117,7 @@ const entryPointOf = ({ sql }: Store.Store) =>
 /** Refuses a request that may not have a direct transaction in this lane. */
 export const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: string) =>
   Effect.gen(function* () {
-    const row = yield* Requests.locked(store, requestId)
+    const row = yield* RequestRows.locked(store, requestId)
     if (row?.chain_id !== chainId.toString())
       return yield* Store.refuse("the request was not accepted on this chain")
     if (row.state !== "open") return yield* Store.refuse("the request is final")

@@ -1,5 +1,3 @@
-import * as Backoff from "./Backoff.js"
-
 /** Pauses after obstacles. An obstacle only delays: each one in a row doubles the pause. Pure. */
 
 export interface Pause {
@@ -14,7 +12,8 @@ export interface Pause {
 /** By paused key: the lane, a request or an op. */
 export type Pauses<K> = ReadonlyMap<K, Pause>
 
-export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 30_000 }
+const firstMillis = 100
+const longestMillis = 30_000
 
 /** Obstacles in a row after which the operator is notified, after about three seconds. */
 export const worthTelling = 6
@@ -25,7 +24,11 @@ export const paused = <K>(pauses: Pauses<K>, keys: Iterable<K>, why: string, now
   const next = new Map(pauses)
   for (const key of keys) {
     const obstacles = (pauses.get(key)?.obstacles ?? 0) + 1
-    next.set(key, { obstacles, until: now + Backoff.pauseMillis(backoff, obstacles), why })
+    next.set(key, {
+      obstacles,
+      until: now + Math.min(firstMillis * 2 ** (obstacles - 1), longestMillis),
+      why
+    })
   }
   return next
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Failure from "../../../../src/adapters/keys/pkcs11/Failure.js"
+import * as TokenFailure from "../../../../src/adapters/keys/pkcs11/TokenFailure.js"
 import { binding } from "./SoftHsm.js"
 
 const from = (message: string, code?: number) => {
-  const { message: text, reason } = Failure.from(Failure.refusal(message, code))
+  const { message: text, reason } = TokenFailure.from(TokenFailure.refusal(message, code))
   return { reason, text }
 }
 
