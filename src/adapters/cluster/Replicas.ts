@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { laneKey } from "../../application/ports/journal/Transactions.js"
 import { Replicas } from "../../application/ports/Replicas.js"
 import * as Signals from "./Signals.js"
 
@@ -109,8 +110,7 @@ export const layer = ({
       return {
         ...(yield* Signals.make(connect)),
         process,
-        owns: ({ chainId, signer }) =>
-          cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),
+        owns: (lane) => cluster.hasShardId(cluster.getShardId(EntityId.make(laneKey(lane)), group)),
         assigned: gained(cluster, group),
         independent: Effect.match(runners.getRunners, {
           onFailure: () => independent,

@@ -17,7 +17,7 @@ import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
-import type { Lane } from "../ports/journal/Transactions.js"
+import { type Lane, laneKey } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
@@ -80,7 +80,6 @@ const doubtMillis = 20_000
 const mostTries = 8
 
 const laneOf = ({ context: { chainId, submitter } }: Offer): Lane => ({ chainId, signer: submitter })
-const laneName = ({ chainId, signer }: Lane): string => `${chainId} ${signer}`
 
 const reused = () =>
   Exit.fail(
@@ -385,7 +384,7 @@ export const make = (options: {
           const patience = offer.context.connection.profile.receiptTimeoutMillis
           room.enter({
             offer,
-            lane: laneName(laneOf(offer)),
+            lane: laneKey(laneOf(offer)),
             group: `${Run.kindOf(offer)} ${offer.context.digest}`,
             account: offer.context.accountId,
             ops: offer.calls.length,
@@ -422,7 +421,7 @@ export const make = (options: {
     return {
       take,
       isPreparing: (...place) => preparing.has(JSON.stringify(place)),
-      released: (lane) => Effect.sync(() => room.released(laneName(lane))),
+      released: (lane) => Effect.sync(() => room.released(laneKey(lane))),
       stop: Effect.sync(() => {
         isStopped = true
         for (const { resume } of room.drain()) resume(Exit.fail(unavailable()))

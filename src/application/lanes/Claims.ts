@@ -3,10 +3,9 @@ import * as Effect from "effect/Effect"
 import type { Holding } from "../ports/journal/Holding.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { LaneJournal } from "../ports/journal/LaneJournal.js"
-import type { Lane } from "../ports/journal/Transactions.js"
+import { type Lane, type LaneKey, laneKey } from "../ports/journal/Transactions.js"
 import type { Replicas } from "../ports/Replicas.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import { nameOf } from "./InFlight.js"
 
 /** Lanes that this process works on. */
 export interface Claims {
@@ -35,11 +34,11 @@ const trustMillis = 2_000
 const nobody = ""
 
 export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Service"]): Claims => {
-  const trusted = new Map<string, { readonly until: number; readonly epoch: number }>()
-  const keyless = new Set<string>()
+  const trusted = new Map<LaneKey, { readonly until: number; readonly epoch: number }>()
+  const keyless = new Set<LaneKey>()
   const take = (lane: Lane) =>
     Effect.gen(function* () {
-      const name = nameOf(lane)
+      const name = laneKey(lane)
       if (!replicas.owns(lane)) {
         trusted.delete(name)
         return false
@@ -62,12 +61,12 @@ export const make = (laneJournal: LaneJournal["Service"], replicas: Replicas["Se
     })
   return {
     keyed: (lane, isKeyed) => {
-      if (isKeyed) keyless.delete(nameOf(lane))
-      else keyless.add(nameOf(lane))
+      if (isKeyed) keyless.delete(laneKey(lane))
+      else keyless.add(laneKey(lane))
     },
-    holds: (lane) => trusted.has(nameOf(lane)) && replicas.owns(lane),
+    holds: (lane) => trusted.has(laneKey(lane)) && replicas.owns(lane),
     holding: (lane) => {
-      const known = trusted.get(nameOf(lane))
+      const known = trusted.get(laneKey(lane))
       return known === undefined ? null : { chainId: lane.chainId, signer: lane.signer, epoch: known.epoch }
     },
     take

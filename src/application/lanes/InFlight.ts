@@ -1,8 +1,12 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { Lane, Route, TransactionRecord } from "../ports/journal/Transactions.js"
-
-export const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
+import {
+  type Lane,
+  type LaneKey,
+  laneKey,
+  type Route,
+  type TransactionRecord
+} from "../ports/journal/Transactions.js"
 
 /** Route of a transaction; all its ops have one EntryPoint. */
 export const routeOf = ({ direct, ops }: Pick<TransactionRecord, "direct" | "ops">): Route =>
@@ -34,46 +38,46 @@ export interface InFlight {
 const mostNoted = 1_024n
 
 export const make = (): InFlight => {
-  const records = new Map<string, Map<bigint, TransactionRecord>>()
-  const creations = new Map<string, Set<bigint>>()
-  const bells = new Map<string, Deferred.Deferred<void>>()
+  const records = new Map<LaneKey, Map<bigint, TransactionRecord>>()
+  const creations = new Map<LaneKey, Set<bigint>>()
+  const bells = new Map<LaneKey, Deferred.Deferred<void>>()
 
-  const signed = (lane: Lane) => [...(records.get(nameOf(lane))?.values() ?? [])]
+  const signed = (lane: Lane) => [...(records.get(laneKey(lane))?.values() ?? [])]
 
   const wake = (lane: Lane): void => {
-    const bell = bells.get(nameOf(lane))
-    bells.delete(nameOf(lane))
+    const bell = bells.get(laneKey(lane))
+    bells.delete(laneKey(lane))
     if (bell !== undefined) Deferred.doneUnsafe(bell, Effect.void)
   }
 
   return {
     add: (record) => {
-      const name = nameOf(record)
+      const name = laneKey(record)
       records.set(name, (records.get(name) ?? new Map()).set(record.nonce, record))
       wake(record)
     },
     remove: (record) => {
-      const own = records.get(nameOf(record))
+      const own = records.get(laneKey(record))
       own?.delete(record.nonce)
-      if (own?.size === 0) records.delete(nameOf(record))
+      if (own?.size === 0) records.delete(laneKey(record))
       wake(record)
     },
     noteCreation: (transaction) => {
-      const own = creations.get(nameOf(transaction)) ?? new Set()
-      creations.set(nameOf(transaction), own.add(transaction.nonce))
+      const own = creations.get(laneKey(transaction)) ?? new Set()
+      creations.set(laneKey(transaction), own.add(transaction.nonce))
       for (const nonce of own) if (nonce + mostNoted < transaction.nonce) own.delete(nonce)
     },
     isCalling: (lane) =>
       signed(lane).some(
-        ({ nonce, ops }) => ops.length > 0 && creations.get(nameOf(lane))?.has(nonce) !== true
+        ({ nonce, ops }) => ops.length > 0 && creations.get(laneKey(lane))?.has(nonce) !== true
       ),
-    count: (lane) => records.get(nameOf(lane))?.size ?? 0,
+    count: (lane) => records.get(laneKey(lane))?.size ?? 0,
     total: () => [...records.values()].reduce((sum, own) => sum + own.size, 0),
     signed,
     wake,
     changed: (lane) => {
-      const bell = bells.get(nameOf(lane)) ?? Deferred.makeUnsafe<void>()
-      bells.set(nameOf(lane), bell)
+      const bell = bells.get(laneKey(lane)) ?? Deferred.makeUnsafe<void>()
+      bells.set(laneKey(lane), bell)
       return Deferred.await(bell)
     }
   }

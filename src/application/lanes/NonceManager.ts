@@ -2,9 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
+import { type Lane, type LaneKey, laneKey, type TransactionRecord } from "../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
-import * as InFlight from "./InFlight.js"
 import * as Record from "./worker/Record.js"
 
 export interface NonceManager {
@@ -26,10 +25,10 @@ export interface NonceManager {
 }
 
 export const make = (transactionJournal: TransactionJournal["Service"]): NonceManager => {
-  const locks = new Map<string, Semaphore.Semaphore>()
+  const locks = new Map<LaneKey, Semaphore.Semaphore>()
   return {
     exclusive: (lane, effect) => {
-      const name = InFlight.nameOf(lane)
+      const name = laneKey(lane)
       const lock = locks.get(name) ?? Semaphore.makeUnsafe(1)
       locks.set(name, lock)
       return lock.withPermits(1)(effect)

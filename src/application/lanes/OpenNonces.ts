@@ -8,7 +8,7 @@ import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
+import { type Lane, type LaneAccess, laneKey, type TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
@@ -175,7 +175,7 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
           yield* Effect.annotateLogs(
             troubles.failed({
               what: "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again",
-              place: `${used.chainId}:${used.signer}:${nonce}`
+              place: `${laneKey(used)}:${nonce}`
             }),
             { openNonce: nonce.toString() }
           )

@@ -5,10 +5,9 @@ import * as Troubles from "../observe/Troubles.js"
 import type { LaneJournal } from "../ports/journal/LaneJournal.js"
 import type { BusyLane, Tally } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
-import type { Lane } from "../ports/journal/Transactions.js"
+import { type Lane, type LaneKey, laneKey } from "../ports/journal/Transactions.js"
 import type { Replicas } from "../ports/Replicas.js"
 import type { Claims } from "./Claims.js"
-import { nameOf } from "./InFlight.js"
 
 /**
  * Finds lanes with work at a fixed interval, claims those assigned to this process, and wakes their workers. This covers work
@@ -42,7 +41,7 @@ const patienceMillis = 5_000
 const keyTrouble = (lane: Lane): Troubles.Trouble => ({
   what: "the key of a lane is not configured: its requests wait for it",
   place: "",
-  subject: nameOf(lane)
+  subject: laneKey(lane)
 })
 
 const troubleOf = (what: string, subject?: string): Troubles.Trouble => ({
@@ -57,7 +56,7 @@ export const make = (dependencies: Dependencies) => {
     dependencies
   const troubles = Troubles.make()
   /** This process's lanes in the last round. */
-  const own = new Set<string>()
+  const own = new Set<LaneKey>()
 
   /** Whether this process has the lane's key. Another service may share the database and use the same key name for another key. */
   const hasKey = ({ accountId, key, lane }: BusyLane): Effect.Effect<boolean> =>
@@ -71,7 +70,7 @@ export const make = (dependencies: Dependencies) => {
   const look = (busy: BusyLane, isThorough: boolean) =>
     Effect.gen(function* () {
       const { lane } = busy
-      const name = nameOf(lane)
+      const name = laneKey(lane)
       const wasOwn = own.has(name)
       if (!wasOwn && !owns(lane)) return
       const isKeyed = isThorough || !wasOwn ? yield* hasKey(busy) : null
@@ -100,7 +99,7 @@ export const make = (dependencies: Dependencies) => {
           lanes,
           (busy) =>
             troubles.tolerate(
-              troubleOf("a lane could not be looked after", nameOf(busy.lane)),
+              troubleOf("a lane could not be looked after", laneKey(busy.lane)),
               look(busy, isThorough)
             ),
           { concurrency: "unbounded", discard: true }

@@ -12,9 +12,8 @@ import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js
 import * as Holding from "../ports/journal/Holding.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import { laneKey, type TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import { nameOf } from "./InFlight.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -54,7 +53,7 @@ export const make = (dependencies: Dependencies): Attend => {
 
   const troubleOf = (what: string, record: TransactionRecord, subject: string): Troubles.Trouble => ({
     what,
-    place: nameOf(record),
+    place: laneKey(record),
     subject,
     isDelay: true
   })
@@ -81,7 +80,7 @@ export const make = (dependencies: Dependencies): Attend => {
     })
 
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
-    beside(`${nameOf(record)}:${record.nonce}`, record, work)
+    beside(`${laneKey(record)}:${record.nonce}`, record, work)
 
   /** Offers the newest bytes to the node again; returns whether it accepted them. */
   const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
@@ -251,7 +250,7 @@ export const make = (dependencies: Dependencies): Attend => {
       const from = BigInts.max(latest, pending)
       if (next.record.nonce > from)
         yield* beside(
-          `${nameOf(next.record)} below`,
+          `${laneKey(next.record)} below`,
           next.record,
           closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
         )
@@ -294,7 +293,7 @@ export const make = (dependencies: Dependencies): Attend => {
       }
       const isDue = waiting.entries.some((entry) => Entry.isDue(entry, waiting.nodesOf(entry), now))
       if (!isDue) return
-      yield* beside(nameOf(lowest.record), lowest.record, attendLane(waiting, monitor, now))
+      yield* beside(laneKey(lowest.record), lowest.record, attendLane(waiting, monitor, now))
     })
 }
 

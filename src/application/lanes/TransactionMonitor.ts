@@ -5,9 +5,15 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
-import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
+import {
+  type Lane,
+  type LaneAccess,
+  type LaneKey,
+  laneKey,
+  type TransactionRecord
+} from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import * as InFlights from "./InFlight.js"
+import type * as InFlights from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
 import * as Asking from "./monitor/Asking.js"
 import * as Entry from "./monitor/Entry.js"
@@ -68,7 +74,7 @@ export const make = (options: {
 }): Effect.Effect<TransactionMonitor, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const { accessNodes, attend, inFlight, settlement } = options
-    const lanes = new Map<string, WatchedLane.WatchedLane>()
+    const lanes = new Map<LaneKey, WatchedLane.WatchedLane>()
     const search = ReceiptSearch.make(accessNodes)
     const pace = Pace.make()
     const troubles = Troubles.make()
@@ -147,7 +153,7 @@ export const make = (options: {
       const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
       const trouble = {
         what: "a mined transaction could not be settled and is tried again",
-        place: InFlights.nameOf(record),
+        place: laneKey(record),
         subject: record.nonce.toString()
       }
       return execute(lane, entry, step, witness?.node, began).pipe(
@@ -176,7 +182,7 @@ export const make = (options: {
         if (first === undefined) return
         const trouble = {
           what: "transactions wait, and no node serves them: the operator has none for the chain at present",
-          place: InFlights.nameOf(first.record),
+          place: laneKey(first.record),
           isDelay: true
         }
         yield* unserved === undefined
@@ -204,7 +210,7 @@ export const make = (options: {
 
     const crash = ({ entries }: WatchedLane.WatchedLane) => {
       const [first] = entries.values()
-      const place = first === undefined ? "" : InFlights.nameOf(first.record)
+      const place = first === undefined ? "" : laneKey(first.record)
       return { what: "a look at watched transactions crashed", place }
     }
 
@@ -241,7 +247,7 @@ export const make = (options: {
         Effect.catchCause((cause) => troubles.failed(crash(lane), cause))
       )
 
-    const loop = (name: string, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>
+    const loop = (name: LaneKey, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>
       Effect.suspend(() => {
         if (lane.entries.size === 0) {
           lane.isRunning = false
@@ -272,7 +278,7 @@ export const make = (options: {
         return present === null ? null : nodes.ofOperator(present)
       })
 
-    const laneOf = (name: string): WatchedLane.WatchedLane => {
+    const laneOf = (name: LaneKey): WatchedLane.WatchedLane => {
       const known = lanes.get(name)
       if (known !== undefined) return known
       const lane = WatchedLane.make(inFlight)
@@ -299,7 +305,7 @@ export const make = (options: {
 
     const watch = (watched: Entry.Watched) =>
       Effect.gen(function* () {
-        const name = InFlights.nameOf(watched.record)
+        const name = laneKey(watched.record)
         const lane = laneOf(name)
         const { nonce } = watched.record
         lane.arriving.push(nonce)
@@ -316,18 +322,18 @@ export const make = (options: {
       watch: (watched) => Effect.uninterruptible(watch(watched)),
       useNode: (lane, access, chain) =>
         Effect.sync(() => {
-          const known = lanes.get(InFlights.nameOf(lane))
+          const known = lanes.get(laneKey(lane))
           if (known !== undefined) ofCaller(known.nodes, lane, access, chain)
         }),
-      forget: ({ record }) => Effect.sync(() => lanes.get(InFlights.nameOf(record))?.drop(record)),
+      forget: ({ record }) => Effect.sync(() => lanes.get(laneKey(record))?.drop(record)),
       isWatched: (record) => {
-        const lane = lanes.get(InFlights.nameOf(record))
+        const lane = lanes.get(laneKey(record))
         return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
       },
       underWay: inFlight.total,
       leave: (lane) =>
         Effect.sync(() => {
-          const left = lanes.get(InFlights.nameOf(lane))
+          const left = lanes.get(laneKey(lane))
           if (left !== undefined) for (const { record } of [...left.entries.values()]) left.drop(record)
         }),
       receiptOf: search.find

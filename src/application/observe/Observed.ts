@@ -16,7 +16,7 @@ import { RecoveryJournal } from "../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
+import { type Lane, type LaneKey, laneKey, type TransactionRecord } from "../ports/journal/Transactions.js"
 import type { Signer, SignerError, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type { Health } from "./Health.js"
@@ -157,8 +157,7 @@ export const chainRpc = (
   }
 }
 
-const nameOf = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
-  `${chainId} ${signer} ${nonce}`
+const nameOf = (it: Lane & { readonly nonce: bigint }): string => `${laneKey(it)}:${it.nonce}`
 
 /** Most open transactions whose account is remembered. */
 const mostKnown = 100_000
@@ -244,11 +243,11 @@ export const lanes = (
   port: Pick<TransactionJournal["Service"], "open">
 ): Effect.Effect<Effect.Effect<void>> =>
   Effect.sync(() => {
-    const known = new Map<string, { readonly chainId: bigint; readonly signer: Address }>()
+    const known = new Map<LaneKey, Lane>()
     return Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const open = (yield* port.open).filter(({ state }) => state === "signed")
-      for (const { chainId, signer } of open) known.set(`${chainId} ${signer}`, { chainId, signer })
+      for (const { chainId, signer } of open) known.set(laneKey({ chainId, signer }), { chainId, signer })
       for (const lane of known.values()) {
         const own = open.filter(({ chainId, signer }) => chainId === lane.chainId && signer === lane.signer)
         const oldest = own.reduce((least, { signedAt }) => Math.min(least, signedAt), now)

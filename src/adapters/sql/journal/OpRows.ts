@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
-import type { Lane, LaneAccess } from "../../../application/ports/journal/Transactions.js"
+import { type Lane, type LaneAccess, laneKey } from "../../../application/ports/journal/Transactions.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
@@ -309,7 +309,7 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
     return renumbered
   }).pipe(
     store.locking([
-      `lane:${lane.chainId}:${lane.signer}`,
+      `lane:${laneKey(lane)}`,
       ...prepared.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`)
     ]),
     Effect.catchTag("Refused", ({ result }) => Effect.succeed(result))

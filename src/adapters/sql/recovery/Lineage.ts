@@ -1,10 +1,9 @@
 import * as Effect from "effect/Effect"
 import { JournalError } from "../../../application/ports/journal/JournalError.js"
+import { type Lane, type LaneKey, laneKey } from "../../../application/ports/journal/Transactions.js"
 
 /** The newest transaction that this process has stored for a lane. */
-export interface Stored {
-  readonly chainId: bigint
-  readonly signer: string
+export interface Stored extends Lane {
   readonly nonce: bigint
   /** One of its requests. */
   readonly requestId: string
@@ -15,7 +14,7 @@ export interface Stored {
  * process: a backup, or a standby that had not received everything.
  */
 export interface Lineage {
-  readonly stored: (lane: Pick<Stored, "chainId" | "signer">) => Stored | null
+  readonly stored: (lane: Lane) => Stored | null
   /** The newest of all lanes. */
   readonly newest: () => Stored | null
   readonly store: (transaction: Stored) => void
@@ -31,19 +30,18 @@ const older = new JournalError({
 })
 
 export const make = (): Lineage => {
-  const byLane = new Map<string, Stored>()
+  const byLane = new Map<LaneKey, Stored>()
   let newest: Stored | null = null
   let isLost = false
-  const nameOf = ({ chainId, signer }: Pick<Stored, "chainId" | "signer">) => `${chainId} ${signer}`
   return {
-    stored: (lane) => byLane.get(nameOf(lane)) ?? null,
+    stored: (lane) => byLane.get(laneKey(lane)) ?? null,
     newest: () => newest,
     store: (transaction) => {
-      const before = byLane.get(nameOf(transaction))
+      const before = byLane.get(laneKey(transaction))
       newest = transaction
       // A replacement may have an earlier nonce.
       if (before === undefined || before.nonce < transaction.nonce)
-        byLane.set(nameOf(transaction), transaction)
+        byLane.set(laneKey(transaction), transaction)
     },
     lose: Effect.suspend(() => {
       const told = isLost

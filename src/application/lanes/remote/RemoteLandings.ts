@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Inclusions from "../../chain/Inclusions.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
-import * as InFlight from "../InFlight.js"
+import { laneKey } from "../../ports/journal/Transactions.js"
 import type { Listener } from "../Settlement.js"
 import type { Entry } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
@@ -100,7 +100,7 @@ export const tellTaken = (
   entries: ReadonlyArray<Entry>
 ): Effect.Effect<void> => {
   const untold = entries.filter(({ isTaken, isTold }) => isTaken && !isTold)
-  const lanes = Map.groupBy(untold, (entry) => InFlight.nameOf(RemoteInclusions.laneOf(entry)))
+  const lanes = Map.groupBy(untold, (entry) => laneKey(RemoteInclusions.laneOf(entry)))
   return Effect.forEach(
     lanes.values(),
     (taken) => {

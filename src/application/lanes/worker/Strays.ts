@@ -16,9 +16,8 @@ import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { Lane } from "../../ports/journal/Transactions.js"
+import { type Lane, laneKey } from "../../ports/journal/Transactions.js"
 import type { OpCall } from "../../prepare/Call.js"
-import { nameOf } from "../InFlight.js"
 import type { IsFresh, Known } from "./LaneState.js"
 import { isSameCall } from "./LookUp.js"
 import { asObstacle, type Context, type Obstacle, type OpContext, type Preparing } from "./rules/Context.js"
@@ -228,7 +227,7 @@ export const make = (dependencies: Dependencies): Known => {
     unread: (why: string) => Effect.Effect<A, ChainRpcError | JournalError | Obstacle>
   ): Effect.Effect<A, Obstacle> =>
     Effect.gen(function* () {
-      const name = `${what} ${nameOf(lane)}`
+      const name = `${what} ${laneKey(lane)}`
       const seen = yield* Effect.result(look)
       if (Result.isSuccess(seen)) {
         refusals.delete(name)

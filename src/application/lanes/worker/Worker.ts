@@ -8,7 +8,13 @@ import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import { isFenced, type JournalError } from "../../ports/journal/JournalError.js"
 import type { Acceptance, OpId } from "../../ports/journal/Records.js"
-import type { Lane, LaneAccess, TransactionRecord } from "../../ports/journal/Transactions.js"
+import {
+  type Lane,
+  type LaneAccess,
+  type LaneKey,
+  laneKey,
+  type TransactionRecord
+} from "../../ports/journal/Transactions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as InFlights from "../InFlight.js"
 import { expire } from "./Expiry.js"
@@ -296,12 +302,11 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
 export const make = (dependencies: Dependencies): Worker => {
   const { inFlight, monitor, scope } = dependencies
   const troubles = Troubles.make()
-  const workers = new Map<string, State>()
-  const { nameOf } = InFlights
+  const workers = new Map<LaneKey, State>()
 
   const crashOf = ({ lane }: State): Troubles.Trouble => ({
     what: "a lane's worker failed; retrying",
-    place: nameOf(lane),
+    place: laneKey(lane),
     isDelay: true
   })
 
@@ -312,7 +317,7 @@ export const make = (dependencies: Dependencies): Worker => {
   const tell = ({ lane, pauses }: State) =>
     Effect.gen(function* () {
       if (pauses.size === 0 && stranded.size === 0) return
-      const place = nameOf(lane)
+      const place = laneKey(lane)
       const now = new Set<string>()
       for (const [key, { obstacles, why }] of pauses) {
         if (obstacles < Pauses.worthTelling) continue
@@ -362,7 +367,7 @@ export const make = (dependencies: Dependencies): Worker => {
         if (done === "leave" || (isIdle && !state.isAskedAgain)) {
           state.isRunning = false
           state.pauses = Pauses.none()
-          if (done === "leave") workers.delete(nameOf(state.lane))
+          if (done === "leave") workers.delete(laneKey(state.lane))
           yield* tell(state)
           return done === "leave" ? yield* monitor.leave(state.lane) : undefined
         }
@@ -405,8 +410,8 @@ export const make = (dependencies: Dependencies): Worker => {
   })
 
   const stateOf = (lane: Lane): State => {
-    const state = workers.get(nameOf(lane)) ?? fresh(lane)
-    workers.set(nameOf(lane), state)
+    const state = workers.get(laneKey(lane)) ?? fresh(lane)
+    workers.set(laneKey(lane), state)
     return state
   }
 
@@ -441,11 +446,11 @@ export const make = (dependencies: Dependencies): Worker => {
         )
       }),
     delayOf: (lane, requestId) => {
-      const state = workers.get(nameOf(lane))
+      const state = workers.get(laneKey(lane))
       return state === undefined ? null : delayOf(state, requestId)
     },
     unknown: (lane) => {
-      const state = workers.get(nameOf(lane))
+      const state = workers.get(laneKey(lane))
       const access = state?.queue.ops.find(({ context }) => context !== null)?.context?.access
       return state === undefined || access === undefined || Reconcile.maySign(state.reconcile)
         ? null
@@ -453,7 +458,7 @@ export const make = (dependencies: Dependencies): Worker => {
     },
     mined: (record, isForGood) =>
       Effect.suspend(() => {
-        const state = workers.get(nameOf(record))
+        const state = workers.get(laneKey(record))
         const isAwaited = state !== undefined && !Reconcile.maySign(state.reconcile)
         if (isAwaited) state.pauses = Pauses.ended(state.pauses, [whole])
         if (!isForGood) return isAwaited ? wake(record) : Effect.void

@@ -11,6 +11,11 @@ export interface Lane {
   readonly signer: Address
 }
 
+/** Names a lane in maps, locks and logs: `8453:0xf39F…`. */
+export type LaneKey = `${bigint}:${Address}`
+
+export const laneKey = ({ chainId, signer }: Lane): LaneKey => `${chainId}:${signer}`
+
 /** The block of an event, and its depth. */
 export interface Depth {
   readonly blockNumber: bigint

@@ -7,7 +7,11 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type SystemRole, systemRoles } from "../../../application/keys/KeyRingRegistry.js"
 import { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
-import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
+import {
+  type LaneAccess,
+  laneKey,
+  type TransactionRecord
+} from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import type { Config } from "../../config/Config.js"
 import * as KnownSigners from "../support/KnownSigners.js"
@@ -47,10 +51,7 @@ const list = Command.make("list", { json }).pipe(
   report(function* () {
     const { ports } = yield* OperatorContext.open
     const lanes = Object.values(
-      Arr.groupBy(
-        yield* Context.get(ports, TransactionJournal).open,
-        ({ chainId, signer }): string => `${chainId} ${signer}`
-      )
+      Arr.groupBy(yield* Context.get(ports, TransactionJournal).open, (record): string => laneKey(record))
     ).map(summary)
     return Table.listed(lanes, "no lane has a transaction under way", {
       CHAIN: (lane) => lane.chainId,

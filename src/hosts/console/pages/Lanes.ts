@@ -3,7 +3,12 @@ import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as UnstickLane from "../../../application/operate/UnstickLane.js"
-import type { Lane, LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
+import {
+  type Lane,
+  type LaneAccess,
+  laneKey,
+  type TransactionRecord
+} from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Chains from "../Chains.js"
 import type { Data, Missing, View } from "../Data.js"
@@ -41,7 +46,7 @@ const linkTo = ({ chainId, signer }: Lane): Html =>
 /** Lanes with work first: those whose oldest transaction waits longest. */
 export const lanes = (data: Data, { now }: View): Effect.Effect<Html, Missing> =>
   Effect.map(Effect.mapError(data.transactions.open, unreadable), (records) => {
-    const all = Object.values(Arr.groupBy(records, ({ chainId, signer }): string => `${chainId} ${signer}`))
+    const all = Object.values(Arr.groupBy(records, (record): string => laneKey(record)))
     const sorted = all.toSorted(
       (one, other) =>
         (oldestOf(one) ?? Number.MAX_SAFE_INTEGER) - (oldestOf(other) ?? Number.MAX_SAFE_INTEGER)

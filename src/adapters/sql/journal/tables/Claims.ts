@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Holding from "../../../../application/ports/journal/Holding.js"
 import { JournalError } from "../../../../application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../../application/ports/journal/LaneJournal.js"
-import type { Lane } from "../../../../application/ports/journal/Transactions.js"
+import { type Lane, laneKey } from "../../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../../domain/primitives/Address.js"
 import type * as Lineage from "../../recovery/Lineage.js"
 import * as Store from "../../Store.js"
@@ -15,10 +15,8 @@ interface Row {
 }
 
 /** A transaction that locks the lane. */
-export const inLane = (
-  { locking }: Pick<Store.Store, "locking">,
-  { chainId, signer }: Lane
-): Store.Store["transaction"] => locking([`lane:${chainId}:${signer}`])
+export const inLane = ({ locking }: Pick<Store.Store, "locking">, lane: Lane): Store.Store["transaction"] =>
+  locking([`lane:${laneKey(lane)}`])
 
 /** Whether the database holds the transaction still, or has forgotten it with its request. */
 const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
