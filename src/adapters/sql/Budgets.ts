@@ -110,6 +110,53 @@ const lackOf = (pot: Pot, { daily, id, limit, maxOpen, name }: Reservation, held
   return maxOpen !== null && others >= maxOpen ? { budget: name, reason: "maxOpen", available: 0n } : null
 }
 
+/** A reservation to store. */
+interface Change {
+  readonly entry: Reservation
+  readonly held: Held
+}
+
+/** Takes each group that fits from the pots, as a whole. `lacks` has the first shortage of each group; null: it fits. */
+const holding = (
+  pots: ReadonlyMap<string, Pot>,
+  groups: ReadonlyArray<ReadonlyArray<Reservation>>,
+  now: number
+): { readonly changed: ReadonlyMap<string, Change>; readonly lacks: ReadonlyArray<Lack | null> } => {
+  const changed = new Map<string, Change>()
+  const lacks: Array<Lack | null> = []
+  for (const group of groups) {
+    const made: Array<() => void> = []
+    let lack: Lack | null = null
+    for (const entry of group) {
+      const name = lockName(entry)
+      const pot = pots.get(name)
+      if (pot === undefined) continue
+      const { id } = entry
+      const own = pot.holds.get(id) ?? null
+      const held: Held = {
+        holdNo: own?.holdNo ?? null,
+        day: own?.day ?? dayOf(now),
+        wei: own !== null && own.wei > entry.wei ? own.wei : entry.wei,
+        landed: own?.landed ?? null
+      }
+      lack = lackOf(pot, entry, held)
+      if (lack !== null) break
+      put(pot, id, held)
+      const key = `${name} ${id}`
+      const before = changed.get(key)
+      changed.set(key, { entry, held })
+      made.push(() => {
+        put(pot, id, own)
+        if (before === undefined) changed.delete(key)
+        else changed.set(key, before)
+      })
+    }
+    if (lack !== null) for (const undo of made.reverse()) undo()
+    lacks.push(lack)
+  }
+  return { changed, lacks }
+}
+
 /** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
@@ -207,39 +254,8 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
               )
             )
         }
-        const changed = new Map<string, { readonly entry: Reservation; readonly held: Held }>()
-        const lacks: Array<Lack | null> = []
-        for (const group of groups) {
-          const made: Array<() => void> = []
-          let lack: Lack | null = null
-          for (const entry of group) {
-            const name = lockName(entry)
-            const pot = pots.get(name)
-            if (pot === undefined) continue
-            const { id } = entry
-            const own = pot.holds.get(id) ?? null
-            const held: Held = {
-              holdNo: own?.holdNo ?? null,
-              day: own?.day ?? dayOf(now),
-              wei: own !== null && own.wei > entry.wei ? own.wei : entry.wei,
-              landed: own?.landed ?? null
-            }
-            lack = lackOf(pot, entry, held)
-            if (lack !== null) break
-            put(pot, id, held)
-            const key = `${name} ${id}`
-            const before = changed.get(key)
-            changed.set(key, { entry, held })
-            made.push(() => {
-              put(pot, id, own)
-              if (before === undefined) changed.delete(key)
-              else changed.set(key, before)
-            })
-          }
-          if (lack !== null) for (const undo of made.reverse()) undo()
-          lacks.push(lack)
-        }
-        const fresh: Array<{ readonly entry: Reservation; readonly held: Held }> = []
+        const { changed, lacks } = holding(pots, groups, now)
+        const fresh: Array<Change> = []
         for (const each of changed.values()) {
           const { entry, held } = each
           const raised =

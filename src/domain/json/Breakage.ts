@@ -43,6 +43,17 @@ const scalar = (text: string, at: number): Token => {
 /** Tokens that may come next. */
 type Expected = "value" | "valueOrEnd" | "name" | "nameOrEnd" | "colon" | "more"
 
+/** The tokens that may follow a comma or a colon; null: the sign is neither. */
+const behind = (
+  expected: "more" | "colon",
+  sign: string | undefined,
+  closes: "}" | "]" | undefined
+): Expected | null => {
+  if (expected === "colon") return sign === ":" ? "value" : null
+  if (sign !== ",") return null
+  return closes === "}" ? "name" : "value"
+}
+
 /** The index at which a text stops being JSON, its length when it ends too early; null when it is JSON. */
 const indexOf = (text: string): number | null => {
   const open: Array<"}" | "]"> = []
@@ -58,8 +69,9 @@ const indexOf = (text: string): number | null => {
       expected = "more"
       at += 1
     } else if (expected === "more" || expected === "colon") {
-      if (sign !== (expected === "more" ? "," : ":")) return at
-      expected = expected === "more" && closes === "}" ? "name" : "value"
+      const next = behind(expected, sign, closes)
+      if (next === null) return at
+      expected = next
       at += 1
     } else if (expected === "name" || expected === "nameOrEnd") {
       const name: Token = sign === '"' ? string(text, at) : { broken: at }

@@ -117,6 +117,26 @@ const ofError = (
   }
 }
 
+/** The response has no JSON-RPC body; `garbled` says why. */
+const ofUndecoded = (
+  { origin, scrub }: Target,
+  { body, status }: Answer,
+  garbled: string,
+  calls: ReadonlyArray<JsonRpc.Call>,
+  afterMillis: number
+): Classification => {
+  const { again, all, failed } = classificationsOf(origin, scrub)
+  const says = `HTTP status ${status}`
+  if (isServerError(status)) return all(again("unavailable", says), afterMillis)
+  // Some gateways report outages with status 200, in a page or in JSON.
+  if (body.length <= longestPage && Refusal.isOutagePage(body))
+    return all(again("unavailable", "its gateway has no node"), afterMillis)
+  if (status >= 200 && status < 300) return all(failed("notAnRpc", garbled))
+  const mayLack = calls.some(({ method }) => Refusal.optional.has(method))
+  if (!mayLack || !refusesMethods.has(status)) return all(failed("unreachable", says))
+  return calls.length > 1 ? { _tag: "apart" } : all(failed("unsupported", says))
+}
+
 /**
  * Classifies the response to `calls`. `now`: Unix milliseconds. A JSON-RPC body counts under any HTTP status except those
  * of rate limits, redirects and gateways.
@@ -147,16 +167,8 @@ export const judge =
     if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
 
     const decoded = JsonRpc.decode(body, calls)
-    if (Result.isFailure(decoded)) {
-      if (isServerError(status)) return all(again("unavailable", says), afterMillis)
-      // Some gateways report outages with status 200, in a page or in JSON.
-      if (body.length <= longestPage && Refusal.isOutagePage(body))
-        return all(again("unavailable", "its gateway has no node"), afterMillis)
-      if (status >= 200 && status < 300) return all(failed("notAnRpc", decoded.failure))
-      const mayLack = calls.some(({ method }) => Refusal.optional.has(method))
-      if (!mayLack || !refusesMethods.has(status)) return all(failed("unreachable", says))
-      return calls.length > 1 ? { _tag: "apart" } : all(failed("unsupported", says))
-    }
+    if (Result.isFailure(decoded))
+      return ofUndecoded(target, posted.success, decoded.failure, calls, afterMillis)
 
     const answers = decoded.success
     if (answers._tag === "refused") return ofRefusal(target, answers.error, calls, afterMillis)

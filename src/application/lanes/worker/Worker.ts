@@ -37,6 +37,7 @@ import * as Context from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
+import type * as Rejection from "./rules/Rejection.js"
 import { boundOf, sendBundle, sendDirect } from "./Send.js"
 import * as Sign from "./Sign.js"
 import * as Unknown from "./Unknown.js"
@@ -193,57 +194,25 @@ const turnOfOwner = (work: Work): Effect.Effect<Next, JournalError> => {
   )
 }
 
-const turn = (work: Work): Effect.Effect<Next, JournalError> =>
+/** Obstacles of the ops of a turn. */
+interface Obstacles {
+  readonly isPaused: (op: Bundle.Held) => boolean
+  readonly isHeld: (op: Bundle.Held, component: string) => boolean
+  readonly standingOf: (component: string) => Rejection.Standing
+  readonly now: number
+}
+
+/** Fails, renumbers or pauses ops that the choice rejects; without such ops, sends the chosen bundle. */
+const carryOut = (
+  work: Work,
+  choice: Choose.Choice<Bundle.Held>,
+  ordered: ReadonlyArray<Bundle.Held>,
+  { isHeld, isPaused, now, standingOf }: Obstacles
+): Effect.Effect<Next, JournalError> =>
   Effect.gen(function* () {
-    const { inFlight, state } = work
+    const { state } = work
     const { lane } = state
-    yield* takeOver(work)
-    yield* HandOver.hear(work)
-    const now = yield* MonotonicTime.millis
-    if (Queue.isLow(state.queue) || lacksContext(state, now)) yield* refill(work, now)
-    yield* Reprice.turn(work, now)
-    yield* expire(work)
-    const due = yield* Open.due(work, now)
     const waiting = (): Next => ({ at: Open.nextAt(state, now) })
-    if (state.queue.ops.length === 0 && due === null) return waiting()
-    if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
-    const all = Queue.inTurn(state.queue.ops, state.servedAt)
-    const isRemote = ({ context }: Bundle.Held) => context !== null && Context.isRemote(context)
-    if (yield* Open.open(work, due, now)) return "again"
-    const remote = all.filter(isRemote)
-    if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
-    const ordered = all.filter((op) => !isRemote(op))
-    const [oldest] = ordered
-    const isPaused = ({ opId }: Bundle.Held) => Pauses.isPaused(state.pauses, opId, now)
-    const asked = ordered.find((op) => op.context !== null && !isPaused(op))?.context ?? due?.context ?? null
-    const maySign = Reconcile.maySign(state.reconcile)
-    if (asked !== null && !Context.isRemote(asked) && (state.knownTo === null || !maySign)) {
-      const isKnown = yield* Unknown.look(work, asked)
-      const isRead = state.queue.ops.length === 0 && ordered.length > 0
-      if (isRead || ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed))) return "again"
-    }
-    if (oldest === undefined) return waiting()
-    const profile = oldest.context?.connection.profile
-    if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
-      return { at: now + recheckMillis }
-    const standingOf = (component: string) => state.standings.get(component)?.standing ?? "clean"
-    const isHeld = (op: Bundle.Held, component: string): boolean =>
-      op.context === null ||
-      isPaused(op) ||
-      state.signatures.isPending(op.opId) ||
-      standingOf(component) === "suspected"
-    const choice = Choose.choose(ordered, {
-      route: routeOf(work),
-      keysInFlight: keysInFlight(work),
-      isCalling: inFlight.isCalling(lane),
-      sequences: state.sequences,
-      maySign: Reconcile.maySign(state.reconcile),
-      isHeld,
-      leads: (component) => standingOf(component) === "leading",
-      isAlone: (component) => standingOf(component) === "apart",
-      most: state.most,
-      capacity: Bundle.capacity(oldest.context === null ? 0n : boundOf(state, oldest.context))
-    })
     const { componentOf } = choice
     if (choice.tooLarge.length > 0) {
       const failure = elementFailure("too_large_to_bundle")
@@ -297,6 +266,60 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const bundle = sendBundle(work, context, withSignatures(choice.ops), suspects, componentOf)
     yield* work.exclusive(lane, bundle)
     return "again"
+  })
+
+const turn = (work: Work): Effect.Effect<Next, JournalError> =>
+  Effect.gen(function* () {
+    const { inFlight, state } = work
+    const { lane } = state
+    yield* takeOver(work)
+    yield* HandOver.hear(work)
+    const now = yield* MonotonicTime.millis
+    if (Queue.isLow(state.queue) || lacksContext(state, now)) yield* refill(work, now)
+    yield* Reprice.turn(work, now)
+    yield* expire(work)
+    const due = yield* Open.due(work, now)
+    const waiting = (): Next => ({ at: Open.nextAt(state, now) })
+    if (state.queue.ops.length === 0 && due === null) return waiting()
+    if (Pauses.isPaused(state.pauses, whole, now)) return waiting()
+    const all = Queue.inTurn(state.queue.ops, state.servedAt)
+    const isRemote = ({ context }: Bundle.Held) => context !== null && Context.isRemote(context)
+    if (yield* Open.open(work, due, now)) return "again"
+    const remote = all.filter(isRemote)
+    if (remote.length > 0 && (yield* HandOver.turn(work, remote, now))) return "again"
+    const ordered = all.filter((op) => !isRemote(op))
+    const [oldest] = ordered
+    const isPaused = ({ opId }: Bundle.Held) => Pauses.isPaused(state.pauses, opId, now)
+    const asked = ordered.find((op) => op.context !== null && !isPaused(op))?.context ?? due?.context ?? null
+    const maySign = Reconcile.maySign(state.reconcile)
+    if (asked !== null && !Context.isRemote(asked) && (state.knownTo === null || !maySign)) {
+      const isKnown = yield* Unknown.look(work, asked)
+      const isRead = state.queue.ops.length === 0 && ordered.length > 0
+      if (isRead || ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed))) return "again"
+    }
+    if (oldest === undefined) return waiting()
+    const profile = oldest.context?.connection.profile
+    if (profile !== undefined && inFlight.count(lane) >= profile.maxInFlight)
+      return { at: now + recheckMillis }
+    const standingOf = (component: string) => state.standings.get(component)?.standing ?? "clean"
+    const isHeld = (op: Bundle.Held, component: string): boolean =>
+      op.context === null ||
+      isPaused(op) ||
+      state.signatures.isPending(op.opId) ||
+      standingOf(component) === "suspected"
+    const choice = Choose.choose(ordered, {
+      route: routeOf(work),
+      keysInFlight: keysInFlight(work),
+      isCalling: inFlight.isCalling(lane),
+      sequences: state.sequences,
+      maySign: Reconcile.maySign(state.reconcile),
+      isHeld,
+      leads: (component) => standingOf(component) === "leading",
+      isAlone: (component) => standingOf(component) === "apart",
+      most: state.most,
+      capacity: Bundle.capacity(oldest.context === null ? 0n : boundOf(state, oldest.context))
+    })
+    return yield* carryOut(work, choice, ordered, { isPaused, isHeld, standingOf, now })
   })
 
 export const make = (dependencies: Dependencies): Worker => {

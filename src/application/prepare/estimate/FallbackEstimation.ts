@@ -75,10 +75,64 @@ export const isWithoutOverrides = (answer: Result.Result<CallResult, ChainRpcErr
     onSuccess: ({ data, success }) => !success && data === Hex.empty
   })
 
+type Questions = GasLens.Request & { readonly nonceKeys: ReadonlyArray<bigint> }
+
+/** Measures the wallet's part of an op; `state` is the wallet's state. */
+const measureWallet = (
+  chain: ChainClient,
+  { entryPoint, nonceKeys }: Pick<Questions, "entryPoint" | "nonceKeys">,
+  probe: GasLens.Probe,
+  state: GasLens.WalletState | undefined
+): Effect.Effect<GasLens.Measure, ChainRpcError> =>
+  Effect.gen(function* () {
+    const { callData, callGas, initCode, nonce, paymaster, requiredPrefund, sender, verificationGas } = probe
+    const { balance = 0n, deposit = 0n, sequences = [] } = state ?? {}
+    const sequence = sequences[nonceKeys.indexOf(Nonce.keyOf(nonce))]
+    const owed = paymaster === null ? BigInts.max(0n, requiredPrefund - deposit) : 0n
+    const creationGas = initCode === Hex.empty ? 0n : creationGasOf(initCode)
+    const found = {
+      ...nothing,
+      nonceAccepted: sequence === undefined || sequence === Nonce.sequenceOf(nonce),
+      creationGas: creationGas ?? 0n,
+      bookkeepingGas: bookkeeping + (sequence === 0n ? firstOfKey : 0n),
+      shortfall: BigInts.max(0n, owed - balance)
+    }
+    if (creationGas === null) return { ...found, stage: "creation" as const }
+    if (creationGas > 0n) return { ...found, stage: "ok" as const, validationGas: creationValidation }
+    const validate = PaymasterCalls.withMissing(probe.validateCall, owed <= balance ? owed : 0n)
+    const inName = { from: entryPoint, to: sender }
+    const [validated, validation, called, returned] = yield* Effect.all(
+      [
+        chain.estimateGas({ ...inName, data: validate }),
+        chain.call({ ...inName, data: validate }),
+        callData === Hex.empty
+          ? Effect.succeed({ success: true, gas: 0n, data: Hex.empty })
+          : chain.estimateGas({ ...inName, data: callData }),
+        callData === Hex.empty
+          ? Effect.succeed({ success: true, data: Hex.empty })
+          : chain.call({ ...inName, data: callData })
+      ],
+      { concurrency: "unbounded" }
+    )
+    const validationGas = frameOf(validated.gas, validate)
+    const measured = { ...found, validationGas, validationData: word(validation.data) }
+    if (!validated.success) return { ...measured, stage: "validation" as const, data: validated.data }
+    if (validationGas > verificationGas) return { ...measured, stage: "validation" as const }
+    if (!called.success) return { ...measured, stage: "call" as const, data: called.data }
+    const frame = callData === Hex.empty ? 0n : frameOf(called.gas, callData)
+    const spent = { ...measured, callGas: frame, callLimit: Gas.unverifiedLimit(frame) }
+    if (spent.callGas > callGas) return { ...spent, stage: "call" as const }
+    return {
+      ...spent,
+      stage: returned.success ? ("ok" as const) : ("call" as const),
+      data: returned.data
+    }
+  })
+
 /** Returns the report that the lens would give. */
 export const measure = (
   chain: ChainClient,
-  request: GasLens.Request & { readonly nonceKeys: ReadonlyArray<bigint> }
+  request: Questions
 ): Effect.Effect<GasLens.Report, ChainRpcError> =>
   Effect.gen(function* () {
     const { beacon, entryPoint, nonceKeys, probes } = request
@@ -129,64 +183,15 @@ export const measure = (
     )
     const known = new Map(senders.map((sender, position) => [sender, states[position]]))
 
-    const measureWallet = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> =>
-      Effect.gen(function* () {
-        const { callData, callGas, initCode, nonce, paymaster, requiredPrefund, sender, verificationGas } =
-          probe
-        const { balance = 0n, deposit = 0n, sequences = [] } = known.get(sender) ?? {}
-        const sequence = sequences[nonceKeys.indexOf(Nonce.keyOf(nonce))]
-        const owed = paymaster === null ? BigInts.max(0n, requiredPrefund - deposit) : 0n
-        const creationGas = initCode === Hex.empty ? 0n : creationGasOf(initCode)
-        const found = {
-          ...nothing,
-          nonceAccepted: sequence === undefined || sequence === Nonce.sequenceOf(nonce),
-          creationGas: creationGas ?? 0n,
-          bookkeepingGas: bookkeeping + (sequence === 0n ? firstOfKey : 0n),
-          shortfall: BigInts.max(0n, owed - balance)
-        }
-        if (creationGas === null) return { ...found, stage: "creation" as const }
-        if (creationGas > 0n) return { ...found, stage: "ok" as const, validationGas: creationValidation }
-        const validate = PaymasterCalls.withMissing(probe.validateCall, owed <= balance ? owed : 0n)
-        const inName = { from: entryPoint, to: sender }
-        const [validated, validation, called, returned] = yield* Effect.all(
-          [
-            chain.estimateGas({ ...inName, data: validate }),
-            chain.call({ ...inName, data: validate }),
-            callData === Hex.empty
-              ? Effect.succeed({ success: true, gas: 0n, data: Hex.empty })
-              : chain.estimateGas({ ...inName, data: callData }),
-            callData === Hex.empty
-              ? Effect.succeed({ success: true, data: Hex.empty })
-              : chain.call({ ...inName, data: callData })
-          ],
-          { concurrency: "unbounded" }
-        )
-        const validationGas = frameOf(validated.gas, validate)
-        const measured = { ...found, validationGas, validationData: word(validation.data) }
-        if (!validated.success) return { ...measured, stage: "validation" as const, data: validated.data }
-        if (validationGas > verificationGas) return { ...measured, stage: "validation" as const }
-        if (!called.success) return { ...measured, stage: "call" as const, data: called.data }
-        const frame = callData === Hex.empty ? 0n : frameOf(called.gas, callData)
-        const spent = { ...measured, callGas: frame, callLimit: Gas.unverifiedLimit(frame) }
-        if (spent.callGas > callGas) return { ...spent, stage: "call" as const }
-        return {
-          ...spent,
-          stage: returned.success ? ("ok" as const) : ("call" as const),
-          data: returned.data
-        }
-      })
-
     const measureOne = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> => {
-      const { paymaster } = probe
-      if (paymaster === null) return measureWallet(probe)
+      const { paymaster, sender } = probe
+      const wallet = measureWallet(chain, request, probe, known.get(sender))
+      if (paymaster === null) return wallet
       const deposit = known.get(paymaster.address)?.deposit ?? 0n
       return Effect.map(
-        Effect.all(
-          [measureWallet(probe), FallbackPaymaster.measure(chain, entryPoint, probe, paymaster, deposit)],
-          {
-            concurrency: "unbounded"
-          }
-        ),
+        Effect.all([wallet, FallbackPaymaster.measure(chain, entryPoint, probe, paymaster, deposit)], {
+          concurrency: "unbounded"
+        }),
         ([own, { data, stage, ...approval }]) =>
           own.stage !== "ok" || stage === "ok"
             ? { ...own, ...approval }

@@ -176,8 +176,8 @@ export const choose = <C extends Candidate, Total>(
     if (first === undefined) continue
     // An op that waits for another route to drain must not be overtaken.
     if (head === null && !goTogether(first.route, around.route)) break
-    if (head !== null && group.some(({ company }) => company !== head?.company)) continue
-    if (head === null && group.some(({ company }) => company !== first.company)) continue
+    const { company } = head ?? first
+    if (group.some((op) => op.company !== company)) continue
     const alone = [...needed].some(around.isAlone)
     if (head !== null && (alone || chosen.size + needed.size > around.most)) continue
     if (around.isCalling && group.some(({ creates }) => creates)) {
@@ -185,8 +185,10 @@ export const choose = <C extends Candidate, Total>(
       continue
     }
     if (creationWaits && group.some(({ calls }) => calls)) continue
-    let sum: Total | null = total
-    for (const op of group) sum = sum === null ? null : around.capacity.add(sum, op)
+    const sum = group.reduce<Total | null>(
+      (before, op) => (before === null ? null : around.capacity.add(before, op)),
+      total
+    )
     if (sum === null) {
       if (head === null && needed.size === 1) tooLarge.push(...group)
       continue
