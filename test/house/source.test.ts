@@ -94,12 +94,13 @@ const bans: ReadonlyArray<Ban> = [
   }
 ]
 
-const sources = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.name.endsWith(".generated.ts"))
-  .map((entry) => {
-    const path = join(entry.parentPath, entry.name)
-    return { path: path.slice(root.length).replaceAll("\\", "/"), text: readFileSync(path, "utf8") }
-  })
+const everyFile = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => join(entry.parentPath, entry.name).slice(root.length).replaceAll("\\", "/"))
+
+const sources = everyFile
+  .filter((path) => path.endsWith(".ts") && !path.endsWith(".generated.ts"))
+  .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }))
 
 describe("source text", () => {
   it("is found", () => {
@@ -118,13 +119,66 @@ describe("source text", () => {
       expect(ban.pattern.test(read(ban.planted))).toBe(true)
     })
   }
+})
 
-  it("source text is in folders of at most 15 files", () => {
-    const folders = new Map<string, number>()
-    for (const { path } of sources) {
-      const folder = path.slice(0, path.lastIndexOf("/"))
-      folders.set(folder, (folders.get(folder) ?? 0) + 1)
-    }
-    expect([...folders].filter(([, files]) => files > 15)).toEqual([])
+/** Rooms in which one file is all of a technology. */
+const single = ["src/adapters/native", "src/adapters/redis"]
+
+/** Files that join parts, or list them: the package's surface and the places where adapters are chosen. */
+const joining = ["src/index.ts", "src/hosts/Running.ts", "src/hosts/Wiring.ts"]
+
+const mostFiles = 15
+const mostImports = 42
+
+/** Folders with too many files, or with nothing but one. */
+const misshapen = (paths: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const files = new Map<string, number>()
+  const parents = new Set<string>()
+  for (const path of paths) {
+    const folder = path.slice(0, path.lastIndexOf("/"))
+    files.set(folder, (files.get(folder) ?? 0) + 1)
+    parents.add(folder.slice(0, folder.lastIndexOf("/")))
+  }
+  return [...files].flatMap(([folder, count]) =>
+    count > mostFiles || (count === 1 && !parents.has(folder)) ? [folder] : []
+  )
+}
+
+const importsOf = (text: string): number =>
+  new Set([...text.matchAll(/^(?:import|export|\}) (?:[^"]* )?from "([^"]+)"/gm)].map(([, from]) => from))
+    .size
+
+describe("the shape of the source", () => {
+  it("source folders have 2 to 15 files", () => {
+    const found = misshapen(everyFile.filter((path) => !path.endsWith(".generated.ts")))
+    expect(found.filter((folder) => !single.includes(folder))).toEqual([])
+  })
+
+  it("a crowded folder and a folder of one file would be caught", () => {
+    const crowd = Array.from({ length: mostFiles + 1 }, (_, n) => `src/crowded/File${n}.ts`)
+    expect(misshapen([...crowd, "src/lonely/File.ts", "src/fine/A.ts", "src/fine/B.ts"])).toEqual([
+      "src/crowded",
+      "src/lonely"
+    ])
+  })
+
+  it(`source files import at most ${mostImports} modules`, () => {
+    const greedy = sources.filter(({ text }) => importsOf(text) > mostImports).map(({ path }) => path)
+    expect(greedy.filter((path) => !joining.includes(path))).toEqual([])
+  })
+
+  it("imports of every form are counted, each module once", () => {
+    const text = [
+      'import type { A } from "./A.js"',
+      'import * as B from "./B.js"',
+      'import {\n  type C,\n  d\n} from "./C.js"',
+      'export * as B from "./B.js"'
+    ].join("\n")
+    expect(importsOf(text)).toBe(3)
+  })
+
+  it("requests and failures have one file of their name", () => {
+    for (const name of ["Requests.ts", "Failure.ts"])
+      expect(everyFile.filter((path) => path.endsWith(`/${name}`))).toHaveLength(1)
   })
 })
