@@ -124,13 +124,13 @@ describe("source text", () => {
 /** Rooms in which one file is all of a technology. */
 const single = ["src/adapters/native", "src/adapters/redis"]
 
-/** Files that join parts, or list them: the package's surface and the places where adapters are chosen. */
+/** The package's surface, and the modules that choose the adapters. */
 const joining = ["src/index.ts", "src/hosts/Running.ts", "src/hosts/Wiring.ts"]
 
 const mostFiles = 15
 const mostImports = 42
 
-/** Folders with too many files, or with nothing but one. */
+/** Folders with too many files or a single one. */
 const misshapen = (paths: ReadonlyArray<string>): ReadonlyArray<string> => {
   const files = new Map<string, number>()
   const parents = new Set<string>()
