@@ -146,7 +146,7 @@ try {
     const metrics = await fetch(`http://127.0.0.1:${adminPort}/metrics`, {
       headers: { authorization: `Bearer ${token}` }
     })
-    fact("the operator's port has metrics", (await metrics.text()).includes("castellan_work_stranded"))
+    fact("the operator's port has metrics", (await metrics.text()).includes("castellan_build_info"))
     child.kill((told(image, "STOPSIGNAL")[0] ?? "SIGTERM") as NodeJS.Signals)
     fact("STOPSIGNAL ends it in order", (await ended) === 0, said)
   } finally {

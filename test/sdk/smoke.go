@@ -90,11 +90,11 @@ func main() {
 		log.Fatalf("executed twice: %v, %v", first, again)
 	}
 
-	empty := castellan.NewExecuteRequest([]castellan.Operation{}, settings)
-	_, _, err = client.OperationsApi.Execute(ctx).ExecuteRequest(*empty).IdempotencyKey("mint-go").Execute()
+	other := castellan.NewExecuteRequest([]castellan.Operation{*mint, *mint}, settings)
+	_, _, err = client.OperationsApi.Execute(ctx).ExecuteRequest(*other).IdempotencyKey("mint-go").Execute()
 	failure, answered := err.(castellan.GenericOpenAPIError)
 	if !answered {
-		log.Fatalf("an empty request was accepted: %v", err)
+		log.Fatalf("another body was accepted: %v", err)
 	}
 	problem := failure.Model().(castellan.BadRequest)
 

@@ -45,8 +45,8 @@ assert first.status == 1 and first.return_data[0]["0"].success, first
 assert again.tx_hash == first.tx_hash, again
 
 try:
-    operations.execute(castellan.ExecuteRequest(operations=[], settings=settings), idempotency_key="mint-python")
-    sys.exit("an empty request was accepted")
+    operations.execute(castellan.ExecuteRequest(operations=[mint, mint], settings=settings), idempotency_key="mint-python")
+    sys.exit("another body was accepted")
 except ApiException as failure:
     problem = json.loads(failure.body)
 

@@ -24,7 +24,7 @@ export const mintTwice = async (dev: DevInfo) => {
   const again = await execute("mint-typescript")
   if (again.txHash !== first.txHash) throw new Error(`executed twice: ${again.txHash}`)
   const { code } = await client
-    .execute({ operations: [], settings }, { idempotencyKey: "mint-typescript" })
+    .execute({ operations: [mint, mint], settings }, { idempotencyKey: "mint-typescript" })
     .then(
       () => ({ code: "accepted" }),
       (error: Castellan.CastellanError) => error
