@@ -7,8 +7,9 @@ import { fileURLToPath } from "node:url"
 const source = fileURLToPath(new URL("../src/hosts/", import.meta.url))
 const built = fileURLToPath(new URL("../dist/hosts/", import.meta.url))
 for (const folder of ["http/docs", "http/playground", "console"])
-  for (const name of readdirSync(join(source, folder)))
-    if (!name.endsWith(".ts")) copyFileSync(join(source, folder, name), join(built, folder, name))
+  for (const entry of readdirSync(join(source, folder), { withFileTypes: true }))
+    if (entry.isFile() && !entry.name.endsWith(".ts"))
+      copyFileSync(join(source, folder, entry.name), join(built, folder, entry.name))
 
 const from = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"))
 const to = join(built, "http/docs/swagger-ui")
