@@ -65,7 +65,7 @@ describe("Castellan.layer", () => {
     })
   )
 
-  it.effect("takes layers in place of networks and signers", () =>
+  it.effect("takes layers instead of networks and signers", () =>
     Effect.gen(function* () {
       const signer = yield* Castellan.GetSigner.run(yield* Castellan.caller({ account: "acme" }), {
         signer: treasury
@@ -91,7 +91,7 @@ describe("Castellan.layer", () => {
     )
   )
 
-  it.effect("lets an account's requests name the account's keys only", () =>
+  it.effect("limits an account's requests to the account's keys", () =>
     Effect.gen(function* () {
       const ask = (account?: string) =>
         Effect.flatMap(Castellan.caller(account === undefined ? {} : { account }), (caller) =>
@@ -178,7 +178,7 @@ describe("Castellan.layer", () => {
     })
   )
 
-  it.effect("finds in a database what an earlier layer left there, and in memory nothing", () =>
+  it.effect("finds an earlier layer's data in a database, and none in memory", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "castellan-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
@@ -197,7 +197,7 @@ describe("Castellan.layer", () => {
     }).pipe(Effect.scoped)
   )
 
-  it("takes every field that the configuration file has for a network", () => {
+  it("takes every network field of the configuration file", () => {
     expectTypeOf<keyof Castellan.Network>().toEqualTypeOf<keyof typeof NetworkFile.Network.Encoded>()
     expectTypeOf<Castellan.Network["rpc"]>().toEqualTypeOf<string | Redacted.Redacted | undefined>()
     expectTypeOf<Castellan.Network["maxFeePerGas"]>().toEqualTypeOf<number | bigint | string | undefined>()

@@ -7,7 +7,7 @@ const run = promisify(execFile)
 /** Checks with their own command: contracts, documentation, the installed package, the demo. */
 const commands = ["contracts -- --check", "docs:site", "test:solidity", "test:package", "demo"]
 
-/** They install packages: the README's five commands on Hardhat, a Next app, the image. */
+/** They install packages: docs/install.md's five commands on Hardhat, a Next app, the image. */
 const installing = ["test:hardhat", "test:next", "test:image"]
 
 describe("npm run", () => {

@@ -27,14 +27,14 @@ afterAll(async () => {
 })
 
 describe("the program of docs/library.md", () => {
-  it("is at most 25 lines long, and the file that is run here", () => {
+  it("has at most 25 lines and is the file that runs here", () => {
     const page = readFileSync(new URL("../docs/library.md", import.meta.url), "utf8")
     const program = readFileSync(new URL("embed/program.ts", import.meta.url), "utf8")
     expect(page).toContain(`\`\`\`ts\n${program}\`\`\``)
     expect(program.trimEnd().split("\n").length).toBeLessThanOrEqual(25)
   })
 
-  it("creates a wallet and executes a call of it", async () => {
+  it("creates a wallet and executes a call", async () => {
     const wallet = stack.predict("bob")
     await stack.fund(wallet, 10n ** 18n)
     const { program } = await import("./embed/program.js")
@@ -46,7 +46,7 @@ describe("the program of docs/library.md", () => {
 })
 
 describe("the example without Effect", () => {
-  it("creates a wallet and executes a call of it", async () => {
+  it("creates a wallet and executes a call", async () => {
     const wallet = stack.predict("alice")
     await stack.fund(wallet, 10n ** 18n)
     const { program } = await import("../examples/promise.js")
@@ -63,7 +63,7 @@ describe("castellan/promise", () => {
   ]
   const signer = (versionId: string) => ({ signer: { clientId: "treasury", versionId } })
 
-  it("says what it refuses by its code, also once it is closed", async () => {
+  it("reports refusals by their code, also once it is closed", async () => {
     const castellan = await Promises.create({ networks: [], signers })
     const { address } = await castellan.getSigner(signer("1"))
     expect(address).toBe(computeAddress(`0x${"11".repeat(32)}`))

@@ -112,7 +112,7 @@ describe.each(names)("the example with %s", (name) => {
       expect(await answer.text()).toBe("the host app")
     })
 
-  it("ends, and leaves the others", async () => {
+  it("ends without ending the others", async () => {
     const { running } = of(name)
     await running.close()
     await expect(fetch(`${running.url}/health/live`)).rejects.toThrow()
@@ -133,7 +133,7 @@ describe("the route of Next", () => {
     for (const method of methods) expect(route[method], method).toBe(route.GET)
   })
 
-  it("answers the requests of an app of Next, and is one however often its module is loaded", async () => {
+  it("answers the requests of a Next app, and is one service however often its module is loaded", async () => {
     const folder = mkdtempSync(join(tmpdir(), "castellan-next-"))
     const pepper = "of the route, and of nothing else"
     const { hash, key } = Effect.runSync(Wiring.issueKey(Redacted.make(pepper)))

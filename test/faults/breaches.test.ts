@@ -6,7 +6,7 @@ import type { Scenario } from "./support/Scenario.js"
 import * as Seed from "./support/Seed.js"
 import * as World from "./support/World.js"
 
-/** Executions in calm weather: nothing can go wrong but what the test breaks. */
+/** Executions without faults: only the test's own breach can fail. */
 const scenario: Scenario = {
   seed: 0,
   signers: 1,
@@ -58,7 +58,7 @@ describe("a judgement", () => {
     build.remove()
   })
 
-  it("finds what was lost, doubled, misreported and orphaned, and nothing else", async () => {
+  it("finds exactly the lost, doubled, misreported and orphaned writes", async () => {
     const ids: Array<string> = []
     const { verdict, works } = await Seed.run(world, build, scenario, async (works) => {
       ids.push(...works.map(({ id }) => id))

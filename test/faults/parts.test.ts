@@ -15,7 +15,7 @@ describe("a scenario", () => {
   const steps = ["accept", "allocate", "settle"]
   const some = Array.from({ length: 300 }, (_, seed) => Scenario.make(seed, steps))
 
-  it("is the same for the same seed, and another for another one", () => {
+  it("is the same for the same seed, and different for another one", () => {
     expect(Scenario.make(7, steps)).toEqual(some[7])
     expect(new Set(some.map((scenario) => JSON.stringify({ ...scenario, seed: 0 }))).size).toBe(some.length)
   })
@@ -30,7 +30,7 @@ describe("a scenario", () => {
     )
   })
 
-  it("takes blocks back that are deeper than what is settled only where it gives their transactions back", () => {
+  it("reorganises blocks below settled depth only where it restores their transactions", () => {
     const reorgs = some.flatMap(({ events, settledDepth }) =>
       events.flatMap((event) =>
         event.kind === "reorg" && event.depth >= settledDepth ? [event.returned] : []
@@ -39,7 +39,7 @@ describe("a scenario", () => {
     expect(new Set(reorgs)).toEqual(new Set([true]))
   })
 
-  it("lets an operation come only from a wallet of its request's signer", () => {
+  it("takes an operation only from a wallet of its request's signer", () => {
     for (const { requests, signers, wallets } of some)
       for (const { ops, signer } of requests)
         for (const { wallet } of ops) {
@@ -83,7 +83,7 @@ describe("a journal that kills its process", () => {
     expect(kill).toHaveBeenCalledWith(process.pid, "SIGKILL")
   })
 
-  it("does nothing until it is armed", async () => {
+  it("does nothing until armed", async () => {
     const kill = vi.spyOn(process, "kill").mockImplementation(() => true)
     const wrapped = Killing.wrap({ step: null, moment: "before", nth: 1, armed: false })(journal(["accept"]))
     const call = callOf(wrapped, "accept")
@@ -139,7 +139,7 @@ describe("an error in the log", () => {
 })
 
 describe("a database", () => {
-  it("was away since its start only once it has been away", async () => {
+  it("was away since its start only after an outage", async () => {
     const folder = mkdtempSync(join(tmpdir(), "castellan-store-"))
     try {
       const store = await Store.make(folder, null)

@@ -1,7 +1,7 @@
 /** A file to plant: path in the tree, and text. */
 export type Planted = readonly [path: string, text: string]
 
-/** The first file of a breach is the one that breaks the rule; the others are there for it. */
+/** The first file of a breach breaks the rule; the others support it. */
 export interface Breach {
   readonly rule: string
   /** The folder that breaks the rule, if the breach is a folder. */
@@ -20,7 +20,7 @@ const breach = (rule: string, path: string, text: string, ...others: ReadonlyArr
   files: [[path, text], ...others]
 })
 
-/** Files that break nothing: each storey importing what it may. */
+/** Files without a breach: each storey with its permitted imports. */
 export const lawful: ReadonlyArray<Planted> = [
   [
     "src/domain/Value.ts",

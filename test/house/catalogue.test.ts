@@ -24,7 +24,7 @@ describe("the reasons of refusals", () => {
     )
     const using = (pattern: RegExp) =>
       files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
-    // Messages of failures that were made here before, or are in the journal.
+    // Messages of failures made earlier here, or stored in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/answers/Answer.ts",
       "application/failures/Delays.ts",
@@ -35,7 +35,7 @@ describe("the reasons of refusals", () => {
     expect(using(/new Unprocessable\(/)).toEqual(["application/failures/Failure.ts"])
   })
 
-  it.each(listed)("%s is said by some part of the service", (name) => {
+  it.each(listed)("%s is used by some part of the service", (name) => {
     expect(source).toContain(`"${name}"`)
   })
 

@@ -42,7 +42,7 @@ describe("what runs", () => {
     expect(told.toSorted()).toEqual(declared.toSorted())
   })
 
-  it("is installed by what the documentation says, in the version that the tests have", () => {
+  it("has the documented installation, in the version that the tests use", () => {
     const pages = [
       "operations",
       ...["aws-kms", "azure-kv", "fireblocks", "gcp-kms", "pkcs11"].map((page) => `signers/${page}`)

@@ -34,7 +34,7 @@ describe("package-lock.json", () => {
 })
 
 describe("package.json", () => {
-  it("pins exact versions, but of what a program that embeds castellan has as well and shares with it", () => {
+  it("pins exact versions, except of packages shared with an embedding program", () => {
     const { dependencies, devDependencies, optionalDependencies } = read("package.json")
     const loose = Object.entries({ ...dependencies, ...optionalDependencies, ...devDependencies }).filter(
       ([, version]) => !/^(npm:.+@)?\d+\.\d+\.\d+(-[\d.]+)?$/.test(String(version))

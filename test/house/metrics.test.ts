@@ -7,7 +7,7 @@ const text = (path: string) => readFileSync(new URL(path, root), "utf8")
 
 const names = Object.keys(Metrics)
 
-/** Names of all families that are measured, out of the module's own text. */
+/** Names of all measured families, read from the module's own text. */
 const measured = new Set(
   [
     ...text("src/application/observe/Metrics.ts").matchAll(

@@ -10,7 +10,7 @@ describe("the guide to passkeys", () => {
     expect(blocks.length).toBeGreaterThan(3)
   })
 
-  it.each(blocks)("shows code that is the playground's, which a test runs in a browser: %#", (code) => {
+  it.each(blocks)("shows the playground's code, which a test runs in a browser: %#", (code) => {
     expect(script).toContain(code)
   })
 })

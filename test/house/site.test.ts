@@ -15,7 +15,7 @@ const paths = readdirSync(docs, { recursive: true, encoding: "utf8" })
   .map((path) => join(docs, path))
 const texts = new Map([...paths, join(root, "README.md")].map((path) => [path, readFileSync(path, "utf8")]))
 
-/** A page without what it shows as code, which has neither links nor headings. */
+/** A page without its code, which has neither links nor headings. */
 const prose = (text: string): string =>
   text
     .replaceAll(/^```[\s\S]*?^```$/gm, "")
@@ -26,7 +26,7 @@ const links = (text: string): ReadonlyArray<string> =>
     /^[a-z]+:/.test(target) ? [] : [target]
   )
 
-/** As the renderer names them: of several that are called the same, the later ones are numbered. */
+/** As the renderer names them: repeated names are numbered from the second on. */
 const anchors = (text: string): ReadonlySet<string> => {
   const seen = new Map<string, number>()
   const names = new Set<string>()

@@ -12,14 +12,14 @@ import { root } from "../support/process/Program.js"
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
-/** Pages whose commands a test runs from the first to the last, by the lists that the test has them from. */
+/** Pages whose commands a test runs from the first to the last, by the test's own lists. */
 const followed = new Set(
   [Guides.onDevelopmentStack, Guides.onAmoy, Guides.onBase, Guides.onHsm, Guides.onDatabase].flatMap(
     (pages) => pages.map((page) => `docs/${page}`)
   )
 )
 
-/** Programs that stand, line by line, in files that tests run. */
+/** Programs that test files contain, line by line. */
 const programs: Readonly<Record<string, string>> = {
   "docs/library.md": "test/embed/program.ts",
   "docs/clients.md": "test/sdk/smoke.go test/sdk/smoke.py test/sdk/smoke.ts test/embed/called.ts",
@@ -29,7 +29,7 @@ const programs: Readonly<Record<string, string>> = {
   "docs/watches.md": "test/embed/called.ts"
 }
 
-/** Which test reads a snippet out of its page and runs it, or what runs the same: page, heading or "*", language. */
+/** The test that runs a snippet from its page, or an equal one: page, heading or "*", language. */
 const shown: ReadonlyArray<readonly [page: string, heading: string, language: string, by: string]> = [
   ["README.md", "Quick start", "sh", ".ci/run"],
   ["README.md", "Quick start", "js", "test/scenarios/dev.test.ts"],
@@ -46,7 +46,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["docs/cli.md", "*", "text", "test/hosts/cli/Program.test.ts"]
 ]
 
-/** Snippets that are not run, and why. */
+/** Snippets that are not run, with the reason. */
 const excepted: ReadonlyArray<readonly [page: string, language: string, why: string]> = [
   ["docs/architecture.md", "", "a drawing, whose files test/house/docs.test.ts looks for"],
   ["docs/clients.md", "sh", "test/sdk/sdk.test.ts generates the SDKs without installing them"],

@@ -22,7 +22,7 @@ const withoutText = (code: string): string => code.replace(/"(?:[^"\\\n]|\\.)*"|
 
 const everywhere = /^src\//
 const domain = /^src\/domain\//
-/** EventLoop.ts is about the event loop itself, and has it tested under any host. */
+/** EventLoop.ts concerns the event loop itself, and is tested under any host. */
 const pure = /^src\/(domain|application)\/(?!runtime\/EventLoop\.ts$)/
 
 const bans: ReadonlyArray<Ban> = [
@@ -40,7 +40,7 @@ const bans: ReadonlyArray<Ban> = [
   {
     name: "running effects",
     where: pure,
-    // A fiber that outlives the one that begins it has its services.
+    // A fiber that outlives its parent runs with the parent's services.
     pattern: /\bEffect\.run(?!ForkWith\(fiber\.context\))[A-Z]/,
     planted: "Effect.runForkWith(context)(program)"
   },

@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-/** The tests of pure code, without what other test files are watched by. */
+/** The tests of pure code, without the setup of other tests. */
 export default defineConfig({
   test: {
     include: [

@@ -101,13 +101,13 @@ const journey = async (url: string) => {
   const ready = await ask("GET", "/health/ready")
   fact("the service is ready below /wallets", ready.status === 200, ready)
   const signer = await ask("POST", "/getSigner", { signer: { clientId: "treasury", versionId: "1" } })
-  fact("a POST is answered by it", signer.body.address === computeAddress(privateKey), signer)
+  fact("a POST reaches the service", signer.body.address === computeAddress(privateKey), signer)
   for (const method of ["GET", "PATCH", "DELETE"]) {
     const none = await ask(method, "/webhooks/none", method === "PATCH" ? { state: "paused" } : undefined)
     fact(`a ${method} too`, String(none.body.code).includes("webhook"), none)
   }
   const unknown = await ask("POST", "/predict", { account: [] })
-  fact("bodies are left to it", unknown.body.code === "unknown_field", unknown)
+  fact("request bodies reach the service unread", unknown.body.code === "unknown_field", unknown)
   const document = await ask("GET", "/openapi.json")
   fact("its document names the path", document.body.servers?.[0]?.url === "/wallets", document.body.servers)
 }
@@ -119,7 +119,7 @@ try {
   copyFileSync(here("../../examples/next/route.ts"), join(route, "route.ts"))
   copyFileSync(here("../../examples/next/next.config.mjs"), join(folder, "next.config.mjs"))
   const built = Installed.run(process.execPath, [next, "build"], folder)
-  fact("next build takes the route, and its types", built.ok, built.said)
+  fact("next build accepts the route and its types", built.ok, built.said)
   const port = await Port.free()
   const app = start(port)
   try {

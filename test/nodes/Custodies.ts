@@ -27,7 +27,7 @@ export type Ask = <A = Said>(
 const signer = { clientId: "s", versionId: "1" }
 const cosigner = { clientId: "s", versionId: "2" }
 
-/** A wallet of each custody executes an operation, by each kind of key. Says what the node does not allow. */
+/** A wallet of each custody executes an operation, by each kind of key. Reports the node's refusals. */
 export const journey = async (
   ask: Ask,
   rpc: string,

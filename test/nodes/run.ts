@@ -132,7 +132,7 @@ interface Outcome {
   readonly status: number
 }
 
-/** Creates a wallet and lets it call. */
+/** Creates a wallet and executes a call of it. */
 const job = async (call: ReturnType<typeof client>, rpc: string, entryPoint: string) => {
   const settings = { rpc, entryPoint, signer: { clientId: "s", versionId: "1" } }
   const salt = `of ${entryPoint}`
@@ -175,12 +175,12 @@ const tryOn = async (name: string, start: (typeof nodes)[string]) => {
     const first = JSON.parse(await Effect.runPromise(CommandLine.run([...args, "--yes", "--json"], {})))
     const hashes: ReadonlyArray<{ codeHash: string | null }> = first.verified
     fact(
-      "castellan deploy puts everything there",
+      "castellan deploy deploys every contract",
       hashes.every(({ codeHash }) => codeHash !== null),
       hashes
     )
     const again = JSON.parse(await Effect.runPromise(CommandLine.run([...args, "--json"], {})))
-    fact("and does nothing the second time", again.plan.cost === "0", again.plan)
+    fact("a second castellan deploy changes nothing", again.plan.cost === "0", again.plan)
 
     const run = Effect.gen(function* () {
       const { hash, key } = yield* Wiring.issueKey(Redacted.make(pepper))
@@ -217,7 +217,7 @@ const withHardhat = (folder: string): void => {
   }
 }
 
-/** The way of docs/install.md from an empty folder to an executed op on Hardhat, with the packed tarball. */
+/** Runs docs/install.md from an empty folder to an executed op on Hardhat, with the packed tarball. */
 const readme = async (): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-nodes-"))
   try {

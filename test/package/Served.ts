@@ -11,7 +11,7 @@ const config = {
   networks: []
 }
 
-/** Starts the service with a configuration file by the installed command, asks it whether it is ready, and stops it. */
+/** Starts the service with a configuration file by the installed command, polls its readiness, and stops it. */
 export const run = async (folder: string): Promise<{ readonly ok: boolean; readonly said: string }> => {
   writeFileSync(join(folder, "castellan.json"), JSON.stringify(config))
   writeFileSync(join(folder, "pepper"), "a pepper of many bytes\n", { mode: 0o600 })

@@ -66,7 +66,7 @@ const asked = async (url: string, method: string): Promise<unknown> => {
   return JSON.parse(await answer.text()).result
 }
 
-/** Until it says which EntryPoints it serves. */
+/** Until it reports its EntryPoints. */
 const ready = async (url: string): Promise<unknown> => {
   const until = Date.now() + patienceMillis
   for (;;) {

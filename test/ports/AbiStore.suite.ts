@@ -22,7 +22,7 @@ type Service = Context.Service.Shape<typeof AbiStore>
 
 /** An empty registry. */
 export interface Database {
-  /** Each time that it is built, another process opens the registry. */
+  /** Each build opens the registry as another process does. */
   readonly layer: Layer.Layer<AbiStore>
   /** Registers many events of one account, as if by another process. */
   readonly fill: (
@@ -71,7 +71,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("names that are words elsewhere are read back", (store) =>
+    fact("reads back names that are words elsewhere", (store) =>
       Effect.gen(function* () {
         const inputs = ["payable", "uint256", "memory", "calldata"].map((name) => ({ name, type: "address" }))
         const bytes = { name: "storage", type: "bytes" }
@@ -88,7 +88,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
       })
     )
 
-    fact("the same canonical definition again changes nothing", (store) =>
+    fact("registering the same canonical definition again changes nothing", (store) =>
       Effect.gen(function* () {
         yield* store.addEvent(alice, transfer)
         yield* store.addEvent(alice, event("Transfer (address indexed from,address indexed to,uint value)"))
@@ -220,7 +220,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
     )
 
     fact(
-      `${maxDefinitions} definitions fit, one more is refused, and what is there may be registered again`,
+      `${maxDefinitions} definitions fit, one more is refused, and existing ones may be registered again`,
       (store, fill) =>
         Effect.gen(function* () {
           const names = Array.from({ length: maxDefinitions - 1 }, (_, n) => event(`event E${n}()`))
@@ -240,7 +240,7 @@ export const suite = (name: string, database: Effect.Effect<Database, never, Sco
         })
     )
 
-    fact("definitions have a size together, whatever their number", (store, fill) =>
+    fact("definitions have a total size limit, whatever their number", (store, fill) =>
       Effect.gen(function* () {
         const list = Array.from({ length: 900 }, () => "uint256").join(", ")
         const long = (n: number) => event(`event E${String(n).padStart(4, "0")}(${list})`)

@@ -51,7 +51,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
   const fact = (text: string, body: Effect.Effect<void, unknown, TenantStore>) =>
     it.effect(text, () => Effect.provide(body, layer))
 
-  /** Fails for this reason, and changes nothing. */
+  /** Fails for this reason and changes nothing. */
   const refused = (
     reason: TenantStoreError["reason"],
     change: Effect.Effect<void, TenantStoreError>
@@ -82,7 +82,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "keeps accounts in the order in which they came, and changes of them",
+      "keeps accounts in the order of creation, and their changes",
       Effect.gen(function* () {
         const store = yield* TenantStore
         const odd = accountId("'; drop table accounts; --")
@@ -116,7 +116,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "has no two accounts of one name, and changes none that it has not",
+      "rejects a second account of one name, and changes to unknown accounts",
       Effect.gen(function* () {
         const store = yield* TenantStore
         yield* store.createAccount(account())
@@ -128,7 +128,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "says with every change that it has changed",
+      "signals every change",
       Effect.gen(function* () {
         const store = yield* TenantStore
         const changes = [
@@ -157,7 +157,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "keeps keys, of its own accounts and of others",
+      "keeps keys of its own accounts and of the file's",
       Effect.gen(function* () {
         const store = yield* TenantStore
         const keys = [key(2), key(1, { accountId: bob, scopes: ["read"], endsAt: 9 }), key(3)]
@@ -168,7 +168,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "ends a key, at the earliest of the times that were said",
+      "ends a key at the earliest of the given times",
       Effect.gen(function* () {
         const store = yield* TenantStore
         yield* store.addKey(key(1))
@@ -186,7 +186,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "ends a key of the configuration file, which it has not seen before",
+      "ends a key of the configuration file that it has not seen before",
       Effect.gen(function* () {
         const store = yield* TenantStore
         const ofFile = key(1, { origin: "file" })
@@ -230,7 +230,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "keeps one set of values for an account and a chain, and no factory twice on a chain",
+      "keeps one set of values per account and chain, and no factory twice on a chain",
       Effect.gen(function* () {
         const store = yield* TenantStore
         for (const id of [alice, bob]) yield* store.createAccount(account(id))
@@ -272,7 +272,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "keeps what is paused, since when it is, until it is resumed",
+      "keeps pauses with their beginning until they are resumed",
       Effect.gen(function* () {
         const store = yield* TenantStore
         yield* store.pause({ kind: "account", subject: "137", since: 1 })
@@ -320,7 +320,7 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
-      "lets one of many writers have what only one can have",
+      "gives a unique value to one of many writers",
       Effect.gen(function* () {
         const store = yield* TenantStore
         const created = yield* Effect.all(

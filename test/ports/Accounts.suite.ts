@@ -4,7 +4,7 @@ import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { type Principal, type Scope, Tenants } from "../../src/application/ports/Tenants.js"
 
-/** A key, and who holds it. */
+/** A key and its holder. */
 export interface Held {
   readonly key: Redacted.Redacted<string>
   readonly principal: Principal

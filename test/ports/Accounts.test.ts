@@ -88,7 +88,7 @@ describe("API keys", () => {
     expect(ApiKey.hash(Redacted.make("another pepper, long enough"), key)).not.toBe(ApiKey.hash(pepper, key))
   })
 
-  it("do not show when they are printed", () => {
+  it("are redacted when printed", () => {
     const key = issue()
     for (const text of [String(key), JSON.stringify({ key }), inspect({ key }, { depth: 10 })])
       expect(text).not.toContain(Redacted.value(key))
@@ -112,7 +112,7 @@ describe("a list of accounts that cannot be right is refused at the start", () =
   const [one, other] = listed
   if (one === undefined || other === undefined) throw new Error("there are two accounts")
 
-  it("with an account, or a key, that is listed twice", () => {
+  it("with a duplicate account or key", () => {
     expect(refused([one, other, one])).toContain("twice")
     expect(refused([one, { ...other, keys: one.keys }])).toContain("twice")
   })

@@ -37,7 +37,7 @@ export const suite = (
 
   describe(`the audit log in ${name}`, () => {
     fact(
-      "records what comes after a caller who was interrupted, at whichever step that was",
+      "records later acts after an interrupted caller, at any step of the interruption",
       Effect.gen(function* () {
         const log = yield* AuditLog
         for (let step = 1; step <= 30; step += 1) {

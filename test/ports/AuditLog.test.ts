@@ -69,7 +69,7 @@ describe.each(Object.entries(clients))("the table of the audit log in %s", (_, c
 })
 
 describe("the audit log in SQLite", () => {
-  it.effect("answers those who record while it is closed, and after it", () =>
+  it.effect("answers callers that record while it closes, and after that", () =>
     Effect.gen(function* () {
       const sql = yield* Effect.provide(Sqlite.make({ filename: ":memory:" }), Reactivity.layer)
       const scope = yield* Scope.make()
@@ -81,7 +81,7 @@ describe("the audit log in SQLite", () => {
       const record = Effect.forkChild(Effect.flip(log.record(act)), { startImmediately: true })
       const records = yield* sql.withTransaction(
         Effect.gen(function* () {
-          // More than one commit takes, so that some wait for the next.
+          // More than one commit holds, so that some wait for the next.
           const before = yield* Effect.forEach(Array.from({ length: 60 }), () => record)
           yield* Scope.close(scope, Exit.void)
           return [...before, yield* record, yield* record]

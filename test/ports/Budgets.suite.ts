@@ -76,7 +76,7 @@ export const suite = (
       })
     )
 
-    fact("accounts, chains and budgets do not count for each other", (budgets) =>
+    fact("accounts, chains and budgets count separately", (budgets) =>
       Effect.gen(function* () {
         const others = [{}, { accountId: bob }, { accountId: null }, { chainId: 1n }, { name: "another" }]
         for (const [at, other] of others.entries()) {
@@ -87,7 +87,7 @@ export const suite = (
       })
     )
 
-    fact("of several entries all are held or none", (budgets) =>
+    fact("several entries are all held or none", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 50n, daily: false })
@@ -226,7 +226,7 @@ export const suite = (
         yield* budgets.land(chainId, "a", 30n)
         expect(yield* today(budgets)).toEqual({ held: 30n, booked: 0n })
         expect(yield* reserve(budgets, [entry("b", 71n)])).toEqual(lacks(70n))
-        // The reading of a deposit is lower by what has landed already.
+        // The deposit read is already lower by the landed amount.
         expect(yield* reserve(budgets, [fromDeposit("c", 100n)])).toBeNull()
         yield* budgets.release(chainId, ["c"])
         yield* budgets.land(chainId, "a", null)
@@ -240,25 +240,23 @@ export const suite = (
       })
     )
 
-    fact(
-      "a day begins at midnight UTC, and a reservation counts for the day in which it was made",
-      (budgets) =>
-        Effect.gen(function* () {
-          yield* Time.setTime(20_000 * day + day - 1)
-          const late = { expiresAt: 20_002 * day }
-          expect(yield* reserve(budgets, [entry("a", 100n, late)])).toBeNull()
-          expect(yield* reserve(budgets, [entry("b", 1n, late)])).toEqual(lacks(0n))
-          yield* Time.adjust(1)
-          expect(yield* reserve(budgets, [entry("b", 100n, late)])).toBeNull()
-          yield* bind(budgets, "a")
-          yield* budgets.settle(chainId, "a", 25n)
-          expect(yield* budgets.figures(budget, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
-          expect(yield* budgets.figures(budget, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
-          expect(yield* reserve(budgets, [entry("c", 1n, late)])).toEqual(lacks(0n))
-        })
+    fact("a day begins at midnight UTC, and a reservation counts on the day it was made", (budgets) =>
+      Effect.gen(function* () {
+        yield* Time.setTime(20_000 * day + day - 1)
+        const late = { expiresAt: 20_002 * day }
+        expect(yield* reserve(budgets, [entry("a", 100n, late)])).toBeNull()
+        expect(yield* reserve(budgets, [entry("b", 1n, late)])).toEqual(lacks(0n))
+        yield* Time.adjust(1)
+        expect(yield* reserve(budgets, [entry("b", 100n, late)])).toBeNull()
+        yield* bind(budgets, "a")
+        yield* budgets.settle(chainId, "a", 25n)
+        expect(yield* budgets.figures(budget, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
+        expect(yield* budgets.figures(budget, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
+        expect(yield* reserve(budgets, [entry("c", 1n, late)])).toEqual(lacks(0n))
+      })
     )
 
-    fact("a budget that is not daily holds what is open, over days, and forgets what has ended", (budgets) =>
+    fact("a budget without days holds open sums over days and forgets ended ones", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 100n, daily: false, expiresAt: 3 * day })
@@ -270,7 +268,7 @@ export const suite = (
       })
     )
 
-    fact("a budget has at most so many open reservations; landed ones do not count", (budgets) =>
+    fact("a budget limits its open reservations; landed ones do not count", (budgets) =>
       Effect.gen(function* () {
         const one = (id: string) => entry(id, 1n, { limit: null, maxOpen: 2 })
         expect(yield* reserve(budgets, [one("a"), one("b")])).toBeNull()

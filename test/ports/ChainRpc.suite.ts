@@ -8,7 +8,7 @@ import * as Uint from "../../src/domain/primitives/Uint.js"
 import { echo, echoCode, funded, minedReceipt, sign } from "../support/ChainScript.js"
 import { acme, bolt } from "../support/NamedBy.js"
 
-/** A chain that mines each transaction as it comes, with `echo` at its address and `funded` funded. */
+/** A chain that mines each transaction on arrival, with `echo` at its address and `funded` funded. */
 export interface Fixture {
   /** Runs with the port; its layer lives as long as the fixture. */
   readonly run: <A, E>(effect: Effect.Effect<A, E, ChainRpc>) => Promise<A>
@@ -28,7 +28,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
   const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>): Promise<A> =>
     fixture.run(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(fixture.url(), acme), use)))
 
-  /** Sends a call to `echo` and gives its receipt. */
+  /** Sends a call to `echo` and returns its receipt. */
   const mine = (chain: ChainClient, data: Hex.Hex) =>
     Effect.gen(function* () {
       const nonce = yield* chain.transactionCount(funded, "pending")
@@ -67,7 +67,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("a node that is not there is unreachable", () =>
+    it("an absent node is unreachable", () =>
       fixture.run(
         Effect.gen(function* () {
           const rpc = yield* ChainRpc
@@ -83,7 +83,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
     it("knows its chain id", () =>
       on((chain) => Effect.map(chain.chainId, (id) => expect(id).toBe(fixture.chainId))))
 
-    it("gives a block by its number as it gives the latest one, and null for one to come", () =>
+    it("returns a block by its number like the latest one, and null for a future one", () =>
       on((chain) =>
         Effect.gen(function* () {
           const latest = yield* chain.block("latest")
@@ -116,7 +116,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
   })
 
   describe(`${name}: calls`, () => {
-    it("a call gives what the code returns", () =>
+    it("a call returns the code's output", () =>
       on((chain) =>
         Effect.gen(function* () {
           const data = Hex.concat(word(7n), Hex.unsafe("0xabcd"))
@@ -124,7 +124,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("a revert is a result that holds the revert data, also when there are none", () =>
+    it("a revert is a result with the revert data, also when empty", () =>
       on((chain) =>
         Effect.gen(function* () {
           const data = Hex.concat(word(0n), Hex.unsafe("0xdeadbeef"))
@@ -143,7 +143,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("a call at an older block runs on its state, one at a block to come is not answered now", () =>
+    it("a call at an older block runs on its state; at a future block it is unavailable", () =>
       on((chain) =>
         Effect.gen(function* () {
           const heir = Address.unsafe(
@@ -245,7 +245,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
-    it("one ahead of its turn waits, known and without a receipt, until its predecessor comes", () =>
+    it("a transaction ahead of its turn waits, known and without a receipt, until its predecessor comes", () =>
       on((chain) =>
         Effect.gen(function* () {
           const nonce = yield* chain.transactionCount(funded, "pending")

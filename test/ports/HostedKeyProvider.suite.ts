@@ -25,7 +25,7 @@ export interface Fixture<More> {
     more?: More
   ) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
   readonly keyName: string
-  /** Never in an error: secrets, and what the service remarks. */
+  /** Strings that no error may contain: secrets, and the service's remarks. */
   readonly secrets: ReadonlyArray<string>
   /** Names that no key of the service can have. */
   readonly unknownNames?: ReadonlyArray<string>
@@ -94,7 +94,7 @@ export const hosted = <More>(fixture: Fixture<More>) => {
 
   describe(`${name} over the wire`, () => {
     it.live.each(wires)(
-      "a service %s is unavailable, asked once and no longer than the time limit, and serves again",
+      "a service %s is unavailable, called once and within the time limit, and serves again",
       ([_, fault]) =>
         within(
           (keyOf, server) =>
@@ -165,7 +165,7 @@ export const hosted = <More>(fixture: Fixture<More>) => {
       )
     )
 
-    it.live("a service that is gone is unavailable", () =>
+    it.live("an absent service is unavailable", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const gone = yield* Effect.scoped(serve)
@@ -202,7 +202,7 @@ export const hosted = <More>(fixture: Fixture<More>) => {
       )
     )
 
-    it.live("an interrupted call ends, whatever time it has still", () =>
+    it.live("an interrupted call ends, whatever its remaining time", () =>
       within(
         (keyOf, server) =>
           Effect.gen(function* () {

@@ -30,7 +30,7 @@ const digestsOf = (count: number, seed: string): ReadonlyArray<Hex.Bytes32> =>
 
 const edges = [`0x${"00".repeat(32)}`, `0x${"00".repeat(31)}01`, `0x${"ff".repeat(32)}`].map(Hex.unsafe32)
 
-/** Whom a raw signature may belong to: one of the two recovery ids, in the low form. */
+/** Possible signers of a raw signature: one of the two recovery ids, in the low form. */
 const signersOf = (digest: string, { r, s }: RawSignature): ReadonlyArray<string> => {
   const order = 2n * halfOrder + 1n
   const low = s > halfOrder ? order - s : s
@@ -73,7 +73,7 @@ export const keyProviderSuite = (name: string, fixture: Fixture): void => {
       expect(await run((provider) => provider.key(keyName).publicKey)).toBe(first)
     })
 
-    it("signs digests as they are, each signature at its digest's place, as many as one call may carry", () =>
+    it("signs digests unchanged, each signature at its digest's index, as many as one call may carry", () =>
       run((provider) =>
         Effect.gen(function* () {
           const key = provider.key(keyName)

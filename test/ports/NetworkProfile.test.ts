@@ -17,7 +17,7 @@ describe("a network profile of few fields", () => {
     })
   })
 
-  it("has what is known of its chain", () => {
+  it("has its chain's known values", () => {
     const base = NetworkProfile.make({ chainId: 8_453n })
     expect(base.l1Fee).toBe("op-stack")
     expect(base.caps).toEqual({ ...NetworkProfile.defaults.caps, ...NetworkProfile.chains.get(8_453n)?.caps })
@@ -56,17 +56,17 @@ describe("a network profile of few fields", () => {
 describe("fields over a network profile", () => {
   const profile = NetworkProfile.make({ chainId: 137n, factory: address(1), beacon: address(2) })
 
-  it("leave what they do not name, or name without a value, as it is", () => {
+  it("keep every field that they omit or leave without a value", () => {
     expect(NetworkProfile.override(profile, {})).toEqual(profile)
     const nothing = { factory: undefined, caps: { maxFeePerGas: undefined }, serviceSubmission: undefined }
     expect(NetworkProfile.override(profile, nothing)).toEqual(profile)
   })
 
-  it("take away by null", () => {
+  it("remove a field by null", () => {
     expect(NetworkProfile.override(profile, { factory: null }).factory).toBeNull()
   })
 
-  it("change neither the chain nor what a profile does not have", () => {
+  it("change neither the chain nor a field that the profile lacks", () => {
     const foreign = { chainId: 1n, lowBalance: 5n, factory: address(3) }
     expect(NetworkProfile.override(profile, foreign)).toEqual({ ...profile, factory: address(3) })
   })

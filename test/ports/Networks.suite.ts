@@ -5,7 +5,7 @@ import type { NetworkProfile } from "../../src/application/ports/NetworkProfile.
 import { Networks } from "../../src/application/ports/Networks.js"
 import { accountId, alice, bob } from "../support/journal/Make.js"
 
-/** The adapter has these profiles, and an override of the first of them for alice. */
+/** The adapter has these profiles, and an override of the first one for alice. */
 export const suite = (
   name: string,
   layer: Layer.Layer<Networks>,

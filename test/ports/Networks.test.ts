@@ -31,11 +31,11 @@ describe("network profiles that cannot be right are refused at the start", () =>
     expect(refused({ profiles, overrides: twice }).message).toContain("twice")
   })
 
-  it("with an override of a chain that has no profile", () => {
+  it("with an override of a chain without a profile", () => {
     expect(refused({ profiles: [base], overrides }).message).toContain("no profile")
   })
 
-  it("with figures that nothing can work with, in a profile or after an override", () => {
+  it("with unusable figures, in a profile or after an override", () => {
     const wrong: ReadonlyArray<NetworkProfile.Fields> = [
       { confirmations: 0 },
       { confirmations: 1.5 },

@@ -69,7 +69,7 @@ describe.each(Object.entries(clients))("operators' acts and refusals in %s", (_,
       note({ ...one, message: "again" })
       expect([yield* find("one"), yield* latest(10)]).toEqual([one, [two, one]])
       yield* Time.adjust("1 second")
-      // The store takes them in its own time.
+      // The store writes them asynchronously.
       const listed = Effect.andThen(Time.settle, latest(10))
       expect(yield* Effect.repeat(listed, { until: (list) => list.length === 2 })).toEqual([two, one])
       expect(yield* latest(1)).toEqual([two])

@@ -82,11 +82,11 @@ describe("several replicas", () => {
       expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, n) => n))
     }).pipe(Effect.scoped)
 
-  it.effect("with one Redis let through together what the tier has, and not one more", () =>
+  it.effect("with one Redis admit together exactly the tier's limit", () =>
     Effect.flatMap(emptied, (options) => together(RedisRateLimit.layer(options)))
   )
 
-  it.effect("with one PostgreSQL let through together what the tier has, and not one more", () =>
+  it.effect("with one PostgreSQL admit together exactly the tier's limit", () =>
     Effect.flatMap(databases.fresh, (address) =>
       together(SqlRateLimit.layer.pipe(Layer.provide(Layer.fresh(Postgres.layer(address)))))
     )

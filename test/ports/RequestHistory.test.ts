@@ -28,66 +28,64 @@ const acceptance = (requestId: string, over: Partial<Acceptance> = {}): Acceptan
   Make.acceptance(requestId, [], over)
 
 describe.each(Object.entries(clients))("the history of requests in %s", (_, client) => {
-  it.effect(
-    "has what the journal accepted, the newest first, by account, chain, endpoint, state and page",
-    () =>
-      Effect.gen(function* () {
-        const sql = Layer.fresh(yield* client)
-        yield* Effect.gen(function* () {
-          const journal = yield* Journals.all
-          const history = yield* RequestHistory
-          const ids = (question: Omit<Parameters<typeof history.find>[0], "limit">, limit = 10) =>
-            Effect.map(history.find({ ...question, limit }), (entries) =>
-              entries.map(({ requestId }) => requestId)
-            )
-          yield* Time.setTime(1_000)
-          yield* accept(journal, acceptance("one"))
-          yield* Time.setTime(2_500)
-          yield* accept(journal, acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
-          yield* accept(journal, acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
-          yield* answer(journal, "one")
-          yield* answer(journal, "two")
-          yield* journal.forget(2_000)
-          // A declined request is not part of the history.
-          yield* journal.decline("declined")
+  it.effect("lists accepted requests, the newest first, by account, chain, endpoint, state and page", () =>
+    Effect.gen(function* () {
+      const sql = Layer.fresh(yield* client)
+      yield* Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const history = yield* RequestHistory
+        const ids = (question: Omit<Parameters<typeof history.find>[0], "limit">, limit = 10) =>
+          Effect.map(history.find({ ...question, limit }), (entries) =>
+            entries.map(({ requestId }) => requestId)
+          )
+        yield* Time.setTime(1_000)
+        yield* accept(journal, acceptance("one"))
+        yield* Time.setTime(2_500)
+        yield* accept(journal, acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
+        yield* accept(journal, acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
+        yield* answer(journal, "one")
+        yield* answer(journal, "two")
+        yield* journal.forget(2_000)
+        // A declined request is not part of the history.
+        yield* journal.decline("declined")
 
-          const entries = yield* history.find({ limit: 10 })
-          expect(entries).toEqual([
-            {
-              number: entries[0]?.number,
-              requestId: "three",
-              accountId: Make.alice,
-              endpoint: "/execute",
-              chainId: 137n,
-              state: "pending",
-              result: null,
-              acceptedAt: 2_500
-            },
-            expect.objectContaining({
-              requestId: "two",
-              state: "final",
-              result: "succeeded",
-              accountId: Make.bob
-            }),
-            expect.objectContaining({ requestId: "one", state: "forgotten", acceptedAt: 1_000 })
-          ])
-          // Of what is forgotten only the id is left.
-          expect(yield* ids({ accountId: Make.alice })).toEqual(["three"])
-          expect(yield* ids({ chainId: Make.chainId })).toEqual(["two"])
-          expect(yield* ids({ endpoint: "/transactSigner" })).toEqual(["two"])
-          expect(yield* ids({ state: "pending" })).toEqual(["three"])
-          expect(yield* ids({ state: "forgotten", accountId: Make.bob })).toEqual([])
-          expect(yield* ids({}, 2)).toEqual(["three", "two"])
-          expect(yield* ids({ before: entries[1]?.number })).toEqual(["one"])
-        }).pipe(
-          Effect.provide(
-            Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(
-              Layer.provide(sql),
-              Layer.orDie
-            )
+        const entries = yield* history.find({ limit: 10 })
+        expect(entries).toEqual([
+          {
+            number: entries[0]?.number,
+            requestId: "three",
+            accountId: Make.alice,
+            endpoint: "/execute",
+            chainId: 137n,
+            state: "pending",
+            result: null,
+            acceptedAt: 2_500
+          },
+          expect.objectContaining({
+            requestId: "two",
+            state: "final",
+            result: "succeeded",
+            accountId: Make.bob
+          }),
+          expect.objectContaining({ requestId: "one", state: "forgotten", acceptedAt: 1_000 })
+        ])
+        // A forgotten request keeps only its id.
+        expect(yield* ids({ accountId: Make.alice })).toEqual(["three"])
+        expect(yield* ids({ chainId: Make.chainId })).toEqual(["two"])
+        expect(yield* ids({ endpoint: "/transactSigner" })).toEqual(["two"])
+        expect(yield* ids({ state: "pending" })).toEqual(["three"])
+        expect(yield* ids({ state: "forgotten", accountId: Make.bob })).toEqual([])
+        expect(yield* ids({}, 2)).toEqual(["three", "two"])
+        expect(yield* ids({ before: entries[1]?.number })).toEqual(["one"])
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(
+            Layer.provide(sql),
+            Layer.orDie
           )
         )
-      })
+      )
+    })
   )
 
   it.effect("lists requests with their outcome, waiting requests, and requests that match a text", () =>

@@ -84,7 +84,7 @@ export const signersSuite = (name: string, fixture: Fixture): void => {
       }
     })
 
-    it("a known client with an unknown version or asset says which of the two is wrong", async () => {
+    it("a known client with an unknown version or asset names the wrong one", async () => {
       const clientId = fixture.refs[0]?.clientId ?? ""
       const version = await refusal(fixture.account, { clientId, versionId: "no such" })
       expect([version.reason, version.message]).toEqual([

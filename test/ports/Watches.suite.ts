@@ -54,7 +54,7 @@ const read = (to: number, step: Partial<WatchStep> = {}) =>
 export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks>): void => {
   const fact = <E>(text: string, body: Effect.Effect<void, E, Watches | Webhooks>) =>
     it.effect(text, () => Effect.provide(body, Layer.fresh(layer)))
-  /** The number that the store gives the watch of an id. */
+  /** The store's number of a watch, by its id. */
   const numberOf = Effect.map(source, ({ watches }) => [...watches.keys()][0] ?? 0)
 
   describe(`${name}: watches`, () => {
@@ -104,7 +104,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "take no step that was made from another revision, nor any part of it",
+      "reject a step made from another revision, whole",
       Effect.gen(function* () {
         const watches = yield* Watches
         const id = yield* Following.add({ fromBlock: 5n })
@@ -263,7 +263,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
-      "of one node have one reader at a time; nodes of accounts are apart from the operator's and from each other",
+      "of one node have one reader at a time; nodes of accounts are separate from the operator's and from each other",
       Effect.gen(function* () {
         const watches = yield* Watches
         yield* Following.add()

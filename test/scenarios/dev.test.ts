@@ -184,7 +184,7 @@ describe("npm run dev", () => {
     expect(ran.stdout).toBe(answer)
   })
 
-  it("says which port is in use, ends with code 1 and leaves nothing", async () => {
+  it("names the port in use, ends with code 1 and leaves no files", async () => {
     const stack = info()
     const before = folders()
     expect(before).toHaveLength(1)
@@ -212,7 +212,7 @@ describe("npm run dev", () => {
     expect(folders()).toEqual([])
   })
 
-  it("does nothing where real keys may be", async () => {
+  it("refuses to run where real keys may be", async () => {
     for (const env of [{ NODE_ENV: "production" }, { CASTELLAN_CONFIG: "/nowhere/castellan.json" }]) {
       const program = await dev([...anyPorts], env)
       expect(await program.ended).toBe(1)

@@ -21,7 +21,7 @@ describe("a service that is killed, behind a node that fails", () => {
       Campaign.wrongIn(report).map((text) => `seed ${report.seed}: ${text}`)
     )
     expect(wrong, wrong.join("; ")).toEqual([])
-    // A run in which nothing happened would prove nothing.
+    // A run without faults would prove nothing.
     const sum = (of: (report: (typeof summary.reports)[number]) => number) =>
       summary.reports.reduce((all, report) => all + of(report), 0)
     expect(sum(({ works }) => works.success)).toBeGreaterThan(seeds.length * 3)

@@ -69,7 +69,7 @@ const configuration = (hash: string) => ({
   ]
 })
 
-/** The deployer's address, which the chain has to know; read as the operator's command does. */
+/** The deployer's address, which the chain must know; read by the operator's command. */
 const addressOf = (label: string, config: Config.Config) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -198,7 +198,7 @@ describe("a service whose keys are all in an HSM", () => {
     expect(executed).toMatchObject({ status: 200, body: { status: 1 } })
   })
 
-  it("says no PIN anywhere", () => {
+  it("shows no PIN anywhere", () => {
     expect(leaks.counts().log).toBeGreaterThan(3)
     expect(leaks.found({ pin: hsm.pin })).toEqual([])
   })

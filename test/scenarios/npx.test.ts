@@ -39,7 +39,7 @@ const signal = (pid: number, name: NodeJS.Signals | 0): boolean => {
   }
 }
 
-/** The process that answers on the pipe ends when the pipe does: it is the last to hold it. */
+/** The process that answers on the pipe is its last holder and ends when the pipe does. */
 const started = async (command: string, args: ReadonlyArray<string>, says: string, env = {}) => {
   const child: ChildProcess = spawn(command, [...args], {
     cwd: folder,
@@ -69,7 +69,7 @@ const goesOn = async (parent: Awaited<ReturnType<typeof started>>) => {
   const pid = Number(readFileSync(join(folder, "background.pid"), "utf8"))
   pids.push(pid)
   const url = /"url":"([^"]+)"/.exec(parent.said())?.[1] ?? ""
-  // Four times as long as it takes between two looks.
+  // Four times the interval between two checks.
   const since = performance.now()
   while (performance.now() - since < 1_000) expect((await fetch(`${url}/health/live`)).status).toBe(200)
   expect(parent.said()).not.toContain("stopping")

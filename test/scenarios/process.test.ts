@@ -55,7 +55,7 @@ afterAll(async () => {
 })
 
 describe("the service process", () => {
-  it("is ready once it listens, and logs JSON lines only, one of them then", async () => {
+  it("is ready once it listens, and logs only JSON lines, one of them then", async () => {
     const { program, url } = await service()
     const entries = program
       .stdout()
@@ -76,7 +76,7 @@ describe("the service process", () => {
       expect(program.stderr()).toBe("")
     })
 
-  it("says what is wrong with its configuration, and ends with code 1", async () => {
+  it("reports its invalid configuration, and ends with code 1", async () => {
     const none = started(run([main], { cwd: folder }))
     expect(await none.ended).toBe(1)
     expect(none.stderr()).toBe(
@@ -90,7 +90,7 @@ describe("the service process", () => {
     expect(wrong.stderr()).not.toContain("    at ")
   })
 
-  it("is started by the command line as well, with the configuration that it names", async () => {
+  it("starts from the command line too, with the named configuration", async () => {
     const cli = await Bundle.of("src/hosts/cli/castellan.ts")
     const program = started(run([cli, "serve", "--config", configFile()], { cwd: folder }))
     await program.says('"message":"listening"')
@@ -106,7 +106,7 @@ describe("the service process", () => {
     expect(missing.stderr()).toContain("nowhere.json")
   })
 
-  it("says that its port is taken, and ends with code 1", async () => {
+  it("reports a port in use, and ends with code 1", async () => {
     const { url } = await service()
     const taken = configFile({ listen: { host: "127.0.0.1", port: Number(new URL(url).port) } })
     const second = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: taken } }))
@@ -124,7 +124,7 @@ describe("the command that makes a key for the configuration", () => {
       })
     )
 
-  it("issues a key that the service takes once its hash is in the configuration", async () => {
+  it("issues a key that works once its hash is in the configuration", async () => {
     const command = await key("--pepper-env", "PEPPER")
     expect(await command.ended).toBe(0)
     const issued = /API key \(shown once\): (cst_[A-Za-z0-9_-]{43})/.exec(command.stdout())?.[1] ?? "none"

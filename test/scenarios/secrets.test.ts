@@ -77,7 +77,7 @@ const kms = {
   kind: "aws-kms",
   name: "kms",
   region: "eu-central-1",
-  // Nothing listens on the port of tcpmux.
+  // No process listens on the port of tcpmux.
   endpoint: "http://127.0.0.1:1",
   credentials: { accessKeyId: { env: "ID" }, secretAccessKey: { env: "SECRET" } }
 }
@@ -208,7 +208,7 @@ describe("a run of the service", () => {
     })
   })
 
-  it("refuses what is wrong with a request", async () => {
+  it("refuses invalid requests", async () => {
     const operations = [
       { salt: "x", walletCustody: 1, to: `0x${"77".repeat(20)}`, funcSignature: "receive()" }
     ]
@@ -229,7 +229,7 @@ describe("a run of the service", () => {
 
   it("refuses configurations that cannot be used", async () => {
     const whole = configuration("0".repeat(64))
-    // The pinned key of the provider that is down would hold up every start.
+    // The pinned key of the absent provider would delay every start.
     const file = { ...whole, signers: whole.signers.slice(0, 2) }
     const wrong: ReadonlyArray<Partial<File> | Record<string, unknown>> = [
       { signers: [{ ...file.signers[0], privateKey: { env: "HALF" } }] },
@@ -264,7 +264,7 @@ describe("a run of the service", () => {
     }
   })
 
-  it("says no secret anywhere: not in answers, logs, spans or refusals to start", () => {
+  it("shows no secret anywhere: not in answers, logs, spans or failed starts", () => {
     const counts = leaks.counts()
     expect(counts.log).toBeGreaterThan(10)
     expect(counts.trace).toBeGreaterThan(10)

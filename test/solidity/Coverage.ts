@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import * as Forge from "./Forge.js"
 
-/** A line of what is deployed that no test reaches, or one of whose branches none takes. */
+/** A deployed line that no test reaches, or with a branch that none takes. */
 export interface Gap {
   /** Relative to the project's root. */
   readonly file: string

@@ -11,7 +11,7 @@ export interface Mutant {
   /** Text that occurs once in it, and what stands there in the mutant. */
   readonly find: string
   readonly replace: string
-  /** The contract that is deployed with the fault in it. */
+  /** The contract that is deployed with the fault. */
   readonly contract: string
   /** The test function that sees it. */
   readonly seenBy: string
@@ -40,7 +40,7 @@ const plant = ({ contract, find, name, replace, source }: Mutant): string => {
   return path
 }
 
-/** Caught when the test was run, and failed for what it asserts. */
+/** Caught when the test ran, and failed on its assertion. */
 const judge = (mutant: Mutant, { failed, output }: Forge.Run): Outcome => {
   const line = output.split("\n").find((text) => text.startsWith("[FAIL")) ?? ""
   const asserted = line !== "" && !line.includes("setUp()")

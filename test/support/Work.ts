@@ -17,7 +17,7 @@ export const soFar = (): number => {
   return (user + system) / 1_000
 }
 
-/** Milliseconds of work that something takes: for bounds that a square or worse goes over many times. */
+/** Milliseconds of work: for bounds that quadratic work exceeds many times. */
 export const of = (body: () => void): number => {
   const before = soFar()
   body()

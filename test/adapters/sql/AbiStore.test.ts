@@ -28,7 +28,7 @@ describe("the SQL store of definitions", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.effect("passes over what only a newer version of the program can read", () =>
+  it.effect("skips definitions that only a newer program version can read", () =>
     Effect.gen(function* () {
       const store = yield* AbiStore
       const sql = yield* SqlClient.SqlClient
@@ -39,7 +39,7 @@ describe("the SQL store of definitions", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.effect("finds what is new of an account by an index", () =>
+  it.effect("finds an account's new definitions by an index", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const plan = yield* sql<{ readonly detail: string }>`

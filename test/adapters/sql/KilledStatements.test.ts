@@ -132,7 +132,7 @@ const methods: ReadonlyArray<
 
 describe("a method of the journal that ends at a statement", { timeout: 120_000 }, () => {
   for (const [name, place] of Object.entries(places))
-    it.live(`has done nothing in ${name}, and all of it when it is called again`, () =>
+    it.live(`does no part of its work in ${name}, and all of it when called again`, () =>
       Effect.gen(function* () {
         const client = yield* place
         yield* Effect.gen(function* () {

@@ -57,7 +57,7 @@ describe.each([
   ["SQLite", sqlite],
   ["PostgreSQL", postgres]
 ] as const)("requests of a wallet with a member, on %s", (_, layer) => {
-  it.effect("are each found once, in whatever parts it is searched", () =>
+  it.effect("are each found once, in any partition of the search", () =>
     Effect.gen(function* () {
       yield* given
       for (const most of [1, 2, 3, 4, 5, 100]) {

@@ -148,7 +148,7 @@ describe("a database of the version before", { timeout: 60_000 }, () => {
     { database: "SQLite", client: Layer.fresh(Sqlite.layer({ filename: ":memory:" })) },
     { database: "PostgreSQL", client: databases.layer }
   ])
-    it.effect(`on ${database} is taken over with all its open work`, () =>
+    it.effect(`on ${database} is adopted with all its open work`, () =>
       Effect.gen(function* () {
         yield* written
         const journal = Journals.methodsOf(yield* SqlJournal.make(options))

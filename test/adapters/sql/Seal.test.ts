@@ -26,13 +26,13 @@ describe("the seal", () => {
     )
   })
 
-  it("opens what the version before sealed", () => {
+  it("opens strings that the previous version sealed", () => {
     // A fixed sealing: the format stored in databases must not change.
     const sealed = "v1:BwcHBwcHBwcHBwcHXK21GXKEhgjkmzdFkADSKOyIfrtW"
     expect(Effect.runSync(seal.open("row", sealed))).toBe("short")
   })
 
-  it("opens under no other key, for no other row, and not when a character was changed", () => {
+  it("opens under no other key, for no other row, and not with a changed character", () => {
     const sealed = String(seal.close("row 1", "a secret text"))
     const flip = (at: number) =>
       `${sealed.slice(0, at)}${sealed[at] === "A" ? "B" : "A"}${sealed.slice(at + 1)}`

@@ -63,7 +63,7 @@ const direct = fc.record({
 const prepared: fc.Arbitrary<PreparedOp> = fc.oneof(op, direct)
 
 describe("a prepared op", () => {
-  it("is the same when it is read again", () => {
+  it("reads back unchanged", () => {
     fc.assert(
       fc.property(prepared, (one) => {
         expect(StoredOp.decode(StoredOp.encode(one))).toEqual(one)

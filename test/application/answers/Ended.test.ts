@@ -61,7 +61,7 @@ describe("a request that is at its end", () => {
     expect(Ended.mayBeUnmined(ended)).toBe(false)
   })
 
-  it("may have a transaction that waits for a block where its ops landed in others", () => {
+  it("may have a transaction that waits for a block while its ops landed in others", () => {
     expect(Ended.mayBeUnmined(of({ ops: [opOf(0, { txHash: hashOf(7) })], txHashes: [hashOf(100)] }))).toBe(
       true
     )

@@ -128,7 +128,7 @@ describe("answers", () => {
     expect(yield* Fiber.join(fiber)).toBe("theirs")
   })
 
-  test("are there for who begins to wait late", function* () {
+  test("are there for a caller that begins to wait late", function* () {
     const { ended, outcomes, wait } = yield* world
     ended.add("a")
     outcomes.set("a", "earlier")
@@ -146,7 +146,7 @@ describe("answers", () => {
     expect(yield* Fiber.join(fiber)).toBe(null)
   })
 
-  test("are tried again while the store is away, cannot be read, or was reopened", function* () {
+  test("are tried again while the store is away, unreadable, or reopened", function* () {
     for (const fault of ["store", "reopened", "unreadable"] as const) {
       const { affected, ended, faults, outcomes } = yield* world
       faults[fault] = 2

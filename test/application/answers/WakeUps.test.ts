@@ -84,7 +84,7 @@ describe("a wait for a change of a request", () => {
 })
 
 describe("events", () => {
-  test("wake those who want each of them, once for each", function* () {
+  test("wake the consumers of single events, once for each", function* () {
     const { journal, wakeUps } = yield* start
     const { look, state } = looking()
     yield* Effect.forkChild(wakeUps.until(WakeUps.events("a"), look))

@@ -16,7 +16,7 @@ const block = (number: bigint): Block => ({
   baseFeePerGas: 7n
 })
 
-/** A node with one block more at each question; null for the first `missing` of them. */
+/** A node whose head grows by one block per query; null for the first `missing` queries. */
 const node = (missing = 0) =>
   Effect.map(Monitor.node("any"), ({ chain }) => {
     let asked = 0
@@ -107,7 +107,7 @@ describe("the code of a contract", () => {
     expect(yield* Effect.all(looks)).toEqual(["0x60", "0x60"])
     expect(asked).toBe(1)
     yield* Time.adjust(1)
-    // It has destroyed itself, or its block is gone.
+    // The contract destroyed itself, or its block is gone.
     code = Hex.empty
     expect(yield* facts.code(client, address)).toBe("0x60")
     expect(asked).toBe(1)

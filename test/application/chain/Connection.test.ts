@@ -92,7 +92,7 @@ test("a request without a node uses the operator's, where the operator has one c
     expect((yield* several.given(opening)).profile.chainId).toBe(Make.chainId)
 })
 
-test("a connection to the operator's node is trusted as the operator's, whatever node the caller names", function* () {
+test("a connection to the operator's node has the operator's trust, whatever node the caller names", function* () {
   const { connected, given, nodes } = yield* world({})
   const connection = yield* given(openOperator(caller, callers))
   expect(connection.trust).toBe("operator")

@@ -8,7 +8,7 @@ import { test } from "../../support/Test.js"
 
 const eoa = Address.unsafe(`0x${"0e".repeat(20)}`)
 
-/** A node that says these nonces. */
+/** A node with these nonces. */
 const node = (said: { latest: bigint; pending: bigint }) =>
   Effect.map(Monitor.node("any"), ({ chain }) => {
     const asked: Array<BlockTag> = []
@@ -24,7 +24,7 @@ const node = (said: { latest: bigint; pending: bigint }) =>
   })
 
 describe("the nonces of an EOA", () => {
-  test("cost one question once the one at the latest block was seen", function* () {
+  test("cost one query once the one at the latest block is known", function* () {
     const said = { latest: 5n, pending: 7n }
     const { client, take } = yield* node(said)
     const read = EoaNonces.make()
@@ -35,7 +35,7 @@ describe("the nonces of an EOA", () => {
     expect(take()).toEqual(["pending"])
   })
 
-  test("are both asked for when the pending one is below what was seen, or too far above", function* () {
+  test("are both queried when the pending one is below the known one, or too far above", function* () {
     const said = { latest: 5n, pending: 7n }
     const { client, take } = yield* node(said)
     const read = EoaNonces.make()
@@ -54,7 +54,7 @@ describe("the nonces of an EOA", () => {
     expect(yield* EoaNonces.make()(client, eoa)).toEqual({ latest: 8n, next: 8n })
   })
 
-  test("are those that this node says, whatever another one has said", function* () {
+  test("are this node's own, whatever another node reported", function* () {
     const read = EoaNonces.make()
     const one = yield* node({ latest: 8n, pending: 8n })
     const other = yield* node({ latest: 2n, pending: 2n })

@@ -92,7 +92,7 @@ describe("mined transactions of an EOA", () => {
     expect(asked.counts).toBeLessThan(40)
   })
 
-  test("are an error where the node does not give all of them", function* () {
+  test("are an error where the node returns only some of them", function* () {
     for (const hasStates of [true, false]) {
       const { chain } = chainOf([1, 1, 1], { hasStates, hides: 1n })
       const error = yield* Effect.flip(EoaTransactions.read(chain, eoa, [0n, 1n, 2n]))

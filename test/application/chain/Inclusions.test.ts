@@ -12,7 +12,7 @@ import { test } from "../../support/Test.js"
 
 const hash = Make.word(0x0b)
 
-/** A chain at block 9,000 with an op in block 100; its node gives logs of at most so many blocks. */
+/** A chain at block 9,000 with an op in block 100; its node returns logs of at most this many blocks. */
 const world = (most: bigint) => {
   const chain = Landings.makeChain()
   chain.mine(9_000)
@@ -51,14 +51,14 @@ describe("an op that has landed", () => {
     expect(asked()).toBe(2)
   })
 
-  test("is found in every block since it was accepted, however many blocks ago that was", function* () {
+  test("is found in every block since its acceptance, however many blocks ago", function* () {
     const { find } = world(100_000n)
     expect(yield* find(9_000n, timeOf(100))).toBe(100n)
     expect(yield* find(9_000n, 0)).toBe(100n)
     expect(yield* find(9_000n, timeOf(8_500))).toBeUndefined()
   })
 
-  test("is found at a node that gives logs of few blocks at a time", function* () {
+  test("is found at a node that returns logs of few blocks at a time", function* () {
     const { asked, find } = world(500n)
     expect(yield* find(1_124n)).toBe(100n)
     expect(yield* find(9_000n, timeOf(100))).toBe(100n)

@@ -56,7 +56,7 @@ describe("receipts that were seen", () => {
     expect([null, one, other].map((reader) => cache.get(reader, hash(1)))).toEqual(Array(3).fill(undefined))
   })
 
-  it("are the newest ones that have room together, those of all nodes", () => {
+  it("are the newest that fit, over all nodes", () => {
     const cache = new ReceiptCache(4 * bytesOf(receipt(0)))
     for (const n of [1, 2, 3]) cache.set(one, receipt(n))
     cache.get(one, hash(1))
@@ -67,7 +67,7 @@ describe("receipts that were seen", () => {
   it.each<readonly [string, () => ReadonlyArray<RawLog>]>([
     ["one log of two megabytes", () => [log(0, Hex.unsafe(`0x${textOf(2 * MiB)}`))]],
     ["two thousand empty logs", () => Array.from({ length: 2_000 }, (_, at) => log(at))]
-  ])("have 4 MiB of memory together, and not twice that, when there are 24 of %s", (_, logs) => {
+  ])("use 4 MiB of memory together, and not twice that, with 24 of %s", (_, logs) => {
     const cache = new ReceiptCache(4 * MiB)
     for (let n = 1; n <= 24; n++) cache.set(one, receipt(n, logs()))
     const full = bytesInUse()

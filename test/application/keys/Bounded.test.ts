@@ -13,7 +13,7 @@ const signer = (sign: Signer["sign"]): Signer =>
 const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
 
 describe("a key whose provider never answers", () => {
-  test("is unavailable after half a minute, also where nothing may be interrupted", function* () {
+  test("is unavailable after half a minute, even in uninterruptible regions", function* () {
     const silent = signer(() => Effect.uninterruptible(Effect.never))
     const signing = yield* Effect.forkChild(Effect.uninterruptible(Effect.flip(silent.sign(digest))))
     yield* Time.adjust("30 seconds")

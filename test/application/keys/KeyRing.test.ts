@@ -83,7 +83,7 @@ describe("the names of keys", () => {
 })
 
 describe("the holder of an EOA", () => {
-  test("is one account, be it in one record or in two", function* () {
+  test("is one account, in one record or in two", function* () {
     expect(yield* reasons([record("a", 1, acme, globex)])).toEqual(["sharedEoa"])
     const both = [{ ...record("a", 1, acme), shared: true }, record("b", 1, globex)]
     for (const apart of [both, both.toReversed()]) {
@@ -147,7 +147,7 @@ const within = <A, E, R>(time: string, effect: Effect.Effect<A, E, R>) =>
 const source = { provider: "it", key: "key" }
 const name = 'signer "client" versionId "1": key "key" of provider "it"'
 
-/** A provider of the first key that is away as long as it is said. */
+/** A provider of the first key that is away while the test sets it to. */
 const flapping = () => {
   const state = { isDown: true }
   const provider = Scripted.make({
@@ -193,7 +193,7 @@ describe("the start", () => {
     }
   })
 
-  test("is refused by a key that is absent, unsuitable or not permitted, pinned or not", function* () {
+  test("fails on an absent, unsuitable or forbidden key, pinned or not", function* () {
     for (const reason of ["notFound", "unsuitable", "refused"] as const)
       for (const pinned of [{}, { address: addressOf(1) }]) {
         const provider = Scripted.make({

@@ -19,7 +19,7 @@ const signAll = (signer: Effect.Success<ReturnType<typeof Scripted.signer>>, cou
   Effect.forEach(digests(count), signer.sign, { concurrency: "unbounded" })
 
 describe("a signature of the ring", () => {
-  test("has s in the lower half and a recovery id that hits the address, whichever half the provider gives", function* () {
+  test("has s in the lower half and a recovery id that yields the address, whichever half the provider returns", function* () {
     const provider = Scripted.make({
       privateKey,
       sign: (_, honest, call) =>
@@ -55,7 +55,7 @@ describe("a signature of the ring", () => {
     "two signatures": (_, honest) => [honest, honest]
   }
   for (const [name, lie] of Object.entries(lies))
-    test(`${name} is refused, and an error is logged without it`, function* () {
+    test(`${name} is refused, and the log has an error without it`, function* () {
       const lines = yield* Log.listen
       const digest = digestOf(1)
       const provider = Scripted.make({

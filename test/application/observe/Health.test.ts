@@ -53,7 +53,7 @@ test("an EOA that runs low is logged once, where it submits, and again after it 
   ])
 })
 
-test("a poll keeps the head, and counts failures until the node answers again", function* () {
+test("a poll keeps the head, and counts failures until the node replies again", function* () {
   let why: string | null = null
   const nodes = node(() => ({
     block: () =>

@@ -37,7 +37,7 @@ test("no signature is made without its audit entry, and the key is not to blame"
   expect(StoreFailure.isIn(cause)).toBe(true)
 })
 
-test("bytes that a worker records, or replaces, are in the audit log, and none is stored without its entry", function* () {
+test("the audit log has an entry before a worker stores recorded or replaced bytes", function* () {
   const ports = yield* InMemory.makeJournal
   const acts: Array<Act> = []
   let isAway = true

@@ -60,7 +60,7 @@ describe("a repeated failure", () => {
   test("is one trouble when it comes and goes within a minute", function* () {
     const lines = yield* logged((troubles) =>
       Effect.gen(function* () {
-        // Every twenty seconds for an hour, from a cause that has another name each time.
+        // Every twenty seconds for an hour, with a differently named cause each time.
         for (let n = 0; n < 180; n += 1) {
           yield* troubles.failed({ what, place: "node" }, Cause.fail(new Error(`request b${n}f-c was lost`)))
           yield* Time.adjust("10 seconds")

@@ -55,7 +55,7 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
   })
 
 describe("the clock of a process that starts", () => {
-  test("does away with nothing before a chain has answered, and is trusted within an hour of it", function* () {
+  test("deletes no rows before a chain has replied, and is trusted within an hour of it", function* () {
     for (const time of [now - hour, now, now + hour]) {
       const { before, lines, may } = yield* started({ 1: time })
       expect(before).toEqual([false, false])
@@ -98,14 +98,14 @@ describe("the clock of a process that starts", () => {
     }
   })
 
-  test("is not held against development chains, nor against none", function* () {
+  test("is not checked against development chains, nor without a chain", function* () {
     for (const times of [{ 31337: 0, 1337: 0 }, {}]) {
       const { before } = yield* started(times)
       expect(before).toEqual([true, true])
     }
   })
 
-  test("lets requests expire while no node answers, deletes nothing, and asks again", function* () {
+  test("lets requests expire while no node replies, deletes nothing, and asks again", function* () {
     const { at, may } = yield* started({ 1: null, 10: null })
     expect(yield* may).toEqual([false, true])
     at.set("10", now - 2 * hour)

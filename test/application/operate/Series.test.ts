@@ -11,7 +11,7 @@ const sample = (over: Partial<Series.Sample>): Series.Sample => ({
 })
 
 describe("series", () => {
-  test("a percentile lies between the bounds of its bucket, and counts only what came since", () => {
+  test("a percentile lies between the bounds of its bucket, and counts only the latest period", () => {
     const before = sample({
       inclusion: [
         [1, 100],
@@ -46,7 +46,7 @@ describe("series", () => {
     expect(Series.dailyGas([spent(0, 5), spent(8_640_000, 15)], 1n, "0xb")).toBeNull()
   })
 
-  test("steps are what was added between samples", () => {
+  test("steps are the amounts added between samples", () => {
     const counts = [0, 3, 3, 10].map((succeeded) => sample({ succeeded }))
     expect(Series.steps(counts, (before, after) => after.succeeded - before.succeeded)).toEqual([3, 0, 7])
   })

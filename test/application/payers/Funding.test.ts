@@ -128,7 +128,7 @@ describe("a wallet pays when its op runs", () => {
     ).toEqual([false, false, false, true, false, true])
   })
 
-  it("all that its deposit held when that was too little", () => {
+  it("its whole deposit when that was too little", () => {
     expect(
       Funding.paying(version, [paidBy(a, 11n), paidBy(a, 0n), paidBy(a, 1n)], funds([[a, 10n, 100n]]))
     ).toEqual([true, false, true])
@@ -149,7 +149,7 @@ describe("ops for which there is too little money", () => {
   const told = (ops: Parameters<typeof Funding.failures>[1], known: Funding.Funds) =>
     [...Funding.failures(version, ops, known)].map(([place, { code, figures }]) => [place, code, figures])
 
-  it("fail with who lacks what, and those behind them are counted without them", () => {
+  it("fail with the payer and the shortfall, and later ops are counted without them", () => {
     const ops = [paidBy(a, 60n), paidBy(a, 50n), paidBy(a, 40n)].map((each) => ({ ...each, ...ran }))
     expect(told(ops, funds([[a, 0n, 100n]]))).toEqual([
       [1, "insufficient_funds", { wallet: a, required: "50", available: "100", missing: "10" }]
@@ -184,14 +184,14 @@ describe("ops for which there is too little money", () => {
     expect(told([sending(91n)], known)).toEqual([
       [0, "insufficient_funds", { wallet: a, required: "101", available: "100", missing: "1" }]
     ])
-    // Enough of it: the call had another reason.
+    // The wallet had enough: the call failed for another reason.
     expect(told([sending(90n)], known)).toEqual([])
     expect(told([sending(91n, measure("call", Hex.unsafe("0x01")))], known)).toEqual([])
     expect(told([sending(91n, measure("validation"))], known)).toEqual([])
     expect(told([{ ...sending(0n), prefund: 100n }], known)).toEqual([])
   })
 
-  it("count what the calls before them have sent, and not what reverted", () => {
+  it("count the value of earlier calls, except reverted ones", () => {
     const known = funds([[a, 0n, 100n]])
     const [sent, reverted] = [sending(50n, measure("ok")), sending(50n, measure("call", Hex.unsafe("0x01")))]
     expect(told([sent, sending(31n)], known)).toEqual([
@@ -201,7 +201,7 @@ describe("ops for which there is too little money", () => {
     expect(told([sent, sending(10n, measure("ok")), sending(11n)], known)).toMatchObject([
       [2, "insufficient_funds", { missing: "1" }]
     ])
-    // Its prefund was taken before the others sent what is left.
+    // Its prefund was taken before the other ops sent the remainder.
     expect(told([sent, sending(30n, measure("ok")), sending(0n)], known)).toEqual([])
     expect(told([reverted, sending(31n)], known)).toEqual([])
   })

@@ -70,7 +70,7 @@ describe("the bearer of a failed transaction's cost", () => {
     expect(yield* bearer([landed(1, own), landed(2)], { [own]: Make.alice, [elsewhere]: Make.bob })).toBe(
       Make.bob
     )
-    // The first one in the bundle is the one that reverted it.
+    // The first op in the bundle reverted it.
     expect(yield* bearer([landed(2), landed(1, third)], { [elsewhere]: Make.bob, [third]: carol })).toBe(
       carol
     )

@@ -123,7 +123,7 @@ describe("encoded ops", () => {
   }
   const own = { ...op, sender: Make.address(0xb3) }
 
-  test("are measured as they are, with the place of the signature of the paymaster that seals", function* () {
+  test("are measured unchanged, with room for the signature of the sealing paymaster", function* () {
     const { of } = yield* world()
     const sponsored = { ...(yield* drafted(sponsor)), signature: Hex.unsafe("0x11") }
     const payer = yield* of(undefined)

@@ -39,7 +39,7 @@ describe("a paymaster that wants no data", () => {
     expect(yield* payer.draft(named)).toBe(named)
   })
 
-  test("pays for ops one behind the other as far as its deposit goes, to the last wei", function* () {
+  test("pays for ops in order up to its deposit, to the last wei", function* () {
     const { held, payer } = yield* world(3n * cost - 1n)
     const ops = [1n, 2n, 3n].map((nonce, index) => part({ ...op, nonce }, index + 4))
     const failed = yield* payer.reserve(ops)
@@ -53,7 +53,7 @@ describe("a paymaster that wants no data", () => {
     expect(yield* held).toEqual([cost, cost])
   })
 
-  test("has a deposit that what it has paid has lowered already", function* () {
+  test("has its deposit reduced by its own charges", function* () {
     const { budgets, payer } = yield* world(2n * cost)
     yield* payer.reserve([part(op)])
     for (const { id } of yield* budgets.open(Make.chainId)) yield* budgets.settle(Make.chainId, id, cost)
@@ -84,7 +84,7 @@ describe("a paymaster that wants no data", () => {
     expect(yield* held).toEqual([cost])
   })
 
-  test("keeps its money for each request that carries the op, and for no other account's", function* () {
+  test("holds its money for each request with the op, and for no other account's", function* () {
     const { budgets, payer } = yield* world(2n * cost - 1n)
     yield* payer.reserve([part(op)])
     expect(codes(yield* payer.reserve([part(op, 0, "another")]))).toEqual([[0, "insufficient_funds"]])
@@ -122,7 +122,7 @@ describe("a paymaster that wants no data", () => {
     ])
   })
 
-  test("keeps it for ten minutes: a process that died holds nothing for longer", function* () {
+  test("holds it for ten minutes: a dead process blocks no money for longer", function* () {
     const { held, payer } = yield* world(cost)
     yield* Time.adjust(1_000)
     yield* payer.reserve([part(op)])

@@ -66,7 +66,7 @@ describe("a paymaster that is given no data", () => {
       for (const each of versions) expect(objection(packed(0n, ...times), of(each), each)).toBeNull()
   })
 
-  it("pays in its first second but for EntryPoint v0.8, to which that is the last one before", () => {
+  it("pays in its first second except on EntryPoint v0.8, where that second is still too early", () => {
     for (const each of versions)
       expect(objection(packed(0n, 0n, now), of(each), each) === null).toBe(each !== "v0.8")
   })

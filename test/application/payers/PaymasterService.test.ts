@@ -28,7 +28,7 @@ describe("a paymaster with a service", () => {
 
   type Answers = Partial<Record<"stub" | "data", ReadonlyArray<PaymasterAnswer | PaymasterRpcError>>>
 
-  /** A service that gives these answers one after the other, the last one for ever. */
+  /** A service that gives these answers in order, and repeats the last one. */
   const world = ({ data = [answerOf()], stub = [answerOf()] }: Answers = {}) =>
     Effect.gen(function* () {
       const { site } = yield* Site.make(10n * cost)
@@ -46,7 +46,7 @@ describe("a paymaster with a service", () => {
           })
       const client = Effect.succeed({ origin: "http://service", stub: method("stub"), data: method("data") })
       const payer = Paymaster.service(yield* InMemory.makeBudgets, client, site)
-      /** The op that is signed, or why there is none. */
+      /** The signed op, or the code of the refusal. */
       const completed = Effect.gen(function* () {
         const drafted = yield* payer.draft(op)
         return Result.match(yield* Effect.result(payer.complete(drafted)), {
@@ -118,7 +118,7 @@ describe("a paymaster with a service", () => {
     expect(changed.asked.map(([method]) => method)).toEqual(["stub", "stub", "data"])
   })
 
-  test("knows its stubs by wallet and nonce key, and asks for those of ops that another process has measured", function* () {
+  test("identifies its stubs by wallet and nonce key, and queries the stubs of ops that another process measured", function* () {
     for (const [final, expected] of [
       [true, ["stub", "stub", "stub", "stub"]],
       [false, ["stub", "data", "stub", "data", "stub", "data"]]

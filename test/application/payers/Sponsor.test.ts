@@ -77,7 +77,7 @@ const terms = (over: Partial<Sponsorship.Terms> = {}) =>
 const good: UserOperation = { ...Site.op, paymasterAndData: terms() }
 
 describe("the sponsor pays for an op", () => {
-  test("up to the operator's caps on prices, and not a wei above one of them", function* () {
+  test("up to the operator's price caps, and not a wei above", function* () {
     const { objection } = yield* world()
     expect(yield* objection(good)).toBeNull()
     expect(yield* objection({ ...good, nonce: 2n, maxFeePerGas: 101n })).toBe("fees_above_cap")
@@ -96,7 +96,7 @@ describe("the sponsor pays for an op", () => {
       expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
   })
 
-  test("for as long as it says itself, with a minute for a node that lags", function* () {
+  test("for its own duration, with a minute for a lagging node", function* () {
     const { objection } = yield* world()
     const until = (validUntil: number, nonce: bigint) =>
       objection({ ...good, nonce, paymasterAndData: terms({ validUntil }) })
@@ -146,7 +146,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* bob.objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
   })
 
-  test("and keeps with its money from which block on the op may land, and until when", function* () {
+  test("with the first block and the deadline of the op stored in its hold", function* () {
     const { budgets, payer } = yield* world()
     yield* payer.reserve([part(good)])
     yield* payer.seal(part(good), hashOf(good))

@@ -72,7 +72,7 @@ const setting = Effect.gen(function* () {
 })
 
 describe("sponsored ops", () => {
-  test("cost what the chain says from the block on that they land in, and that is booked at settled depth", function* () {
+  test("cost the chain's figure from their landing block on, booked at settled depth", function* () {
     const { chain, hold, looked, make, noted, watched } = yield* setting
     const op = yield* hold("op")
     yield* make().watch(watched())
@@ -88,7 +88,7 @@ describe("sponsored ops", () => {
     yield* looked(0n, 30n)
   })
 
-  test("may cost all again when the chain undoes it, and cost what it costs the second time", function* () {
+  test("may cost all again when the chain undoes them, and cost their second figure", function* () {
     const { chain, hold, looked, make, watched } = yield* setting
     const op = yield* hold("op")
     yield* make().watch(watched())
@@ -119,7 +119,7 @@ describe("sponsored ops", () => {
     }
   })
 
-  test("cost what the version of them costs that lands, once, and are held until the last one is over", function* () {
+  test("cost the landed version's figure, once, and are held until the last version is over", function* () {
     for (const landing of ["first", "second", null]) {
       const { bind, chain, hold, looked, make, noteOf, watched } = yield* setting
       const first = yield* hold("first")

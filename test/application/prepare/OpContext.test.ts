@@ -13,19 +13,19 @@ const latest = {
 }
 
 describe("after the chain has rested", () => {
-  test("for an hour, an op that is signed now is not over when it is mined", function* () {
+  test("for an hour, an op signed now is still valid when it is mined", function* () {
     const mined = latest.timestamp + 3_600
     yield* Time.setTime(mined * 1_000)
     expect(yield* Snapshot.validUntil(latest)).toBe(mined + Snapshot.signatureLifeSeconds)
   })
 
-  test("for half an hour, neither is a creation", function* () {
+  test("for half an hour, so is a creation", function* () {
     const mined = latest.timestamp + 1_800
     yield* Time.setTime(mined * 1_000)
     expect(yield* Snapshot.deployableUntil(latest)).toBe(mined + Snapshot.signatureLifeSeconds)
   })
 
-  test("for a day, a creation is good for no longer than the factory takes at the latest block", function* () {
+  test("for a day, a creation is valid no longer than the factory allows at the latest block", function* () {
     yield* Time.setTime((latest.timestamp + 86_400) * 1_000)
     expect(yield* Snapshot.deployableUntil(latest)).toBe(latest.timestamp + 3_600)
   })

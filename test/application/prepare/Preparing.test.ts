@@ -6,7 +6,7 @@ const now = 1_700_000_000_000
 const chainTime = 1_699_999_990
 
 describe("an op is signed as it was prepared", () => {
-  it("for five minutes, whatever longer window it has", () => {
+  it("for five minutes, despite a longer window", () => {
     expect(Preparing.goodUntil(now, chainTime, 0)).toBe(now + 300_000)
     expect(Preparing.goodUntil(now, chainTime, chainTime + 600)).toBe(now + 300_000)
   })

@@ -77,7 +77,7 @@ describe("an op that the service's EOA submits", () => {
     PaymasterData.make(version, { paymaster, limits: PaymasterData.noLimits, data: Hex.empty })
   const good = withGas(paying(Hex.empty))
 
-  it("pays at least what gas costs now, and for all of its own data", () => {
+  it("pays at least the current gas price, and for all of its own data", () => {
     expect(objection(good)).toBeNull()
     for (const price of ["maxFeePerGas", "maxPriorityFeePerGas"] as const)
       expect(objection({ ...good, [price]: least[price] - 1n })).toBe("submission_unpaid")
@@ -132,7 +132,7 @@ describe("the possible cost of an op to the service's EOA", () => {
     )
   const test = testOver(InMemory.budgets)
 
-  test("is bounded by what the account may lose in a day, and by how many are under way", function* () {
+  test("is bounded by the account's daily loss and its ops under way", function* () {
     expect(yield* reserved(limited({ dailyLoss: 2_500_000n }), [0, 1, 2])).toEqual([2])
     expect(yield* reserved(limited({ maxInFlight: 2 }), [3])).toEqual([3])
     // Another account has its own.

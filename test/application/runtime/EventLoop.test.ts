@@ -41,7 +41,7 @@ describe("the event loop", () => {
     expect(await turns(work)).toBeGreaterThan(5)
   })
 
-  it("gives the results in order", async () => {
+  it("returns the results in order", async () => {
     expect(await Effect.runPromise(EventLoop.map(items, (item) => item * 2))).toEqual(
       items.map((item) => item * 2)
     )

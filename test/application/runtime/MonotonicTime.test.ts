@@ -25,7 +25,7 @@ test("elapsed time does not depend on the machine's clock setting", function* ()
 })
 
 describe("a clock that is set back by an hour", () => {
-  test("does not keep what waited for its window from leaving room", function* () {
+  test("does not keep waiting work from making room", function* () {
     const one = { accountId: Make.alice, requests: 1, elements: 1 }
     let counted = [one]
     const waiting = Effect.sync(() => counted)
@@ -73,7 +73,7 @@ describe("a clock that is set back by an hour", () => {
     expect(asked).toBe(2)
   })
 
-  test("does not keep who counts requests from coming back", function* () {
+  test("does not keep counted callers from coming back", function* () {
     let isAway = true
     const first = yield* MemoryRateLimit.make
     const both = Counting.withFailover(

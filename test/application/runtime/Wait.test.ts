@@ -18,7 +18,7 @@ const setup = Effect.gen(function* () {
 describe("an effect within a time", () => {
   const late = () => Effect.fail("late")
 
-  test("gives what it gives, and what it takes with it ends", function* () {
+  test("returns its result, and ends its child fibers", function* () {
     expect(yield* Wait.within(Effect.succeed(1), 1_000, late)).toBe(1)
     const slow = yield* Effect.forkChild(Wait.within(Effect.delay(Effect.succeed(2), 999), 1_000, late))
     yield* Time.settle
@@ -27,7 +27,7 @@ describe("an effect within a time", () => {
     expect(yield* Effect.exit(Wait.within(Effect.fail("no"), 1_000, late))).toEqual(Exit.fail("no"))
   })
 
-  test("is late after it, interrupted and not waited for, also where nothing may be interrupted", function* () {
+  test("is late after it, interrupted and not awaited, even in uninterruptible regions", function* () {
     const { open, slow, told } = yield* setup
     const fiber = yield* Effect.forkChild(Effect.exit(Effect.uninterruptible(Wait.within(slow, 1_000, late))))
     yield* Time.settle

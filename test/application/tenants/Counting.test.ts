@@ -58,7 +58,7 @@ describe("a count with another one to fall back on", () => {
     expect([first.state.asked, second.state.asked]).toEqual([4, 63])
   })
 
-  test("fails when both do, and when there is no second one", function* () {
+  test("fails when both do, and without a second one", function* () {
     const { both, first, second } = yield* pair
     first.state.fails = true
     second.state.fails = true

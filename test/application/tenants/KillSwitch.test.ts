@@ -36,7 +36,7 @@ const world = () => {
 }
 
 describe("a kill switch", () => {
-  test("stops what works with its key or on its chain", function* () {
+  test("stops every request with its key or on its chain", function* () {
     const { check, state } = world()
     expect(yield* check(key)).toBeNull()
     state.paused = new Set([key.address])

@@ -4,14 +4,14 @@ import type { Position } from "../../../src/application/ports/Watches.js"
 import * as Cursor from "../../../src/application/watches/Cursor.js"
 import * as Make from "../../support/journal/Make.js"
 
-/** A block of the chain that all nodes agree on, or of a fork of it. */
+/** A block of the chain that all nodes share, or of a fork of it. */
 const hash = (number: bigint, fork = 0n) => Make.word(1_000n * fork + number)
 const header = (number: bigint, fork = 0n, onFork = fork): Header => ({
   number,
   hash: hash(number, fork),
   parentHash: hash(number - 1n, onFork)
 })
-/** Blocks up to `next` were read, and the hashes of so many of them are known. */
+/** Blocks up to `next` were read; the hashes of the last `known` are stored. */
 const at = (next: bigint, known: number, first = 1n): Position => ({
   first,
   next,
@@ -19,7 +19,7 @@ const at = (next: bigint, known: number, first = 1n): Position => ({
 })
 const bounds: Cursor.Bounds = { depth: 64n, settledBlocks: 50n, recentBlocks: 8n, until: null }
 
-it("plan reads what nothing takes back by number, the rest one by one, within its bounds, and waits where there is nothing", () => {
+it("plan reads final blocks by number and others one by one, within its bounds, and waits where there is no block", () => {
   const settled = (to: bigint) => ({ _tag: "settled", from: 100n, to })
   const recent = (to: bigint) => ({ _tag: "recent", from: 100n, to })
   const wait = { _tag: "wait" }
@@ -58,7 +58,7 @@ describe("extend", () => {
     })
   })
 
-  it("takes no blocks of several chains, with a gap, or from another height on", () => {
+  it("rejects blocks of several chains, with a gap, or from another height", () => {
     expect(Cursor.extend(at(100n, 3), [header(100n), header(101n, 1n)], 64n)).toBe("incoherent")
     const skipped = { ...header(102n), parentHash: hash(100n) }
     expect(Cursor.extend(at(100n, 3), [header(100n), skipped], 64n)).toBe("incoherent")
@@ -80,13 +80,13 @@ describe("ancestor", () => {
       })
     )
 
-  it("is the highest block that was read and is in the chain still", () => {
+  it("is the highest block read that is still in the chain", () => {
     expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 98n))).toBe(97n)
     expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 110n))).toBe(99n)
     expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 96n))).toBe(95n)
   })
 
-  it("is not known when a reorganisation goes deeper than the hashes that are", () => {
+  it("is unknown when a reorganisation is deeper than the known hashes", () => {
     expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 95n))).toBeNull()
     expect(Cursor.ancestor(at(100n, 0), present(90n, 110n, 95n))).toBeNull()
   })
@@ -97,13 +97,13 @@ describe("ancestor", () => {
   })
 })
 
-it("rewind goes back to the position behind a block that was read", () => {
+it("rewind returns to the position after a block that was read", () => {
   expect(Cursor.rewind(at(100n, 5), 97n)).toEqual({ ...at(98n, 3) })
   expect(Cursor.rewind(at(100n, 5), 99n)).toEqual(at(100n, 5))
   expect(Cursor.rewind(at(100n, 5, 95n), 94n)).toEqual(at(95n, 0, 95n))
 })
 
-it("cut is the position behind a block whose hash is known, and of no older one", () => {
+it("cut is the position after a block with a known hash, and never an older one", () => {
   expect(Cursor.cut(at(100n, 5), 97n)).toEqual(at(98n, 3))
   expect(Cursor.cut(at(100n, 5), 95n)).toEqual(at(96n, 1))
   expect(Cursor.cut(at(100n, 5), 94n)).toBeNull()
@@ -116,7 +116,7 @@ describe("meets", () => {
     expect(Cursor.meets(at(100n, 1), { ...at(100n, 1), hashes: [hash(99n, 1n)] })).toBe(false)
   })
 
-  it("holds at one height where one of them knows no hash", () => {
+  it("holds at one height where one of them has no hash", () => {
     expect(Cursor.meets(at(100n, 0), at(100n, 5))).toBe(true)
     expect(Cursor.meets(at(100n, 5), at(100n, 0))).toBe(true)
     expect(Cursor.meets(at(100n, 0), at(101n, 0))).toBe(false)

@@ -18,10 +18,10 @@ import * as Watching from "./Watching.js"
 
 const few = { events: 20, characters: 1_000_000 }
 
-/** Whether a process ends before a step is written, or after that without having heard of it. */
+/** Whether a process ends before a step is written, or after that without its reply. */
 type Crash = "before" | "after"
 
-/** A process that makes so many steps, and ends at the one after them. */
+/** A process that makes this many steps, and ends at the next one. */
 const untilStep = (chain: ForkingChain, process: string, steps: number, crash: Crash) =>
   Effect.gen(function* () {
     const watches = yield* Watches
@@ -75,7 +75,7 @@ describe("watches", () => {
   test("receive events in bounded steps, of whole blocks or parts of one, without a gap", function* () {
     const chain = new ForkingChain(1)
     const transfers = [1, 2, 3].map((to) => Following.transfer(to))
-    // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
+    // Final blocks, and blocks read by their hashes, one with more events than a step.
     for (let n = 0; n < 12; n++) chain.mine(transfers)
     for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
     for (let n = 0; n < 11; n++) chain.mine(transfers)
@@ -198,7 +198,7 @@ describe("watches", () => {
     expect((yield* watches.get(watchId))?.problem ?? null).toBeNull()
   })
 
-  test("believe no chain that has none of the blocks that were read", function* () {
+  test("reject a chain without any of the blocks that were read", function* () {
     const chain = new ForkingChain(200)
     const watches = yield* Watches
     const watchId = yield* Following.add({ fromBlock: 100n })
@@ -269,7 +269,7 @@ describe("watches", () => {
     const watches = yield* Watches
     const watchId = yield* Following.add()
     yield* Effect.forEach(["one", "two", "three"], (process) => Watching.begin(chain, process))
-    // No claim keeps these from each other.
+    // No claim separates these.
     const claim: typeof watches.claim = (source, _, until) => watches.claim(source, "the same", until)
     yield* Effect.forEach(["four", "five"], (process) =>
       Effect.provideService(Watching.begin(chain, process), Watches, { ...watches, claim })

@@ -84,7 +84,7 @@ export const deliveries = (accountId = Make.alice) =>
     }
   })
 
-/** Time passes, and the event loop turns, until it is so. */
+/** Advances time and turns the event loop until the condition holds. */
 export const until = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
   Effect.flatMap(look, (isSo) =>
     isSo ? Effect.void : Effect.andThen(TestClock.adjust("1 second"), until(look))

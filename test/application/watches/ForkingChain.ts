@@ -37,12 +37,12 @@ const matches = ({ address, topics }: Asked, log: FoundLog): boolean =>
     )
   })
 
-/** A chain whose blocks hold what a test says, and are taken back when it says so. */
+/** A chain whose blocks a test writes and takes back. */
 export class ForkingChain {
   blocks: ReadonlyArray<Block> = []
   /** Recorded queries, by method. */
   readonly asked: Array<{ readonly method: string; readonly filter?: Asked; readonly blocks?: bigint }> = []
-  /** The chain that the next answer is of: of a balanced node another one may be behind, or on a fork that was left. */
+  /** Chain of the next answer: another backend of a balanced node may lag or be on an abandoned fork. */
   view: () => ReadonlyArray<Block> = () => this.blocks
   /** Reason of its failure to reply. */
   broken: ChainRpcError["reason"] | null = null

@@ -61,7 +61,7 @@ const story = (
           yield* Watching.begin(chain, `process ${rest.length}`, most)
           for (const [index, step] of rest.entries()) {
             if ("takeBack" in step) {
-              // No block that is settled is taken back: a chain that was higher is as high again before the next one.
+              // Settled blocks stay: a higher chain reaches its height again before the next fork.
               const { length } = chain.blocks
               chain.takeBack(step.takeBack)
               while (chain.blocks.length <= length) chain.mine(step.mine.map((to) => Following.transfer(to)))

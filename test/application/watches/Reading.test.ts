@@ -21,7 +21,7 @@ const read = (chain: ForkingChain, from: Position, limits: Reading.Limits) =>
   Reading.next(chain.client, [query], from, chain.head, limits)
 
 describe("blocks that a reorganisation may take back", () => {
-  test("are read no further than there is room for their logs, and from there on next", function* () {
+  test("are read only as far as their logs fit, and continue from there", function* () {
     const chain = busy(40)
     const first = yield* read(chain, start, { ...plan, bounds })
     expect([first?.position.next, first?.logs.length]).toEqual([8n, 24])
@@ -48,7 +48,7 @@ describe("blocks that a reorganisation may take back", () => {
   })
 })
 
-test("blocks that nothing takes back are read one by one where a single one has more logs than there is room for", function* () {
+test("final blocks are read one by one where a single one has more logs than fit", function* () {
   const chain = busy(100)
   const first = yield* read(chain, start, { ...plan, bounds: { ...bounds, results: 2 } })
   expect([first?.position.next, first?.logs.length]).toEqual([1n, 3])

@@ -12,7 +12,7 @@ describe("an event that failed", () => {
     expect(pauses).toEqual([5_000, 10_000, 20_000, 10_240_000, 14_400_000, 14_400_000])
   })
 
-  it("is not sent again earlier than the endpoint asks, nor later than the end of the three days", () => {
+  it("waits as long as the endpoint asks, but not beyond the end of the three days", () => {
     const next = (failingSince: number | null, asked: number) =>
       Backoff.next({ attempts: 1, failingSince }, now, asked)
     expect(next(null, 60_000)).toBe(now + 60_000)

@@ -9,7 +9,7 @@ export interface Actors {
   readonly play: (event: Event) => Promise<void>
   /** Cheap gas, an open gate, and automatic blocks where they are needed. */
   readonly calm: (blocks: boolean) => Promise<void>
-  /** A block per transaction and nothing pending: as the next run expects the chain. */
+  /** A block per transaction and an empty pool, as the next run expects the chain. */
   readonly leave: () => Promise<void>
   /** Counts of events, by kind. */
   readonly done: () => ReadonlyMap<string, number>
@@ -38,7 +38,7 @@ export const make = (
   let seconds: number | null = null
 
   const count = (kind: string) => done.set(kind, (done.get(kind) ?? 0) + 1)
-  /** One after the other: anvil does not keep a block that is made during a reorg and its state together. */
+  /** One after the other: anvil does not keep both its state and a block made during a reorg. */
   const alone = <A>(act: () => Promise<A>): Promise<A> => {
     const acted = mining.then(act)
     mining = acted.catch(() => undefined)
@@ -99,7 +99,7 @@ export const make = (
         lost.push(String(await send("eth_getRawTransactionByHash", hash)))
     }
     await send("anvil_reorg", depth, [])
-    // A node gives the transactions of dropped blocks back to its pool, if it has not lost them.
+    // A node returns the transactions of dropped blocks to its pool, unless it has lost them.
     if (returned) for (const raw of lost) await send("eth_sendRawTransaction", raw).catch(() => undefined)
   }
 

@@ -12,7 +12,7 @@ export interface Build {
   readonly earlier?: string
   /** The service as one of several replicas. */
   readonly replica: string
-  /** For the files of those who start it. */
+  /** For the files of the processes that start it. */
   readonly folder: string
   readonly remove: () => void
 }

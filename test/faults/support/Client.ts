@@ -16,7 +16,7 @@ export interface Body {
   readonly returnData?: ReadonlyArray<Readonly<Record<string, Element>>>
   readonly details?: unknown
   readonly userOps?: ReadonlyArray<EstimatedOp>
-  /** Of a request that was looked up. */
+  /** Present in the reply of `GET /requests/{requestId}`. */
   readonly httpStatus?: number | null
   readonly answer?: Body | null
 }
@@ -36,21 +36,21 @@ export interface Element {
 export interface Question {
   readonly path: string
   readonly apiKey: string
-  /** The Idempotency-Key; null for what does not write. */
+  /** The Idempotency-Key; null for reads. */
   readonly key: string | null
   readonly body: unknown
-  /** It does not wait for the answer of what it writes (`Prefer: respond-async`), but looks the request up. */
+  /** The client does not wait for its writes (`Prefer: respond-async`), but looks the request up. */
   readonly isAsync?: boolean
-  /** Milliseconds until the client hangs up and asks again. */
+  /** Milliseconds until the client hangs up and repeats the request. */
   readonly patience: number
 }
 
 /** A client's experience; `answer` is null when its time was over. */
 export interface Trail {
   readonly answer: Answer | null
-  /** What `GET /requests/{requestId}` said in the end of a request whose outcome was unknown. */
+  /** Final reply of `GET /requests/{requestId}` for a request whose outcome was unknown. */
   readonly lookedUp: ReadonlyArray<Answer>
-  /** Status and code of everything before the answer. */
+  /** Status and code of all earlier answers. */
   readonly met: ReadonlyArray<string>
 }
 
@@ -90,7 +90,7 @@ export const exchange = async (
   }
 }
 
-/** The parts of an answer that do not change any more once it is final. */
+/** The parts of an answer that no longer change once it is final. */
 export const essence = ({ body, status }: Answer): string =>
   JSON.stringify([
     status,

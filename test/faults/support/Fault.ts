@@ -3,7 +3,7 @@ import type { Random } from "./Random.js"
 /** Faults that a node may apply to one HTTP exchange. */
 export type Fault =
   | { readonly kind: "delay"; readonly millis: number }
-  /** The connection ends before the node has heard anything. */
+  /** The connection ends before the node has received any byte. */
   | { readonly kind: "cut before" }
   /** The node has processed the call; its reply is lost. */
   | { readonly kind: "cut after" }
@@ -30,7 +30,7 @@ export type Fault =
 export const streams = ["send", "poll", "read"] as const
 export type Stream = (typeof streams)[number]
 
-/** By stream: the fault of each exchange in turn, null where the node is honest. Behind its end it is honest. */
+/** By stream: the fault of each exchange in order, null where the node is honest. After the end it is honest. */
 export type Script = Readonly<Record<Stream, ReadonlyArray<Fault | null>>>
 
 /** Nodes' replies to a transaction, true or not; codes and messages as seen in the wild. */

@@ -171,7 +171,7 @@ export const start = async (target: string): Promise<FaultProxy> => {
       response.setHeader("content-type", "application/json")
       response.end(answer)
     } catch {
-      // The client or the chain has gone: so has this exchange.
+      // The client or the chain has closed, so the exchange ends.
       response.destroy()
     }
   })

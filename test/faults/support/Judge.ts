@@ -5,17 +5,17 @@ import { type Asked, run as runWorkload, type Setting, type Work } from "./Workl
 
 /** Breaches after a run. All lists are empty when every accepted write reached the chain exactly once. */
 export interface Verdict {
-  /** Said to be done, and not on the chain. */
+  /** Reported as done, and not on the chain. */
   readonly lost: ReadonlyArray<string>
   /** More than once on the chain. */
   readonly duplicated: ReadonlyArray<string>
   /** Reported as failed and yet on the chain: the caller would send it again. */
   readonly misreported: ReadonlyArray<string>
-  /** On the chain, and what it depends on is not. */
+  /** On the chain without its dependency. */
   readonly orphaned: ReadonlyArray<string>
-  /** Nonces that nothing fills, on the chain or in the journal. */
+  /** Unfilled nonces, on the chain or in the journal. */
   readonly gaps: ReadonlyArray<string>
-  /** Requests without an end, and lanes that do not work any more. */
+  /** Requests without an end, and lanes that no longer work. */
   readonly stuck: ReadonlyArray<string>
   /** Other breaches: another answer to the same key, a 500, a crash. */
   readonly breaches: ReadonlyArray<string>
@@ -23,7 +23,7 @@ export interface Verdict {
   readonly undelivered: ReadonlyArray<string>
   /** Webhooks that overtook another one of their request. */
   readonly outOfOrder: ReadonlyArray<string>
-  /** Webhooks of what is not so. */
+  /** Webhooks of events that did not happen. */
   readonly invented: ReadonlyArray<string>
 }
 
@@ -55,7 +55,7 @@ const countsOf = async ({ world }: Setting, works: ReadonlyArray<Work>): Promise
   )
 }
 
-/** Longest that one execution may take in calm weather, the lanes of a process that has died included. */
+/** Longest time of one execution without faults, including the take-over of a dead process's lanes. */
 const laneMillis = 40_000
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
@@ -96,7 +96,7 @@ const repeats = async (
 /** Longest wait for full delivery: claims of a dead process pass to another after a minute. */
 const deliveryMillis = 120_000
 
-/** Waits until every event of the journal has arrived, and holds what has arrived against it. */
+/** Waits until every event of the journal has arrived, and compares the arrivals with the journal. */
 const webhooks = async ({ receiver, store }: Setting): Promise<Receiver.Findings> => {
   const end = Date.now() + deliveryMillis
   for (;;) {
@@ -109,7 +109,7 @@ const webhooks = async ({ receiver, store }: Setting): Promise<Receiver.Findings
   }
 }
 
-/** Holds what was said against the chain, and sees whether every lane still works. */
+/** Compares the service's answers with the chain, and checks that every lane still works. */
 export const judge = async (
   setting: Setting,
   signers: ReadonlyArray<Wallet>,

@@ -9,8 +9,8 @@ import * as Rig from "./Rig.js"
 import * as World from "./World.js"
 
 /**
- * Accepted work outlasts what may pass: a signer that says nothing, a node that answers with errors, a process that is stopped.
- * All of it is executed afterwards, once.
+ * Accepted work outlasts temporary faults: a silent signer, a node that replies with errors, a stopped process. All of
+ * it is executed afterwards, once.
  */
 
 interface Trial {
@@ -46,7 +46,7 @@ const trials = (minutes: number): ReadonlyArray<Trial> => [
   },
   {
     name: "a node that answers with errors",
-    // Requests are prepared by it: it fails when the first transaction is sent.
+    // Prepares requests and fails at the first sent transaction.
     trouble: ({ node }) => {
       let isBroken = false
       node.play((stream) => {

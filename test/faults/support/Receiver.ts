@@ -11,17 +11,17 @@ export interface Told {
   readonly data: string
 }
 
-/** One message that has arrived, and whether it was answered with 2xx. */
+/** One received message, and whether it was answered with 2xx. */
 export interface Arrival extends Told {
   readonly isTaken: boolean
 }
 
-/** An endpoint that goes away, answers 500, hangs, and takes what it denies to have taken. */
+/** An endpoint that goes away, answers 500, hangs, and processes messages that it rejects. */
 export interface Receiver {
   readonly url: string
   /** In the order of their arrival. */
   readonly arrivals: () => ReadonlyArray<Arrival>
-  /** From now on it misbehaves, or takes everything. */
+  /** From now on it misbehaves, or accepts every message. */
   readonly storm: () => void
   readonly calm: () => void
   /** Counts of its faults, by kind. */
@@ -98,7 +98,7 @@ const ends = new Set(["final", "cancelled", "expired"])
 const nameOf = ({ kind, requestId, sequence }: Told): string => `${requestId} ${sequence} ${kind}`
 const wholeOf = (told: Told): string => `${nameOf(told)} ${told.data}`
 
-/** Elements that an event names; of a request's own transaction none, for which `all` stands. */
+/** Elements that an event names; none for a direct transaction, which `all` stands for. */
 const elementsOf = ({ data }: Told): ReadonlyArray<number | "all"> => JSON.parse(data).elements ?? ["all"]
 
 /** Elements included without an earlier submitted event. */

@@ -33,7 +33,7 @@ export interface Rig<Node> {
   ) => Promise<Answer | null>
   /** A GET by the account of requests under this key; null when the connection was lost. */
   readonly get: (path: string, key: string) => Promise<Answer | null>
-  /** Asks with the same key until there is a final answer. */
+  /** Repeats with the same key until there is a final answer. */
   readonly insist: (path: string, key: string | null, body: unknown) => Promise<Answer>
   readonly execute: (key: string, ...operations: ReadonlyArray<unknown>) => Promise<Answer>
   readonly count: (id: string) => Promise<number>
@@ -62,7 +62,7 @@ export interface Options<Node> {
   readonly settledDepth?: number
   /** Default 2 s. */
   readonly bumpAfterMillis?: number
-  /** Accounts among which the requests are spread, by their keys: an account has a limit. Default 1. */
+  /** Number of accounts that share the requests, by their keys, since each account has a limit. Default 1. */
   readonly tenants?: number
   /** Requests under way at most. Default 512. */
   readonly concurrentRequests?: number

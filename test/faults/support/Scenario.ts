@@ -28,7 +28,7 @@ export type Deed = "hit" | "hitAndRevert" | "hitIfOpen"
 export interface OpPlan {
   readonly wallet: number
   readonly deed: Deed
-  /** Place in the request of the operation that has to succeed before; none when left out. */
+  /** Index of the operation in the request that must succeed first; left out: none. */
   readonly dependsOn?: number | null
 }
 
@@ -37,9 +37,9 @@ export interface RequestPlan {
   readonly at: number
   readonly endpoint: "execute" | "executeEncoded" | "create" | "transactSigner"
   readonly signer: number
-  /** Of create: as many new wallets as there are ops. */
+  /** For create: as many new wallets as there are ops. */
   readonly ops: ReadonlyArray<OpPlan>
-  /** Milliseconds until the client hangs up and asks again. */
+  /** Milliseconds until the client hangs up and repeats the request. */
   readonly patience: number
   /** Its client does not wait for the answer, but looks the request up; the second one waits. */
   readonly isAsync: boolean
@@ -72,14 +72,14 @@ export interface Impulse {
   readonly what: "unstick" | "cancel"
 }
 
-/** The database does not answer for a while: it is locked, refuses connections, or takes them and hangs. */
+/** The database is away for a while: it is locked, refuses connections, or accepts them and hangs. */
 export interface Outage {
   readonly at: number
   readonly how: "locked" | "refuses" | "hangs"
   readonly millis: number
 }
 
-/** Everything that one seed decides. */
+/** All choices that one seed makes. */
 export interface Scenario {
   readonly seed: number
   readonly signers: number
@@ -87,8 +87,8 @@ export interface Scenario {
   readonly mining: Mining
   readonly confirmations: number
   /**
-   * Deeper than any reorg but those that give every transaction back. Where answers come earlier, what they say may change
-   * until then.
+   * Deeper than any reorg except ones that restore every transaction. Answers from smaller depths may change until
+   * then.
    */
   readonly settledDepth: number
   /** Time until a waiting transaction is replaced at a higher price. */
@@ -130,7 +130,9 @@ const ops = (random: Random.Random, signers: number, wallets: number, signer: nu
     return { wallet: signer + signers * random.int(0, own - 1), deed }
   })
 
-/** A third of the operations depend on their neighbour: all of a request look the same way, so that none comes back to itself. */
+/**
+ * A third of the operations depend on their neighbour, all of a request in the same direction, so that no cycle arises.
+ */
 const linked = (random: Random.Random, plans: ReadonlyArray<OpPlan>): ReadonlyArray<OpPlan> => {
   const way = random.pick([-1, 1])
   return plans.map((plan, place) => {
@@ -168,7 +170,7 @@ const requests = (random: Random.Random, signers: number, wallets: number, storm
     }
   })
 
-/** The same order for all seeds, so that few of them already meet steps of every kind. */
+/** The same order for all seeds, so that a few of them already cover every kind of step. */
 const shuffled = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
   const random = Random.make("order of steps")
   return list

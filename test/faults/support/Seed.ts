@@ -21,7 +21,7 @@ export interface Report {
   readonly seed: number
   readonly scenario: Scenario.Scenario
   readonly verdict: Judge.Verdict
-  /** Pieces of work asked for, and what the service said of them. */
+  /** Pieces of work, and the service's word on them. */
   readonly works: Readonly<Record<Workload.Said, number>>
   /** Work that should succeed and was refused: not a breach, but undesired. */
   readonly refused: ReadonlyArray<string>
@@ -48,8 +48,8 @@ const until = (began: number, at: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, Math.max(0, began + at - Date.now())))
 
 /**
- * Runs a scenario on a world: wallets first, then the storm, then the quiet in which everything must settle.
- * `sabotage` may spoil the result before it is judged, to see whether that is noticed.
+ * Runs a scenario on a world: wallets first, then the storm, then a quiet time when all work must settle. `sabotage`
+ * may spoil the result before the verdict, to test the verdict.
  */
 export const run = async (
   world: World.World,

@@ -26,7 +26,7 @@ const olden = (value: unknown, block: bigint): unknown => {
   )
 }
 
-/** The same calls, asked of the state of that block. */
+/** The same calls, on the state of that block. */
 export const question = (body: Call | ReadonlyArray<Call>, block: bigint): unknown => {
   const one = (call: Call) => ({ ...call, params: (call.params ?? []).map((value) => olden(value, block)) })
   return Array.isArray(body) ? body.map(one) : one(body as Call)
@@ -47,7 +47,7 @@ const seen = (method: string | undefined, message: Message, block: bigint): Mess
   return hidden && later ? { ...message, result: null } : message
 }
 
-/** The answers without what came after that block. */
+/** The answers without later blocks. */
 export const answer = (
   calls: ReadonlyArray<Call>,
   answers: Message | ReadonlyArray<Message>,

@@ -10,15 +10,15 @@ import * as Server from "../../support/postgres/Server.js"
 import type * as Receiver from "./Receiver.js"
 import type { Outage } from "./Scenario.js"
 
-/** The database of a run, which may be taken away. */
+/** The database of a run, which a test may take away. */
 export interface Store {
   /** As the configuration names it. */
   readonly address: { readonly path: string } | { readonly url: string }
   readonly away: (how: Outage["how"]) => Promise<void>
   readonly back: () => Promise<void>
-  /** Whether it has been away at some time since then, Unix milliseconds. */
+  /** Whether it has been away since then, Unix milliseconds. */
   readonly wasAway: (since: number) => boolean
-  /** All events of the journal, and the requests that are final. */
+  /** All events of the journal, and its final requests. */
   readonly events: () => Promise<{
     readonly events: ReadonlyArray<Receiver.Told>
     readonly ended: ReadonlyArray<string>
@@ -59,7 +59,7 @@ const sqlite = (folder: string): Kind => {
   }
 }
 
-/** The database of a run in this folder; on the server, if there is one. */
+/** The database of a run in this folder; on the server, if a server runs. */
 export const make = async (folder: string, server: Server.Server | null): Promise<Store> => {
   const { address, away, back } = server === null ? sqlite(folder) : await postgres(server)
   const client: Layer.Layer<SqlClient.SqlClient, Postgres.PostgresError | Sqlite.SqliteError> =

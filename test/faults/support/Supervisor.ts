@@ -4,7 +4,7 @@ import * as Killing from "./Killing.js"
 import type { Random } from "./Random.js"
 import type { Kill } from "./Scenario.js"
 
-/** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
+/** Keeps the service running: restarts it after each kill, on the same configuration and database. */
 export interface Supervisor {
   /** Its URL, once it listens; rejects when it cannot be started, or has been stopped. */
   readonly url: () => Promise<string>
@@ -14,7 +14,7 @@ export interface Supervisor {
   readonly disarm: () => void
   /** Called by the node for each transaction: some lives end there. */
   readonly onSend: (moment: "before" | "after") => void
-  /** Ends this life, as an operator does who has changed the configuration. */
+  /** Ends this life, as an operator does after a configuration change. */
   readonly bounce: () => void
   /** Stops this life's process until `thaw`. */
   readonly freeze: () => void
@@ -34,7 +34,9 @@ export interface Options {
   readonly config: string
   /** One per life from `arm` on; those after the last are left alone. */
   readonly kills: ReadonlyArray<Kill>
-  /** Whether the database was away since then (Unix milliseconds): a life that began then may have failed to. */
+  /**
+   * Whether the database was away since then (Unix milliseconds): a life that began then may have failed because of it.
+   */
   readonly wasAway?: (since: number) => boolean
 }
 
@@ -44,7 +46,7 @@ const mostFailures = 3
 /** This many starts on a silent database are a complaint. */
 const mostUnheard = 20
 
-/** Of a life that never came to the step where it should have ended. */
+/** Name of the death of a life that never reached its step. */
 const overdueName = "instead of a step that was not reached"
 
 const nameOf = (kill: Kill): string => {
@@ -88,7 +90,7 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
 
   const kill = () => kills[life]
   const end = () => void current.child.kill("SIGKILL")
-  /** Ends this life when its time has come; the name of its death says so. */
+  /** Ends this life at its time; the name of its death says so. */
   let overdue = false
   let bounced = false
   let again: NodeJS.Timeout | undefined

@@ -9,14 +9,14 @@ import { entryPoints, signerRef, type Tenant, type World } from "./World.js"
 /** The service's word on one piece of work: done, not done, or nothing. */
 export type Said = "success" | "failure" | "nothing"
 
-/** One piece of work that must happen exactly once, or not at all when it is said to have failed. */
+/** One piece of work that must happen exactly once, or not at all when it is reported as failed. */
 export interface Work {
   /** The counter's id, or the wallet's address. */
   readonly id: string
   readonly kind: "count" | "wallet"
   readonly deed: Deed
   readonly request: number
-  /** Id of the work that has to be done before it; null: none. */
+  /** Id of the work it depends on; null: none. */
   readonly after: string | null
   said: Said
   why: string
@@ -44,11 +44,11 @@ export interface Setting {
 export const saltsOf = ({ seed }: Scenario, plan: RequestPlan, index: number): ReadonlyArray<string> =>
   plan.endpoint === "create" ? plan.ops.map((_, place) => `new ${seed} ${index} ${place}`) : []
 
-/** A request that is done, for those who ask for its answer once more. */
+/** A finished request, for clients that repeat it. */
 export interface Asked {
   readonly question: Question
   readonly answer: Answer
-  /** Takes what the service says now for what it said. */
+  /** Replaces the earlier answer by the present one. */
   readonly hear: (answer: Answer) => void
 }
 

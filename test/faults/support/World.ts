@@ -96,7 +96,7 @@ export interface Profile {
   readonly requestExpiryMillis?: number
   /** Requests under way at most. */
   readonly concurrentRequests?: number
-  /** Other `limits` of the configuration. */
+  /** Changed `limits` of the configuration. */
   readonly limits?: Readonly<Record<string, number>>
   /** Default: a file next to the configuration. */
   readonly database?: { readonly path: string } | { readonly url: string }

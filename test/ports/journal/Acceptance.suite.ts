@@ -17,7 +17,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`acceptance in ${name}`, () => {
     fact(
-      "an acceptance that contradicts itself fails and leaves nothing behind",
+      "a contradictory acceptance fails and writes nothing",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const op = Make.op({ index: 1, userOpHash: Make.word(1) })
@@ -90,7 +90,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that was signed keeps its nonce, key and money; the next version of its element takes its place",
+      "a signed op keeps its nonce, key and money; the next version of its element replaces it",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const first = Make.op({ nonceKey: 1n, reserve: 6n, userOpHash: Make.word(1) })
@@ -123,7 +123,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "money held by other requests is not available, to the wei, at figures beyond 64 bits",
+      "money held by other requests is unavailable, to the wei, at figures beyond 64 bits",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const funds = [{ space: Make.space(1), available: 100n * E }]
@@ -142,7 +142,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "money is shared by all EntryPoints of a wallet, and by no other wallet or chain",
+      "all EntryPoints of a wallet share its money, and no other wallet or chain does",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* accept(
@@ -252,7 +252,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a settled op keeps its nonce for ever, an abandoned one gives it up",
+      "a settled op keeps its nonce forever, an abandoned one releases it",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* accept(journal, Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
@@ -271,7 +271,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "money comes free with the settlement and with the abandonment of its op",
+      "money is released with the settlement and with the abandonment of its op",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* accept(journal, Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))

@@ -82,7 +82,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("a call whose keys do not fit fails, and no other one", (one) =>
+    fact("only a call whose keys do not fit fails", (one) =>
       Effect.gen(function* () {
         const wide = { from: 0n, to: 2n ** 192n }
         const exits = yield* atOnce(

@@ -31,7 +31,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a request's own transaction that was not signed yet is refused once it is cancelled",
+      "an unsigned direct transaction is refused once its request is cancelled",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* accept(journal, Make.acceptance("d1", [Make.direct("d1")]))
@@ -56,7 +56,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op whose landing in a transaction of others vanished is kept: its bytes are public",
+      "an op whose landing in a foreign transaction vanished is kept: its bytes are public",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -75,7 +75,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a request's own transaction that was signed is kept, also when its nonce was lost",
+      "a signed direct transaction is kept, also when its nonce was lost",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* accept(journal, Make.acceptance("d1", [Make.direct("d1")]))

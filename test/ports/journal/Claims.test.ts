@@ -30,7 +30,7 @@ const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalErro
   one.renumber(Make.lane, [Make.op({ nonceKey: 1n, sequence: 5n, userOpHash: Make.word(2) })]),
   one.fail(Make.lane, [{ requestId: "r1", failed: [Make.failed(0)] }]),
   one.publish(Make.lane, [1]),
-  // Its ops are carried already, or not known: that another process works on the lane is what counts.
+  // Its ops may be carried or unknown: the claim of another process decides.
   one.record(Make.recording(1n, [])),
   one.record(Make.recording(1n, [{ opId: 1, userOpHash: Make.word(1) }])),
   one.replace(Make.signed(0n, { txHash: Make.word(0x2000) })),
@@ -121,7 +121,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
         })
     )
 
-    fact("a lane of an independent process that is alive is not taken from it", (one, other) =>
+    fact("the lane of a live independent process stays with it", (one, other) =>
       Effect.gen(function* () {
         yield* one.claim(Make.lane, by("one"))
         expect(yield* other.claim(Make.lane, by("other", ["one"]))).toBe(null)
@@ -131,7 +131,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("a lane that is claimed for no process is the next one's who claims it", (one, other) =>
+    fact("a lane claimed for no process goes to the next claimant", (one, other) =>
       Effect.gen(function* () {
         yield* one.claim(Make.lane, by(""))
         expect(yield* other.claim(Make.lane, by("other", ["one"]))).not.toBe(null)
@@ -139,7 +139,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("a lane that its instance claims for a process at last is not taken from that", (one, other) =>
+    fact("a lane finally claimed for a process stays with that process", (one, other) =>
       Effect.gen(function* () {
         yield* accepted(one)
         yield* record(one, "r1", [])
@@ -149,7 +149,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
       })
     )
 
-    fact("claimed twice by one instance, what it has in mind stays good", (one) =>
+    fact("a lane claimed twice by one instance keeps the writes begun before", (one) =>
       Effect.gen(function* () {
         const first = yield* one.claim(Make.lane, by("one"))
         yield* accepted(one)

@@ -18,10 +18,10 @@ export interface Call {
   readonly expected: (now: number) => unknown
 }
 
-/** A call whose parameters may be taken from what there is, so that many calls succeed. */
+/** A call whose parameters may come from the present state, so that many calls succeed. */
 export type Command = (model: Model) => Call
 
-/** The one of that rank, counted round and round; the other thing when there is none. */
+/** The element of that rank, modulo their number; undefined when there is none. */
 const pick = <A>(list: ReadonlyArray<A>, rank: number): A | undefined =>
   list.length === 0 ? undefined : list[rank % list.length]
 
@@ -34,7 +34,7 @@ const lane = fc
   .constantFrom(0x51, 0x51, 0x51, 0x52)
   .map((n) => ({ chainId: Make.chainId, signer: Make.address(n) }))
 const small = fc.bigInt(0n, 4n)
-/** Around 2^64 and far above what a double or 64 bits hold exactly. */
+/** Around 2^64 and far above the exact range of a double or of 64 bits. */
 const wei = fc.oneof(fc.bigInt(0n, 5n), fc.bigInt(2n ** 64n - 2n, 2n ** 64n + 2n), fc.bigInt(0n, 10n ** 30n))
 const funds = fc.oneof(
   { weight: 3, arbitrary: fc.constant(Make.plenty) },
@@ -320,7 +320,7 @@ const settle = fc
       }
   )
 
-/** A node, or a bundler, took what was signed. */
+/** A node, or a bundler, took the signed bytes. */
 const taken = fc.record({ lane, rank, often, stray: hash, remote: fc.boolean() }).map(
   ({ lane, often, rank, remote, stray }): Command =>
     (model) => {

@@ -92,7 +92,7 @@ const verify = (told: ReadonlyArray<string>, signer: Address) =>
     const lane = { ...Make.lane, signer }
     yield* journal.claim(lane, { process: "the next life", independent: [] })
     const { nonce } = yield* journal.nextNonce(lane, 0n)
-    // One more may have been signed after the last line that was read.
+    // One more may have been signed after the last line read.
     expect(Number(nonce) - signed.length).toBeOneOf([0, 1])
     return nonce
   })

@@ -84,7 +84,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "can be read from any of them on, some at a time, and go with their request",
+      "are read from any event on, in pages, and go with their request",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])

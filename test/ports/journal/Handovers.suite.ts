@@ -33,7 +33,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
   describe(`ops at remote bundlers in ${name}`, () => {
-    /** Accepts ops without a transaction, and gives their rows. */
+    /** Accepts ops without a transaction, and returns their rows. */
     const ready = (...hashes: ReadonlyArray<bigint | null>) =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
@@ -58,7 +58,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     })
 
     fact(
-      "ready ops are handed over once, exposed, with the hashes that were signed; others are not",
+      "ready ops are handed over once, exposed, with the signed hashes; others are not",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const [one, two, three] = yield* ready(1n, null, 3n)
@@ -115,7 +115,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that was handed over is in no bytes that are stored",
+      "a handed-over op is in no stored bytes",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -129,7 +129,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "ops that others landed are settled, wherever they were; the others are ignored",
+      "ops landed by other parties are settled, wherever they were; others are ignored",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
@@ -208,7 +208,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a landing that vanishes puts the op back into other hands and reopens its request",
+      "a vanished landing returns the op to its other holder and reopens its request",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -267,7 +267,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that others landed is watched at the node that showed it, under the hash that landed",
+      "an op landed by another party is watched at the node that showed it, under the landed hash",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         for (const n of [1, 2]) yield* acceptOp("r1", n)
@@ -304,7 +304,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that others landed and whose landing vanishes is accepted again, keeps its nonce, and is public",
+      "an op landed by another party whose landing vanishes is accepted again, keeps its nonce, and is public",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         for (const n of [1, 2]) yield* acceptOp("r1", n)
@@ -324,7 +324,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
         expect(yield* journal.renew(Make.lane, [again])).not.toEqual([null])
         expect(yield* stateOf(1)).toBe("abandoned")
-        // The one before may land under that nonce yet: another nonce would have the element done twice.
+        // The previous version may still land under that nonce: with another nonce the element would be done twice.
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* stateOf(0xa6)).toBe("accepted")
         yield* land(0xa6)
@@ -345,7 +345,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op of a transaction of ours that is not settled is followed with that one, wherever it landed",
+      "an op of our unsettled transaction is followed with that transaction, wherever it landed",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])

@@ -70,7 +70,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "keys of another chain, EntryPoint or wallet are other keys",
+      "keys of another chain, EntryPoint or wallet are separate",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const spaces = [
@@ -85,7 +85,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of several wallets are made in order, up to the first that has too few",
+      "of several wallets are made in order, up to the first wallet with too few",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         expect(yield* journal.lease([])).toEqual([])

@@ -45,9 +45,9 @@ interface Op {
   success: boolean | null
   /** The holder where no transaction of ours has it: a bundler, or none when it was only found on the chain. */
   handed: "bundler" | "found" | null
-  /** Bytes of it may be known to others. */
+  /** Its bytes may be public. */
   exposed: boolean
-  /** Of what a bundler has: it took it, or it was on the chain. */
+  /** For ops at a bundler: it took the op, or the op was on the chain. */
   told: boolean
 }
 
@@ -106,7 +106,7 @@ export class Model {
   private isOpen = (it: Nonce) => it.state === "signed" || it.state === "mined"
   private carried = (op: Op) => this.nonces.some((it) => this.isOpen(it) && it.ops.includes(op))
 
-  /** The journal chooses the key of a direct transaction's: no other request has it. */
+  /** The journal chooses the key of a direct transaction: no other request has it. */
   private nonceOf = (op: PreparedOp) =>
     `${this.place(op.space)} ${op.kind === "direct" ? op.requestId : op.nonceKey} ${op.sequence}`
   private signed = (op: Op) => op.exposed || this.nonces.some((it) => it.ops.includes(op))
@@ -164,7 +164,7 @@ export class Model {
     this.tellOf(kind, data, this.concerned(row), row.ops)
   }
 
-  /** Ops of it that have landed in another transaction. */
+  /** Its ops that have landed in another transaction. */
   private elsewhere = (row: Nonce): ReadonlyArray<Op> =>
     row.ops.filter((op) => op.state === "settled" && op.tx !== row.mined?.txHash)
 
@@ -764,7 +764,7 @@ export class Model {
     }))
   }
 
-  /** State of the op that is found by the hash. */
+  /** State of the op with the hash. */
   find(hash: Bytes32): { readonly requestId: string; readonly state: OpRecord["state"] } | null {
     const ops = this.ops.filter((op) => op.hash === hash)
     const op = ops.find((it) => it.state !== "abandoned") ?? ops.at(-1)

@@ -76,7 +76,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("no account waits behind the backlog of another one", (journal) =>
+    fact("no account waits behind another account's backlog", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([
           acceptance("r1", parallel(5)),
@@ -92,7 +92,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("each request of a list is judged for itself, after those before it", (journal) =>
+    fact("each request of a list is judged separately, after the ones before it", (journal) =>
       Effect.gen(function* () {
         const key = (text: string, hash = 1) => ({ idempotency: { key: text, bodyHash: Make.word(hash) } })
         const poor = (own: Records.PreparedOp) => ({ funds: [{ space: own.space, available: 10n }] })
@@ -147,7 +147,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("a list that contradicts itself leaves nothing", (journal) =>
+    fact("a contradictory list writes nothing", (journal) =>
       Effect.gen(function* () {
         const other = { ...lane, signer: Make.address(0x99) }
         const wrong: ReadonlyArray<ReadonlyArray<Records.Acceptance>> = [
@@ -204,7 +204,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("a creation that is prepared again is authorised as long as what is signed of it", (journal) =>
+    fact("a creation prepared again keeps the authorisation as long as its signed bytes", (journal) =>
       Effect.gen(function* () {
         const creation = (validUntil: number) =>
           op({ kind: "creation", userOpHash: null, proof: "deployer", window: { validAfter: 0, validUntil } })
@@ -399,7 +399,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("an op that is prepared again keeps its nonce, and an exposed one its versions", (journal) =>
+    fact("an op prepared again keeps its nonce, and an exposed one its versions", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([acceptance("r1", parallel(2))])
         const [one, two] = yield* journal.ready(lane, 9)
@@ -430,7 +430,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("unexposed ops move up, and take each other's nonces", (journal) =>
+    fact("unexposed ops move up and reuse each other's nonces", (journal) =>
       Effect.gen(function* () {
         const row = (index: number, sequence: bigint, hash: number) =>
           op({ index, sequence, userOpHash: Make.word(hash) })
@@ -491,7 +491,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       })
     )
 
-    fact("answers are stored together, each for what was read for it", (journal) =>
+    fact("answers are stored together, each for the state it was read at", (journal) =>
       Effect.gen(function* () {
         yield* journal.accept([
           acceptance("r1", [op()]),

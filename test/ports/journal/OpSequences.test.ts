@@ -15,7 +15,7 @@ import * as Postgres from "../../support/postgres/Postgres.js"
 
 type State = "ready" | "sent" | "included" | "final"
 
-/** An element: its live version, and the exposed ones before it, each under its nonce. */
+/** An element: its live version, and the exposed earlier ones, each under its nonce. */
 interface Element {
   state: State | "failed"
   exposed: boolean
@@ -25,7 +25,7 @@ interface Element {
   readonly before: Array<{ readonly sequence: number; readonly hash: number }>
   /** The nonce of the transaction that carries it. */
   carrier: number | null
-  /** A transaction of ours has carried it: a lane gives its ops to one bundler, its own or another one. */
+  /** A transaction of ours has carried it: a lane gives its ops to one bundler, its own or an external one. */
   wasCarried: boolean
   /** It is watched without a transaction of ours: a bundler has it, or it was found on the chain. */
   watched: "handed" | "found" | null
@@ -79,7 +79,7 @@ class Table {
     return this.in(state).filter((name) => this.named(name).watched !== null)
   }
 
-  /** Ops that there are not. */
+  /** Unknown ops. */
   strays(count: number) {
     return [{ opId: 1_000_000 + count, userOpHash: Make.word(1), signed: Hex.unsafe("0x00") }]
   }
@@ -156,7 +156,7 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
     switch (kind) {
       case "accept": {
         const requestId = `r${at}`
-        // Every third one wants a nonce that is perhaps another one's.
+        // Every third element requests a nonce that another one may have.
         const key = rank % 4
         const first = rank % 3 === 0 ? rank % 5 : table.nextOf(key)
         const wanted = Array.from({ length: count }, (_, index) => ({

@@ -48,7 +48,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the hash of an op that had none is the one that was signed",
+      "an op without a hash gets the signed one",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* accept(journal, Make.acceptance("r1", [Make.op()]))
@@ -62,7 +62,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the latest op of a hash is the one that was accepted last",
+      "the latest op of a hash is the last accepted one",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         for (const index of [0, 1]) {

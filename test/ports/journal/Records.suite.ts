@@ -72,7 +72,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "each way to name a key is kept, and whose transaction it is",
+      "each way to name a key is kept, with the owner of its transaction",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const keys = [
@@ -152,7 +152,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`the transactions of a lane in ${name}`, () => {
     fact(
-      "are found by any of their hashes, whichever account's they are",
+      "are found by any of their hashes, for any account",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* record(journal, "r1", [], { access: Make.access({ accountId: Make.bob }), chainNonce: 3n })

@@ -75,7 +75,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a held request has nothing ready, is not cancelled by its caller and does not expire, until it is released",
+      "a held request has nothing ready, ignores its caller's cancel and does not expire, until it is released",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -106,7 +106,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "only a held request is dropped: it is final, or is kept with what was signed of it",
+      "only a held request is dropped: it is final, or kept with its signed part",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -131,7 +131,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an accepted op that was signed under another hash has that one, and keeps its nonce",
+      "an accepted op signed under another hash gets that hash and keeps its nonce",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -149,7 +149,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a transaction that was found is the request's own, followed and settled as if it had been signed here",
+      "a found transaction belongs to the request, followed and settled as if signed here",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         for (const requestId of ["d1", "d2"])

@@ -27,7 +27,7 @@ const opOf = (n: number) =>
     userOpHash: Make.word(n)
   })
 
-/** An op in a transaction of ours that is mined, and vanishes. */
+/** An op in a mined transaction of ours that vanishes. */
 const bundled = (n: number): Pair => {
   const requestId = `bundled ${n}`
   const lane = laneOf(n)
@@ -44,7 +44,7 @@ const bundled = (n: number): Pair => {
   }
 }
 
-/** A transaction of the request's own that is mined, and then in another block, in which its op is not. */
+/** A direct transaction that is mined, and then mined in another block without its op. */
 const moved = (n: number): Pair => {
   const { land, requestId } = bundled(n)
   const elsewhere = Make.mined(0n, { ...laneOf(n), blockHash: Make.word(0xb10d) })

@@ -57,7 +57,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "mined again in another block, or as another version, its former outcomes are taken back first",
+      "mined again in another block, or as another version, revokes its former outcomes first",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ops = [1, 2]

@@ -85,7 +85,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an idempotency key has one request for each account and endpoint, and says which",
+      "an idempotency key has one request per account and endpoint, and identifies it",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const own = { idempotency: idempotency("key", 7) }
@@ -116,7 +116,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of concurrent requests with one key one is accepted, and the others learn which",
+      "one of concurrent requests with one key is accepted, and the others get its id",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const results = yield* Effect.all(
@@ -152,7 +152,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of an acceptance and a refusal at the same moment exactly one takes effect",
+      "exactly one of a concurrent acceptance and refusal takes effect",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ids = Array.from({ length: 20 }, (_, n) => `race ${n}`)
@@ -188,7 +188,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       )
 
     fact(
-      "final requests that are old enough, with their ops and transactions; not their ids",
+      "final requests past their age, with their ops and transactions; not their ids",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* Time.setTime(1_000)
@@ -220,7 +220,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "nothing that a reorganisation or a late landing could change",
+      "no row that a reorganisation or a late landing could change",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("ops", [1])
@@ -263,7 +263,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "the bytes, not the hashes, of a nonce with several versions: each leads to the one that was mined",
+      "the bytes, not the hashes, of a nonce with several versions: each hash leads to the mined one",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
@@ -291,7 +291,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "more than one transaction takes, and authorisations whose deadline has passed as long ago",
+      "more rows than one transaction takes, and authorisations whose deadline is as old",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ids = Array.from({ length: 230 }, (_, n) => `r${n + 10}`)

@@ -9,7 +9,7 @@ import * as Make from "../../support/journal/Make.js"
 const recorded = { _tag: "recorded" }
 const otherRoute = { _tag: "otherRoute" }
 
-/** Accepts op 1 of one EntryPoint, ops 2 and 3 of another one, and a transaction `d1` of the signer's own. */
+/** Accepts op 1 of one EntryPoint, ops 2 and 3 of another one, and a direct transaction `d1` of the signer. */
 const acceptRoutes = Effect.gen(function* () {
   const journal = yield* Journals.all
   const opOf = (n: number, entryPoint = Make.entryPoint) =>

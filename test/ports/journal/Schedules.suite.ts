@@ -27,7 +27,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`schedules in ${name}`, () => {
     fact(
-      "an accepted request that waits has nothing to be opened until it is due",
+      "a waiting request has no element to open until it is due",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const unopened = Effect.map(journal.unopened(Make.lane, 9), (found) =>

@@ -32,7 +32,7 @@ const show = (name: string, request: unknown): string =>
 
 type Service = Journals.Methods
 
-/** The journal knows of every op what the model knows. */
+/** The journal and the model agree on every op. */
 const compareOps = (journal: Service, model: Model, text: string) =>
   Effect.forEach(
     Array.from({ length: 21 }, (_, n) => Make.word(n)),
@@ -107,7 +107,7 @@ const compare = (journal: Service, model: Model, text: string) =>
     }
   })
 
-/** The keys of direct transactions are numbers of requests, which only one of the databases hands out without a gap. */
+/** The keys of direct transactions are numbers of requests, which only one of the databases assigns without a gap. */
 const numbered = (ops: RequestRecord["ops"]) =>
   ops.map((op) => (op.space.wallet === Make.lane.signer ? { ...op, nonceKey: 0n } : op))
 
@@ -155,7 +155,7 @@ const run = (
     }
   }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
 
-/** The ways in which calls end that are not so rare that some runs have none. */
+/** The outcomes of calls that are frequent enough for every run to have them. */
 const endings = [
   "lease done",
   "lease null",
@@ -175,7 +175,7 @@ const endings = [
 ]
 
 describe("sequences of commands", { timeout: 240_000 }, () => {
-  it("on SQLite the journal does what the model does", async () => {
+  it("on SQLite the journal matches the model", async () => {
     const seen = new Map<string, number>()
     await fc.assert(
       fc.asyncProperty(commands, (list) => Effect.runPromise(run(list, [["SQLite", sqlite]], seen))),

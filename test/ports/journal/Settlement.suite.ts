@@ -71,7 +71,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "at settled depth the ops that did not land are accepted again, and nothing is added any more",
+      "at settled depth ops that did not land are accepted again, and no further op is added",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])

@@ -30,7 +30,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "lanes of other signers and chains count for themselves",
+      "lanes of other signers and chains count separately",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* journal.record(Make.recording(4n, [], { chainNonce: 4n }))
@@ -44,7 +44,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "of concurrent transactions for one nonce one is recorded, and the others find the next one: no gap",
+      "of concurrent transactions for one nonce one is recorded, and the others get the next one: no gap",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const sign = (n: number): Effect.Effect<bigint, JournalError> =>
@@ -85,7 +85,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a replacement holds what it may cost more, once",
+      "a replacement holds its possible extra cost, once",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* spend(cost)
@@ -114,7 +114,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
 
   describe(`signed transactions in ${name}`, () => {
     fact(
-      "a transaction takes ops of several requests, each of them ready, once, of its chain and authority",
+      "a transaction takes ops of several requests, each ready, once, of its chain and authority",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
@@ -179,7 +179,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "a nonce may have several versions, any of which may settle it, and none after that",
+      "a nonce may have several versions; any of them may settle it, and none after that",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* acceptOp("r1", 1)

@@ -97,11 +97,11 @@ const begin = (process = "this one") =>
 
 const turn = Effect.promise(() => new Promise((turned) => setImmediate(turned)))
 
-/** Turns of the event loop, until it is so. */
+/** Turns the event loop until the condition holds. */
 const until = <R>(look: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
   Effect.flatMap(Effect.orDie(look), (isSo) => (isSo ? Effect.void : Effect.andThen(turn, until(look))))
 
-/** Time passes in steps in which the store can answer: longer ones would be over before it does. */
+/** Advances time in steps that leave the store time to answer: longer ones would pass before it does. */
 const pass = (seconds: number, step = 5): Effect.Effect<void, WebhooksError, Webhooks> =>
   Effect.forEach(
     Array.from({ length: seconds / step }, (_, n) => n),
@@ -236,7 +236,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "that take nothing are tried after 5 seconds, 10, 20, then every 30, whatever else is due; soon again once they take something",
+      "that fail are retried after 5 s, 10 s, 20 s, then every 30 s, whatever else is due; and soon again after a success",
       Effect.gen(function* () {
         let answer = status(500)
         const times: Array<number> = []
@@ -297,7 +297,7 @@ for (const [name, layer] of [
       [503, () => new Date(120_000).toUTCString()]
     ] as const)
       fact(
-        `that answer ${code} with Retry-After are sent nothing until then, whatever else is due`,
+        `that reply ${code} with Retry-After get no event until then, whatever else is due`,
         Effect.gen(function* () {
           let isBusy = true
           const { hits, next, url } = yield* receiver((hit, response) =>
@@ -322,7 +322,7 @@ for (const [name, layer] of [
       )
 
     fact(
-      "that take some of a round and want nothing more for a while are sent the rest of it then",
+      "that reply Retry-After in a round get its remaining events then",
       Effect.gen(function* () {
         const { hits, next, url } = yield* receiver((hit, response) =>
           hits.length > 4 ? response.writeHead(429, { "retry-after": "60" }).end() : ok(hit, response)
@@ -367,7 +367,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "hold no other one up when they are slow",
+      "delay no other webhook when they are slow",
       Effect.gen(function* () {
         const held: Array<http.ServerResponse> = []
         const slow = yield* receiver((_, response) => void held.push(response))
@@ -385,7 +385,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "have not taken what they begin to answer and do not end in time",
+      "fail a delivery when they begin a reply and do not end it in time",
       Effect.gen(function* () {
         const { next, url } = yield* receiver((_, response) => {
           response.writeHead(200)
@@ -408,7 +408,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "have not taken what they redirect, or answer with too much, and what was so is kept",
+      "fail a delivery with a redirect or a long reply, and its cause is kept",
       Effect.gen(function* () {
         const redirecting = yield* receiver(status(302))
         const huge = yield* receiver((_, response) => void response.writeHead(200).end("x".repeat(100_000)))
@@ -462,7 +462,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are not kept waiting by an attempt that fails once another process has delivered it",
+      "are not delayed by a failed attempt once another process has delivered the event",
       Effect.gen(function* () {
         const store = yield* Webhooks
         const { webhookId } = yield* add("http://127.0.0.1:1/hook")
@@ -544,7 +544,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "of a process that has died are served by another one, once its claim has ended",
+      "of a dead process are served by another one, once its claim has ended",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
@@ -562,7 +562,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "of a process that has died while its clock was ahead are served by another one once the clock is right",
+      "of a process that died while its clock was ahead are served by another one once the clock is right",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
@@ -578,7 +578,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are one process's as long as an attempt may take: nothing is sent twice however slow it and they are",
+      "belong to one process as long as an attempt may take: no event is sent twice, however slow both are",
       Effect.gen(function* () {
         const held: Array<http.ServerResponse> = []
         const { hits, url } = yield* receiver((_, response) => void held.push(response))
@@ -611,7 +611,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are sent nothing more by a process whose claim has gone to another one, and are not left alone for that",
+      "get no events from a process whose claim has passed to another one, and stay served",
       Effect.gen(function* () {
         const held: Array<http.ServerResponse> = []
         const { hits, url } = yield* receiver((_, response) => void held.push(response))
@@ -638,7 +638,7 @@ for (const [name, layer] of [
     )
 
     fact(
-      "are not sent again what they took while the store was away for seconds",
+      "get no delivered event again after the store was away for seconds",
       Effect.gen(function* () {
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
@@ -716,7 +716,7 @@ it("a claim lasts longer than the sender waits for an answer and the store for a
 })
 
 describe("docs/webhooks.md", () => {
-  it.live("has a receiver that runs as it stands there", () =>
+  it.live("has a receiver that runs unchanged", () =>
     Effect.gen(function* () {
       const [, code = ""] = /```js\n([\s\S]*?)```/.exec(readFileSync("docs/webhooks.md", "utf8")) ?? []
       expect(code.trim().split("\n").length).toBeLessThanOrEqual(20)

@@ -1,9 +1,9 @@
 import type * as Random from "../../faults/support/Random.js"
 import type { Replica } from "./Replica.js"
 
-/** Distributes requests over the replicas that said a moment ago that they are ready. */
+/** Distributes requests over the replicas that were ready a moment ago. */
 export interface Balancer {
-  /** Null: none is in service. */
+  /** Null: no replica is in service. */
   readonly pick: (dice: Random.Random) => Replica | null
   readonly stop: () => Promise<void>
 }
@@ -12,7 +12,7 @@ const checkMillis = 1_000
 /** Share of requests sent to an unready replica in service: some balancers check seldom. */
 const regardless = 0.1
 
-/** Whether the replica says that it is ready. */
+/** Whether the replica reports that it is ready. */
 export const isReady = async (replica: Replica, patienceMillis: number): Promise<boolean> => {
   const url = replica.url()
   if (url === null) return false

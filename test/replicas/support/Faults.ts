@@ -21,7 +21,7 @@ export const full: Durations = {
   withoutRedis: 15_000
 }
 
-/** Longer than a process keeps its lanes that gives no sign of life. */
+/** Longer than a process without a sign of life keeps its lanes. */
 export const short: Durations = {
   killed: [12_000],
   stopped: [15_000],
@@ -53,9 +53,9 @@ const pause = (millis: number): Promise<void> => new Promise((resolve) => setTim
 
 /** Pause between two faults: the effects of the last one have ended. */
 const calmMillis = 2_000
-/** As long as a start takes at most, and a take-over, on a machine that is busy. */
+/** Longest start, and longest take-over, on a loaded machine. */
 const readyMillis = 90_000
-/** As long as a collection of garbage, or a machine that is moved to another host. */
+/** Like a garbage collection, or a machine that moves to another host. */
 const heldUpMillis = 2_000
 /** Longer than other replicas take to notice a lost one. */
 const watchedMillis = 8_000
@@ -73,7 +73,9 @@ export const lengthOf = (durations: Durations): number => {
 }
 
 export interface Faults {
-  /** One after the other: first the rolling restart, while all is well; then the others, in an order of the seed's. */
+  /**
+   * One after the other: first the rolling restart, without other faults; then the others, in an order set by the seed.
+   */
   readonly run: () => Promise<void>
   readonly phases: ReadonlyArray<Phase>
   readonly takeOvers: ReadonlyArray<TakeOver>
@@ -149,7 +151,7 @@ export const make = (
       await begin(replica)
       isWaiting = () => !isTaken()
       await pause(millis)
-      // A machine that is busy takes longer.
+      // A loaded machine takes longer.
       while (!isTaken() && performance.now() < since + millis + readyMillis) await pause(100)
       isWaiting = () => false
       takeOvers.push({ fault: name, millis: holders.takeOver(life, since) })

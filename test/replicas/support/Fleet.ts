@@ -9,7 +9,7 @@ import * as Balancer from "./Balancer.js"
 import * as LaneHolders from "./LaneHolders.js"
 import * as Replica from "./Replica.js"
 
-/** Replicas on one PostgreSQL and one Redis, in front of a chain with a block a second, and what they need to work. */
+/** Replicas on one PostgreSQL and one Redis, in front of a chain with a block a second, and their surroundings. */
 export interface Fleet {
   readonly world: World.World
   readonly replicas: ReadonlyArray<Replica.Replica>
@@ -20,9 +20,9 @@ export interface Fleet {
   readonly signers: ReadonlyArray<Wallet>
   /** One question and its answer, or the fate of the connection. */
   readonly exchange: (replica: Replica.Replica, question: Question) => Promise<Answer | Unanswered>
-  /** The execution that has wallet `n` count the id. */
+  /** The execution that makes wallet `n` count the id. */
   readonly hit: (n: number, id: string) => unknown
-  /** Bodies of what only reads, by endpoint; of wallet `n`. */
+  /** Bodies of reads, by endpoint; of wallet `n`. */
   readonly reads: Readonly<Record<string, (n: number) => unknown>>
   /** Open work by the journal's count. */
   readonly open: () => Promise<ReadonlyArray<string>>
@@ -39,7 +39,7 @@ export interface Question {
   /** Request-Metadata. */
   readonly metadata?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** Whether the answer is to come as soon as the work is accepted. */
+  /** Whether the answer comes once the work is accepted. */
   readonly isAsync?: boolean
 }
 

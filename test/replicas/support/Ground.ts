@@ -24,7 +24,7 @@ export interface Ground {
   ) => Promise<Rig.Rig>
 }
 
-/** After each test the chain mines by itself, and no service of it runs any more. */
+/** After each test the chain mines automatically, and no service of the test runs. */
 export const perFile = (): Ground => {
   const databases = Postgres.perFile()
   const folder = mkdtempSync(join(tmpdir(), "castellan-replicas-"))

@@ -5,8 +5,8 @@ export interface LaneHolders {
   /** The process that has the signer's lane; null: none yet. */
   readonly of: (signer: string) => string | null
   /**
-   * Milliseconds from `since` until every lane that one of these processes had then had been claimed by another;
-   * null: they had none, or one is still theirs.
+   * Milliseconds from `since` until other processes had claimed every lane that one of these processes had then; null:
+   * they had none, or still have one.
    */
   readonly takeOver: (processes: ReadonlyArray<string>, since: number) => number | null
   /** The journal's count of open work: transactions, assigned nonces, requests. */

@@ -38,15 +38,15 @@ export interface Load {
 }
 
 /**
- * Of a request that was not accepted: the same with the same key finds another answer later, or at another replica. The
- * answer of an accepted one stays what it is.
+ * Codes of unaccepted requests: a repeat with the same key gets another answer later, or at another replica. The answer
+ * to an accepted one is fixed.
  */
 const passing = new Set(["outcome_unknown", "invalid_rpc", "node_refused", "wallet_busy", "fees_above_cap"])
 
 const isPassing = ({ body, status }: Answer): boolean =>
   status >= 500 || status === 429 || passing.has(body.code ?? "")
 
-/** Some of what is under way hangs with a replica that does: others begin after so long, milliseconds. */
+/** Requests under way may hang with their replica: others begin after this time, in ms. */
 const lullMillis = 1_000
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
@@ -60,7 +60,7 @@ const nameOf = (answer: Answer | Unanswered): string => {
 
 export interface Options {
   readonly name: string
-  /** The ops are spread over so long, milliseconds; they take longer when the clients do. */
+  /** Time that the ops are spread over, in ms; it grows with slower clients. */
   readonly overMillis: number
   readonly wallets: number
   /** Share of the ops that may have begun, 0 to 1. Default: all. */
@@ -75,8 +75,8 @@ export interface Options {
 }
 
 /**
- * Clients behind a balancer: each asks the replica that it is given, and asks again with the same key what was lost or
- * refused for the moment. One in four does not wait and looks its request up instead.
+ * Clients behind a balancer: each uses its assigned replica, and repeats lost or temporarily refused requests with the
+ * same key. One in four does not wait and looks its request up instead.
  */
 export const start = (
   fleet: Fleet,
@@ -118,7 +118,7 @@ export const start = (
     return null
   }
 
-  /** The answer of a request that was accepted, and is refused for something that passes; null: it has none. */
+  /** The answer to a request that was accepted, and then refused for a temporary cause; null: none. */
   const finalOf = async (dice: Random.Random, account: string, op: string): Promise<Answer | null> => {
     const path = `/requests?state=final&metadata=op:${op}`
     const [found] = (await asked(dice, { method: "GET", path, account }))?.body.requests ?? []
@@ -165,7 +165,7 @@ export const start = (
     }
   }
   const ops: Array<Op> = []
-  /** The number of the next op, once it may begin; null: there is none. */
+  /** The number of the next op, once it may begin; null: none. */
   const next = async (): Promise<number | null> => {
     for (;;) {
       if (isOver) return begun < count + extra ? begun++ : null

@@ -15,9 +15,9 @@ export interface Report {
   readonly latencies: ReadonlyMap<string, ReadonlyArray<number>>
   /** Failed answers and their counts. */
   readonly refusals: ReadonlyMap<string, number>
-  /** Ids that were said to be executed. */
+  /** Ids reported as executed. */
   readonly executed: ReadonlyArray<string>
-  /** Resident memory of each replica, bytes, at moments that are evenly apart. */
+  /** Resident memory of each replica, in bytes, at even intervals. */
   readonly memory: ReadonlyArray<ReadonlyArray<number>>
   /** Milliseconds until a 503, the shortest first. */
   readonly refusedAfter: ReadonlyArray<number>
@@ -43,7 +43,7 @@ const clientSeconds = (): number => {
 const executionsOfTen = 4
 const looks = 20
 
-/** Callers in a closed loop, each at a replica by chance: executions, look-ups of them, and reads. */
+/** Callers in a closed loop, each at a random replica: executions, their look-ups, and reads. */
 export const run = async (fleet: Fleet, { callers, name, seconds, wallets }: Options): Promise<Report> => {
   const latencies = new Map<string, Array<number>>()
   const refusals = new Map<string, number>()

@@ -22,7 +22,7 @@ export interface Options {
 
 export interface Report {
   readonly verdict: Verdict.Verdict
-  /** Of each fault that takes the lanes of their owner. */
+  /** For each fault that takes the owner's lanes. */
   readonly takeOvers: ReadonlyArray<Faults.TakeOver>
   /** Clients' answers in the rolling restart, and their counts. */
   readonly rolling: ReadonlyMap<string, number>
@@ -39,15 +39,15 @@ const tally = (texts: ReadonlyArray<string>): ReadonlyMap<string, number> => {
 
 const seconds = (millis: number): string => (millis / 1_000).toFixed(1)
 
-/** Once everything is well, none of the ops that are left has an answer after so long: they are stuck. */
+/** After the last fault, ops without an answer for this long are stuck. */
 const standstillMillis = 90_000
 
-/** Ops of the end, when nothing fails any more: some of each signer. */
+/** Final ops, after the last fault: some of each signer. */
 const lastOps = 10
 
 const progressMillis = 15_000
 
-/** Waits for all answers, or until no more come. A machine that is busy takes its time. */
+/** Waits for all answers, or until no more come. A loaded machine is slow. */
 const settled = async (load: Load.Load, deadline: number): Promise<void> => {
   let last = { done: load.done(), at: performance.now() }
   while (
@@ -118,7 +118,7 @@ const prove = async (
   }
   const ops = await load.ops
   const took = performance.now() - began
-  // Work that comes later finds every lane in order.
+  // Later work finds every lane in order.
   const last = Load.start(fleet, random.fork("last"), lastOps, {
     ...asked,
     name: `${name}-last`,

@@ -9,7 +9,7 @@ export interface Replica {
   readonly name: string
   /** Its URL, while it takes requests. */
   readonly url: () => string | null
-  /** As whom it claims lanes in the journal: a name per life. */
+  /** Its name in the journal's claims of lanes: one per life. */
   readonly processes: () => ReadonlyArray<string>
   readonly begin: () => Promise<void>
   /** From its next beginning on it runs this. */
@@ -39,7 +39,7 @@ export interface Options {
   readonly database: { readonly port: number }
   /** The node's port, the same at the address of every replica; 0 picks one. */
   readonly nodePort: number
-  /** The configuration file, given where this replica reaches node and database. */
+  /** The configuration file, with this replica's addresses of node and database. */
   readonly config: (wires: { readonly nodeUrl: string; readonly databasePort: number }) => string
 }
 

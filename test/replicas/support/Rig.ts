@@ -37,7 +37,7 @@ const startService = async (config: Config.Config, seams: Wiring.Seams): Promise
   }
 }
 
-/** As long as a key in an HSM takes: between the nonce and the bytes there is time for another process. */
+/** As slow as a key in an HSM: between the nonce and the bytes another process has time to act. */
 export const slowSigner: Wiring.Seams = {
   journal: Journals.mapped((journal) => ({
     ...journal,
@@ -81,7 +81,7 @@ export interface Rig {
     body: unknown,
     met?: (answer: Answer | null) => void
   ) => Promise<Answer>
-  /** The body that has wallet `n` count the id. */
+  /** The body that makes wallet `n` count the id. */
   readonly hit: (n: number, id: string) => unknown
   /** Funds and creates the wallets. */
   readonly prepare: (service: Running) => Promise<void>

@@ -213,7 +213,7 @@ describe("the operator's console in a browser", () => {
     }
   })
 
-  test("renews what it shows, without a reload", async () => {
+  test("refreshes its contents without a reload", async () => {
     const { page } = browser
     await open("Requests")
     const rows = page.getByRole("region", { name: "List" }).getByRole("row")

@@ -237,7 +237,7 @@ const trials: ReadonlyArray<Trial> = [
 
 describe("incidents in the console", () => {
   test.each(trials)(
-    "$name appears within 30 s, and goes when it is over",
+    "$name appears within 30 s, and disappears when it is over",
     async ({ begin, end, name, title }) => {
       const { page, picture } = browser
       const incident = page.locator("#incidents > li").filter({ hasText: new RegExp(title, "i") })
@@ -260,7 +260,7 @@ describe("incidents in the console", () => {
       await expect
         .poll(
           async () => {
-            // The service asks a store that was away again when the next request comes.
+            // After an outage the service retries a store with the next request.
             await service.ask("/predict", {})
             return incident.count()
           },

@@ -158,7 +158,7 @@ describe("A passkey in a browser", () => {
     expect(path.filter(({ inView, outlined }) => !(inView && outlined))).toEqual([])
   })
 
-  test("a passkey signs nothing for an unverified user, and the page says so", async () => {
+  test("a passkey signs nothing for an unverified user, and the page reports it", async () => {
     const { authenticator, picture } = browser
     const before = (await exchanges()).length
     await authenticator.userIsVerified(false)
@@ -196,7 +196,7 @@ describe("A passkey in a browser", () => {
     expect(await page.locator("#step-3").isEnabled()).toBe(true)
   })
 
-  test("without the link the page says what it lacks", async () => {
+  test("without the link the page names the missing parts", async () => {
     const { page } = browser
     await page.goto(`http://localhost:${new URL(service.info.baseUrl).port}/playground?`)
     expect(await text("notice")).toContain("open the link that castellan dev prints")

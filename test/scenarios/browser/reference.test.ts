@@ -80,7 +80,7 @@ describe("The page of the interface in a browser", () => {
     expect((await tryOut("listNetworks")).status).toBe("401")
   })
 
-  test("axe finds nothing, with groups closed and open, in both schemes, wide and on a phone", async () => {
+  test("axe reports no problem, with groups closed and open, in both schemes, wide and on a phone", async () => {
     const { inEveryForm, page, picture } = browser
     await open()
     const isSound = (name: string) =>

@@ -48,7 +48,7 @@ const accounts = [
 ] as const
 
 describe.each(entryPointVersions)("through EntryPoint %s", (version) => {
-  it("a wallet of every custody is created in one transaction, configured as the request says", async () => {
+  it("a wallet of every custody is created in one transaction, configured as requested", async () => {
     const journey = Journey.make(stack, version)
     const wanted = accounts.map(([walletCustody, fields]) => ({
       salt: `all ${version}`,

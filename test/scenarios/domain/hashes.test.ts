@@ -41,7 +41,7 @@ const structs = {
   "v0.8": "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
 } as const
 
-/** getUserOpHash of the real EntryPoint: its one argument is exactly what `encode` gives. */
+/** getUserOpHash of the real EntryPoint: its one argument is exactly the output of `encode`. */
 const hashOnChain = (version: EntryPoint.Version, each: UserOperation.UserOperation): Promise<string> =>
   provider.call({
     to: EntryPoint.canonical[version],
@@ -156,7 +156,7 @@ describe.each(EntryPoint.versions)("The real EntryPoint %s", (version) => {
 })
 
 describe("The real EntryPoint v0.8", () => {
-  it("hashes initCode that begins with 0x7702 but is a factory's like any other", async () => {
+  it("hashes an initCode with prefix 0x7702 like any other factory's", async () => {
     const each = { ...plain, initCode: Hex.unsafe(`0x7702${"11".repeat(30)}`) }
     expect(Result.isSuccess(UserOperation.fits("v0.8", each))).toBe(true)
     expect(UserOperation.hash("v0.8", EntryPoint.canonical["v0.8"], BigInt(chainId), each)).toBe(
@@ -165,7 +165,7 @@ describe("The real EntryPoint v0.8", () => {
   })
 
   it.each(["0x7702", "0x770200", `0x7702${"00".repeat(18)}`, `0x7702${"00".repeat(18)}1234`])(
-    "asks the chain for the hash of an EIP-7702 op (%s), which does not fit",
+    "queries the chain for the hash of an EIP-7702 op (%s), which does not fit",
     async (initCode) => {
       const each = { ...plain, initCode: Hex.unsafe(initCode) }
       expect(Result.isFailure(UserOperation.fits("v0.8", each))).toBe(true)

@@ -144,7 +144,7 @@ describe("operations of one aggregator", () => {
     }
   )
 
-  it("without its name, or of wallets that name none, are refused, and nothing is sent", async () => {
+  it("without its name, or of wallets without one, are refused, and none is sent", async () => {
     const before = await stack.nonce()
     for (const refused of [
       stack.execute([transfer(first, "1")], at("v0.7")),

@@ -19,7 +19,7 @@ const stack = useStack({}, async (stack) => {
 let receivers = 0
 const receiver = (): string => `0x${(0xabc0_0000 + receivers++).toString(16).padStart(40, "0")}`
 
-/** Payments of 1 by one wallet after the other. */
+/** Payments of 1, alternating between the wallets. */
 const payments = (count: number, to: string): ReadonlyArray<Operation> =>
   Array.from({ length: count }, (_, index) => stack.transfer(wallets[index % 4] ?? "a", to))
 

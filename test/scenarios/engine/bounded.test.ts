@@ -74,7 +74,7 @@ describe("a node that simulates little", () => {
     [-32000, "intrinsic gas exceeds the rpc gas cap"],
     [-32602, "gas limit exceeds maximum allowed"]
   ])(
-    "and refuses a call with more than 50M gas (%i %s) is asked with less, and remembered",
+    "with a refusal of calls above 50M gas (%i %s) gets smaller ones, and is remembered",
     async (code, message) => {
       // A separate node: the service remembers a node's refusals by its URL.
       const reth = await startFaultyNode(stack.anvil.url)

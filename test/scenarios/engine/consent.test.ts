@@ -44,7 +44,7 @@ describe("the consenting key of a wallet", () => {
     expect(await stack.balanceOf(to)).toBe(4n)
   })
 
-  it("a signer that owns nothing may submit what its cosigner consents to", async () => {
+  it("a signer without wallets may submit ops with its cosigner's consent", async () => {
     const to = Journey.recipient()
     const { status, txHash } = await stack.ask(
       stack.execute([transfer("second", to)], { cosigners: [Journey.second] })

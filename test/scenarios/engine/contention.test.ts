@@ -75,14 +75,14 @@ describe("requests that want the same", () => {
   const giveKeysBack = () =>
     stack.ask(Effect.orDie(Effect.flatMap(OpJournal, (opJournal) => opJournal.release("another"))))
 
-  it("a wallet without a free nonce key does not keep another one's operation from going", async () => {
+  it("a wallet without a free nonce key blocks no other wallet's operation", async () => {
     expect(await takeKeys("one")).toHaveLength(16)
     const result = await execute(transfer("one", "0"), transfer("two", "0"))
     expect([result.status, errorsOf(result)]).toEqual([4, ["wallet busy", null]])
     await giveKeysBack()
   })
 
-  it("nonce keys that are taken keep a wallet from nothing once it has another configuration", async () => {
+  it("taken nonce keys block no wallet once it has another configuration", async () => {
     const [wallet = dead] = await stack.create("configured anew")
     const configured: Operation = {
       salt: "configured anew",
@@ -128,7 +128,7 @@ describe("requests that want the same", () => {
     expect(codes.filter((code) => code === "0x")).toEqual([])
   })
 
-  it("a value that an earlier operation brings in is there, and a wallet gives all but what gas needs", async () => {
+  it("value from an earlier operation counts, and a wallet spends all but its gas", async () => {
     await stack.create("giver", "taker")
     const brought = stack.pay("giver", stack.predict("taker"), ether / 2n)
     expect((await execute(brought, stack.pay("taker", dead, (ether * 5n) / 4n))).status).toBe(1)
@@ -147,7 +147,7 @@ describe("requests that want the same", () => {
     expect((await execute(transfer("young", "0"))).status).toBe(1)
   })
 
-  it("a signer that refuses leaves no nonce key taken", async () => {
+  it("a refusing signer leaves no nonce key taken", async () => {
     refusing = true
     for (let n = 0; n < 17; n += 1)
       expect((await stack.refused(stack.execute([transfer("one", "0")]))).code).toBe("signer_unavailable")
@@ -227,7 +227,7 @@ describe("requests that want the same", () => {
     expect(await post(three, one)).toMatchObject({ status: 1, gasUsed, txHash, txHashes })
   })
 
-  it("an op that went down with a copied neighbour goes again by itself, and lands once", async () => {
+  it("an op that failed with a copied neighbour goes again by itself, and lands once", async () => {
     const [a, b] = [await estimated(transfer("one", "1")), await estimated(transfer("one", "2"))]
     const before = await stack.balanceOf(dead)
     await stack.automine(false)

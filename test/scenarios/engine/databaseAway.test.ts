@@ -105,7 +105,7 @@ const makeRequests = (rig: Rig.Rig, service: Rig.Running, title: string) => {
   return {
     met,
     asked,
-    /** Asks until the outcome is known. */
+    /** Repeats until the outcome is known. */
     insist: (kind: string, count: number) =>
       Array.from({ length: count }, (_, n) => {
         const id = idOf(kind, n)
@@ -118,7 +118,7 @@ const makeRequests = (rig: Rig.Rig, service: Rig.Running, title: string) => {
           (answer) => answer !== null && met.push(answer)
         )
       }),
-    /** Gives up when it is refused: how often it is executed in the end, and how often it should have been. */
+    /** Gives up when refused: returns its actual and its expected executions. */
     fickle: async (n: number) => {
       const id = idOf("fickle", n)
       const ask = () => rig.exchange(service, "/execute", `fickle-${n}`, rig.hit(n, id))
@@ -149,7 +149,7 @@ const outage = async (shaky: Shaky, step: Step, title: string) => {
   try {
     await rig.prepare(service)
     const { asked, fickle, insist, met } = makeRequests(rig, service, title)
-    // Sent and not mined, when the database goes.
+    // Sent and not mined when the database goes away.
     await world.send("evm_setAutomine", false)
     const sent = insist("sent", 4)
     await expect.poll(rig.pooled, { timeout: 20_000 }).toBeGreaterThan(0)
@@ -190,7 +190,7 @@ describe("a database that is away", { timeout: 240_000 }, () => {
     all.slice(n % all.length, (n % all.length) + 1).map((kind) => [step, ...kind] as const)
   )
   it.each(rows)(
-    "from `%s` on strands nothing, and callers are told the truth (%s)",
+    "from `%s` on strands no request, and callers get a true answer (%s)",
     async (step, kind, make) => outage(await make(), step, `${step} ${kind}`)
   )
 })

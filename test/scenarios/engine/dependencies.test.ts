@@ -9,7 +9,7 @@ import { Address, errorsOf, keyOf, type Runtime, useStack } from "../../support/
 const stack = useStack({}, (stack) => stack.create("one", "two", "three"))
 
 let requests = 0
-/** Ids that nothing was counted for yet. */
+/** Unused counter ids. */
 const fresh = (count: number): ReadonlyArray<string> => {
   requests += 1
   return Array.from({ length: count }, (_, n) => hashOf(`${requests} ${n}`))
@@ -37,7 +37,7 @@ const counted = async (txHash: string): Promise<ReadonlyArray<string>> => {
 
 describe("operations that depend on others", () => {
   it.each(entryPointVersions)(
-    "are executed behind them, in one transaction of %s, whatever place they have in the request",
+    "are executed after their dependencies, in one transaction of %s, whatever their place in the request",
     async (version) => {
       const [a, b, c, d] = fresh(4)
       const before = await stack.nonce()
@@ -56,7 +56,7 @@ describe("operations that depend on others", () => {
     }
   )
 
-  it("fail with the one that fails in the simulation, and the others go", async () => {
+  it("fail with a dependency that fails in the simulation, and the others go", async () => {
     const [a, b, c] = fresh(3)
     const result = await stack.ask(
       stack.execute([fail("one"), hit("two", a, 0), hit("one", b), hit("three", c, 1)])
@@ -71,7 +71,7 @@ describe("operations that depend on others", () => {
     expect(await counted(result.txHash)).toEqual([b])
   })
 
-  it("fail on the chain with the one that fails there, when the state has changed in between", async () => {
+  it("fail on the chain with a dependency that fails there, when the state has changed in between", async () => {
     const [gate = "", a = "", b, c, d] = fresh(5)
     await stack.automine(false)
     const gated = { funcSignature: "hitIfOpen(bytes32,bytes32)", funcParams: [gate, a] }
@@ -150,7 +150,7 @@ describe("operations that depend on others", () => {
   it.each([
     ["names no ledger", null, "the network profile names no ledger"],
     ["names a missing operation", Address.unsafe(`0x${"1e".repeat(20)}`), "there is no ledger at 0x1E"]
-  ])("are 400 with what to do, where the operator %s", (_, ledger, message) =>
+  ])("are 400 with the remedy, where the operator %s", (_, ledger, message) =>
     stack.living({ profile: { ledger } }, async (other) => {
       const [id] = fresh(1)
       expect(

@@ -46,7 +46,7 @@ it("issued ops that an earlier version accepted continue unchanged", async () =>
   expect(await stack.counts(id)).toEqual([1])
 })
 
-it("creations that an earlier version has accepted are done, but for wallets that were made meanwhile", async () => {
+it("creations accepted by an earlier version are done, except for wallets made meanwhile", async () => {
   const salts = ["earlier x", "earlier y"]
   for (const salt of salts) await stack.fund(stack.predict(salt), 10n ** 18n)
   const entryPoint = Address.unsafe(entryPoints["v0.6"])
@@ -54,7 +54,7 @@ it("creations that an earlier version has accepted are done, but for wallets tha
     (caller) => stack.createWallets(salts, {}, caller),
     () => stack.ask(stack.createWallets(salts.slice(1), { entryPoint }))
   )
-  // One was deployed by it.
+  // It deployed one of them.
   expect(answer).toMatchObject({ status: 3, txHashes: [answer.txHash] })
   for (const salt of salts) expect(await stack.provider.getCode(stack.predict(salt))).not.toBe("0x")
 })

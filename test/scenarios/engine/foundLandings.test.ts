@@ -76,7 +76,7 @@ describe("a landing found on the chain", () => {
     await stack.mine()
     await stack.mine()
     await stack.living(life, async (third) => {
-      // Which block it was in is not known to the next life: it has to be out of sight for a while.
+      // The next life does not know its block: it must be hidden for a while.
       const timeout = missedMillis + 20_000
       await expect.poll(() => kindsOf(third, requestId), { timeout }).toContain("reopened")
       await stack.pooled(1)

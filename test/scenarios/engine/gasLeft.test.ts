@@ -34,7 +34,7 @@ describe("a call that depends on its gas limit", () => {
     const at = await deploy(stack.faucet, initCode("GasGuard"), `0x${"00".repeat(32)}`)
     guard = new Contract(at, artifact("GasGuard").abi, stack.provider)
     await stack.create("guarded", "second")
-    // No slot changes from zero any more.
+    // No slot changes from zero any longer.
     for (const settle of ["guarded(uint256)", "attempted(uint256)"])
       await stack.ask(stack.execute([operation(settle, ["1"]), operation(settle, ["1"], "second")], exact))
   })
@@ -57,7 +57,7 @@ describe("a call that depends on its gas limit", () => {
       doing(2, async () => {
         const executed = await stack.ask(stack.execute([operation(name, params)], exact))
         expect(executed).toMatchObject({ status: 1, returnData: [{ 0: { success: true } }] })
-        // In the same block it would write what is there already.
+        // In the same block it would write the existing value.
         await stack.mine()
         const { error, userOps } = await estimate([operation(name, params)])
         expect(error).toBeNull()
@@ -82,7 +82,7 @@ describe("a call that depends on its gas limit", () => {
       })
   )
 
-  it("costs no more requests to the node than any other", async () => {
+  it("costs no more node calls than any other", async () => {
     // The payer does not depend on the amount: a deposit that covers only a small prefund is simulated again.
     const depositTo = new Contract(
       stack.settings.entryPoint,

@@ -14,10 +14,10 @@ interface Call {
 
 const hex = (value: number, bytes: number): string => toBeHex(value, bytes).slice(2)
 
-/** Writes thirty slots: it uses more gas than a deployment, and any call of it is given as much. */
+/** Writes thirty slots: it uses more gas than a deployment, and any call of it gets as much. */
 const unarmed = `0x${Array.from({ length: 30 }, (_, slot) => `600160${hex(slot + 1, 1)}55`).join("")}00`
 
-/** Makes the call whenever it is called, and notes in slot 0 that it was good. */
+/** Makes the call whenever it is called, and records success in slot 0. */
 const armed = ({ data, to }: Call): string => {
   const size = hex(data.length / 2 - 1, 2)
   return `0x61${size}6100295f395f5f61${size}5f5f73${to.slice(2)}5af15f5500${data.slice(2)}`
@@ -46,7 +46,7 @@ const pendingCreation = async (): Promise<string | null> => {
   return null
 }
 
-/** Mines what waits in the pool; how each of it has ended, in nonce order. */
+/** Mines the waiting transactions; returns their outcomes, in nonce order. */
 const mine = async (): Promise<ReadonlyArray<number | null | undefined>> => {
   const sent = [...(await stack.pool())].sort((a, b) => Number(a.nonce) - Number(b.nonce))
   await stack.mine()
@@ -84,7 +84,7 @@ it.each(ways)(
 
     for (const answer of [created, before, behind]) expect(await answer).toMatchObject({ status: 1 })
     expect(await stack.provider.getCode(victim)).not.toBe("0x")
-    // The call behind it did what the one before it would have done.
+    // The call after it did the work of the one before it.
     expect(await stack.provider.getStorage(hostile, 0)).toBe(toBeHex(1, 32))
   }
 )

@@ -36,7 +36,7 @@ import * as Make from "../../support/journal/Make.js"
 import { Address, type HandedOut, keyOf, type Ports, useStack } from "../../support/stack/Stack.js"
 import { mined } from "../../support/suite/Receipt.js"
 
-/** Requests that arrive together, from their bodies to what the journal is given of them. */
+/** Requests that arrive together, from their bodies to the journal's acceptances. */
 
 const salts = Array.from({ length: 6 }, (_, at) => `intake ${at}`)
 
@@ -88,7 +88,7 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
     decline: (requestId) =>
       Effect.suspend(() => {
         declined.push(requestId)
-        // At first it says nothing at all.
+        // At first it gives no reply at all.
         return declined.length === 1
           ? new JournalError({ message: "the disk is full" })
           : Effect.succeed(null)
@@ -149,7 +149,7 @@ const tagOf = (exit: Exit.Exit<Intake.Taken, unknown>) => (Exit.isSuccess(exit) 
 
 const sign = (key: HDNodeWallet, digest: string) => Hex.unsafe(key.signingKey.sign(digest).serialized)
 
-/** A creation as the deployer signs it: the authorisation in its initCode first, which its hash covers. */
+/** A creation as the deployer signs it: first the authorisation in its initCode, which its hash covers. */
 const authorised = (
   op: PreparedOp & { readonly unsigned: UserOperation.UserOperation },
   bundler: Address.Address
@@ -224,7 +224,7 @@ it("ops of one wallet share a nonce key in their order, across requests that are
   expect(await stack.counts(idOf(20), idOf(21), idOf(22))).toEqual([1, 1, 1])
 })
 
-it("a request that is wrong, or reverts, keeps no other one from being accepted", async () => {
+it("an invalid or reverting request blocks no other one's acceptance", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const [one = "", other = "", third = ""] = salts
@@ -358,7 +358,7 @@ it("a commit whose answer is lost is decided by the journal", async () => {
   expect(codeOf(exits[0])).toBe("unavailable")
 })
 
-it("a stop refuses what waits, and what arrives", async () => {
+it("a stop refuses waiting and arriving requests", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   await Effect.runPromise(intake.stop)
@@ -389,7 +389,7 @@ it("an accepted op is prepared again under the nonce that it has", async () => {
   ])
 })
 
-it("an accepted request is prepared again, under its nonces, from what the journal has kept of it", async () => {
+it("an accepted request is prepared again, under its nonces, from the journal's data", async () => {
   const { journal, ready } = await stack.runtime.runPromise(
     Effect.gen(function* () {
       const requestJournal = yield* RequestJournal
@@ -505,7 +505,7 @@ it("wallets are deployed by ops that the deployer signs once they are accepted",
   })
 })
 
-it("a request whose windows have not begun is accepted unopened where its caller does not wait, and refused where it does", async () => {
+it("a request whose windows have not begun is accepted unopened for an asynchronous caller, and refused for a waiting one", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const [one = "", other = ""] = salts
@@ -543,7 +543,7 @@ it("an element with an impossible window has failed, and a waiting one keeps its
   ).toEqual([[[0], 1, validAfter]])
 })
 
-it("a large request is accepted as a whole, before anything of it is measured", async () => {
+it("a large request is accepted whole, before any measurement", async () => {
   const { accepted, journal } = journalOf()
   const intake = await begin(journal)
   const [salt = ""] = salts
@@ -557,7 +557,7 @@ it("a large request is accepted as a whole, before anything of it is measured", 
   ).toEqual([[257, 0, 257, null]])
 })
 
-it("requests with the same settings share their context, whatever definitions they bring", async () => {
+it("requests with the same settings share their context, whatever their definitions", async () => {
   const [operation] = [stack.hit(salts[0] ?? "", idOf(180))]
   const contextWith = (more: object) =>
     stack.runtime.runPromise(
@@ -590,7 +590,7 @@ it("a request by a key that the operator has paused is refused before any query"
   expect([tagOf(exit), codeOf(exit), accepted.length]).toEqual(["failed", "writes_paused", 0])
 })
 
-it("a node that refuses a call with many looks is given them in smaller ones, and none of their requests is refused", async () => {
+it("a node that refuses a call with many simulations gets smaller ones, and refuses none of their requests", async () => {
   const selector = LensBatch.encode([]).slice(0, 10)
   const sizes: Array<number> = []
   const clients = new Map<ChainClient, ChainClient>()

@@ -18,7 +18,7 @@ const stack = useStack({ wrapJournal: (journal) => wrap(journal, told) }, async 
   await stack.mint(String(wallet), 10n)
 })
 
-it("an execution by itself calls the journal nine times, each time for something that has to be durable or known", async () => {
+it("a single execution calls the journal nine times, each time for durability or a needed fact", async () => {
   const dead = "0x000000000000000000000000000000000000dEaD"
   const execute = () => stack.ask(stack.execute([stack.transfer("alone", dead)]))
   // A wallet's facts are read once.

@@ -49,20 +49,17 @@ describe("the layer 1 fee of an OP-stack chain", () => {
     ["an op alone", "v0.7", 1, 1n],
     ...entryPointVersions.map((version) => ["an op alone", version, 1, 400n * gwei] as const),
     ["a bundle of five", "v0.7", 5, 20n * gwei]
-  ] as const)(
-    "%s on %s pays back what its transaction costs on both layers",
-    async (_, version, count, price) => {
-      await set("setPrice", price)
-      const entryPoint = Address.unsafe(entryPoints[version])
-      const operations = salts.slice(0, count).map(transfer)
-      const { status, txHash } = await stack.ask(stack.execute(operations, { entryPoint }))
-      expect(status).toBe(1)
-      const { l1Fee, l2Fee, paid } = await account(txHash, version)
-      expect(paid).toBeGreaterThanOrEqual(l2Fee + l1Fee)
-      // A fifth of margin, the base fee's fall by an eighth; the frame of a transaction for each op of a bundle.
-      expect(paid - l2Fee).toBeLessThanOrEqual((l1Fee * (count === 1 ? 14n : 22n)) / 10n + l2Fee / 4n)
-    }
-  )
+  ] as const)("%s on %s repays its transaction's cost on both layers", async (_, version, count, price) => {
+    await set("setPrice", price)
+    const entryPoint = Address.unsafe(entryPoints[version])
+    const operations = salts.slice(0, count).map(transfer)
+    const { status, txHash } = await stack.ask(stack.execute(operations, { entryPoint }))
+    expect(status).toBe(1)
+    const { l1Fee, l2Fee, paid } = await account(txHash, version)
+    expect(paid).toBeGreaterThanOrEqual(l2Fee + l1Fee)
+    // A fifth of margin, the base fee's fall by an eighth; the frame of a transaction for each op of a bundle.
+    expect(paid - l2Fee).toBeLessThanOrEqual((l1Fee * (count === 1 ? 14n : 22n)) / 10n + l2Fee / 4n)
+  })
 
   it("is repaid to the service's own EOA, which submits no op estimated while the fee was low", async () => {
     const handed = async () => {
@@ -82,7 +79,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
     })
   })
 
-  it("is paid back with what the chain's operator takes, by creations too", async () => {
+  it("is repaid together with the chain operator's fee, by creations too", async () => {
     await set("setPrice", 0n)
     await set("setOperator", 10n ** 14n, 10n ** 13n)
     await stack.fund(stack.predict("new"), 10n ** 18n)
@@ -105,7 +102,7 @@ describe("the layer 1 fee of an OP-stack chain", () => {
     const polls = /^eth_getTransactionReceipt|^eth_getBlockByNumber/
     const own = exchanges.filter((methods) => !methods.every((method) => polls.test(method)))
     expect(own).toHaveLength(4)
-    // The op was measured in the first exchange; the second asks the oracle, of the bytes that the measurement gave.
+    // The op was measured in the first exchange; the second queries the oracle for the measured bytes.
     expect([...(own[1] ?? [])].sort()).toEqual(["eth_call", "eth_call", "eth_call", "eth_getBlockByNumber"])
   })
 

@@ -5,7 +5,7 @@ import { keyOf, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({ profile: { receiptTimeoutMillis: 1_500 } }, (stack) => stack.create("victim"))
 
-it("a node that lies about who owns a wallet takes no nonce key from the owner's own requests", async () => {
+it("a node that lies about a wallet's owner takes no nonce key from the owner's own requests", async () => {
   const node = await startFaultyNode(stack.anvil.url)
   const owner = stack.signer.address.slice(2).toLowerCase()
   const liar = keyOf(6).address.slice(2).toLowerCase()

@@ -43,7 +43,7 @@ const execute = (...operations: ReadonlyArray<Operation>) => stack.ask(stack.exe
 const text = (to: string) =>
   `no contract at ${to} on chain ${stack.anvil.chainId}: a call with data would do nothing there; check the address and the chain`
 
-/** A refusal before anything was sent. */
+/** A refusal before any transaction was sent. */
 const refused = async (effect: Parameters<typeof stack.refused>[0]) => {
   const before = await stack.nonce()
   const failure = await stack.refused(effect)
@@ -63,7 +63,7 @@ describe("a call with data to an address without code", () => {
     })
   })
 
-  it("fails alone among others, and what depends on it with it", async () => {
+  it("fails separately, together with its dependents", async () => {
     const [to, receiver] = [nobody(), nobody()]
     const result = await execute(
       call(receiver, value),
@@ -103,7 +103,7 @@ describe("a call with data to an address without code", () => {
     expect(await stack.provider.getBalance(to)).toBe(3n)
   })
 
-  it("is refused in an op that was encoded elsewhere, at any place of its batch", async () => {
+  it("is refused in an op encoded elsewhere, at any place of its batch", async () => {
     const { userOps } = await stack.estimate([call(nobody(), value)])
     const decoded = UserOperation.decode("v0.7", Hex.unsafe(userOps[0]?.encodedUserOp ?? "0x"))
     if (decoded._tag === "Failure") throw new Error(decoded.failure)
@@ -174,7 +174,7 @@ describe("an address without code that answers", () => {
       expect((await refused(stack.execute([call(to)]))).code).toBe("no_contract")
   })
 
-  it("is one where code has come since, also by delegation, as long as it is there", async () => {
+  it("may have later code, also by delegation, while that code is there", async () => {
     for (const code of ["0x00", `0xef0100${String(stack.token.target).slice(2)}`]) {
       const to = nobody()
       const supply = call(to, { funcSignature: "totalSupply()", funcParams: [] })

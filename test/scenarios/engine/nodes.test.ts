@@ -33,7 +33,7 @@ describe("a node that lies, refuses or hangs up", () => {
     await expect.poll(async () => (await stack.balanceOf(dead)) - before, { timeout: 20_000 }).toBe(amount)
   }
 
-  /** What `eth_simulateV1` answers when the EntryPoint blames one op. */
+  /** Reply of `eth_simulateV1` when the EntryPoint blames one op. */
   const failedOp = (index: number, reason: string) => {
     const args = AbiCoder.defaultAbiCoder().encode(["uint256", "string"], [index, reason])
     return simulated(`0x220266b6${args.slice(2)}`)
@@ -52,7 +52,7 @@ describe("a node that lies, refuses or hangs up", () => {
       { result: `0x${"ff".repeat(32)}` }
     ],
     ["that always simulates on an old block", "eth_simulateV1", failedOp(0, "AA25 invalid account nonce")]
-  ])("%s delays what was accepted, until it behaves", async (_, method, answer) => {
+  ])("%s delays accepted work until the node behaves", async (_, method, answer) => {
     await receiving(2n, async () => {
       const before = await stack.balanceOf(dead)
       always(method, answer)
@@ -85,7 +85,7 @@ describe("a node that lies, refuses or hangs up", () => {
     receiving(7n, async () => {
       let failures = 0
       node.behave((question, ask) => {
-        // Asked once the request is accepted, never before.
+        // Called once the request is accepted, never before.
         if (question.method !== "eth_getTransactionCount" || question.params[1] !== "pending") return ask()
         return failures++ < times ? Promise.resolve(said) : ask()
       })
@@ -127,7 +127,7 @@ describe("a node that lies, refuses or hangs up", () => {
     ))
 
   it("goes away between two transactions of a request: the second is delayed", async () => {
-    // One was refused, the others of its transaction were not.
+    // One was refused; the others of its transaction were not.
     await receiving(9n, async () => {
       let [hasSent, isAway] = [false, false]
       node.behave(async (question, ask) => {

@@ -18,7 +18,7 @@ const spots = steps.flatMap((step) =>
 
 describe("a database that is away for a while, in a process that lives on", { timeout: 120_000 }, () => {
   it.each(spots)(
-    "strands nothing when so many calls fail: %i from %s `%s` on",
+    "strands no request when this many calls fail: %i from %s `%s` on",
     async (failures, moment, step) => {
       let [failed, isAway] = [0, false]
       const lost = new JournalError({ message: "the database is away" })
@@ -45,7 +45,7 @@ describe("a database that is away for a while, in a process that lives on", { ti
           : JSON.stringify(exit.cause).match(/"code":"([a-z_]+)"/)?.[1]
         expect(["done", "unavailable", "outcome_unknown"]).toContain(code)
         if (code === "outcome_unknown") await stack.answerOf(runtime, caller.requestId)
-        // The lane and the wallet work on, with whatever the outage left them.
+        // The lane and the wallet continue from the state that the outage left.
         const works = async () =>
           Exit.isSuccess(await runtime.runPromiseExit(stack.execute([stack.hit("outage", next)])))
         await expect.poll(works, { timeout: 60_000 }).toBe(true)

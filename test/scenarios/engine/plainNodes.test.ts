@@ -73,7 +73,7 @@ describe.each([
     })
   )
 
-  it("asks for at most half more gas than with them", async () => {
+  it("uses at most half more gas than with them", async () => {
     const [wallet = ""] = await stack.create(name)
     await stack.mint(wallet, 1_000n)
     const gasOf = async (rpc: string) => {

@@ -64,7 +64,7 @@ describe("the operator's bounds on prices", () => {
       }
     }
 
-  it("a tip below the least one is raised to it", async () => {
+  it("a tip below the minimum is raised to it", async () => {
     const { status, txHash } = await stack.ask(execute())
     expect(status).toBe(1)
     expect((await sentBy(txHash)).tip).toBe(25n * gwei)
@@ -79,7 +79,7 @@ describe("the operator's bounds on prices", () => {
   })
 
   it.each([36n * gwei, 2n ** 256n - 1n])(
-    "a base fee of %i above the cap is 422 fees_above_cap, and nothing is sent or estimated",
+    "a base fee of %i above the cap is 422 fees_above_cap, without a transaction or an estimate",
     async (baseFee) => {
       node.behave(lying(baseFee, gwei))
       const nonce = await stack.nonce()
@@ -89,7 +89,7 @@ describe("the operator's bounds on prices", () => {
     }
   )
 
-  it("an op that was estimated before the base fee doubled lands at the new price", async () => {
+  it("an op estimated before the base fee doubled lands at the new price", async () => {
     await stack.baseFee(10n * gwei)
     const { userOps } = await stack.estimate(transfer(), { rpc: node.url })
     await stack.baseFee(20n * gwei)

@@ -28,7 +28,7 @@ describe("a reorganisation above settled depth", () => {
     return { requestId: caller.requestId, id, first, before, outcome }
   }
 
-  it("makes the transaction wait again; it is offered again, mined again, and the answer is renewed", () =>
+  it("makes the transaction wait again; it is sent again, mined again, and the answer is renewed", () =>
     stack.living(life, async (runtime) => {
       const { before, first, id, outcome, requestId } = await undone(runtime, "renewed")
       await stack.mine()

@@ -76,7 +76,7 @@ describe("transactions that were answered as mined and that a reorg took back", 
   it("between two polls of the chain, and are deep under new blocks at the next one, land again", () =>
     using({ settledDepth }, async (rig) => {
       const { before, landed } = await answered(rig)
-      // Until the new chain is longer than the old one by the settled depth the node answers nothing.
+      // Until the new chain is longer than the old one by the settled depth, the node does not reply.
       let release = () => {}
       const held = new Promise<void>((resolve) => {
         release = resolve

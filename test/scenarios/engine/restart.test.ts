@@ -17,7 +17,7 @@ import { Address, keyOf, type LifeOptions, type Ports, useStack } from "../../su
 
 const phone = Authenticator.make()
 const caps = { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n }
-// Room for a few ops in one transaction: a request of many takes several.
+// Room for a few ops in one transaction: a large request takes several.
 const stack = useStack({ profile: { caps: { ...caps, transactionGas: 1_200_000n } } }, async (stack) => {
   await stack.create("one", "two")
   const passkeyPubKey = [phone.spki.toString("base64")]
@@ -62,7 +62,7 @@ const encoded = async (name: string, settings: object, more: Pick<Task, "sender"
 const tasks: Readonly<Record<string, (name: string) => Promise<Task>>> = {
   "/execute": async (name) => execute(name, 3, 1),
   "/execute in several transactions": async (name) => execute(name, 14, 2),
-  // Three trees, each of which is to land in one transaction.
+  // Three trees, each of them for one transaction.
   "/execute with dependencies": async (name) => execute(name, 9, 2, 3),
   "/create": async (name) => {
     const salts = [`${name} x`, `${name} y`]
@@ -105,8 +105,8 @@ const tasks: Readonly<Record<string, (name: string) => Promise<Task>>> = {
 }
 
 /**
- * An answer without what differs from one transaction to the next: hashes, places in the chain, and the gas, which is
- * that of the receipts.
+ * An answer without the parts that vary by transaction: hashes, places in the chain, and gas, which comes from the
+ * receipts.
  */
 const contentOf = async (answer: Record<string, unknown>): Promise<unknown> => {
   const receipts = await Promise.all(
@@ -130,8 +130,8 @@ const contentOf = async (answer: Record<string, unknown>): Promise<unknown> => {
       ? "hex"
       : value
   }
-  // Whether a wallet pays into the EntryPoint depends on what is left of its operations before, and how many transactions
-  // there are on what is tried together.
+  // A wallet pays into the EntryPoint only when its earlier operations left too little, and the number of transactions
+  // depends on the ops simulated together.
   const logs = (answer.logs as ReadonlyArray<{ readonly eventName: string | null }>).filter(
     ({ eventName }) => eventName !== "Deposited" && eventName !== "BeforeExecution"
   )
@@ -180,7 +180,7 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
     uninterrupted = await contentOf(JSON.parse(JSON.stringify(answer)))
   })
 
-  it.each(spots)("goes on to its answer, done once, when the power fails once it %s", async (_, spot) => {
+  it.each(spots)("resumes to its answer, done once, after a power cut once it %s", async (_, spot) => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} ${spot.step} ${spot.moment}`)
     const before = await stack.nonce(task.sender)
@@ -194,7 +194,7 @@ describe.each(Object.entries(tasks))("%s", (endpoint, taskOf) => {
     expect(await contentOf(answer)).toEqual(uninterrupted)
   })
 
-  it("goes on to its answer, done once, when the power fails while its transaction waits", async () => {
+  it("resumes to its answer, done once, after a power cut while its transaction waits", async () => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} waiting`)
     const before = await stack.nonce(task.sender)
@@ -220,7 +220,7 @@ it.each([
   ["has its transaction mined and not settled", { step: "settle", moment: "before" }],
   ["is about to be at its end", { step: "fail", moment: "before" }],
   ["is at its end", { step: "fail", moment: "after" }]
-] as const)("/unstuck tells of what it replaced when the power fails once it %s", async (_, spot) => {
+] as const)("/unstuck reports its replacements after a power cut once it %s", async (_, spot) => {
   const { rpc, signer } = stack.settings
   const [caller, waiting] = [stack.caller(), stack.caller()]
   const database = stack.database()
@@ -247,7 +247,7 @@ it.each([
     await stack.mine()
     const { answer } = await stack.answerOf(runtime, caller.requestId)
     expect(answer).toMatchObject({ status: 1, unknown: [], replaced: [{ oldTxHash: old }] })
-    // Bytes that were stored and not sent may come too late for those before them.
+    // Stored and unsent bytes may come too late for the ones before them.
     const { newTxHash } = answer.replaced[0]
     expect(newTxHash).not.toBe(old)
     expect(isMined ? [newTxHash] : [old, newTxHash]).toContain(answer.txHash)
@@ -257,7 +257,7 @@ it.each([
   })
 })
 
-it("a power cut during the recovery is no more than another one", async () => {
+it("a power cut during the recovery is harmless", async () => {
   const caller = stack.caller()
   const task = execute("again and again", 1, 1)
   const before = await stack.nonce()

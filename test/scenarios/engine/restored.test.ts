@@ -30,7 +30,7 @@ import {
 } from "../../support/stack/Stack.js"
 
 let multisig: Address.Address
-// Foreign transactions here raise the prices, and with them what the service's EOA might lose.
+// Foreign transactions here raise the prices, and with them the possible loss of the service's EOA.
 const profile = { bumpAfterMillis: 600_000, serviceSubmission: { dailyLoss: 10n ** 18n } }
 const phone = Authenticator.make()
 const stack = useStack({ profile }, async (stack) => {
@@ -93,7 +93,7 @@ const stoppedAt = async (
 const acceptedIn = (database: string, ...all: ReadonlyArray<Work>) =>
   stoppedAt({ step: "record", moment: "before" }, database, all)
 const accepted = (...all: ReadonlyArray<Work>) => acceptedIn(stack.database(), ...all)
-/** Signs its transaction too, which no node gets. */
+/** Signs its transaction too, which no node receives. */
 const signedIn = (database: string, work: Work) =>
   stoppedAt({ step: "record", moment: "after" }, database, [work])
 const signed = (work: Work) => signedIn(stack.database(), work)
@@ -152,7 +152,7 @@ interface Case {
   readonly from?: (...all: ReadonlyArray<Work>) => ReturnType<typeof accepted>
   readonly between?: () => Promise<unknown>
   readonly behind?: () => Promise<unknown>
-  /** Nothing counts the id. */
+  /** The id is not counted. */
   readonly isUncounted?: boolean
 }
 
@@ -236,7 +236,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     }
   )
 
-  it("ops of several owners and ops that depend on each other have been executed in bundles of others' ops", async () => {
+  it("finds ops of several owners and dependent ops executed in foreign bundles", async () => {
     const ids = ["a", "b", "c", "other"].map((part) => hashOf(`together ${part}`))
     const [a = "", b = "", c = "", other = ""] = ids
     const operation = (id: string, more: object = {}) => {
@@ -326,7 +326,7 @@ describe("a database from before the work was executed", { timeout: 60_000 }, ()
     ["does not reply", "answer", "same"],
     ["is there again after another stop of the service", "connect", "next"]
   ])(
-    "a request whose node %s is compared when that is there, whatever is signed meanwhile",
+    "a request whose node %s is compared when that is back, whatever is signed meanwhile",
     async (kind, fails, lives) => {
       const ids = ["silent", "known beside", "new beside"].map((part) => hashOf(`${part} ${kind}`))
       const [id = "", known = "", fresh = ""] = ids
@@ -411,7 +411,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     expect(await heldOf(life, requestId)).toContain("the same call")
     const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
     const { knownTo } = await life.runPromise(RecoveryJournal)
-    // The next life reads the nonces again where this one ends before it has written down what they were.
+    // The next life reads the nonces again when this one ends before it has recorded them.
     await expect.poll(() => life.runPromise(knownTo(lane))).toBe(BigInt(await stack.nonce()))
     await life.dispose()
     // Ops that the database has lost may land for ten minutes.
@@ -430,7 +430,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
       "as its window had begun",
       1,
       async (id: string) => {
-        // Not yet when a busy machine accepts it.
+        // A loaded machine may not have accepted it yet.
         const validAfter = (await stack.now()) + 8
         return [stack.hit("two", id, { validAfter })]
       }
@@ -457,7 +457,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     await once(id)
   })
 
-  it("is held once what waited in the pool is mined", async () => {
+  it("is held once the transaction waiting in the pool is mined", async () => {
     const id = hashOf("held from the pool")
     const { backup, database, requestIds } = await acceptedIn(await known(id, {}), ofOwners(id))
     const [requestId = ""] = requestIds
@@ -491,7 +491,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     await once(id)
   })
 
-  it("is held until the operator drops it, which its answer says", async () => {
+  it("is held until the operator drops it, and its answer says so", async () => {
     const id = hashOf("dropped")
     const { backup, requestId } = await doneUnderAnotherNonce(id)
     const life = await live(backup)
@@ -509,7 +509,7 @@ describe("work that may have been done already", { timeout: 60_000 }, () => {
     await once(id)
   })
 
-  it("is held when the node does not show what there is", async () => {
+  it("is held when the node hides part of the chain", async () => {
     const [op, direct] = [hashOf("hidden op"), hashOf("hidden direct")]
     const before = await known("hidden", {})
     const { backup, database, requestIds } = await acceptedIn(before, hit("one", op), directly(direct))
@@ -558,7 +558,7 @@ describe("a database that becomes an older one under its running service", { tim
   })
 })
 
-/** The last one, since the node keeps no state of before so many blocks, and its clock is ahead after them. */
+/** The last test: the node keeps no state from before this many blocks, and its clock is ahead after them. */
 describe("a database from over a thousand blocks ago", { timeout: 60_000 }, () => {
   it("finds an op signed by a passkey and does not repeat it", async () => {
     const id = hashOf("passkey")

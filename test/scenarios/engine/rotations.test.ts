@@ -63,7 +63,7 @@ describe("while a transaction with an op waits to be mined", () => {
     return answer
   }
 
-  it("an op that was signed elsewhere ends with the reason, and so does its request", async () => {
+  it("an op signed elsewhere ends with the reason, and so does its request", async () => {
     const wallet = await shared(journey, "signed elsewhere")
     const to = Journey.recipient()
     const op = await journey.estimated(journey.transfer(wallet, to))
@@ -77,7 +77,7 @@ describe("while a transaction with an op waits to be mined", () => {
     expect(await stack.balanceOf(to)).toBe(0n)
   })
 
-  it("an op that the service signs goes again under the new configuration, once, and nothing is left under way", async () => {
+  it("an op signed by the service goes again under the new configuration, once, and leaves no work behind", async () => {
     const wallet = await shared(journey, "signed here")
     const to = Journey.recipient()
     const answer = await overtaken(wallet, configOf(3, [own], [], 1), () =>

@@ -13,7 +13,7 @@ const stack = useStack({}, async (stack) => {
   await stack.provider.send("evm_setIntervalMining", [1])
 })
 
-/** Its caller leaves as soon as it is accepted. */
+/** Its caller leaves once it is accepted. */
 const accepted = async (life: Runtime, ...operations: ReadonlyArray<Operation>): Promise<Caller> => {
   const caller = stack.caller()
   await new Promise<void>((resolve, reject) => {
@@ -55,7 +55,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
       ])
     }))
 
-  it("lets the others of its request go first, takes what depends on it along, and does not expire before its time", () =>
+  it("lets the others of its request go first, takes its dependents along, and does not expire before its time", () =>
     stack.living({ profile: { requestExpiryMillis: 5_000 } }, async (life) => {
       const [a = "", b = "", c = ""] = ["a", "b", "c"].map((name) => hashOf(`others ${name}`))
       const validAfter = (await stack.now()) + 8

@@ -12,7 +12,7 @@ const most = "f".repeat(64)
 describe("a node with senseless figures", () => {
   const stack = useStack({}, (stack) => stack.create("figured"))
   let node: FaultyNode
-  /** A life that soon gives up on receipts: most answers have none. */
+  /** A life with a short receipt time-out: most replies lack a receipt. */
   let hasty: Runtime
   beforeAll(async () => {
     node = await startFaultyNode(stack.anvil.url)

@@ -10,7 +10,7 @@ import * as Rig from "../../replicas/support/Rig.js"
 
 let world: World.World
 let asked = 0
-/** It takes every question, and answers none for as long as the test runs. */
+/** It accepts every call and replies to none while the test runs. */
 const silent = createServer(() => {
   asked += 1
 })

@@ -54,7 +54,7 @@ const cases: ReadonlyArray<readonly [string, string, Partial<Operation>, () => s
 ]
 
 describe("a call that fails silently", () => {
-  it.each(cases)("%s says so in every endpoint", async (_, name, more, reason) => {
+  it.each(cases)("%s is reported by every endpoint", async (_, name, more, reason) => {
     const { funcParams = [], funcSignature, to, value = 0n } = call(name, more)
     const execution = await stack.refused(stack.execute([call(name, more)]))
     expect(execution.details).toEqual([{ path: "operations[0]", message: reason() }])
@@ -96,7 +96,7 @@ describe("revert data that no definition decodes", () => {
     ])
   })
 
-  it("are not there where a definition decodes them", async () => {
+  it("is absent where a definition decodes it", async () => {
     const useABI = ["error JustRefused()"]
     const { details } = await stack.refused(stack.execute([call("failCustomEmpty()")], { useABI }))
     expect(details).toEqual([{ path: "operations[0]", message: "JustRefused()" }])

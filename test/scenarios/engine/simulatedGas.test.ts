@@ -6,7 +6,7 @@ import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Handed from "../../support/stack/Handed.js"
 import { useStack } from "../../support/stack/Stack.js"
 
-/** The gas of every bundle that was simulated, in order. */
+/** The gas of every simulated bundle, in order. */
 const simulated: Array<bigint> = []
 /** The node's gas figure instead of the measured one; null: the measured one. */
 let told: bigint | null = null
@@ -24,14 +24,14 @@ const listening = (nodes: ChainRpc["Service"]): ChainRpc["Service"] => ({
     }))
 })
 
-/** A contract that takes every call. */
+/** A contract that accepts every call. */
 const taker = `0x${"7c".repeat(20)}`
 const stack = useStack({ wrapChain: listening }, async (stack) => {
   await stack.create("payer")
   await stack.provider.send("anvil_setCode", [taker, "0x00"])
 })
 
-/** A call with so many bytes of data, which its target ignores. */
+/** A call with this many bytes of data, which its target ignores. */
 const withBytes = (count: number) =>
   stack.pay("payer", taker, 0n, {
     funcSignature: "anything(bytes)",
@@ -52,7 +52,7 @@ it("a bundle takes at least its calldata cost, whatever the node reports, and th
   const handed = Handed.make(stack)
   const [op] = await handed.out([withBytes(20_000)])
   if (op === undefined) throw new Error("an op was expected")
-  // Charged for the calldata at 16 gas a byte, which is less than EIP-7623's floor for a bundle of little else.
+  // Charged for the calldata at 16 gas a byte, below EIP-7623's floor for a bundle with little else.
   const least = Gas.preVerificationGas(op.op, { version: "v0.7", measuredGas: 2n ** 64n })
   told = 21_000n
   const cheap = { op: { ...op.op, preVerificationGas: least + 10_000n } }

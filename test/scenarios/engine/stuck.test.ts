@@ -20,7 +20,7 @@ describe("a transaction that the fees have left behind", () => {
     return { answer, before, id, original }
   }
 
-  /** The version that takes the place of this one in the pool; for a moment there may be none. */
+  /** The version that replaces this one in the pool; for a moment there may be none. */
   const replacementOf = async ({ hash }: PoolTransaction): Promise<PoolTransaction> => {
     const others = async () => (await stack.pool()).filter((each) => each.hash !== hash)
     await expect.poll(async () => (await others()).length, { timeout: 15_000 }).toBe(1)

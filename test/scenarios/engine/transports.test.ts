@@ -57,7 +57,7 @@ describe("the operator's node with another URL", { timeout: 60_000 }, () => {
 })
 
 describe("a caller's node that takes a transaction and then", { timeout: 60_000 }, () => {
-  /** From the first transaction on; `forwards`: that one is given to the chain. */
+  /** From the first transaction on; `forwards`: the chain receives that one. */
   const thenDoes = (forwards: boolean, fault: Fault): Fault => {
     let sent = false
     return async (question, ask) => {

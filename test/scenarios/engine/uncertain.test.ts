@@ -86,7 +86,7 @@ it.each([
   ["the op", 1],
   ["the transaction", 2]
 ])(
-  "a signer that refuses %s is 422, sends nothing, and leaves neither a taken nonce key nor a gap in the lane",
+  "a signer that refuses %s is 422, sends no transaction, and leaves neither a taken nonce key nor a gap in the lane",
   (_, at) =>
     receiving(1n, async () => {
       signing = (turn) => (turn >= at ? new SignerError({ reason: "refused", message: "policy" }) : null)
@@ -107,7 +107,7 @@ it("a key provider silent after acceptance only delays a request: it does not fa
     receiving(17n, async () => {
       const before = await stack.balanceOf(dead)
       signing = () => new SignerError({ reason: "unavailable", message: "no answer" })
-      // The second comes when the first's caller has waited long enough.
+      // The second comes when the first one's caller has waited long enough.
       for (const amount of ["8", "9"]) {
         const failure = await life.runPromise(Effect.flip(execute(amount)))
         expect(failure).toMatchObject({

@@ -27,7 +27,7 @@ describe("the window of an operation", () => {
     })
   }
 
-  it("is signed as it is given, and closes after ten minutes where it is not; the submitter is bound in any case", async () => {
+  it("is signed as requested, and closes after ten minutes without one; the submitter is bound in any case", async () => {
     const to = Journey.recipient()
     const time = await stack.now()
     const { status, txHash } = await stack.ask(

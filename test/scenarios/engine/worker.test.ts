@@ -59,7 +59,7 @@ const opsOf = (life: Begun, requestId: string) =>
 const requestOf = (life: Begun, requestId: string) =>
   stack.runtime.runPromise(Context.get(life.ports, RequestJournal).request(requestId))
 
-/** Once none of their ops is under way any more. */
+/** Once none of their ops is under way. */
 const settled = async (life: Begun, requestIds: ReadonlyArray<string>) => {
   await expect
     .poll(

@@ -28,7 +28,7 @@ const payment = (value: number) => service.payment(value)
 const awaited = (requestId: string, wait: string) =>
   service.request<RequestState>(`${requestId}?wait=${wait}`)
 
-/** Nothing is mined until it is done. */
+/** Nothing is mined while it runs. */
 const unmined = async <A>(body: () => Promise<A>): Promise<A> => {
   await service.automine(false)
   try {
@@ -60,7 +60,7 @@ describe("Prefer: respond-async", () => {
     }
   }
 
-  it.each(Object.keys(bodies))("answers %s with 202 as soon as it is accepted", async (path) => {
+  it.each(Object.keys(bodies))("answers %s with 202 once it is accepted", async (path) => {
     const body = await bodies[path]?.()
     const before = await nonce()
     const answer = await unmined(() => service.ask<Accepted>(path, body, prefer))

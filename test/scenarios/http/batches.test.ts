@@ -60,7 +60,7 @@ describe("an /execute of many operations", () => {
     expect(await service.token.getFunction("balanceOf")(wallet)).toBe(before + 300n)
   })
 
-  it("has the usual bounds where its caller waits, and at every other endpoint", async () => {
+  it("has the usual bounds when its caller waits, and so has every other endpoint", async () => {
     const refused = async (path: string, body: unknown, ask = {}) => {
       const { code, details } = await service.refused(400, path, body, ask)
       return [code, details[0]?.path, details[0]?.message]
@@ -80,7 +80,7 @@ describe("an /execute of many operations", () => {
     expect(await refused("/estimateGas", mints(257), async)).toEqual(many)
   })
 
-  it("is bounded by operations and by bytes, and no other list in it is longer than usual", async () => {
+  it("is bounded by operations and by bytes, and its other lists keep their usual bound", async () => {
     const refused = async (body: unknown) => {
       const answer = await service.ask<Envelope>("/execute", body, async)
       return [answer.status, answer.body.code, answer.body.details[0]?.path, answer.body.details[0]?.message]
@@ -111,7 +111,7 @@ describe("an /execute of many operations", () => {
     ])
   })
 
-  it("is refused as a whole for one operation that says something wrong, which is named", async () => {
+  it("is refused as a whole for one invalid operation, which it names", async () => {
     const { operations, settings } = mints(2_000)
     const wrong = operations.map((each, index) => (index === 1_999 ? { ...each, to: "0x12" } : each))
     const answer = await service.ask<Envelope>("/execute", { operations: wrong, settings }, async)

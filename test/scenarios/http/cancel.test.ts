@@ -34,7 +34,7 @@ const pending = async (path: string, body: unknown, key: string): Promise<string
   return answer.requestId
 }
 
-/** Nothing is mined until it is done: a transaction of the one route keeps what is of the other one waiting. */
+/** Nothing is mined while it runs: a transaction of one route keeps the other route waiting. */
 const whileBlocked = async <A>(blocker: () => Promise<unknown>, body: () => Promise<A>): Promise<A> => {
   await service.automine(false)
   try {

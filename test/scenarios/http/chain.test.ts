@@ -40,7 +40,7 @@ const receipts = (txHashes: ReadonlyArray<string>, rest: object = {}) =>
   service.ok<Receipts>("/receipt", { txHashes, rpc: service.info.rpc, ...rest })
 
 describe("receipts", () => {
-  it("say what the chain says, with decoded logs", async () => {
+  it("return the chain's data, with decoded logs", async () => {
     const answer = await receipts([minted.txHash])
     expect(Object.keys(answer).sort()).toEqual(["pending", "receipts", "requestStatus", "unknown"])
     expect({ requestStatus: answer.requestStatus, pending: answer.pending, unknown: answer.unknown }).toEqual(

@@ -20,7 +20,7 @@ beforeAll(async () => {
 const versions = ["v0.6", "v0.7", "v0.8"] as const
 type Version = (typeof versions)[number]
 const eoa = "0x000000000000000000000000000000000000dEaD"
-/** A contract that takes every call. */
+/** A contract that accepts every call. */
 const taker = "0x7A7a7A7a7a7a7a7A7a7a7a7A7a7A7A7A7A7A7a7A"
 const coder = AbiCoder.defaultAbiCoder()
 
@@ -193,7 +193,7 @@ describe("an estimate", () => {
     expect((await received()) - before).toBe(3n)
   })
 
-  it("says why it failed, and still lists the good ops", async () => {
+  it("reports its failure, and still lists the good ops", async () => {
     const reverting = op(service.info.reverter, "failWithReason(string)", ["no"])
     const answer = await estimate([mint(1n), reverting, mint(1n)])
     expect(answer.status).toBe(0)
@@ -250,7 +250,7 @@ const hashOf = (text: string): Promise<string> =>
     service.provider
   ).getFunction("getUserOpHash")([...decode("v0.7", text)])
 describe("an encoded op", () => {
-  it("posted again gives its outcome, and is not executed again", async () => {
+  it("posted again returns its outcome without another execution", async () => {
     const before = await received()
     const userOp = await estimateOne(mint(5n))
     const [one, other] = await Promise.all([execute([encoded(userOp)]), execute([encoded(userOp)])])
@@ -321,7 +321,7 @@ describe("an encoded op", () => {
     expect(await state()).toEqual(before)
   })
 
-  it("with a bad signature says which hash was expected, and leaves the others to go", async () => {
+  it("with a bad signature returns the expected hash, and the others go", async () => {
     const [bad, good] = (await estimate([mint(1n), mint(2n)])).userOps
     if (bad === undefined || good === undefined) throw new Error("two ops were expected")
     const signature = anvilKey(8).signingKey.sign(bad.signingHash).serialized
@@ -373,7 +373,7 @@ describe("an encoded op", () => {
     expect(code).toBe("invalid_nonce")
   })
 
-  it.each([2, 5])("said to be of custody %i is not this wallet's", async (walletCustody) => {
+  it.each([2, 5])("claimed to be of custody %i is not this wallet's", async (walletCustody) => {
     const userOp = await estimateOne(mint(1n))
     const { code } = await refused(400, [encoded(userOp, { walletCustody })])
     expect(code).toBe("custody_mismatch")

@@ -31,7 +31,7 @@ const eventsOf = async (answer: Promise<Response>): Promise<ReadonlyArray<Event>
   [...(await (await answer).text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data))
 
 describe("GET /requests/{requestId}/events", () => {
-  it("tells the way of a request to its end, which comes while it is followed", async () => {
+  it("follows a request to its end, which comes while it is followed", async () => {
     await service.automine(false)
     const requestId = await pay(1)
     const events = eventsOf(follow(requestId))
@@ -59,10 +59,10 @@ describe("GET /requests/{requestId}/events", () => {
     expect([answer.status, await answer.text()]).toEqual([204, ""])
   })
 
-  it("is followed by the client to the end, over connections that are cut after every event", async () => {
+  it("is followed by the client to the end, over connections cut after every event", async () => {
     const { apiKeys, baseUrl } = service.info
     let connections = 0
-    /** Gives what has come so far of an answer, and then breaks. */
+    /** Sends the part of an answer that has come so far, and then cuts the connection. */
     const cutting: typeof globalThis.fetch = async (input, init) => {
       connections += 1
       const answer = await fetch(input, init)

@@ -53,7 +53,7 @@ const state = async () => [
   await service.provider.getBlockNumber()
 ]
 
-/** The operation's error, of a request in which nothing else is. */
+/** The error of a request's only operation. */
 const errorOf = async (operation: unknown, settings: object = {}) => {
   const { code, details, error, returnData } = await refused(422, [operation], settings)
   const element = elementAt(returnData, 0)
@@ -205,7 +205,7 @@ describe("a call", () => {
     expect((await service.provider.getBalance(eoa)) - before).toBe(21n)
   })
 
-  it("gives its value to the function, and the return value decoded where the signature says how", async () => {
+  it("passes its value to the function, and returns the value decoded where the signature names types", async () => {
     const result = await execute(
       [
         onReverter("function succeed(string note) external payable returns (uint256 got)", ["hi"], {
@@ -378,7 +378,7 @@ describe("gas settings", () => {
   it("raise the transaction's gas limit and price by their percentages", async () => {
     const none = await gasLimit({ percentTxGasOvershoot: 0, percentTxGasPriceOvershoot: "0" })
     const twice = await gasLimit({ percentTxGasOvershoot: 100, percentTxGasPriceOvershoot: "100" })
-    // Of the gas that was used when it was tried, which is a little more than in its block.
+    // Relative to the simulated gas, which is a little more than the gas in its block.
     expect(twice.ofUsed).toBeGreaterThanOrEqual(1.98)
     expect(twice.ofUsed).toBeLessThan(2.15)
     // Its ops have a separate buffer and may use it.

@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 
 let keys = 0
-/** A key that was never used. */
+/** An unused key. */
 const fresh = (): string => {
   keys += 1
   return `order-${keys}`
@@ -47,7 +47,7 @@ const execute = <Body = TransactionResult>(body: unknown, key: string) =>
 const refusal = ({ body, status }: Answer<Envelope>) => ({ status, code: body.code })
 const reused = { status: 400, code: "idempotency_key_reused" }
 
-/** What GET /requests/{requestId} says once the request is final. */
+/** Reply of GET /requests/{requestId} once the request is final. */
 const settled = async (requestId: string): Promise<RequestState> => {
   await expect
     .poll(async () => (await service.request(requestId)).body.state, { timeout: 10_000 })
@@ -220,7 +220,7 @@ describe("a request whose outcome is unknown", () => {
   ]
 
   it.each(cases)(
-    "is pending until it is mined, then final for every way of asking: %s",
+    "is pending until it is mined, then final for every way of reading it: %s",
     async (path, make) => {
       const body = await make()
       const key = fresh()
@@ -296,7 +296,7 @@ describe("a request whose outcome is unknown", () => {
 })
 
 describe("the requestId of a success", () => {
-  it("is in its header, and leads to the answer as it was given", async () => {
+  it("is in its header, and leads to the original answer", async () => {
     const answer = await execute(mint(1), fresh())
     const { body } = await service.request(String(answer.headers.get("x-request-id")))
     expect(body).toMatchObject({

@@ -77,7 +77,7 @@ const post = (status: number, by: By, operation: object, more: object = {}) =>
     settings: { ...settingsBy[by](), ...more }
   })
 
-/** The op with other fields, its hash and its owner's signature over it. */
+/** The op with other fields, its hash, and its owner's signature over it. */
 const changed = ({ encodedUserOp }: EstimatedOp, fields: (op: UserOperation.UserOperation) => object) => {
   const op = Result.getOrThrow(UserOperation.decode(version, Hex.unsafe(encodedUserOp)))
   const other = { ...op, ...fields(op) }
@@ -108,14 +108,14 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     [
       "a gap between the parts of the ABI form",
       (signature) => {
-        // The offset of the passkeys points one word further, and a word of junk stands in between.
+        // The offset of the passkeys points one word further, past a word of junk.
         const proof = mixedProof(signature, [])
         const [head, offset, rest] = [proof.slice(0, 66), proof.slice(66, 130), proof.slice(130)]
         const further = (BigInt(`0x${offset}`) + 32n).toString(16).padStart(64, "0")
         return `${head}${further}${rest.slice(0, -64)}${"ab".repeat(32)}${rest.slice(-64)}`
       }
     ]
-  ])("%s behind the owner's signature", async (_, tailed) => {
+  ])("%s after the owner's signature", async (_, tailed) => {
     const op = await estimated(by, wallets.ecdsa)
     const signature = tailed(service.signer.signingKey.sign(op.userOpHash).serialized)
     const { encodedUserOp, userOpHash } = op
@@ -129,7 +129,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     ["a word", (proof) => `${proof}${word}`],
     ["1,000 bytes", (proof) => concat([proof, junk])],
     ["a byte in the padding of clientDataJSON", (proof) => `${proof.slice(0, -2)}01`]
-  ])("%s behind a passkey's proof", async (_, tailed) => {
+  ])("%s after a passkey's proof", async (_, tailed) => {
     const { encodedUserOp, userOpHash } = await estimated(by, wallets.either)
     const config = { custody: 2, threshold: 1, owners: [], passkeys: [phone.passkey.publicKey] }
     const part = assertion(userOpHash, phone.passkey, { index: indexIn(config, phone.passkey) })
@@ -141,7 +141,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     )
   })
 
-  it("bytes behind the object in clientDataJSON", async () => {
+  it("bytes after the object in clientDataJSON", async () => {
     const { encodedUserOp, userOpHash } = await estimated(by, wallets.either)
     const config = { custody: 2, threshold: 1, owners: [], passkeys: [phone.passkey.publicKey] }
     const { auth, index } = assertion(userOpHash, phone.passkey, { index: indexIn(config, phone.passkey) })
@@ -183,7 +183,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
         })
       })
     ]
-  ])("%s, though its owner has signed it", async (_, names, fields) => {
+  ])("%s, though signed by its owner", async (_, names, fields) => {
     const { signature, ...op } = changed(await estimated(by, wallets.ecdsa), fields)
     const { details } = await post(400, by, { ...op, signature })
     expect(details).toMatchObject([
@@ -191,7 +191,7 @@ describe.each(["the caller's own signer", "the service's EOA"] as const)("%s sub
     ])
   })
 
-  it("bytes behind a sponsorship's window", async () => {
+  it("bytes after a sponsorship's window", async () => {
     const paymaster = { paymaster: service.info.paymaster }
     const op = await estimated(by, wallets.ecdsa, paymaster)
     for (const tail of ["00", "01", "ab".repeat(1_000)]) {

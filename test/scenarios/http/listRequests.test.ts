@@ -61,7 +61,7 @@ describe("GET /requests", () => {
     expect((await get("", service.info.apiKeys.pro)).body).toEqual({ requests: [], next: null })
   })
 
-  it("has one page after the other, each request once", async () => {
+  it("returns page after page, each request once", async () => {
     const found: Array<string> = []
     let query = "?limit=2"
     for (let pages = 0; query !== ""; pages += 1) {

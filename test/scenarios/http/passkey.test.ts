@@ -94,14 +94,14 @@ const post = ({ results }: Hashed) => {
 const hash = (amount: string) =>
   service.ok<Hashed>("/passkeyHash", { operations: [transfer(amount)], settings })
 
-/** A block with nothing in it, at a price that is always the same. */
+/** An empty block, at a fixed price. */
 const quiet = async () => {
   await service.provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"])
   await service.provider.send("evm_mine", [])
 }
 
 describe("a transfer with a passkey", () => {
-  it("stands in the reference as it was, from the challenge to the receipt", async () => {
+  it("is quoted unchanged in the reference, from the challenge to the receipt", async () => {
     await quiet()
     const hashed = await documented<Hashed>(service, "/passkeyHash", {
       operations: [transfer("7")],

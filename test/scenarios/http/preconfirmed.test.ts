@@ -30,8 +30,8 @@ const next = (latest: number): Json => ({
 })
 
 /**
- * Takes a transaction, executes it in a block that it takes back, and shows its receipt so. The node shows it as long as
- * it has no other one, `shown` times so far.
+ * Takes a transaction, executes it in a block that it takes back, and shows that receipt while it has no other one,
+ * `shown` times so far.
  */
 const sequencer = () => {
   const early = new Map<string, Json>()

@@ -49,7 +49,7 @@ const read = (
   returnSignature
 })
 
-/** What `/read` decodes out of data that ethers encoded. */
+/** Results of `/read` for data that ethers encoded. */
 const decoded = async (
   returnSignature: string,
   types: ReadonlyArray<string>,
@@ -64,7 +64,7 @@ const decoded = async (
 }
 
 describe("a request and its answer", () => {
-  it("stand in the reference as they were", async () => {
+  it("are quoted unchanged in the reference", async () => {
     const { token } = service.info
     await documented(service, "/read", {
       reads: [
@@ -178,7 +178,7 @@ describe("a read that fails", () => {
     }
   })
 
-  it("takes no gas from the others, wherever it stands, however often, and whether it fails or not", async () => {
+  it("takes no gas from the others, at any place, however often, and whether it fails or not", async () => {
     const burn = read(at.burner, "burn()", "uint256")
     const arson = read(at.arsonist, "burn()", "()")
     const heavy = read(at.heavy, "work()", "uint256")

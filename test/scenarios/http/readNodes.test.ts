@@ -110,7 +110,7 @@ describe("on a chain that mines all the time, all reads of a request see one blo
     expect(answers.map(({ errors }) => errors === null)).toEqual([true, false, true, false, true])
   })
 
-  it("on a node that takes no batches", async () => {
+  it("on a node without batches", async () => {
     const single = await httpNode((response, body) => {
       if (body.startsWith("["))
         return json(response, { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "no batches" } })
@@ -144,7 +144,7 @@ describe("on a chain that mines all the time, all reads of a request see one blo
   })
 })
 
-/** What Multicall3 answers when three calls said 7 and those behind them had no gas. */
+/** Reply of Multicall3 when three calls returned 7 and the later ones had no gas. */
 const unpaid = AbiCoder.defaultAbiCoder().encode(
   ["(bool,bytes)[]"],
   [
@@ -187,7 +187,7 @@ describe("a node that refuses", () => {
     expect(answers[1]?.errors).toMatch(/^http:\/\/127\.0\.0\.1:\d+ answered: no more gas for .* at \(URL\)$/)
   })
 
-  it("every read is quoted in all of them", async () => {
+  it("is quoted in every read", async () => {
     behave((question, ask) =>
       question.method === "eth_call" ? Promise.resolve(refusal(-32_000, "not today")) : ask()
     )

@@ -70,7 +70,7 @@ const call = (
 })
 
 describe("a request and its answer", () => {
-  it("stand in the reference as they were", async () => {
+  it("are quoted unchanged in the reference", async () => {
     const { rpc, token: address } = service.info
     const recipient = anvilKey(9).address
     const baseFee = () => service.provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"])
@@ -193,7 +193,7 @@ describe("a node whose receipts are not whole", () => {
       return isIt && "result" in answer ? { result: change(Object(answer.result)) } : answer
     })
 
-  it("spoils none of the others, and each says what is missing", async () => {
+  it("spoils none of the others, and each error names the missing part", async () => {
     const one = await send(call(service.info.token, token, "mint", anvilKey(9).address, 1))
     const other = await send(call(service.info.token, token, "mint", anvilKey(9).address, 2))
     const cases: ReadonlyArray<readonly [object, string, number]> = [

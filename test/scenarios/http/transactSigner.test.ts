@@ -69,7 +69,7 @@ describe("a transaction of the signer itself", () => {
     )
   })
 
-  it("without a function transfers value, to an address and to a contract that takes it", async () => {
+  it("without a function transfers value, to an address and to a payable contract", async () => {
     const before = await service.provider.getBalance(recipient)
     const plain = await transact({ to: recipient, value: "12345" })
     expect(await service.provider.getBalance(recipient)).toBe(before + 12_345n)

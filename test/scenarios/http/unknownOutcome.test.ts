@@ -23,7 +23,7 @@ interface State {
   readonly txHashes: ReadonlyArray<string>
 }
 
-/** Ids and kinds of a stream of events that has ended. */
+/** Ids and kinds of an ended stream of events. */
 const eventsOf = (text: string) =>
   [...text.matchAll(/^id: (\d+)\nevent: (\w+)$/gm)].map(([, id, kind]) => [Number(id), kind] as const)
 

@@ -110,7 +110,7 @@ const pool = async (): Promise<ReadonlyArray<Waiting>> => {
 
 let keys = 0
 
-/** A replacement that was sent and is not mined; `outcome` mines it and gives the answer. */
+/** A replacement that was sent and is not mined; `outcome` mines it and returns the answer. */
 const replacing = async (rest: object = {}, more: object = {}) => {
   keys += 1
   const [key, body] = [`again-${keys}`, request(rest, more)]

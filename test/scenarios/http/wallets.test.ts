@@ -68,7 +68,7 @@ describe("a prediction", () => {
     expect(new Set(answers.map(({ wallet }) => wallet)).size).toBe(256)
   })
 
-  it("asks no node: it is answered while the named one does not exist", async () => {
+  it("queries no node: it is answered while the named one does not exist", async () => {
     const settings = { ...service.info.settings, rpc: "http://127.0.0.1:1/" }
     const [answer] = await service.ok<ReadonlyArray<Prediction>>("/predict", {
       accounts: [account("offline")],
@@ -207,7 +207,7 @@ describe("creation", () => {
     expect(await transactionsSent()).toEqual(before)
     for (const [n, wallet] of wallets.entries()) {
       const missing = BigInt(String(details[n]?.missing))
-      // A later deployment has another deadline: the zero bytes of its signature, which are cheaper, may be fewer.
+      // A later deployment has another deadline: its signature may have fewer zero bytes, which are cheaper.
       await service.fund(wallet, missing + missing / 1_000n)
     }
     expect((await create(poor.map((salt) => account(salt)))).status).toBe(1)
@@ -295,7 +295,7 @@ describe("creation", () => {
 })
 
 describe("a check", () => {
-  it("finds what create deployed by salt and by wallet, and what exists not", async () => {
+  it("finds deployed wallets by salt and by wallet, and reports absent ones", async () => {
     const [wallet = ""] = await service.create("checked")
     const [unborn = ""] = await service.predict("unborn")
     const answers = await check([
@@ -340,7 +340,7 @@ describe("a check", () => {
     ])
   })
 
-  it("says in the element what is wrong with it", async () => {
+  it("reports an invalid element in that element", async () => {
     const [wallet = "", other = ""] = await service.predict("checked", "unborn")
     const answers = await check([
       { wallet: service.info.token },

@@ -74,7 +74,7 @@ describe("webhooks by HTTP", () => {
     expect((await ask<Envelope>("GET", `/${webhookId}`)).body.code).toBe("webhook_not_found")
   })
 
-  it("are paused and resumed, and get other kinds and another secret", async () => {
+  it("are paused and resumed, and change their kinds and secret", async () => {
     messages.length = 0
     const { body } = await ask<Hook>("POST", "", { url })
     const at = `/${body.webhookId}`

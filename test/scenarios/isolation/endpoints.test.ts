@@ -129,7 +129,7 @@ const noSigner = (path: string, body: (signer: unknown) => object) =>
 
 const withSigner = (tenant: Tenant, signer: unknown) => ({ ...tenant.settings, signer })
 
-/** A log whose event only who has registered it can name: of a contract's creation. */
+/** A log of a contract's creation, whose event only an account that registered it can name. */
 const emit = async (event: string): Promise<string> => {
   const { provider } = world.service
   const sender = alice.eoa
@@ -142,7 +142,7 @@ const eventAbi = (name: string) => ({ type: "event", name, inputs: [], anonymous
 
 const cases = {
   predict: async () => {
-    // Pure: of the service's accounts it knows nothing.
+    // A pure endpoint: it knows no account of the service.
     const settings = {
       factory: alice.factory,
       beaconAdminAddress: world.service.info.settings.beaconAdminAddress,
@@ -200,7 +200,7 @@ const cases = {
     // The same salt is another wallet, which does not exist.
     const bySalt = await bob.ask<Envelope>("/execute", { operations, settings: bob.settings })
     expect([bySalt.status, bySalt.text]).toEqual([422, expect.stringContaining("wallet not deployed")])
-    // Neither the answer to alice's key nor that it was used: another body, another answer.
+    // Reveals neither the answer to alice's key nor its use: another body, another answer.
     for (const request of [executed.request, { operations, settings: bob.settings }]) {
       const plain = await bob.ask<Envelope>("/execute", request)
       const keyed = await bob.ask<Envelope>("/execute", request, idempotency)
@@ -342,7 +342,7 @@ const cases = {
     expect(await logs(alice)).toEqual(["OfAliceAlone"])
     expect(await logs(bob)).toEqual([null])
 
-    // A hash that the service replaced leads alice to the one that was mined, and bob nowhere.
+    // A hash that the service replaced leads alice to the mined one, and bob nowhere.
     await world.service.automine(false)
     const sending = alice.ask<TransactionResult>("/transactSigner", {
       to: alice.eoa.address,
@@ -385,7 +385,7 @@ const cases = {
   sign: () => noSigner("/sign", (signer) => ({ messages: ["m"], signer })),
   getSigner: async () => {
     await noSigner("/getSigner", (signer) => ({ signer }))
-    // Each has a client of this name, and of the other's versions neither learns.
+    // Both have a client of this name, and neither learns of the other's versions.
     const named = (versionId: string) => ({ signer: { clientId: "hsm", versionId } })
     const own = await bob.ask<{ address: string }>("/getSigner", named("8"))
     expect(own.body.address).toBe(bob.eoa.address)

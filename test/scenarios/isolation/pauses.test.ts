@@ -75,7 +75,7 @@ const request = ({ settings }: Tenant = alice) => ({
   transfer: { to: bob.eoa.address, value: "1", settings }
 })
 
-/** A write that changes nothing. */
+/** A write without an effect. */
 const harmless = () => ({ settings: alice.settings, dryRun: true })
 
 /** A write of alice's at each writing endpoint. */
@@ -138,7 +138,7 @@ describe("a paused chain", () => {
     await until("executed", resumed)
   })
 
-  it("settles what was under way", async () => {
+  it("settles the work under way", async () => {
     await world.service.automine(false)
     const { provider } = world.service
     const before = await provider.getTransactionCount(bob.eoa.address, "pending")
@@ -161,7 +161,7 @@ describe("a paused chain", () => {
 })
 
 describe("a paused signer", () => {
-  it("signs nothing new, under whatever name; others do, and its name still answers", async () => {
+  it("signs nothing new, under any of its names; others do, and its name is still resolved", async () => {
     await command("signers", "pause", alice.eoa.address)
     const signing = (signer: unknown) => ({ messages: ["m"], signer })
     await until("writes_paused", () => codeOf("/sign", signing(alice.settings.signer)))
@@ -187,7 +187,7 @@ describe("a paused signer", () => {
     }))
   })
 
-  it("may be the deployer: then nothing is created", async () => {
+  it("may be the deployer: then no wallet is created", async () => {
     await command("signers", "pause", devKeys.deployer.address)
     const body = { accounts: [{ salt: "third", walletCustody: 1 }], settings: alice.settings }
     await until("writes_paused", () => codeOf("/create", body))

@@ -155,7 +155,7 @@ describe("ops that depend on each other", () => {
     expect((await stack.ask(posting(others))).status).toBe(1)
   })
 
-  it("fail together when the first one cannot succeed any more, and the others go", async () => {
+  it("fail together when the first one can no longer succeed, and the others go", async () => {
     const { userOps } = await three()
     await empty(wallets[0])
     const answer = await stack.ask(posting(inOrder(userOps)))
@@ -218,7 +218,7 @@ describe("/passkeyHash", () => {
     await journey.transferred(answer, wallet, to)
   })
 
-  it("hands out ops that depend on each other", async () => {
+  it("issues ops that depend on each other", async () => {
     const to = recipient()
     const operations = [journey.transfer(wallet, to), { ...journey.transfer(wallet, to), dependsOn: 0 }]
     const { results, status } = await stack.ask(hashing(operations))

@@ -14,8 +14,8 @@ import * as Handed from "../../support/stack/Handed.js"
 import { Address, keyOf, type Stack, useStack } from "../../support/stack/Stack.js"
 
 /**
- * An operation is bound to its submitter by tx.origin, and the reentrancy guard of an EntryPoint is its own. Code that runs
- * in a transaction of the submitter could hand its other pending operations to another EntryPoint.
+ * An operation is bound to its submitter by tx.origin, and each EntryPoint has its own reentrancy guard. Code in a
+ * transaction of the submitter could hand its other pending operations to another EntryPoint.
  */
 
 const serviceEoa = keyOf(2).address
@@ -83,7 +83,7 @@ const pendingBundle = async (eoa: string, entryPoint: string): Promise<string | 
   return found
 }
 
-/** Loads the last op of a bundle, for the thief's profit, in front of whatever else is pending. */
+/** Loads the last op of a bundle, for the thief's profit, in front of all pending transactions. */
 const load = async (bundle: string, inner: Version): Promise<void> => {
   const types = [`${UserOperation.structOf(inner)}[]`, "address"]
   const [ops] = AbiCoder.defaultAbiCoder().decode(types, `0x${bundle.slice(10)}`)
@@ -147,7 +147,7 @@ it.each([
   ["v0.7", "v0.8"],
   ["v0.8", "v0.6"]
 ] as const)(
-  "an op on EntryPoint %s of one account does not take one on %s of another from the service's EOA: it lands by itself, and its account loses nothing",
+  "an op on EntryPoint %s of one account does not execute another account's on %s from the service's EOA: it lands by itself, and its account loses nothing",
   async (outer, inner) => {
     const id = idOf(`${outer} ${inner}`)
     const mallory = handedTo(attacker, outer)
@@ -182,7 +182,7 @@ it("a direct transaction of the signer does not run a pending op for its callee"
   expect(await stack.counts(id)).toEqual([1])
 })
 
-it("a transaction of the signer itself waits for an op that is pending, and both land", async () => {
+it("a direct transaction of the signer waits for a pending op, and both land", async () => {
   const id = idOf("direct after")
   const eoa = stack.signer.address
   const to = Address.unsafe(hexlify(randomBytes(20)))
@@ -214,7 +214,7 @@ it("a dependent op is not burned by an op on another EntryPoint: both land, in o
   expect(await stack.counts(one, two)).toEqual([1, 1])
 })
 
-it("a reorganisation that takes back what was confirmed lets the attack through, and the loss is the attacker's", async () => {
+it("a reorganisation of confirmed blocks lets the attack through, and the loss is the attacker's", async () => {
   const id = idOf("reorganised")
   const mallory = handedTo(attacker, "v0.6")
   const bob = handedTo(victim, "v0.7")

@@ -18,7 +18,7 @@ const entryPoint = entryPoints["v0.7"]
 let told: Promise<void> = Promise.resolve()
 const known = new Map<ChainClient, ChainClient>()
 
-/** The same node, whose receipts come late. */
+/** The same node, with late receipts. */
 const late = (client: ChainClient): ChainClient => ({
   ...client,
   receipt: (txHash) =>

@@ -34,7 +34,7 @@ const stack = useStack({}, async (stack) => {
 const wei = () => stack.provider.getBalance(eoa)
 const sent = () => stack.nonce(eoa)
 const handed = () => Handed.make(stack)
-/** An op that transfers a token, handed out for the EOA. */
+/** An op that transfers a token, issued for the EOA. */
 const fresh = async (by = handed(), more: object = {}, salt = "payer") => {
   const [op] = await by.out([stack.transfer(salt, recipient())], more)
   if (op === undefined) throw new Error("an op was expected")
@@ -48,7 +48,7 @@ const figures = (runtime = stack.runtime) => {
 }
 const nothing = { held: 0n, booked: 0n }
 
-/** Another life of the service, for as long as the body takes. */
+/** Another life of the service, while the body runs. */
 const during = async <A>(life: LifeOptions, body: (other: Stack) => Promise<A>): Promise<A> => {
   const runtime = stack.begin(life)
   try {
@@ -86,7 +86,7 @@ describe("an op of the service's own EOA", () => {
     }
   )
 
-  it("is refused while that EOA is paused, though no request names it, and nothing is sent", async () => {
+  it("is refused while that EOA is paused, though no request names it, and is not sent", async () => {
     const op = await fresh()
     const before = await sent()
     const isPaused = (what: Switched) => Effect.succeed(what.kind === "signer" && what.address === eoa)
@@ -267,7 +267,7 @@ describe("the service's own EOA loses nothing by", () => {
     })
   })
 
-  it("an account that has used up what it may cost", async () => {
+  it("an account over its cost limit", async () => {
     const op = await fresh()
     await during({ profile: { serviceSubmission: { dailyLoss: 1n, maxInFlight: 16 } } }, async (other) => {
       expect(await other.refused(handed().post(op))).toMatchObject({
@@ -280,7 +280,7 @@ describe("the service's own EOA loses nothing by", () => {
 })
 
 describe("the service's own EOA", () => {
-  it("has no more ops of one account under way than the profile says", async () => {
+  it("has at most the profile's number of one account's ops under way", async () => {
     const [one, two, third] = [await fresh(), await fresh(), await fresh()]
     const before = await wei()
     const open = Effect.flatMap(Budgets, (budgets) => budgets.open(BigInt(stack.anvil.chainId)))
@@ -320,10 +320,10 @@ describe("the service's own EOA", () => {
     await node.stop()
   })
 
-  it("has what it loses booked to the account, and stops when that is too much", async () => {
+  it("books its losses to the account, and stops when they are too much", async () => {
     const [poor = ""] = await stack.create("poor")
     await stack.mint(poor, 100n)
-    // The wallet has nothing any more at the moment in which the transaction leaves.
+    // The wallet is empty when the transaction is sent.
     const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
       connect: (url, by) =>
         Effect.map(nodes.connect(url, by), (chain) => ({

@@ -224,7 +224,7 @@ describe("the operator's port", () => {
     expect(entries.map(({ by, kind }) => `${kind} ${by}`)).toEqual(["signature /sign", "signature /sign"])
   })
 
-  it("records digests that could prove an operation, and who allowed them", async () => {
+  it("records digests that could prove an operation, with the operator that allowed them", async () => {
     const { signer } = service.info.settings
     const hash = `0x${"5a".repeat(32)}`
     const by = async (body: object) => {

@@ -15,7 +15,7 @@ const execute = (...operations: ReadonlyArray<Operation>) => stack.ask(stack.exe
 
 const walletAbi = new Interface(artifact("Wallet").abi)
 const counterAbi = new Interface(artifact("Counter").abi)
-/** The id that an op counts. Its wallet makes one call, and none of a ledger. */
+/** The id that an op counts. Its wallet makes one call, without a ledger. */
 const idOf = ({ callData }: JsonOp): string => {
   const [target, , data] = walletAbi.decodeFunctionData("execute", callData)
   expect(target).toBe(stack.counter.target)

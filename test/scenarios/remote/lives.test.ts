@@ -188,7 +188,7 @@ describe("an op at a remote bundler", { timeout: 60_000 }, () => {
     })
   })
 
-  it("waits, unsent, for a bundler that does not say what it serves", async () => {
+  it("waits, unsent, for a bundler that does not report its EntryPoints", async () => {
     const profile = { remoteBundler: Redacted.make("http://127.0.0.1:1/a-key-of-the-operator") }
     await stack.living({ profile: { ...profile, receiptTimeoutMillis: 2_000 } }, async (life) => {
       const failure = await life.runPromise(Effect.flip(execute(stack.caller(), "6", nobody())))

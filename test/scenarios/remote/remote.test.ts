@@ -12,7 +12,7 @@ const ether = 10n ** 18n
 describe("ops through an external bundler", () => {
   const { behave, bundler, different, given, sent, stack } = useRemote({}, () => Promise.resolve())
   let recipients = 0
-  /** An address that has nothing yet. */
+  /** An empty address. */
   const nobody = () => `0x${"d1".repeat(18)}${(0x1000 + recipients++).toString(16)}`
   const execute = (salt: string, amount: string, to: string, caller?: Caller) =>
     stack.execute([stack.transfer(salt, to, amount)], {}, caller)

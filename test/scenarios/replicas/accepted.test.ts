@@ -11,7 +11,7 @@ const { freshUrl, rigOn, world } = Ground.perFile()
 const rigWith = async (limits: Readonly<Record<string, number>>) =>
   rigOn({ url: await freshUrl() }, { limits })
 
-/** A process that has its first caller before it has read what others have open would not count that. */
+/** A process that serves its first caller before it has read the others' open work would not count that work. */
 const slowlyRead: Wiring.Seams = {
   journal: Journals.mapped((journal) => ({ ...journal, going: Effect.delay(journal.going, "1 second") }))
 }

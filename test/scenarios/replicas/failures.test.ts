@@ -7,7 +7,7 @@ import * as Verdict from "../../replicas/support/Verdict.js"
 const byWaiting = /^a client of the rolling restart met: (hung up|422 outcome_unknown)$/
 
 /** A short form of `npm run test:replicas`, which has more ops and longer faults. */
-it("three replicas execute every op once and say so, whichever of them dies, hangs or is cut off", async () => {
+it("three replicas execute every op once and report it, whichever of them dies, hangs or is cut off", async () => {
   const { met, rolling, takeOvers, verdict } = await Proof.run({
     ops: 120,
     wallets: 24,
@@ -27,8 +27,8 @@ it("three replicas execute every op once and say so, whichever of them dies, han
   expect(verdict.refused.length).toBeLessThan(30)
   // Another replica continued with the lanes of every client's op.
   expect(takeOvers.map(({ millis }) => millis === null)).toEqual([false, false, false])
-  // A replica that is replaced answers what it has, and refuses the rest for the moment.
+  // A replaced replica answers its open requests, and temporarily refuses new ones.
   expect([...rolling.keys()]).not.toContain("connection lost")
-  // A run in which nothing happened would prove nothing.
+  // A run without faults would prove nothing.
   expect(met.get("503 unavailable") ?? 0).toBeGreaterThan(0)
 }, 1_500_000)

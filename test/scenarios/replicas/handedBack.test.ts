@@ -20,7 +20,7 @@ const takeOver = (lane: Lane, opId: number) =>
     expect(yield* journal.renew(lane, [anew])).toEqual([opId])
   })
 
-/** The first process makes a transaction of what it has in mind, and meets in the journal what the other one has in its place. */
+/** The first process builds a transaction from its own view, and finds in the journal what the other one stored. */
 it("an op that another process prepared again while its first transaction was made is executed once", async () => {
   const url = await freshUrl()
   const rig = await rigOn({ url })
@@ -39,7 +39,7 @@ it("an op that another process prepared again while its first transaction was ma
               Effect.scoped,
               Effect.orDie
             )
-            // It believes that the lane is its own, and has it again.
+            // It assumes that it owns the lane, and owns it again.
             yield* journal.claim({ chainId, signer }, { process: "the first", independent: [] })
           }
           return yield* journal.record(recording)

@@ -6,7 +6,7 @@ import * as Mixed from "../../replicas/support/Mixed.js"
 const wallets = 12
 
 /** `npm run bench:load` measures it at length. */
-it("two replicas under mixed load for a minute answer every request, execute what they say, and keep their memory", async () => {
+it("two replicas under mixed load for a minute answer every request, execute what they report, and keep their memory", async () => {
   const build = await Build.make()
   const fleet = await Fleet.start({ build, replicas: 2, wallets, signers: 2, name: "load" })
   try {

@@ -8,7 +8,7 @@ const { freshUrl, rigOn, world } = Ground.perFile()
 
 const laterBySeconds = 3_600
 
-/** A rig whose services bound what waits for its windows, and how its two accounts ask for that. */
+/** A rig whose services bound waiting work, and the requests of its two accounts. */
 const setup = async (limits: Readonly<Record<string, number>>) => {
   const other = await World.tenant(`scheduled ${JSON.stringify(limits)}`)
   const rig = await rigOn({ url: await freshUrl() }, { limits }, [other])

@@ -53,7 +53,7 @@ describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => 
     )
     for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { status: 1 } })
     expect(counts).toEqual(ids.map(() => 1))
-    // Every answer that is not final says so.
+    // A success, or an answer that allows a repeat.
     for (const what of met.keys())
       expect([
         "200 ",
@@ -100,7 +100,7 @@ describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => 
 })
 
 describe("two services on one file of SQLite", { timeout: 120_000 }, () => {
-  it("are one: the second does not start, says why, and starts once the first has ended", async () => {
+  it("are one: the second does not start, reports the cause, and starts once the first has ended", async () => {
     const rig = await rigOn({ path: join(folder, "one.sqlite") })
     const first = await rig.begin()
     await expect(rig.begin()).rejects.toThrow(/another process uses the database file .*one\.sqlite/)

@@ -18,7 +18,7 @@ const newest = Math.max(...numbers)
 const at = <A>(url: string, effect: Effect.Effect<A, unknown, SqlClient.SqlClient>): Promise<A> =>
   Effect.runPromise(Effect.provide(effect, PostgresClient.layer({ url: Redacted.make(url) })))
 
-/** Takes from the database what the newest migration gave it; every row stays. */
+/** Removes the newest migration's additions from the database; every row stays. */
 const downgrade = async (url: string): Promise<void> => {
   const { [Object.keys(Migrations.migrations).at(-1) ?? ""]: _, ...earlier } =
     Migrations.migrations as Record<string, (typeof Migrations.migrations)["0033_op_rows"]>

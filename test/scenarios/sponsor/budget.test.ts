@@ -108,7 +108,7 @@ describe("the sponsorship budget", () => {
     expect(after.booked - before.booked).toBe(deposit - (await sponsor.deposit()))
   })
 
-  it("keeps what an operation may cost when the process dies, and books it when it was mined in the meantime", async () => {
+  it("keeps an operation's possible cost when the process dies, and books it when it was mined in the meantime", async () => {
     const before = await sponsor.settled()
     const deposit = await sponsor.deposit()
     await stack.provider.send("evm_setAutomine", [false])
@@ -138,7 +138,7 @@ describe("the sponsorship budget", () => {
     expect(booked - before.booked).toBe(deposit - (await sponsor.deposit()))
   })
 
-  it("has back what an operation might have cost that was not mined within its ten minutes", async () => {
+  it("releases the possible cost of an operation not mined within its ten minutes", async () => {
     const before = await sponsor.settled()
     const deposit = await sponsor.deposit()
     await stack.provider.send("evm_setAutomine", [false])

@@ -18,7 +18,7 @@ afterAll(() => stack.stop())
 const phone = Authenticator.make()
 const alice = new Wallet(id("alice"))
 
-/** Of every custody in which the service's signer has a part, and of the one in which it has none. */
+/** Of every custody with the service's signer as a part, and of the one without it. */
 const accounts = [
   { walletCustody: 1 },
   { walletCustody: 2, passkeyPubKey: [phone.spki.toString("base64")] },
@@ -72,7 +72,7 @@ describe.each(entryPointVersions)("a wallet that never had a coin, on EntryPoint
     expect(receipt?.status).toBe(1)
   })
 
-  it("lets its owners sign what was estimated with a sponsor, who signs when it comes back", async () => {
+  it("lets its owners sign a sponsored estimate, which the sponsor signs when it comes back", async () => {
     const journey = Journey.make(stack, version)
     const salt = `handed out ${version}`
     await stack.ask(journey.create([{ salt, walletCustody: 1 }], { paymaster }))

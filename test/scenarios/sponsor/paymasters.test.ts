@@ -57,7 +57,7 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
     return { code: failure.code, message: detail?.message, missing: detail?.missing }
   }
 
-  it("pays for wallets that have nothing, creation included", async () => {
+  it("pays for wallets without funds, creation included", async () => {
     const paymaster = await deployed("OpenPaymaster")
     await deposit(paymaster, 10n ** 18n)
     const salt = `open ${version}`
@@ -70,7 +70,7 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
     expect(await stack.provider.getBalance(created)).toBe(0n)
   })
 
-  it("with too small a deposit is 422 with AA31 and what it lacks, and exactly that is enough", async () => {
+  it("with too small a deposit is 422 with AA31 and the shortfall, and exactly that suffices", async () => {
     const paymaster = await deployed("OpenPaymaster")
     const { code, message, missing } = await refusal(paymaster)
     expect(code).toBe("insufficient_funds")
@@ -117,7 +117,7 @@ describe.each(entryPointVersions)("a paymaster named by its address, on EntryPoi
   })
 })
 
-it("a creation takes nothing from a wallet that has a balance, where a paymaster is named", async () => {
+it("a creation takes no funds from a wallet with a balance, where a paymaster is named", async () => {
   const journey = Journey.make(stack, "v0.7")
   const accounts = ["rich", "poor"].map((salt) => ({ salt, walletCustody: 1 as const }))
   const wallet = await journey.addressOf("rich", 1)

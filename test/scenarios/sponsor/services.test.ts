@@ -89,7 +89,7 @@ describe("a paymaster with a service", () => {
   }
 
   it.each(entryPointVersions)(
-    "pays on EntryPoint %s for a wallet without a wei, with data for the very op that is sent",
+    "pays on EntryPoint %s for a wallet without a wei, with data for exactly the sent op",
     async (version) => {
       const minted = await sponsor.minted()
       const { status, txHash } = await life.runPromise(
@@ -123,7 +123,7 @@ describe("a paymaster with a service", () => {
     expect(service.asked.length).toBe(asked)
   })
 
-  it("is not asked for data that its stub calls final", async () => {
+  it("is not called again for data that its stub calls final", async () => {
     const data = `0x${"cd".repeat(40)}`
     service.behave(() => ({ result: { paymaster, paymasterData: data, isFinal: true } }))
     const before = service.asked.length
@@ -136,7 +136,7 @@ describe("a paymaster with a service", () => {
     ])
   })
 
-  it("is given an op that pays for the dearest data of its stub's length", async () => {
+  it("gets an op that pays for the most expensive data of its stub's length", async () => {
     const size = 2_000
     service.behave((method) => ({
       result: {

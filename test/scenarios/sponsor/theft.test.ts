@@ -51,7 +51,7 @@ describe.each(entryPointVersions)("a copy of a pending sponsorship on EntryPoint
   })
   afterAll(() => stack.stop())
 
-  /** The sponsor's tail, out of the bundle that is pending. */
+  /** The sponsor's tail, taken from the pending bundle. */
   const pendingTail = async (eoa: string): Promise<Hex.Hex> => {
     for (;;) {
       const { pending } = await stack.provider.send("txpool_content", [])

@@ -25,7 +25,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A database, and how docs/operations.md says that one is saved and brought back. */
+/** A database, with its backup and restore as docs/operations.md describes them. */
 interface Kept {
   readonly database: Rig.Database
   readonly save: () => Promise<void>
@@ -113,7 +113,7 @@ describe.each(Object.keys(stores))("an old backup of %s", (kind) => {
       expect(next).toMatchObject({ status: 200, body: { status: 1 } })
       expect((await again("before", 0, before)).body).toEqual(known.body)
       expect(await again("under-way", 1, underWay)).toMatchObject({ status: 200, body: { status: 1 } })
-      // One transaction for what is new, at the chain's next nonce, and none for anything else.
+      // One transaction for the new work, at the chain's next nonce, and no other one.
       expect(await rig.transactions()).toBe(transactions + 1)
       expect(await Promise.all(ids.map(rig.count))).toEqual([1, 1, 1, 1])
     } finally {

@@ -138,7 +138,7 @@ const entityOf = (scope: Scope, { from, to }: Enter): Entity | "execution" | nul
   return to === scope.entryPoint ? "execution" : null
 }
 
-/** Reads the validation phases of a trace of `handleOps` with one op, and returns what breaks the rules, each once. */
+/** Reads the validation phases of a trace of `handleOps` with one op, and returns each breach once. */
 export const findings = (events: ReadonlyArray<Event>, scope: Scope): ReadonlyArray<Finding> => {
   const found = new Map<string, Finding>()
   const associated = associations(

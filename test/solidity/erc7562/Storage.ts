@@ -9,7 +9,7 @@ export interface Access {
 /** Largest offset from keccak256(address ++ x) at which a slot is associated with the address. */
 const span = 128n
 
-/** Which address a slot is associated with, by the preimages of the trace: keccak256(address ++ x) + n. */
+/** The address that a slot is associated with, by the preimages of the trace: keccak256(address ++ x) + n. */
 export const associations = (
   preimages: ReadonlyArray<string>,
   hash: (bytes: string) => string

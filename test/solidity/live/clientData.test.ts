@@ -27,7 +27,7 @@ const word = (value: bigint) => `0x${value.toString(16).padStart(64, "0")}`
 
 const [type, member] = [`"type":"webauthn.get"`, `"challenge":"${challenge}"`]
 
-/** The passkey's own signature over these client data, whatever they are. */
+/** The passkey's own signature over any client data. */
 const signed = (json: string, typeIndex: number, challengeIndex: number): PasskeyProof["auth"] => {
   const authenticatorData = Buffer.concat([Buffer.alloc(32, 7), Buffer.from([5, 0, 0, 0, 1])])
   const digest = createHash("sha256").update(json).digest()
@@ -83,7 +83,7 @@ const hostile = fc.tuple(
   fc.boolean()
 )
 
-test("contract and service agree on whatever is written around them", async () => {
+test("contract and service agree on any surrounding bytes", async () => {
   const count = { accepted: 0, refused: 0 }
   await fc.assert(
     fc.asyncProperty(hostile, async ([before, between, behind, swapped]) => {

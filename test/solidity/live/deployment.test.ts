@@ -24,7 +24,7 @@ const keys = () => ({
   sponsor: chain.sponsor.address
 })
 
-test("sends nothing when everything stands already, at addresses that are known beforehand", async () => {
+test("sends nothing when every contract exists, at predictable addresses", async () => {
   const before = await chain.provider.getBlockNumber()
   expect(await deployEntryPoints(chain.stranger)).toEqual(entryPoints)
   expect(await deploySuite(chain.provider, keys())).toEqual(chain.suite)
@@ -43,7 +43,7 @@ test("gives another factory and beacon to other keys, on the same implementation
   expect(addressOf(initCode("OperationLedger"), `${zeros}01`)).not.toBe(chain.suite.ledger)
 })
 
-test("says what is missing or failing", async () => {
+test("names the missing or failing contracts", async () => {
   const salt = `0x${"00".repeat(32)}`
   await expect(deploy(chain.stranger, "0x5f5ffd", salt)).rejects.toThrow()
   await expect(deploy(chain.stranger.connect(null), "0x00", salt)).rejects.toThrow("no provider")

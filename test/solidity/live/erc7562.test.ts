@@ -19,8 +19,8 @@ import type { Entity } from "../erc7562/Scope.js"
 import { accepted, type Row, table } from "../erc7562/Table.js"
 
 /**
- * What ERC-7562 says to the validation of every kind of operation, by traces of the real EntryPoints, against the table
- * of docs/contracts.md. `ERC7562_TABLE=write` rewrites the table.
+ * Findings of ERC-7562's rules for the validation of every kind of operation, from traces of the real EntryPoints,
+ * against the table of docs/contracts.md. `ERC7562_TABLE=write` rewrites the table.
  */
 const docs = fileURLToPath(new URL("../../../docs/contracts.md", import.meta.url))
 const begin = "<!-- Written by `ERC7562_TABLE=write npx vitest run test/solidity/live/erc7562.test.ts`. -->"
@@ -47,7 +47,7 @@ const checked = async (on: Chain, kind: Kind, version: EntryPointVersion) => {
   return check(on, version, op)
 }
 
-/** The findings of a kind, which have to be the same on every EntryPoint. */
+/** The findings of a kind, which must be the same on every EntryPoint. */
 const rowOf = async (on: Chain, kind: Kind): Promise<Row> => {
   const [first = [], ...others] = await Promise.all(
     entryPointVersions.map((version) => checked(on, kind, version))

@@ -86,7 +86,7 @@ export const ask = async (url: string, key: string, path = "/predict", body: unk
   return { status: answer.status, code: json.code ?? null, headers: answer.headers }
 }
 
-/** Asks again until the answers have the code; rejects when they never have it. */
+/** Repeats until the answers have the code; rejects when they never have it. */
 export const until = async (code: string, again: () => Promise<{ readonly code: string | null }>) => {
   let last: string | null = null
   for (let turn = 0; turn < 1_000; turn++) {

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { Facts } from "../../../src/application/operate/Incidents.js"
 import type { Data } from "../../../src/hosts/console/Data.js"
 
-/** Nothing waits, and nothing is wrong. */
+/** No waiting work and no problem. */
 export const facts: Facts = {
   now: 0,
   chains: [],

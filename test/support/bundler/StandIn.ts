@@ -12,7 +12,7 @@ import {
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { mined } from "../suite/Receipt.js"
 
-/** A UserOperation of v0.7 as bundlers take it. */
+/** A UserOperation of v0.7 in the form for bundlers. */
 export interface JsonOp {
   readonly sender: string
   readonly nonce: string
@@ -37,7 +37,7 @@ export type Conduct =
   | { readonly does: "submit" }
   /** Accepts the op and submits it on command. */
   | { readonly does: "keep" }
-  /** Says that it has taken it, and forgets it. */
+  /** Reports that it has taken the op, and forgets it. */
   | { readonly does: "lose" }
   | { readonly does: "refuse"; readonly code: number; readonly message: string }
   /** Refuses the op, but submits it on command. */
@@ -55,11 +55,11 @@ export interface StandIn {
   readonly asked: ReadonlyArray<string>
   /** From now on, by op; `turn` counts the ops that it was sent, from 0. */
   readonly behave: (conduct: (op: JsonOp, turn: number) => Conduct) => void
-  /** Submits what it has kept, in the order of arrival. */
+  /** Submits its kept ops, in the order of arrival. */
   readonly release: () => Promise<void>
-  /** The least preVerificationGas that it takes. */
+  /** Minimum of preVerificationGas. */
   readonly demand: (preVerificationGas: bigint) => void
-  /** The chain and the EOA by which it submits. */
+  /** The chain and the EOA of its submissions. */
   readonly attach: (provider: JsonRpcProvider, eoa: HDNodeWallet) => void
   readonly stop: () => Promise<void>
 }
@@ -102,7 +102,7 @@ class Refused extends Error {
   }
 }
 
-/** The codes of ERC-7769 for what the EntryPoint says. */
+/** The codes of ERC-7769 for the EntryPoint's refusals. */
 const codeOf = (reason: string): number => {
   if (/^AA3/.test(reason)) return -32_501
   if (/^AA(?:22|32)/.test(reason)) return -32_503

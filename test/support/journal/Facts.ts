@@ -75,7 +75,7 @@ export const handOver = (
     return (yield* journal.handOver(lane, { node: Make.node(), since, ops: handed })).length
   })
 
-/** Gives up ready ops of one request: they are not needed. */
+/** Abandons ready ops of one request: they are not needed. */
 export const giveUp = (
   journal: Method<"fail">,
   requestId: string,
@@ -83,7 +83,7 @@ export const giveUp = (
   lane = Make.lane
 ) => journal.fail(lane, [{ requestId, failed: [], done: indexes }])
 
-/** Answers a request for what is known of it now. */
+/** Answers a request from its present state. */
 export const answer = (
   journal: Method<"answer" | "newestEvents">,
   requestId: string,
@@ -96,7 +96,7 @@ export const answer = (
     return kept
   })
 
-/** Accepts one op with a nonce key, a hash and an index of the same number, with its request where that is new. */
+/** Accepts one op with a nonce key, a hash and an index of the same number, together with its request if new. */
 export const acceptOp = (requestId: string, n: number) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
@@ -106,7 +106,7 @@ export const acceptOp = (requestId: string, n: number) =>
       : yield* journal.openElements(Make.lane, Make.opening(requestId, [op]))
   })
 
-/** Accepts such ops and records a transaction that carries them: nonce 0 unless it is said. */
+/** Accepts such ops and records a transaction that carries them, by default at nonce 0. */
 export const signOps = (requestId: string, ns: ReadonlyArray<number>, nonce = 0n) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all

@@ -182,7 +182,7 @@ export const failed = (index: number, over: Partial<FailedElement> = {}): Failed
   ...over
 })
 
-/** Bytes of the nonce; with a hash of their own they replace the first ones. */
+/** Bytes of the nonce; with a different hash they replace the first ones. */
 export const signed = (nonce: bigint, over: Partial<Records.Replacement> = {}): Records.Replacement => ({
   ...lane,
   nonce,

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, randomInt } from "node:crypto"
 import { SigningKey } from "ethers"
 
-/** A key as a provider keeps it. */
+/** A key in a provider's store. */
 export interface StoredKey {
   readonly kind: "secp256k1" | "p256" | "rsa"
   /** SubjectPublicKeyInfo in DER. */

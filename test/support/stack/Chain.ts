@@ -52,7 +52,7 @@ const connect = ({ chainId, url }: Anvil): JsonRpcProvider => {
 
 interface Started {
   readonly anvil: Anvil
-  /** Back to where it began, for another user; false when that is not possible. */
+  /** Back to its beginning, for another user; false when that is not possible. */
   readonly renew: () => Promise<boolean>
 }
 
@@ -89,10 +89,10 @@ const begin = async (args: ReadonlyArray<string>): Promise<Started> => {
 
 /** Idle chains of this process; they outlive test files. */
 const idle: Array<Started> = []
-// Workers of Vitest end by it; the chains go with them.
+// Vitest ends its workers by it, and the chains with them.
 const ended = () => process.exit()
 
-/** A chain with everything deployed; with the anvil's further arguments, if any, a new one. */
+/** A chain with all contracts deployed; a new one when anvil gets further arguments. */
 export const startChain = async (args?: ReadonlyArray<string>): Promise<Chain> => {
   if (!process.listeners("SIGTERM").includes(ended)) process.once("SIGTERM", ended)
   const started = (args === undefined ? idle.pop() : undefined) ?? (await begin(args ?? []))

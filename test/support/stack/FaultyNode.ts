@@ -17,7 +17,7 @@ export type Answer =
  */
 export type Fault = (question: Question, ask: (other?: Question) => Promise<Answer>) => Promise<Answer | null>
 
-/** A node that stands before a real one and may lie, refuse, or hang up. */
+/** Stands in front of a real node and may lie, refuse, or hang up. */
 export interface FaultyNode {
   readonly url: string
   /** From now on; the honest node when left out. */

@@ -15,7 +15,7 @@ export interface Handed {
   readonly bundler: string
 }
 
-/** Ops of `/estimateGas` that the service's own EOA is to submit, and what their owner does with them. */
+/** Ops of `/estimateGas` for the service's own EOA, and their owner's acts on them. */
 export const make = (stack: Stack, entryPoint: Address.Address = stack.settings.entryPoint) => {
   const version = EntryPoint.versionOf(entryPoint) ?? "v0.7"
   const settings = { rpc: stack.settings.rpc, entryPoint }

@@ -10,7 +10,7 @@ export interface Spot {
 }
 
 export interface Power {
-  /** Wraps that let nothing more out, to the journal or to a node, and no answer in, once the power is off. */
+  /** Wraps that pass no call to the journal or a node, and no reply back, once the power is off. */
   readonly life: Pick<LifeOptions, "wrapJournal" | "wrapChain">
   readonly off: () => void
   readonly failed: Promise<void>
@@ -20,7 +20,7 @@ const never = Effect.interruptible(Effect.never)
 
 export type Around = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** The service with every effect of it put through `around`. */
+/** The service with every effect wrapped by `around`. */
 export const wrap = <Service extends object>(service: Service, around: Around): Service =>
   Object.fromEntries(
     Object.entries(service).map(([name, member]: [string, unknown]) => {

@@ -117,13 +117,13 @@ export interface LifeOptions {
   readonly profile?: NetworkProfile.Fields
   /** File of the journal; in memory when left out. */
   readonly database?: string
-  /** Stands between the engine and the request's signer. */
+  /** A wrap between the engine and the request's signer. */
   readonly wrapSigner?: (signer: Signer) => Signer
   readonly wrapJournal?: (journal: Journals.Methods) => Journals.Methods
   readonly wrapChain?: (nodes: ChainRpcTag["Service"]) => ChainRpcTag["Service"]
   readonly wrapNetworks?: (networks: NetworksTag["Service"]) => NetworksTag["Service"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
-  /** Default: nothing is paused. */
+  /** Default: no pause. */
   readonly killSwitches?: typeof KillSwitches.Service
   /** Whether it works on lanes. Default: on all; false: another life does, for its requests too. */
   readonly ownsLanes?: boolean
@@ -205,7 +205,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
 
 let requests = 0
 
-/** A chain with everything deployed, and the application's ports over it. */
+/** A chain with all contracts deployed, and the application's ports over it. */
 export const startStack = async (options: Options = {}) => {
   const { anvil, faucet, provider, stop, suite, ...deployed } = await startChain(options.anvil)
   const at = (name: string, address: string) => new Contract(address, artifact(name).abi, faucet)
@@ -366,7 +366,7 @@ export const startStack = async (options: Options = {}) => {
       if (on !== isMining) await provider.send("evm_setAutomine", [on])
       isMining = on
     },
-    /** The base fee of the next block, which is mined. */
+    /** Sets the next block's base fee and mines that block. */
     baseFee: async (wei: bigint): Promise<void> => {
       await provider.send("anvil_setNextBlockBaseFeePerGas", [toQuantity(wei)])
       await mine()
@@ -379,7 +379,7 @@ export const startStack = async (options: Options = {}) => {
     },
     nonce: (eoa: string = signer.address) => provider.getTransactionCount(eoa),
     pool,
-    /** Waits until that are so many, and gives them. */
+    /** Waits until there are this many, and returns them. */
     pooled: async (count: number, eoa?: string) => {
       await expect.poll(async () => (await pool(eoa)).length, { timeout: 15_000 }).toBe(count)
       return pool(eoa)
@@ -466,7 +466,7 @@ export const startStack = async (options: Options = {}) => {
 
 export type Stack = Awaited<ReturnType<typeof startStack>>
 
-/** A stack for the tests of this file or group, and what they need beforehand; nothing is there before they begin. */
+/** A stack for the tests of this file or group, with their preparation; it exists once they begin. */
 export const useStack = (
   options: Options | (() => Promise<Options>) = {},
   prepare?: (stack: Stack) => Promise<unknown>

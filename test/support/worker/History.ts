@@ -57,7 +57,7 @@ export interface Ending {
 export interface Options {
   readonly restores: boolean
   readonly directs: boolean
-  /** Leaves out that unknown nonces keep back what was never exposed. */
+  /** Drops the rule that unknown nonces hold back ops that were never exposed. */
   readonly ignoresUnknown?: boolean
 }
 
@@ -177,7 +177,10 @@ export const run = (seed: number, options: Options): Ending => {
   /** The time follows from accepted work. */
   const mayGiveUp = (id: number) => options.ignoresUnknown === true || Reconcile.mayGiveUp(reconcile, 0, id)
 
-  /** Reads what has used unknown nonces: the journal's own are adopted, what makes the same call otherwise is held. */
+  /**
+   * Reads the users of unknown nonces: adopts the journal's own, and holds an element whose call another transaction
+   * makes.
+   */
   const explain = (): void => {
     for (const nonce of Reconcile.readable(reconcile, chain.latest())) {
       if (isKnown(nonce)) continue

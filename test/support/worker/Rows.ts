@@ -19,7 +19,7 @@ export const make = () => {
   const held = new Set<OpId>()
   /** Failures of the next `record` calls, before or after their effect. */
   const faults: { before: JournalError | null; after: JournalError | null } = { before: null, after: null }
-  /** By which the process has the lane now. */
+  /** The process's claim of the lane. */
   const claim = { epoch: 1 }
   let lastId = 0
 

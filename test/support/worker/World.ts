@@ -80,7 +80,7 @@ export const make = (
       /** Wei a gas unit that ops are prepared with. */
       offered: 3n * gwei
     }
-    /** Ops that are being looked up, and the most of them at a time. */
+    /** Ops being looked up now, and their peak number. */
     const lookUps = { open: 0, most: 0 }
     const expiry = { isOn: false, isTrusted: true }
     /** Whether the keys and nodes in requests' settings no longer exist. */
@@ -97,7 +97,7 @@ export const make = (
     const ours = new Set<bigint>()
     /** Ops that can no longer land: their time is over at settled depth. */
     const over = new Set<OpId>()
-    /** Ops that pass when they are tried, and that no transaction shows. */
+    /** Ops that pass in a simulation, and that no transaction shows. */
     const lacked = new Set<OpId>()
     let height = 1n
     let latest = 0n
@@ -105,7 +105,7 @@ export const make = (
     const placeOf = (wallet: Address.Address, nonce: bigint) => `${wallet} ${Nonce.keyOf(nonce)}`
     /** Revert reason of the EOA's direct transactions; null: they pass. */
     const reverting: { reason: string | null } = { reason: null }
-    /** What `handleOps` would do now: which op is blamed, or null. */
+    /** Present result of `handleOps`: the blamed op, or null. */
     const judge = ({ data }: Call): Hex.Hex | null => {
       const next = new Map(sequences)
       const ops = BundledOps.read(version, data)

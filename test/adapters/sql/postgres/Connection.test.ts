@@ -30,7 +30,7 @@ const numbers = Effect.gen(function* () {
 })
 
 describe("a transaction of PostgreSQL", () => {
-  it.effect("fails with the error of the statement that was refused, whatever follows it", () =>
+  it.effect("fails with the error of the refused statement, whatever follows it", () =>
     Effect.gen(function* () {
       const { all, insert, sql } = yield* numbers
       yield* insert(1)

@@ -22,7 +22,7 @@ const client = Effect.flatMap(databases.fresh, open)
 
 describe("the PostgreSQL client", () => {
   it.effect(
-    "a commit is on the disk when it returns, and a statement writes, whatever the database is set to",
+    "a commit is on the disk when it returns, and a statement writes, whatever the database's settings",
     () =>
       Effect.gen(function* () {
         const options = yield* databases.fresh
@@ -51,7 +51,7 @@ describe("the PostgreSQL client", () => {
       })
   )
 
-  it.effect("the times of the cluster's rows are UTC, whatever zone the database is set to", () =>
+  it.effect("rows have UTC times, whatever the database's time zone", () =>
     Effect.gen(function* () {
       const options = yield* databases.fresh
       const admin = yield* open(options)
@@ -112,7 +112,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("an interrupted transaction leaves nothing, and its connection is free of it", () =>
+  it.effect("an interrupted transaction writes nothing and frees its connection", () =>
     Effect.gen(function* () {
       const sql = yield* open({ ...(yield* databases.fresh), maxConnections: 2 })
       yield* sql`create table t (n integer)`
@@ -337,7 +337,7 @@ describe("the PostgreSQL client", () => {
     })
   )
 
-  it.effect("host, user, password and database are an address as well", () =>
+  it.effect("host, user, password and database work like a URL", () =>
     Effect.gen(function* () {
       const { password, port } = yield* databases.server
       const sql = yield* open({

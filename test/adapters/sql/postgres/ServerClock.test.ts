@@ -52,7 +52,7 @@ const timed = (sql: SqlClient) => Layer.provide(ServerClock.layer, Layer.succeed
 
 describe("the clock of a PostgreSQL server", () => {
   for (const days of [31, -31])
-    it.live(`counts for what is built on it, on a machine whose clock is ahead by ${days} days`, () =>
+    it.live(`sets the layers above it, on a machine whose clock is ahead by ${days} days`, () =>
       Effect.gen(function* () {
         const log = Log.make()
         const { sql } = yield* shifted

@@ -97,7 +97,7 @@ describe("a connection of PostgreSQL that is encrypted", () => {
     })
   )
 
-  it.live("is refused when the server is not who it was to be", () =>
+  it.live("rejects a server with another identity", () =>
     Effect.gen(function* () {
       const { at, authority, verified } = yield* encrypted
       yield* eventually(clientOf(verified))

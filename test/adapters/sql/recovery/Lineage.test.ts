@@ -46,7 +46,7 @@ describe.each([
     }).pipe(Effect.provide(layer), Effect.provide(log.layer))
   })
 
-  it.effect("is found by the next sweep where nothing is written", () =>
+  it.effect("is found by the next sweep when the process writes nothing", () =>
     Effect.gen(function* () {
       const journal = yield* Journals.all
       yield* signOps("r1", [1])

@@ -124,7 +124,7 @@ describe("the journal on a disk that is slow", () => {
     })
   )
 
-  it.live("answers a request with an element that is in no transaction once the disk has it", () =>
+  it.live("answers a request with an unsent element once the disk has it", () =>
     Effect.gen(function* () {
       const world = yield* setup
       yield* accepted(world, 1)

@@ -76,7 +76,7 @@ const setup = Effect.gen(function* () {
 }).pipe(Effect.provide(Reactivity.layer))
 
 describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
-  it.live("are committed together, and none is answered before", () =>
+  it.live("commit together, and none is answered before", () =>
     Effect.gen(function* () {
       const { done, insert, rows, withTransaction } = yield* setup
       yield* Effect.forEach(
@@ -265,7 +265,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("keep statements out that are in no transaction", () =>
+  it.live("exclude statements outside of a transaction", () =>
     Effect.gen(function* () {
       const { insert, outside, withTransaction } = yield* setup
       const told: Array<ReadonlyArray<unknown>> = []
@@ -289,7 +289,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
     })
   )
 
-  it.live("are answered when the disk has them, and so is who has seen them", () =>
+  it.live("are answered when the disk has them, and so are their readers", () =>
     Effect.gen(function* () {
       const { disk, insert, outside, withTransaction, writes } = yield* setup
       const answered: Array<string> = []

@@ -13,7 +13,7 @@ const test = testOver(InMemory.journal)
 const requestOf = (n: number) => Make.acceptance(`r${n}`, [Make.op({ space: Make.space(n) })])
 
 describe("an acceptance that is interrupted at any moment", () => {
-  test("is whole or not there, and holds up neither its neighbour nor the next one", function* () {
+  test("is whole or absent, and blocks neither its neighbour nor the next one", function* () {
     const journal = yield* Journals.all
     const seen = new Set<boolean>()
     for (let step = 1; step <= 120; step++) {

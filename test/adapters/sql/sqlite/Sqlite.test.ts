@@ -32,7 +32,7 @@ const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Rea
 const inMemory = Sqlite.layer({ filename: ":memory:" })
 
 describe("the SQLite client", () => {
-  it.effect("has a write-ahead log, which it writes to the disk by itself", () =>
+  it.effect("has a write-ahead log and writes it to the disk by itself", () =>
     Effect.gen(function* () {
       const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
       expect(yield* sql`pragma journal_mode`).toEqual([{ journal_mode: "wal" }])
@@ -42,7 +42,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.effect("opens no temporary file for what it may have to undo: a write needs no free descriptor", () =>
+  it.effect("opens no temporary file for rollbacks: a write needs no free descriptor", () =>
     Effect.gen(function* () {
       const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
       yield* sql`create table t (n integer primary key, text text)`
@@ -78,7 +78,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.effect("a new file, and what belongs to it, is readable by its owner only", () =>
+  it.effect("a new file and its companions are readable by their owner only", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const sql = yield* open(file)
@@ -88,7 +88,7 @@ describe("the SQLite client", () => {
     })
   )
 
-  it.effect("a file is one process's, by whatever link it is named", () =>
+  it.effect("a file belongs to one process, whichever link names it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const [file, link] = [join(folder, "journal.db"), join(folder, "link.db")]
@@ -120,7 +120,7 @@ describe("the SQLite client", () => {
     ["removed", () => undefined],
     ["replaced", (file: string) => writeFileSync(file, "")]
   ] as const)
-    it.effect(`a file that is ${what} while it is in use takes no statement until it is back`, () =>
+    it.effect(`a file that is ${what} in use takes no statement until it is back`, () =>
       Effect.gen(function* () {
         const log = Log.make()
         const file = join(yield* temporaryFolder, "journal.db")
@@ -148,7 +148,7 @@ describe("the SQLite client", () => {
       })
     )
 
-  it.effect("a file that cannot be used is a typed failure that names it", () =>
+  it.effect("an unusable file is a typed failure that names it", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const missing = join(folder, "missing", "journal.db")
@@ -204,7 +204,7 @@ describe("the SQLite client", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.effect("an interrupted transaction leaves nothing behind and lets the next one in", () =>
+  it.effect("an interrupted transaction writes nothing and lets the next one begin", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`create table t (n integer)`
@@ -261,7 +261,7 @@ describe("the schema", () => {
 describe("a journal whose store fails", () => {
   const journalOn = Layer.provideMerge(SqlJournal.layer(options), inMemory)
 
-  it.effect("says so without SQL or data, has no effect, and works again afterwards", () =>
+  it.effect("fails without SQL or data, has no effect, and works again afterwards", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const journal = yield* Journals.all

@@ -26,7 +26,7 @@ const codeOf = (step: () => unknown): string => {
 }
 
 describe("a connection of SQLite", () => {
-  it.effect("names what the database refuses by SQLite's own codes", () =>
+  it.effect("names refusals of the database by SQLite's own codes", () =>
     Effect.gen(function* () {
       const { all, file } = yield* inFile
       all("create table t (n integer primary key, u integer unique, text text not null, check (u < 100))", [])
@@ -53,7 +53,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.effect("says of what kind a refusal is, and whether another try may succeed", () =>
+  it.effect("reports the kind of a refusal, and whether a retry may succeed", () =>
     Effect.gen(function* () {
       const { all, file } = yield* inFile
       all("create table t (n integer unique, text text not null)", [])
@@ -88,7 +88,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it.effect("gives text, bytes, numbers and nothing as they were", () =>
+  it.effect("returns text, bytes, numbers and null unchanged", () =>
     Effect.gen(function* () {
       const { all } = yield* inFile
       all("create table t (n integer primary key, text text, bytes blob)", [])
@@ -105,7 +105,7 @@ describe("a connection of SQLite", () => {
     })
   )
 
-  it("takes no text that this Node would cut, and changes none", () => {
+  it("rejects text that this Node would cut, and changes none", () => {
     expect(() => SqliteConnection.bindable(["whole", "a\0b"], true)).toThrow(
       "cuts a text at a null character"
     )
@@ -117,7 +117,7 @@ describe("a connection of SQLite", () => {
     ])
   })
 
-  it.effect("gives no number that is not the stored one", () =>
+  it.effect("returns only numbers equal to the stored ones", () =>
     Effect.gen(function* () {
       const { all } = yield* inFile
       expect(all("select cast(9007199254740993 as text) as n", [])).toEqual([{ n: "9007199254740993" }])
@@ -152,7 +152,7 @@ describe("a connection of SQLite", () => {
 const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
 
 describe("a database of SQLite that is full", () => {
-  it.effect("fails the transaction, loses none that was answered, and works again once there is room", () =>
+  it.effect("fails the transaction, loses no answered one, and works again once there is room", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
       const sql = yield* open(file)

@@ -67,7 +67,7 @@ describe("a webhook that is removed", () => {
     })
   )
 
-  it.live("takes with it what it was owed at that moment, and is removed once", () =>
+  it.live("takes its pending events with it, and is removed once", () =>
     Effect.gen(function* () {
       const { during, sql, stores } = yield* beside
       const webhooks = Context.get(stores, Webhooks)

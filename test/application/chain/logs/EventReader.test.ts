@@ -55,7 +55,7 @@ const world = (behaviour: {
   readonly logs: (filter: LogFilter & { from: number; to: number }) => ReadonlyArray<FoundLog> | ChainRpcError
   readonly head?: () => bigint
   readonly fork?: () => number
-  /** What Alice has registered. */
+  /** Alice's registered events. */
   readonly registered?: Event.EventDefinition
 }) => {
   const asked: Array<LogFilter> = []

@@ -124,7 +124,7 @@ describe("reading a range in parts", () => {
     expect(above.asked.length).toBeLessThan(30)
   })
 
-  it("gives every log once and in order, whatever is refused and however it is worded", () =>
+  it("returns every log once and in order, whatever the refusals and their words", () =>
     fc.assert(
       fc.asyncProperty(
         fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 120 }),
@@ -143,7 +143,7 @@ describe("reading a range in parts", () => {
                 logs,
                 { from: first, to: first + BigInt(counts.length) - 1n },
                 (part, held) => {
-                  // Besides its limits the node has moods; a single block it always gives.
+                  // In addition to its limits the node refuses at random; it always returns a single block.
                   const moody = (Number(part.from) * 31 + size(part) * 17 + seed) % 5 === 0
                   if (size(part) === 1 || (size(part) <= mostBlocks && held.length <= mostResults && !moody))
                     return null

@@ -123,7 +123,7 @@ describe("a refusal of logs", () => {
     expect(cure(rejected({ code: -32_000, message: "no" }), range)).toBeNull()
   })
 
-  it("without a word of few blocks leads to single ones, and in words to halves that cover all of them", () => {
+  it("for too many blocks without a number leads to single ones, and with words to halves that cover all of them", () => {
     const silent = new ChainRpcError({ reason: "unreachable", origin, message: "HTTP status 504" })
     expect(cure(silent, { from: 1n, to: 7n })?.size).toBe(1n)
     expect(cure(silent, { from: 1n, to: 16n })?.size).toBe(2n)
@@ -131,7 +131,7 @@ describe("a refusal of logs", () => {
     expect(remedyOf("too many results", { from: 1n, to: 2n })?.size).toBe(1n)
   })
 
-  it("leads to parts that are smaller, whatever the node writes", () => {
+  it("leads to smaller parts, whatever the node writes", () => {
     const words =
       "block range,max,results,[0x5, 0x6],range 5-6,range 5-99999,[5,5],0,-1,1e9,0x0,99999999999999999999,2K,0.5,logs"
     const word = fc.oneof(fc.constantFrom(...words.split(",")), fc.nat().map(String))
@@ -156,7 +156,7 @@ describe("a refusal of logs", () => {
     )
   })
 
-  it("is judged with work that does not grow with the cunning of its text", () => {
+  it("is judged with bounded work, whatever its text", () => {
     const work = Work.of(() => {
       for (const part of ["1,000", "[0x1 ", "range 1 ", "method ", "1".repeat(16), ", "])
         cure(rejected({ code: -32_005, message: part.repeat(100_000 / part.length) }), range)

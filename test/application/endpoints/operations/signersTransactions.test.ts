@@ -167,19 +167,17 @@ describe("the replacement of waiting transactions", () => {
   )
 })
 
-it.live(
-  "an account at its bound gets the outcome of what was accepted by its idempotency key, and nothing new",
-  () =>
-    Effect.gen(function* () {
-      const { pay } = yield* world(idle, { ...defaults.open, requestsPerAccount: 1 })
-      const keyed = (byte: string) => ({
-        ...caller(),
-        idempotency: { key: "one", bodyHash: `0x${byte.repeat(32)}` as Bytes32 }
-      })
-      const [first, again] = yield* Effect.all([pay(keyed("aa")), pay(keyed("aa"))], { concurrency: 2 })
-      expect(first).toMatchObject({ failure: { code: "outcome_unknown" } })
-      expect([again, yield* pay(keyed("aa"))]).toEqual([first, first])
-      expect(yield* pay(keyed("bb"))).toMatchObject({ failure: { code: "idempotency_key_reused" } })
-      expect(yield* pay()).toMatchObject({ failure: { code: "rate_limited" } })
+it.live("an account at its bound gets outcomes by its idempotency keys, and no new write", () =>
+  Effect.gen(function* () {
+    const { pay } = yield* world(idle, { ...defaults.open, requestsPerAccount: 1 })
+    const keyed = (byte: string) => ({
+      ...caller(),
+      idempotency: { key: "one", bodyHash: `0x${byte.repeat(32)}` as Bytes32 }
     })
+    const [first, again] = yield* Effect.all([pay(keyed("aa")), pay(keyed("aa"))], { concurrency: 2 })
+    expect(first).toMatchObject({ failure: { code: "outcome_unknown" } })
+    expect([again, yield* pay(keyed("aa"))]).toEqual([first, first])
+    expect(yield* pay(keyed("bb"))).toMatchObject({ failure: { code: "idempotency_key_reused" } })
+    expect(yield* pay()).toMatchObject({ failure: { code: "rate_limited" } })
+  })
 )

@@ -62,7 +62,7 @@ describe("getSigner", () => {
       expect(failure).toMatchObject({ _tag: "Unauthorized", code, message, details: [{ path }] })
     })
 
-  test("answers signer unavailable while the provider is down, without what the provider said", function* () {
+  test("answers signer unavailable while the provider is down, without the provider's message", function* () {
     const provider = Scripted.make({
       privateKey,
       publicKey: () => Scripted.failing("unavailable", "ECONNREFUSED 10.0.0.7")

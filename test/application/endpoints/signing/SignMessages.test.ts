@@ -91,7 +91,7 @@ describe("messages", () => {
     expect(lines).toHaveLength(2)
   })
 
-  test("with eip712 are typed data or wrapped; what is neither tells what is missing", function* () {
+  test("with eip712 are typed data or wrapped; anything else reports the missing fields", function* () {
     const document = JSON.stringify({
       types: { It: [{ name: "x", type: "uint256" }] },
       primaryType: "It",
@@ -214,7 +214,7 @@ describe("a possible proof of an operation", () => {
     message: { [name]: type === "bytes" ? "0x19" : "text" }
   })
   const here = { chainId: "5", verifyingContract: contract }
-  /** The op under the hash of EntryPoint v0.8, which is that of a document. */
+  /** The op under the hash of EntryPoint v0.8, which is a document's digest. */
   const packed: Document = {
     types: {
       PackedUserOperation: [
@@ -368,7 +368,7 @@ describe("a key that does not sign", () => {
   )
 })
 
-test("the log has every digest with who asked and who signed, and of the message nothing", function* () {
+test("the log has every digest with its caller and signer, and no part of the message", function* () {
   const messages = ["pay no particular address", `0x${"abcd".repeat(9)}`]
   const { lines } = yield* answer({ messages })
   const digests = [hashMessage(String(messages[0])), hashMessage(getBytes(String(messages[1])))]

@@ -13,7 +13,7 @@ const bundle = Array.from({ length: 50 }, (_, n) =>
   Hex.unsafe32(keccak256(`0x${n.toString(16).padStart(2, "0")}`))
 )
 
-test("a bundle of 50 whose key takes 150 ms for a signature is signed in the time of one signature", function* () {
+test("a bundle of 50 with a 150 ms key is signed in the time of one signature", function* () {
   const provider = Slow.make(privateKey, latencyMillis)
   const signer = yield* Scripted.signer(provider)
   const signing = yield* Effect.forkChild(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))

@@ -39,7 +39,7 @@ const fits = (first: FirstLook.FirstTrial, ...rest: ReadonlyArray<FirstLook.Firs
 const second = another({ nonce: 9n })
 
 describe("an early simulation of ops", () => {
-  it("fits the same ops with other prices, another guess of the prefund, and another window in the signature", () => {
+  it("fits the same ops with other prices, another estimate of the prefund, and another window in the signature", () => {
     expect(fits(trial, second)).toBe(true)
     expect(fits({ ...trial, prefund: 7n, index: 8 }, second)).toBe(true)
     expect(fits(another({ maxFeePerGas: 50n, maxPriorityFeePerGas: 60n }), second)).toBe(true)

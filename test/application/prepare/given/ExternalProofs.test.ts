@@ -25,7 +25,7 @@ describe("a proof that the request brings", () => {
       onSuccess: ({ conditions }) => conditions
     })
 
-  it("is over the window where the request names one, and nothing else stands for it", () => {
+  it("covers the window where the request names one, and no other field stands in for it", () => {
     const window = { validUntil: 500, validAfter: 3 }
     const bound = { ...window, bundler }
     expect(conditionsOf(signed(Conditions.signingHash(userOpHash, bound)), window)).toEqual(bound)

@@ -39,7 +39,7 @@ describe("elements whose windows have not begun", () => {
     expect(until([never, 2_000], [null, 0], true)).toEqual({ 1: 2_000 })
   })
 
-  it("count among the elements that are left alone", () => {
+  it("count among the elements left alone", () => {
     expect(until([5_000, 0], [null, 0], false, [1])).toEqual({})
   })
 })

@@ -25,12 +25,12 @@ describe("the slices of a request", () => {
     ])
   })
 
-  it("part nothing that depends on each other, however large it is", () => {
+  it("keep dependent operations in one slice, however large", () => {
     expect(of([1, 2, 3, 4], [null, 3, null, null], 1)).toEqual([[0], [1, 3], [2]])
     expect(of([1, 1, 1, 1], [null, 0, 1, 2], 2)).toEqual([[0, 1, 2, 3]])
   })
 
-  it("hold each operation once, in no more than they are to where nothing depends on anything", () => {
+  it("hold each operation once, in at most the requested number of slices when operations are independent", () => {
     const wallets = fc.array(fc.nat(5), { maxLength: 60 })
     fc.assert(
       fc.property(wallets, fc.integer({ min: 1, max: 20 }), (numbers, size) => {

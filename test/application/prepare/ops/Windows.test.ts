@@ -52,7 +52,7 @@ describe("a window", () => {
     )
   })
 
-  it("begins with the second of validAfter; to EntryPoint v0.8 in the one behind it", () => {
+  it("begins with the second of validAfter; on EntryPoint v0.8 with the next one", () => {
     for (const version of versions) {
       expect(codeOf({ validAfter: now - 1 }, version)).toBe("holds")
       expect(codeOf({ validAfter: now }, version)).toBe(version === "v0.8" ? "not_valid_yet" : "holds")

@@ -17,14 +17,14 @@ describe("a deployment is authorised", () => {
     beaconAdminAddress: Make.address(0xbe),
     beaconAdminCreationCode: "0xABCD"
   }
-  /** The settings that are refused, and as what. */
+  /** The refused settings, and their codes. */
   const refused = (settings: Parameters<typeof WantedWallets.checkFactory>[1]) =>
     Result.match(WantedWallets.checkFactory(profile, settings), {
       onFailure: ({ code, details }) => [code, ...details.map(({ path }) => path)],
       onSuccess: () => []
     })
 
-  it("for the account's own factory, which deploys the proxies of its own beacon", () => {
+  it("for the account's own factory, which deploys proxies of its own beacon", () => {
     expect(refused({})).toEqual([])
     expect(refused(own)).toEqual([])
   })
@@ -40,7 +40,7 @@ describe("a deployment is authorised", () => {
       "invalid_request",
       "settings.beaconAdminCreationCode"
     ])
-    // A profile without a factory has none that could be named.
+    // A profile without a factory accepts no named factory.
     expect(WantedWallets.checkFactory({ ...profile, factory: null }, { factory: other })._tag).toBe("Failure")
   })
 })
