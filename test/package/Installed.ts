@@ -30,7 +30,7 @@ export const bytes = (path: string): number =>
     return sum + (entry.isDirectory() ? bytes(at) : lstatSync(at).size)
   }, 0)
 
-/** The files themselves, where the system has one disk for both. */
+/** Hard-links the files where both folders are on one disk. */
 const copy = (from: string, to: string): void => {
   mkdirSync(dirname(to), { recursive: true })
   if (!run("cp", ["-al", from, to], root).ok) cpSync(from, to, { recursive: true })
@@ -52,7 +52,7 @@ export const install = (
   const at = join(folder, "node_modules/castellan")
   mkdirSync(at, { recursive: true })
   need("tar", ["-xzf", tarball, "--strip-components=1", "-C", at], folder)
-  // Of another platform.
+  // Packages of another platform are absent.
   for (const path of beside()) if (existsSync(join(root, path))) copy(join(root, path), join(folder, path))
   const effect = Lockfile.manifest.dependencies?.effect
   writeFileSync(

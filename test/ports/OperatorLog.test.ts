@@ -65,7 +65,7 @@ describe.each(Object.entries(clients))("operators' acts and refusals in %s", (_,
       const [one, two] = [refusal("one", 1), refusal("two", 2)]
       note(one)
       note(two)
-      // Its id is known already: the first one stays.
+      // Its id exists already: the first entry stays.
       note({ ...one, message: "again" })
       expect([yield* find("one"), yield* latest(10)]).toEqual([one, [two, one]])
       yield* Time.adjust("1 second")

@@ -4,14 +4,13 @@ import { fileURLToPath } from "node:url"
 /** The project's root: forge runs there, and all paths of its configuration are relative to it. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** Result of a run of forge. */
 export interface Run {
   readonly output: string
   /** Tests were run, and none failed. */
   readonly ok: boolean
   readonly passed: number
   readonly failed: number
-  /** For each test that failed: its file, its name and what it said. */
+  /** For each failed test: its file, its name and its message. */
   readonly failures: ReadonlyArray<string>
   /** Inputs that fuzz tests were called with. */
   readonly fuzzRuns: number

@@ -8,12 +8,12 @@ export interface Mutant {
   readonly name: string
   /** Source below `contracts/src`, without its ending. */
   readonly source: string
-  /** Text that occurs once in it, and what stands there in the mutant. */
+  /** Text that occurs once in the source, and its replacement in the mutant. */
   readonly find: string
   readonly replace: string
   /** The contract that is deployed with the fault. */
   readonly contract: string
-  /** The test function that sees it. */
+  /** The test function that detects it. */
   readonly seenBy: string
 }
 

@@ -12,9 +12,7 @@ export interface HostileNode {
   /** The path must never appear in output. */
   readonly url: string
   readonly seen: ReadonlyArray<Seen>
-  /** Number of connections ever opened. */
   readonly connections: () => number
-  /** Number of open connections. */
   readonly open: () => number
   /** Resolves when no connection is open. */
   readonly drained: () => Promise<void>

@@ -136,7 +136,7 @@ describe("processes that share a PostgreSQL database", () => {
           select 'a:' || n, ${`${mine}:1`}, now() from generate_series(1, 64) n`
         const one = yield* member("a", url)
         expect(yield* one.replicas.independent).toEqual([other])
-        // Not before the locks of the other process have run out.
+        // The locks of the other process expire first.
         expect(owned(one.replicas)).toBe(0)
         yield* until(() => owned(one.replicas) === lanes.length)
         expect(yield* one.replicas.independent).toEqual([])

@@ -153,7 +153,6 @@ const statementsOf = Effect.gen(function* () {
   return statements
 })
 
-/** Number of the statements of an effect. */
 const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
   Effect.gen(function* () {
     let count = 0

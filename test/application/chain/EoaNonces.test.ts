@@ -8,7 +8,6 @@ import { test } from "../../support/Test.js"
 
 const eoa = Address.unsafe(`0x${"0e".repeat(20)}`)
 
-/** A node with these nonces. */
 const node = (said: { latest: bigint; pending: bigint }) =>
   Effect.map(Monitor.node("any"), ({ chain }) => {
     const asked: Array<BlockTag> = []

@@ -65,7 +65,7 @@ export const make = (
     return { answer, calls, site }
   })
 
-/** A key that makes this signature of all digests, and notes them. */
+/** A key that makes this signature of all digests, and records them. */
 export const key = (signed: Array<Hex.Bytes32>, signature: Hex.Hex): Signer => ({
   address: Make.address(1),
   publicKey: "04",
@@ -96,7 +96,7 @@ export const cost = 100n * 1_000_000n
 export const hashOf = (of: UserOperation.UserOperation) =>
   UserOperation.hash(version, entryPoint, Make.chainId, of)
 
-/** Of an op that the service has built. */
+/** Part of an op that the service built. */
 export const part = (of: UserOperation.UserOperation, index = 0, requestId = "r"): Part => ({
   requestId,
   index,
@@ -113,6 +113,5 @@ export const givenPart = (of: UserOperation.UserOperation, index = 0): Part => (
 export const dataOf = (data: Hex.Hex, limits = PaymasterData.noLimits): Hex.Hex =>
   PaymasterData.make(version, { paymaster, limits, data })
 
-/** The code of each failure, by its place. */
 export const codes = (failed: ReadonlyArray<{ readonly code: string } | null>) =>
   failed.flatMap((failure, place) => (failure === null ? [] : [[place, failure.code]]))

@@ -40,7 +40,6 @@ const matches = ({ address, topics }: Asked, log: FoundLog): boolean =>
 /** A chain whose blocks a test writes and takes back. */
 export class ForkingChain {
   blocks: ReadonlyArray<Block> = []
-  /** Recorded queries, by method. */
   readonly asked: Array<{ readonly method: string; readonly filter?: Asked; readonly blocks?: bigint }> = []
   /** Chain of the next answer: another backend of a balanced node may lag or be on an abandoned fork. */
   view: () => ReadonlyArray<Block> = () => this.blocks

@@ -46,7 +46,7 @@ const packages = (sources: string): void => {
   })
 }
 
-/** Of a commit of this repository, with the packages that it had. */
+/** Of a commit of this repository, with its packages. */
 export const ofCommit = async (commit: string): Promise<Build> => {
   const { folder, remove } = temporary()
   try {

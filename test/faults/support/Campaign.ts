@@ -17,16 +17,15 @@ export interface Options {
   /** Seeds on one chain before it is replaced: it keeps every state and grows. */
   readonly seedsPerWorld: number
   readonly print: (line: string) => void
-  /** The service's logs and what the clients met, of failing seeds. */
+  /** The service's logs and the clients' answers, of failing seeds. */
   readonly verbose: boolean
   /** The commit that each process runs until its first end. Default: this version. */
   readonly upgradeFrom?: string | undefined
 }
 
-/** Results of all seeds together. */
 export interface Summary {
   readonly reports: ReadonlyArray<Seed.Report>
-  /** Seeds that did not even run to their end, with the reason. */
+  /** Seeds that did not run to their end, with the reason. */
   readonly broken: ReadonlyArray<string>
 }
 

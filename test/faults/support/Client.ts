@@ -1,12 +1,11 @@
 import type { Supervisor } from "./Supervisor.js"
 
-/** Outcome of a request. */
 export interface Answer {
   readonly status: number
   readonly body: Body
 }
 
-/** As much of an answer's body as matters here. */
+/** The fields of an answer's body that the campaign reads. */
 export interface Body {
   readonly status?: number
   readonly error?: string

@@ -67,7 +67,7 @@ export const start = async (target: string): Promise<FaultProxy> => {
       JSON.parse(await ask('{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}')).result ?? 0
     )
 
-  /** The fault of this exchange; those that last over several begin here. */
+  /** The fault of this exchange; faults over several exchanges begin here. */
   const faultOf = async (stream: Stream): Promise<Fault | null> => {
     const fault = typeof script === "function" ? script(stream) : (script[stream][reached[stream]] ?? null)
     reached[stream] += 1

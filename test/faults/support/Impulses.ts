@@ -13,7 +13,7 @@ export interface Impulses {
 interface Cancellation {
   readonly question: Question
   readonly requestId: string
-  /** Places of the elements that will never be sent. */
+  /** Indexes of the elements that will never be sent. */
   readonly cancelled: ReadonlyArray<number>
 }
 

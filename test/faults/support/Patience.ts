@@ -17,7 +17,7 @@ interface Trial {
   readonly name: string
   /** From here on no accepted transaction is mined, until the trouble ends. */
   readonly trouble: (rig: Rig.Rig<FaultProxy.FaultProxy>, key: Server) => void
-  /** When all is accepted. */
+  /** When every request is accepted. */
   readonly worse?: (rig: Rig.Rig<FaultProxy.FaultProxy>) => void
   readonly end: (rig: Rig.Rig<FaultProxy.FaultProxy>, key: Server) => void
   readonly minutes: number
@@ -26,7 +26,7 @@ interface Trial {
 const works = 20
 const salts = ["one", "two", "three", "four"]
 const expiryMillis = 1_800_000
-/** Within this time after the trouble all is done. */
+/** All work is done within this time after the trouble. */
 const afterMillis = 120_000
 
 const sleep = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
@@ -145,7 +145,7 @@ const run = (world: World.World, build: Build.Build, { end, minutes, name, troub
     })
   )
 
-/** Whether all was done once, `minutes` long in trouble. */
+/** Whether all work was done once, after `minutes` of trouble. */
 export const passed = async (minutes: number, print: (line: string) => void): Promise<boolean> => {
   const build = await Build.make()
   const world = await World.start()

@@ -1,7 +1,6 @@
 import * as Fault from "./Fault.js"
 import * as Random from "./Random.js"
 
-/** Place where SIGKILL ends a life of the service. */
 export type Kill =
   /** At the `nth` call of this method of the journal; null: of any method. */
   | {
@@ -16,13 +15,11 @@ export type Kill =
   | { readonly at: "send"; readonly moment: "before" | "after"; readonly nth: number }
   | { readonly at: "clock"; readonly millis: number }
 
-/** How the chain makes blocks. */
 export type Mining =
   | { readonly mode: "automine" }
   | { readonly mode: "steady"; readonly millis: number }
   | { readonly mode: "interval"; readonly seconds: number }
 
-/** Effect of an operation's execution. */
 export type Deed = "hit" | "hitAndRevert" | "hitIfOpen"
 
 export interface OpPlan {
@@ -97,7 +94,7 @@ export interface Scenario {
   readonly receiptTimeoutMillis: number
   readonly requests: ReadonlyArray<RequestPlan>
   readonly script: Fault.Script
-  /** One per life of the process; those after the last are left alone. */
+  /** One per life of the process; lives after the last are not killed. */
   readonly kills: ReadonlyArray<Kill>
   readonly store: "sqlite" | "postgres"
   /** Processes that share the journal; those after the first end by these kills. */

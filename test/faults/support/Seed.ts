@@ -16,7 +16,6 @@ import * as Supervisor from "./Supervisor.js"
 import * as Workload from "./Workload.js"
 import * as World from "./World.js"
 
-/** Results of one seed. */
 export interface Report {
   readonly seed: number
   readonly scenario: Scenario.Scenario
@@ -301,7 +300,7 @@ const predict = async (
   return new Map(predictions.map(({ salt, wallet }) => [salt, wallet]))
 }
 
-/** The wallets of a signer: every so manieth of the list. */
+/** Creates the wallets of a signer: every n-th of the list. */
 const create = async (
   { seed, signers, version }: Scenario.Scenario,
   rpc: string,

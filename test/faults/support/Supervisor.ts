@@ -10,7 +10,7 @@ export interface Supervisor {
   readonly url: () => Promise<string>
   /** From now on lives end as planned, this one first. */
   readonly arm: () => void
-  /** From now on no life is ended. */
+  /** From now on lives are not ended. */
   readonly disarm: () => void
   /** Called by the node for each transaction: some lives end there. */
   readonly onSend: (moment: "before" | "after") => void
@@ -32,7 +32,7 @@ export interface Options {
   readonly build: Build
   readonly folder: string
   readonly config: string
-  /** One per life from `arm` on; those after the last are left alone. */
+  /** One per life from `arm` on; lives after the last are not killed. */
   readonly kills: ReadonlyArray<Kill>
   /**
    * Whether the database was away since then (Unix milliseconds): a life that began then may have failed because of it.
@@ -40,7 +40,7 @@ export interface Options {
   readonly wasAway?: (since: number) => boolean
 }
 
-/** A service that ends by itself so often is not started again. */
+/** A service that ends by itself this often is not restarted. */
 const mostFailures = 3
 
 /** This many starts on a silent database are a complaint. */

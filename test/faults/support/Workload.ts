@@ -146,7 +146,7 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
     }
   }
 
-  /** The write, and the places in it of each piece of work. */
+  /** The write, and the indexes of each piece of work in it. */
   const prepare = async (): Promise<{ body: unknown; places: ReadonlyArray<number> } | null> => {
     switch (plan.endpoint) {
       case "execute":

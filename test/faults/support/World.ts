@@ -22,7 +22,7 @@ export interface World {
   readonly provider: JsonRpcProvider
   readonly counter: Contract
   readonly send: (method: string, ...params: ReadonlyArray<unknown>) => Promise<unknown>
-  /** The PostgreSQL of those runs that want one: started on first use. */
+  /** The PostgreSQL of runs that use one: started on first use. */
   readonly postgres: () => Promise<Server.Server>
   readonly stop: () => Promise<void>
 }
@@ -106,7 +106,7 @@ export interface Profile {
   readonly remoteBundler?: string
 }
 
-/** How requests name the signer of this place. */
+/** The requests' reference to the signer of this index. */
 export const signerRef = (place: number) => ({ clientId: "faults", versionId: String(place) })
 
 /** The service's configuration file, as the operator of a development machine would write it. */

@@ -109,7 +109,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.renew(Make.lane, [{ ...first, sequence: 1n }])).toEqual([null])
         const [id] = yield* journal.renew(Make.lane, [{ ...first, userOpHash: Make.word(2) }])
         expect(id).not.toBeNull()
-        // The version before may land under its nonce.
+        // The previous version may land under its nonce.
         expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
         expect(yield* states()).toEqual(["accepted", "abandoned"])
         const told = yield* journal.request("r1")

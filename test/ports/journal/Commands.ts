@@ -512,7 +512,6 @@ const forget = fc.nat(100).map(
     })
 )
 
-/** Time passes. */
 const wait = fc.nat(20).map(
   (millis): Command =>
     () => ({

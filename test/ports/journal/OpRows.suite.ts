@@ -455,7 +455,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         })
         expect((yield* journal.ready(lane, 9)).map(({ sequence }) => sequence)).toEqual([1n, 0n, 9n])
         expect(yield* journal.renumber(lane, [row(0, 3n, 8)])).toMatchObject({ _tag: "notReady", index: 0 })
-        // Of a dead version the row stays, with its hash.
+        // A dead version's row stays, with its hash.
         yield* journal.publish(lane, ids.slice(0, 1))
         const dead = yield* journal.renumber(lane, [row(1, 5n, 20)])
         expect(dead._tag).toBe("renumbered")

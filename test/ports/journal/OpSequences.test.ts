@@ -92,7 +92,7 @@ class Table {
 
 const nameOf = ({ index, requestId }: Pick<Records.Op, "index" | "requestId">) => `${requestId}/${index}`
 
-/** Earlier versions under the nonce that the element has, be it again. */
+/** Earlier versions under the element's present nonce. */
 const versionsOf = ({ before, sequence }: Element): ReadonlyArray<number> =>
   before.flatMap((version) => (version.sequence === sequence ? version.hash : []))
 

@@ -99,7 +99,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* workOf).toEqual(["r1", "r2"])
         expect(yield* journal.openIn(Make.lane)).toContainEqual({ requestId: "r1", acceptedAt })
         expect(yield* journal.request("r1")).toMatchObject({ held: null })
-        // The operator's word stays.
+        // The operator's release stays in effect.
         expect(yield* journal.hold(Make.lane, "r1", "again")).toBe(false)
         expect(yield* journal.unhold("r1")).toBe(false)
       })

@@ -594,7 +594,7 @@ for (const [name, layer] of [
         yield* until(Effect.sync(() => hits.length === 8))
         yield* begin("the other one")
         for (const waiting of [8, 0]) {
-          // Almost as long as the sender waits, and then as the store does.
+          // Almost the sender's time-out passes, then as much time as the store needs.
           yield* pass(9, 1)
           answer()
           yield* until(

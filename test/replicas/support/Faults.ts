@@ -80,7 +80,6 @@ export interface Faults {
   readonly phases: ReadonlyArray<Phase>
   readonly takeOvers: ReadonlyArray<TakeOver>
   readonly pauses: ReadonlyArray<Pause>
-  /** The current fault. */
   readonly current: () => string
   /** Share of the faults done including the present one, 0 to 1: on a slow machine each lasts longer than planned. */
   readonly share: () => number

@@ -32,7 +32,6 @@ export interface Fleet {
 export interface Question {
   readonly method?: "GET" | "POST"
   readonly path: string
-  /** Account of the caller. */
   readonly account: string
   /** The Idempotency-Key. */
   readonly key?: string
@@ -68,7 +67,6 @@ export interface Options {
   readonly wallets: number
   readonly signers: number
   readonly name: string
-  /** `limits` of the configuration. */
   readonly limits?: Readonly<Record<string, number>>
 }
 
@@ -80,7 +78,7 @@ const perCreation = 25
 
 const funds = "0x3635c9adc5dea00000"
 
-/** Wallets `n`, `n + signers`, … are those of signer `n`. */
+/** Wallets `n`, `n + signers`, … belong to signer `n`. */
 export const start = async (options: Options): Promise<Fleet> => {
   const begun: Array<() => Promise<void>> = []
   const stop = async () => {

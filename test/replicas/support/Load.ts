@@ -19,7 +19,7 @@ export interface Op {
 export interface Met {
   /** Time of the request. */
   readonly at: number
-  /** Until it was answered, or the connection was lost. */
+  /** Until the answer or the loss of the connection. */
   readonly millis: number
   readonly what: string
 }

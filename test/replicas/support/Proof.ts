@@ -9,7 +9,6 @@ import * as Verdict from "./Verdict.js"
 export interface Options {
   readonly ops: number
   readonly wallets: number
-  /** Number of concurrent clients. */
   readonly clients: number
   readonly seed: string
   readonly durations: Faults.Durations

@@ -12,9 +12,9 @@ export interface Replica {
   /** Its name in the journal's claims of lanes: one per life. */
   readonly processes: () => ReadonlyArray<string>
   readonly begin: () => Promise<void>
-  /** From its next beginning on it runs this. */
+  /** Runs this from its next life on. */
   readonly use: (build: Build) => void
-  /** Without a word, as a crash. */
+  /** Kills it without warning, like a crash. */
   readonly kill: () => Promise<void>
   /** Replaces it as an operator does: it gets no new requests and answers its open ones. */
   readonly drain: () => Promise<number | string>

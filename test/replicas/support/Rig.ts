@@ -51,7 +51,6 @@ export interface Answer {
   readonly body: { readonly status?: number; readonly code?: string; readonly requestId?: string }
 }
 
-/** Place of the journal of a rig's services. */
 export type Database = { readonly path: string } | { readonly url: string }
 
 /** Temporary answers: the same request with the same key is repeated after them. */

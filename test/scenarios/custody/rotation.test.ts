@@ -20,7 +20,6 @@ const parametersOf = ({ custody, owners, passkeys, threshold }: Config) => [
   [String(custody), String(threshold), owners, passkeys.map(({ x, y }) => [x, y])]
 ]
 
-/** The wallet's call to configure itself. */
 const setConfig = (wallet: Address.Address, config: Config) => ({
   wallet,
   walletCustody: 0 as const,

@@ -26,7 +26,7 @@ describe("a node that lies, refuses or hangs up", () => {
       { rpc: node.url }
     )
   const works = async () => expect((await stack.ask(execute("0"))).status).toBe(1)
-  /** So much is received meanwhile. */
+  /** This amount is received meanwhile. */
   const receiving = async (amount: bigint, work: () => Promise<unknown>) => {
     const before = await stack.balanceOf(dead)
     await work()
@@ -41,7 +41,7 @@ describe("a node that lies, refuses or hangs up", () => {
   const simulated = (returnData: string) => ({
     result: [{ calls: [{ status: "0x0", returnData, gasUsed: "0x0", logs: [] }] }]
   })
-  /** From now on every question by this method is answered so. */
+  /** From now on every call of this method gets this reply. */
   const always = (method: string, answer: Answer | null) =>
     node.behave((question, ask) => (question.method === method ? Promise.resolve(answer) : ask()))
 

@@ -120,7 +120,7 @@ describe("the operator's bounds on prices", () => {
 })
 
 it("a chain without EIP-1559 gets legacy transactions at the overshot gas price, which the ops pay too", () =>
-  // Where no bound of the operator is in the way.
+  // With no operator bound in the way.
   stack.living({ profile: { minPriorityFeePerGas: 0n, caps: wide } }, async (life) => {
     const legacy = await startFaultyNode(stack.anvil.url)
     legacy.behave(beforeLondon)

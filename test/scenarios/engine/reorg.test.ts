@@ -12,7 +12,7 @@ const revert = async (snapshot: string) =>
 describe("a reorganisation above settled depth", () => {
   const life = { profile: { settledDepth: 4 } }
 
-  /** Executes, and undoes the block. The block in its place is empty. */
+  /** Executes and undoes the block. The replacing block is empty. */
   const undone = async (runtime: Runtime, name: string) => {
     const caller = stack.caller()
     const id = hashOf(name)
@@ -36,7 +36,7 @@ describe("a reorganisation above settled depth", () => {
       expect(again?.hash).toBe(first.txHash)
       expect((await stack.openOf(runtime)).map(({ state }) => state)).toEqual(["signed"])
       expect(await outcome()).toBeNull()
-      // Another transaction before it in the block: the answer is not the same.
+      // Another transaction comes first in the block, so the answer differs.
       await stack.faucet.sendTransaction({
         to: stack.signer.address,
         value: 1n,

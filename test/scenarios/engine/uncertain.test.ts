@@ -32,7 +32,7 @@ const stack = useStack(
   }
 )
 const execute = (amount: string) => stack.execute([stack.transfer("wallet", dead, amount)])
-/** So much is received by the end of this work. */
+/** This amount is received by the end of the work. */
 const receiving = async <A>(amount: bigint, work: () => Promise<A>): Promise<A> => {
   const before = await stack.balanceOf(dead)
   const result = await work()

@@ -33,7 +33,7 @@ afterEach(async () => {
   await Promise.all(lives.splice(0).map(end))
 })
 
-/** Requests of these operations, at one moment; their ids. */
+/** Accepts concurrent requests of these operations; returns their ids. */
 const take = (life: Begun, requests: ReadonlyArray<ReadonlyArray<Operation>>) =>
   stack.runtime.runPromise(
     Effect.forEach(

@@ -12,7 +12,7 @@ beforeAll(async () => {
 const async = { headers: { prefer: "respond-async" } }
 const mebibyte = 1024 * 1024
 
-/** Mints 1 so often, to the wallet itself. */
+/** Mints 1 this many times, to the wallet itself. */
 const mints = (count: number) => ({
   operations: Array.from({ length: count }, () => ({
     wallet,
@@ -24,7 +24,7 @@ const mints = (count: number) => ({
   settings: service.info.settings
 })
 
-/** The same value in a text of that length. */
+/** The same value as JSON text of that length. */
 const padded = (value: unknown, length: number): string => {
   const text = JSON.stringify(value)
   return `${" ".repeat(length - text.length)}${text}`

@@ -18,7 +18,6 @@ beforeAll(async () => {
 })
 
 let keys = 0
-/** An unused key. */
 const fresh = (): string => {
   keys += 1
   return `order-${keys}`

@@ -89,7 +89,6 @@ describe("a node", () => {
     await invalid(silent.url)
   })
 
-  /** One error for each call. */
   const failing = (error: object) => (response: ServerResponse, body: string) => {
     const answers = callsOf(body).map(({ id }) => ({ jsonrpc: "2.0", id, error }))
     json(response, body.startsWith("[") ? answers : answers[0])

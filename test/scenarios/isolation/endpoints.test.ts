@@ -392,7 +392,7 @@ const cases = {
     await alike("/getSigner", named, ["7", "9"], { status: 401, code: "version_not_found" })
     const asset = (assetId: string) => ({ signer: { clientId: "hsm", assetId } })
     await alike("/getSigner", asset, ["7", "9"], { status: 401, code: "asset_not_supported" })
-    // A system key has no name at all.
+    // A system key has no name.
     await alike(
       "/getSigner",
       (clientId) => ({ signer: { clientId, versionId: "1" } }),

@@ -19,7 +19,6 @@ import { dummyEcdsa, holder, type Op, useWorld } from "./World.js"
 
 const world = useWorld()
 
-/** Number of bundles per version. */
 const bundles = 24
 
 /** Action of one op of a random bundle. */

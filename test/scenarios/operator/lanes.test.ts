@@ -19,7 +19,6 @@ const recipient = "0x000000000000000000000000000000000000dEaD"
 const folder = mkdtempSync(join(tmpdir(), "castellan-lanes-"))
 const database = { path: join(folder, "castellan.sqlite") }
 
-/** A port that is free now. */
 const freePort = async (): Promise<number> => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

@@ -33,7 +33,7 @@ export const useRemote = (profile: Fields, prepare: (stack: Stack) => Promise<un
     given: (count: number) => expect.poll(() => sent().length, { timeout: 10_000 }).toBe(count),
     /** Number of distinct ops: a repeat is the same, byte for byte. */
     different: () => new Set(sent().map(({ op }) => JSON.stringify(op))).size,
-    /** From the op of this test at that place on. */
+    /** Sets the bundler's conduct; `turn` counts the ops of this test. */
     behave: (conduct: (turn: number) => ReturnType<Parameters<StandIn["behave"]>[0]>) =>
       bundler.behave((_, turn) => conduct(turn - before))
   }

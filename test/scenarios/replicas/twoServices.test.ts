@@ -81,7 +81,7 @@ describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => 
     expect((await pending).body.code).toBe("outcome_unknown")
     await world().send("evm_setAutomine", true)
     await world().send("evm_mine")
-    // Long after its sweeps have seen it.
+    // Long after its sweeps saw the transaction.
     for (const n of [1, 2, 3])
       expect(
         (await theirs.insist(() => other, "/execute", `foreign-${n}`, theirs.hit(n, hashOf(`foreign ${n}`))))

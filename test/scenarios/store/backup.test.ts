@@ -29,7 +29,6 @@ afterAll(async () => {
 interface Kept {
   readonly database: Rig.Database
   readonly save: () => Promise<void>
-  /** Place of the restored database. */
   readonly restore: () => Promise<Rig.Database>
 }
 

@@ -48,7 +48,7 @@ const storage: Readonly<Record<string, Access>> = {
 
 const depositTo = "0xb760faf9"
 const p256 = 0x100n
-/** How the tracer names an instruction that the chain does not know. */
+/** The tracer's name of an instruction that the chain does not know. */
 const unassigned = /not defined|^opcode|UNKNOWN/
 
 const toAddress = (word: string): string =>

@@ -49,11 +49,11 @@ export type Conduct =
 /** A scripted EntryPoint v0.7 bundler with its own EOA. */
 export interface StandIn {
   readonly url: string
-  /** Every op that it was ever sent, in order. */
+  /** All received ops, in order. */
   readonly sent: ReadonlyArray<{ readonly op: JsonOp; readonly hash: string }>
   /** The methods called, in order. */
   readonly asked: ReadonlyArray<string>
-  /** From now on, by op; `turn` counts the ops that it was sent, from 0. */
+  /** Sets the conduct from now on, by op; `turn` counts received ops from 0. */
   readonly behave: (conduct: (op: JsonOp, turn: number) => Conduct) => void
   /** Submits its kept ops, in the order of arrival. */
   readonly release: () => Promise<void>
@@ -119,7 +119,7 @@ export const startStandIn = async (): Promise<StandIn> => {
   const entryPointAddress = entryPoints["v0.7"]
   const sent: Array<{ op: JsonOp; hash: string }> = []
   const asked: Array<string> = []
-  /** Ops that it has, by hash. */
+  /** Its ops, by hash. */
   const pool = new Map<string, JsonOp>()
   let conductOf: (op: JsonOp, turn: number) => Conduct = () => ({ does: "submit" })
   let least = 0n

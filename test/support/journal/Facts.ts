@@ -18,7 +18,6 @@ export const refused = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
 
 type Method<K extends keyof Journals.Methods> = Pick<Journals.Methods, K>
 
-/** Accepts one request. */
 export const accept = (journal: Method<"accept">, acceptance: Records.Acceptance) =>
   Effect.map(journal.accept([acceptance]), ([result]) => result)
 

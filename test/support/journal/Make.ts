@@ -80,7 +80,7 @@ export const op = (over: Partial<EntryPointOp> = {}): EntryPointOp => ({
   ...over
 })
 
-/** A transaction of the signer's own. */
+/** A direct transaction of the signer. */
 export const direct = (requestId: string, { chainId, signer }: Lane = lane): Records.PreparedOp => ({
   ...op({ requestId }),
   kind: "direct",

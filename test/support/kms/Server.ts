@@ -29,7 +29,6 @@ export interface Server {
   readonly asked: Array<Asked>
   /** Fault of a request; null for none. */
   fault: ((asked: Asked) => Fault | null) | null
-  /** Connections open now. */
   readonly connections: () => number
 }
 

@@ -18,7 +18,6 @@ export interface Server {
   readonly password: string
   /** The URL of one of its databases, as an operator writes it. */
   readonly url: (database: string) => string
-  /** The current process id. */
   readonly pid: () => number
   /** Ends the process without a checkpoint, like a power failure; later connections are refused. */
   readonly halt: () => Promise<void>
@@ -177,7 +176,7 @@ export const start = async (): Promise<Server> => {
   }
 }
 
-/** Makes an empty database of this name: its URL. */
+/** Creates an empty database of this name; returns its URL. */
 export const createDatabase = (server: Server, name: string): Effect.Effect<string> =>
   Effect.gen(function* () {
     const admin = yield* Layer.build(Postgres.layer({ url: Redacted.make(server.url(user)) }))

@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process"
 
-/** A command that has ended. */
 export interface Finished {
   readonly status: number | null
   readonly stdout: string

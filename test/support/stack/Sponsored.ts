@@ -14,7 +14,7 @@ export interface Sponsored {
   readonly figures: () => Promise<Figures>
   /** The paymaster's deposit at an EntryPoint, that of the settings when left out. */
   readonly deposit: (entryPoint?: string) => Promise<bigint>
-  /** Until no hold is left. */
+  /** Waits until no hold is left. */
   readonly settled: () => Promise<Figures>
   /** The wallet of the salt mints tokens to a receiver. */
   readonly mint: (salt: string, amount: bigint, rest?: Partial<Operation>) => Operation

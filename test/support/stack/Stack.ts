@@ -371,7 +371,6 @@ export const startStack = async (options: Options = {}) => {
       await provider.send("anvil_setNextBlockBaseFeePerGas", [toQuantity(wei)])
       await mine()
     },
-    /** The chain's clock. */
     now: async () => Number((await provider.getBlock("latest"))?.timestamp),
     later: async (seconds: number): Promise<void> => {
       await provider.send("evm_increaseTime", [seconds])
@@ -403,7 +402,7 @@ export const startStack = async (options: Options = {}) => {
       operation(salt, { funcSignature: "hit(bytes32)", funcParams: [id], ...more }),
     counts: (...ids: ReadonlyArray<string>): Promise<ReadonlyArray<number>> =>
       Promise.all(ids.map(async (id) => Number(await counter.getFunction("count")(id)))),
-    /** The wallet of the salt sends a token, or as many as that. */
+    /** Transfers one token, or this amount, from the salt's wallet. */
     transfer: (salt: string, to: string, amount = "1", more: Partial<Operation> = {}) =>
       operation(salt, {
         to: Address.unsafe(String(token.target)),
@@ -439,7 +438,7 @@ export const startStack = async (options: Options = {}) => {
     },
 
     requestOf,
-    /** The stored outcome, waited for. */
+    /** Awaits the stored outcome. */
     answerOf: async (life: Runtime, requestId: string): Promise<ReturnType<typeof JSON.parse>> => {
       const outcome = async () => (await requestOf(life, requestId))?.outcome ?? null
       await expect.poll(outcome, { timeout: 20_000 }).not.toBeNull()

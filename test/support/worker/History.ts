@@ -355,7 +355,7 @@ export const run = (seed: number, options: Options): Ending => {
     if (random.next() < 0.1) return
     journal.transactions.set(nonce, { transaction, ids: chosen.map(({ id }) => id), state: "signed" })
     for (const element of chosen) Object.assign(element, { state: "sent", exposed: true })
-    // Else it stops before the bytes leave.
+    // Otherwise it stops before the bytes leave.
     if (random.next() < 0.85) chain.offer(transaction)
   }
 

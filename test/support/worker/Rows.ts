@@ -15,7 +15,7 @@ export const make = () => {
   const closed = new Set<bigint>()
   const reads: Array<number> = []
   const renewed: Array<OpId> = []
-  /** Of requests that the operator has to decide about. */
+  /** Held requests, for the operator to decide. */
   const held = new Set<OpId>()
   /** Failures of the next `record` calls, before or after their effect. */
   const faults: { before: JournalError | null; after: JournalError | null } = { before: null, after: null }

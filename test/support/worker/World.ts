@@ -77,7 +77,7 @@ export const make = (
       balance: Make.plenty,
       asked: 0,
       baseFee: gwei,
-      /** Wei a gas unit that ops are prepared with. */
+      /** Prices of prepared ops, in wei per gas unit. */
       offered: 3n * gwei
     }
     /** Ops being looked up now, and their peak number. */
@@ -270,7 +270,7 @@ export const make = (
       return op
     }
 
-    /** A transaction of the EOA itself. */
+    /** A direct transaction of the EOA. */
     const acceptDirect = (opId: OpId, over: Partial<Op> = {}): Op => {
       const { signer: wallet } = Make.lane
       const own: PreparedOp = {

@@ -41,7 +41,7 @@ const timeOf = (sql: SqlClient) =>
     ([row]) => row?.millis ?? Number.NaN
   )
 
-/** By how many hours the clock is ahead of the server's. */
+/** Hours that the clock is ahead of the server's. */
 const hoursAhead = (sql: SqlClient) =>
   Effect.map(
     Effect.zip(Clock.currentTimeMillis, timeOf(sql)),

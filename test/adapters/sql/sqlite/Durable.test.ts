@@ -36,7 +36,7 @@ const setup = Effect.gen(function* () {
   const ports = yield* inDatabase(SqlJournal.make(options))
   const journal = yield* Effect.provide(Journals.all, ports)
   const audit: AuditLog["Service"] = yield* inDatabase(SqlAuditLog.make)
-  /** Whether it is answered only once the disk has been written. */
+  /** Whether it is answered only after a disk write. */
   const waits = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.gen(function* () {
       yield* settled
@@ -98,7 +98,7 @@ describe("the journal on a disk that is slow", () => {
     })
   )
 
-  /** A request of two elements, with an op for each of so many. */
+  /** A request of two elements, the first `count` with an op. */
   const accepted = ({ journal }: Effect.Success<typeof setup>, count: number) =>
     Effect.gen(function* () {
       yield* journal.claim(Make.lane, { process: "this one", independent: [] })

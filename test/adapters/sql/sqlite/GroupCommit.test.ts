@@ -56,7 +56,7 @@ const setup = Effect.gen(function* () {
   yield* run("create table t (n integer primary key)")
   yield* run("create table parent (id integer primary key)")
   yield* run("create table child (id integer references parent (id) deferrable initially deferred)")
-  /** By the connection of its transaction. */
+  /** Uses the connection of its transaction. */
   const insert = (n: number) =>
     Effect.flatMap(Effect.serviceOption(group.transactions), (own) =>
       Option.match(own, { onNone: () => group.outside, onSome: ([it]) => it }).execute(
@@ -65,7 +65,7 @@ const setup = Effect.gen(function* () {
         undefined
       )
     )
-  /** By the connection of its transaction too. */
+  /** Uses the connection of its transaction too. */
   const seen = Effect.flatMap(Effect.serviceOption(group.transactions), (own) =>
     Effect.map(Option.getOrThrow(own)[0].execute("select n from t", [], undefined), (found) =>
       found.map(({ n }) => Number(n))

@@ -23,7 +23,7 @@ describe("an acceptance that is interrupted at any moment", () => {
       expect([step, yield* Fiber.join(beside)]).toEqual([step, { _tag: "accepted" }])
       const isThere = (yield* journal.request(own.requestId)) !== null
       seen.add(isThere)
-      // Its op has the nonce where it is there, and nowhere else.
+      // Its op has the nonce only if the op exists.
       const other = yield* accept(journal, Make.acceptance(`o${step}`, own.ops))
       expect([step, isThere, other?._tag]).toEqual([step, isThere, isThere ? "nonceTaken" : "accepted"])
     }

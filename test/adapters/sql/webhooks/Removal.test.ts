@@ -24,7 +24,7 @@ const beside = Effect.gen(function* () {
     Layer.provide(Layer.mergeAll(SqlJournal.layer(options), SqlWebhooks.layer(options)), client)
   )
   const sql = Context.get(yield* Layer.build(Layer.fresh(client)), SqlClient.SqlClient)
-  /** Until a statement waits for a lock of another transaction. */
+  /** Waits until a statement waits for another transaction's lock. */
   const waits: Effect.Effect<void, unknown> = Effect.flatMap(
     sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     (rows) => (rows.length > 0 ? Effect.void : waits)

@@ -55,7 +55,6 @@ const world = (behaviour: {
   readonly logs: (filter: LogFilter & { from: number; to: number }) => ReadonlyArray<FoundLog> | ChainRpcError
   readonly head?: () => bigint
   readonly fork?: () => number
-  /** Alice's registered events. */
   readonly registered?: Event.EventDefinition
 }) => {
   const asked: Array<LogFilter> = []

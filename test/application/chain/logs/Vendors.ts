@@ -1,4 +1,4 @@
-/** How nodes and their vendors word that a query for logs is too much. */
+/** Words of nodes and vendors for a log query that is too large. */
 
 export interface Asked {
   readonly from: bigint
