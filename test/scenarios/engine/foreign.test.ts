@@ -54,10 +54,9 @@ describe("a foreign transaction", () => {
     const left = [{ nonce: BigInt(before), reason: expect.stringContaining("waits under it") }]
     await expect.poll(unstick, { timeout: 10_000 }).toEqual({ replaced: [], left })
     await stack.provider.send("anvil_dropTransaction", [dropped])
-    expect(await unstick()).toMatchObject({
-      replaced: [{ nonce: BigInt(before), oldTxHash: null }],
-      left: []
-    })
+    // Nonces of landed transactions may be left, where the lane has not seen yet that they landed.
+    const { replaced } = await unstick()
+    expect(replaced).toMatchObject([{ nonce: BigInt(before), oldTxHash: null }])
     const [filler] = await stack.pooled(1)
     expect(filler).toMatchObject({ input: "0x", to: stack.signer.address.toLowerCase(), value: "0x0" })
     await stack.mine()
