@@ -15,8 +15,8 @@ export interface Claims {
    */
   readonly take: (lane: Lane) => Effect.Effect<boolean, JournalError>
   /**
-   * Whether this process has the lane's key (the default). Without the key it works on the lane only while no other service
-   * runs, until a process with the key claims it.
+   * Records whether this process has the lane's key (default: yes). Without the key it works on the lane only while no other
+   * service runs, until a process with the key claims it.
    */
   readonly keyed: (lane: Lane, isKeyed: boolean) => void
   /** Whether the last `take` succeeded and the lane is still assigned here, without reading the journal. */

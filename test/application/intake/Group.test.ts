@@ -29,7 +29,7 @@ describe("a group", () => {
     expect(groups.next()).toBe(null)
   })
 
-  it("has those that arrive while it waits", () => {
+  it("includes requests that arrive while it waits", () => {
     const groups = Group.make<Member>()
     const [one, other] = [member(), member()]
     groups.arrive(one)
@@ -43,7 +43,7 @@ describe("a group", () => {
     ["requests", { ops: 1, bytes: 1 }, Group.bounds.requests],
     ["ops", { ops: 128, bytes: 1 }, 2],
     ["bytes", { ops: 1, bytes: Group.bounds.bytes / 4 }, 4]
-  ])("begins at once when its %s are at their bound", (_, own, count) => {
+  ])("begins immediately when its %s reach the bound", (_, own, count) => {
     const groups = Group.make<Member>()
     for (let at = 0; at < count; at += 1) {
       expect(groups.next()).toBe(null)
@@ -52,7 +52,7 @@ describe("a group", () => {
     expect(groups.next()).toHaveLength(count)
   })
 
-  it("of a member that is too large for another one beside it is that member's alone", () => {
+  it("holds a member larger than the bound without other members", () => {
     const groups = Group.make<Member>()
     const [small, large] = [member(), member({ ops: 10_000 })]
     groups.arrive(small)
@@ -61,7 +61,7 @@ describe("a group", () => {
     expect(groups.next()).toEqual([large])
   })
 
-  it("has two runs at once", () => {
+  it("has at most two concurrent runs", () => {
     const groups = Group.make<Member>()
     for (let at = 0; at < 3; at += 1) groups.arrive(member({ ops: 256 }))
     expect(groups.next()).toHaveLength(1)
@@ -73,7 +73,7 @@ describe("a group", () => {
 })
 
 describe("accounts", () => {
-  it("have their turn one after the other, however much one of them asks", () => {
+  it("take turns, however many requests one of them has", () => {
     const groups = Group.make<Member>()
     for (let at = 0; at < 20; at += 1) groups.arrive(member({ group: `alice ${at}`, ops: 256 }))
     groups.arrive(member({ account: "bob", group: "bob", ops: 256 }))
@@ -82,7 +82,7 @@ describe("accounts", () => {
   })
 })
 
-describe("whatever arrives, turns and ends", () => {
+describe("groups under any sequence of arrivals, turns and ends", () => {
   const arrival = fc.record({
     what: fc.constant("arrive" as const),
     group: fc.constantFrom("a", "b", "c"),
@@ -92,7 +92,7 @@ describe("whatever arrives, turns and ends", () => {
   })
   const other = fc.record({ what: fc.constantFrom("turn" as const, "begin" as const, "end" as const) })
 
-  it("each request is in one run, within the bounds, beside its own kind, in its order", () => {
+  it("run each request once, within the bounds, only with its own kind, in order", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(arrival, other), { maxLength: 150 }), (steps) => {
         const groups = Group.make<Member>()
@@ -103,7 +103,7 @@ describe("whatever arrives, turns and ends", () => {
           const members = groups.next()
           if (members === null) return false
           const [first] = members
-          if (first === undefined) throw new Error("a run of nobody")
+          if (first === undefined) throw new Error("an empty run")
           expect(new Set(members.map(({ group }) => group)).size).toBe(1)
           expect(members.length).toBeLessThanOrEqual(Group.bounds.requests)
           const sum = (of: (member: Member) => number) => members.reduce((all, each) => all + of(each), 0)
@@ -121,7 +121,7 @@ describe("whatever arrives, turns and ends", () => {
         }
         for (const step of steps) {
           if (step.what === "arrive") {
-            // A group is one account's.
+            // A group belongs to one account.
             const one = member({ ...step, group: `${step.account} ${step.group}` })
             arrived.push(one)
             groups.arrive(one)

@@ -9,7 +9,7 @@ const space = spaceOf(1)
 const none: ReadonlySet<bigint> = new Set()
 
 describe("a nonce key", () => {
-  it("is the lowest one that neither the journal nor another run has in use", () => {
+  it("is the lowest key that neither the journal nor another run uses", () => {
     const keys = Keys.make()
     const look = keys.look()
     expect(keys.take(space, 0n, new Set([0n, 2n]), look)).toBe(1n)
@@ -17,20 +17,20 @@ describe("a nonce key", () => {
     expect(keys.take(spaceOf(2), 0n, none, look)).toBe(0n)
   })
 
-  it("is of the wallet's epoch", () => {
+  it("belongs to the wallet's epoch", () => {
     const keys = Keys.make()
     const { from } = Nonce.inEpoch(Nonce.serviceKeys, 7n)
     expect(keys.take(space, 7n, none, keys.look())).toBe(from)
   })
 
-  it("is none once sixteen are in use", () => {
+  it("is null once sixteen are in use", () => {
     const keys = Keys.make()
     const look = keys.look()
     const taken = Array.from({ length: 17 }, () => keys.take(space, 0n, none, look))
     expect(taken).toEqual([...Array.from({ length: 16 }, (_, key) => BigInt(key)), null])
   })
 
-  it("stays in use for a look that began before it was given back", () => {
+  it("stays in use for a read that began before its release", () => {
     const keys = Keys.make()
     const early = keys.look()
     expect(keys.take(space, 0n, none, early)).toBe(0n)
@@ -41,7 +41,7 @@ describe("a nonce key", () => {
   })
 })
 
-describe("runs that take keys and end, in any order", () => {
+describe("runs that take and release keys in any order", () => {
   interface Run {
     readonly look: Keys.Look
     readonly used: ReadonlySet<bigint>
@@ -53,11 +53,11 @@ describe("runs that take keys and end, in any order", () => {
     wallet: fc.integer({ min: 1, max: 2 })
   })
 
-  it("never have a key at once, and leave nothing behind", () => {
+  it("never share a key, and leave no keys behind", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
         const keys = Keys.make()
-        /** What the journal has, by wallet. */
+        /** Keys in the journal, by wallet. */
         const journal = new Map<number, Set<bigint>>()
         const runs = new Map<string, Run>()
         const end = (name: string, run: Run, wallet: number, isAccepted: boolean) => {
@@ -74,7 +74,7 @@ describe("runs that take keys and end, in any order", () => {
           const name = `${wallet} ${which}`
           const run = runs.get(name)
           if (what === "begin" && run === undefined)
-            // The look is asked for first, and answered at some time after that.
+            // The read starts here, and is answered at a later time.
             runs.set(name, { look: keys.look(), used: new Set(journal.get(wallet)), key: null })
           else if (what === "choose" && run !== undefined && run.key === null)
             run.key = keys.take(spaceOf(wallet), 0n, run.used, run.look)

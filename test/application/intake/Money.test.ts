@@ -23,7 +23,7 @@ const overshoot = Result.getOrThrow(Percent.from(50))
 const gwei = 10n ** 9n
 const profile = NetworkProfile.make({ chainId: Make.chainId })
 
-/** Requests with so many elements each; the second and third element of each depend on the one before. */
+/** Requests with these numbers of elements; their second and third elements each depend on the element before. */
 const requests = (...sizes: ReadonlyArray<number>): ReadonlyArray<Offer> =>
   sizes.map((size, request) => ({
     requestId: `r${request}`,
@@ -43,7 +43,7 @@ const preparedOf = ({ calls, requestId }: Offer): Preparing.Prepared => ({
   )
 })
 
-/** A payer without the money for these elements, and what it is asked. */
+/** A payer without money for these elements, and the calls that it gets. */
 const world = (without: ReadonlyArray<string>, key: "signer" | "service" = "signer") => {
   const asked: Array<ReadonlyArray<string>> = []
   const released: Array<string> = []
@@ -91,10 +91,10 @@ const world = (without: ReadonlyArray<string>, key: "signer" | "service" = "sign
   return { asked, hold, released }
 }
 
-describe("the money of a run", () => {
+describe("a reservation of money", () => {
   const test = testOver(InMemory.budgets)
 
-  test("is held in one call for all of its requests", function* () {
+  test("takes one call for all requests of a run", function* () {
     const { asked, hold, released } = world([])
     expect(yield* hold(requests(1, 2))).toEqual([
       { codes: [], ops: [0] },
@@ -104,7 +104,7 @@ describe("the money of a run", () => {
     expect(released).toEqual([])
   })
 
-  test("that is lacking fails its element and what depends on it, for which nothing stays held", function* () {
+  test("fails elements without funds and their dependants, and releases the dependants' reservations", function* () {
     const { hold, released } = world(["r1/1"])
     expect(yield* hold(requests(1, 4))).toEqual([
       { codes: [], ops: [0] },
@@ -119,7 +119,7 @@ describe("the money of a run", () => {
     expect(released).toEqual(["r1/2"])
   })
 
-  test("of the EOA has to do for what goes together, whatever else is under way", function* () {
+  test("needs enough EOA balance for ops that go together, whatever else is in flight", function* () {
     const { asked, hold } = world([])
     const codes = (balance: bigint) =>
       Effect.map(hold(requests(3, 1), balance), (made) =>
@@ -129,13 +129,13 @@ describe("the money of a run", () => {
     expect(yield* codes(0n)).toEqual([[poor, poor, poor], [poor]])
     expect(asked).toEqual([[]])
     expect(yield* codes(30_000_000n * gwei)).toEqual([[], []])
-    // Of one op alone it is less than of three.
+    // One op needs less than three.
     let balance = 30_000_000n * gwei
     while ((yield* codes(balance))[0]?.length === 0) balance -= gwei * 100_000n
     expect(yield* codes(balance)).toEqual([[poor, poor, poor], []])
   })
 
-  test("that the service's EOA may lose is set aside too, and given back where the payer lacks it", function* () {
+  test("includes the possible loss of the service's EOA, which is released if the payer lacks funds", function* () {
     const budgets = yield* Budgets
     const { hold, released } = world(["r0/0"], "service")
     expect(yield* hold(requests(1, 1, 1, 1))).toEqual([

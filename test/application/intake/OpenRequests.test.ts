@@ -22,7 +22,7 @@ const codes = (open: OpenRequests.OpenRequests) =>
   [alice, bob].map((accountId) => open.refusal(accountId)?.code ?? "room")
 
 describe("open requests", () => {
-  it("are bounded by account, and the whole by number", () => {
+  it("are bounded per account, and in total by number", () => {
     const open = OpenRequests.make(bounds)
     open.begin(entry("1"))
     expect(codes(open)).toEqual(["room", "room"])
@@ -34,7 +34,7 @@ describe("open requests", () => {
     expect(open.refusal(bob)).toMatchObject({ _tag: "Unavailable", retryAfterSeconds: 5 })
   })
 
-  it("are bounded by elements: a request that is larger than what is left is let in once there is room", () => {
+  it("are bounded by elements, but a request larger than the remaining room is accepted", () => {
     const open = OpenRequests.make(bounds)
     open.begin(entry("1", alice, 19))
     expect(codes(open)).toEqual(["room", "room"])
@@ -46,7 +46,7 @@ describe("open requests", () => {
     expect(codes(open)).toEqual(["room", "room"])
   })
 
-  it("count until they end: unaccepted ones with their work, accepted ones with their answer", () => {
+  it("count until they end: unaccepted requests with their work, accepted requests with their answer", () => {
     const open = OpenRequests.make({ ...bounds, requestsPerAccount: 1 })
     open.begin(entry("1"))
     open.end("1", false)
@@ -59,7 +59,7 @@ describe("open requests", () => {
     expect(codes(open)[0]).toBe("room")
   })
 
-  it("are those that the journal has, and those that were begun here and are not accepted", () => {
+  it("are the journal's, and the unaccepted requests of this process", () => {
     const open = OpenRequests.make({ ...bounds, requestsPerAccount: 1 })
     const one = (accountId: AccountId) => ({ accountId, requests: 1, elements: 1 })
     open.read([one(alice), one(bob)])
@@ -73,7 +73,7 @@ describe("open requests", () => {
     expect(codes(open)).toEqual(["room", "rate_limited"])
   })
 
-  it("are counted once when they are accepted here and the journal has them", () => {
+  it("are counted once when accepted here and present in the journal", () => {
     const open = OpenRequests.make(bounds)
     open.begin(entry("1"))
     open.end("1", true)

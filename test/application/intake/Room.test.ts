@@ -16,7 +16,7 @@ const member = (id: number): Member => ({
   bytes: 1
 })
 
-/** A room whose runs do that, and what it told of members whose runs failed. */
+/** A room with this run, and the members that it failed. */
 const opened = (
   run: (members: ReadonlyArray<Member>, room: () => Room.Room<Member>) => Effect.Effect<void, string>
 ) => {
@@ -33,7 +33,7 @@ const opened = (
 }
 
 describe("a run that fails", () => {
-  it("is told to those whom it has still, and to nobody who waits again", async () => {
+  it("fails the members that it still has, and no member that waits again", async () => {
     const runs: Array<ReadonlyArray<number>> = []
     const { failed, room } = opened((members, own) =>
       Effect.suspend(() => {
@@ -54,8 +54,8 @@ describe("a run that fails", () => {
   })
 })
 
-describe("who waits for an op to end", () => {
-  it("enters again after a while when no bell rings", async () => {
+describe("a member that waits for an op to end", () => {
+  it("enters again after a while if `released` is not called", async () => {
     let isFirst = true
     const ids: Array<number> = []
     const { room } = opened((members, own) =>

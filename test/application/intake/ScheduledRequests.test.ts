@@ -30,7 +30,7 @@ const codeOf = (schedule: ReturnType<typeof OpenRequests.scheduling>, accountId:
   })
 
 describe("requests that wait for their windows", () => {
-  test("are bounded by account and in all, by what the journal has and what was let in since", function* () {
+  test("are bounded per account and in total, by the journal's count and later admissions", function* () {
     const { scheduled, state } = journal()
     state.waiting = [{ accountId: bob, requests: 1, elements: 1 }]
     expect(yield* codeOf(scheduled, alice)).toBe("room")
@@ -41,7 +41,7 @@ describe("requests that wait for their windows", () => {
     expect(state.asked).toBe(1)
   })
 
-  test("are bounded by their elements, and one larger than what is left is let in", function* () {
+  test("are bounded by elements, but a request larger than the remaining room is admitted", function* () {
     const { scheduled } = journal()
     expect(yield* codeOf(scheduled, alice, 19)).toBe("room")
     expect(yield* codeOf(scheduled, alice, 15)).toBe("room")
@@ -49,7 +49,7 @@ describe("requests that wait for their windows", () => {
     expect(yield* codeOf(scheduled, account("carol"), 1)).toBe("overloaded")
   })
 
-  test("are counted again after a second: what has begun leaves room, whichever process let it in", function* () {
+  test("are counted again after a second, so that windows begun by any process make room", function* () {
     const { scheduled, state } = journal()
     state.waiting = [{ accountId: alice, requests: 2, elements: 2 }]
     expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
@@ -59,7 +59,7 @@ describe("requests that wait for their windows", () => {
     expect(yield* codeOf(scheduled, alice)).toBe("room")
   })
 
-  test("are not let in beside a journal that cannot count them", function* () {
+  test("are refused if the journal cannot count them", function* () {
     const waiting = Effect.fail(new JournalError({ message: "away" }))
     expect(yield* codeOf(OpenRequests.scheduling(bounds, { waiting }), alice)).toBe("JournalError")
   })

@@ -6,12 +6,12 @@ import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-/** A process, the lanes that it owns, and what the journal says to its claims. */
+/** A process with its lanes, and the journal's answers to its claims. */
 const world = () => {
   const state = {
     owns: true,
     independent: [] as ReadonlyArray<string>,
-    /** Of the claim; null: another process has the lane. */
+    /** Epoch of the claim; null: another process has the lane. */
     answer: 1 as number | null | "away",
     claims: [] as Array<{ readonly process: string; readonly independent: ReadonlyArray<string> }>
   }
@@ -42,7 +42,7 @@ const world = () => {
 const other = { ...Make.lane, chainId: 137n }
 
 describe("a lane of the process", () => {
-  test("is claimed in the journal before anything is done there, for the processes that are alive", function* () {
+  test("is claimed in the journal before any work there, with the independent processes alive", function* () {
     const { claims, state } = world()
     expect(claims.holds(Make.lane)).toBe(false)
     state.independent = ["another service"]
@@ -52,7 +52,7 @@ describe("a lane of the process", () => {
     expect([claims.holding(Make.lane), claims.holding(other)]).toEqual([{ ...Make.lane, epoch: 1 }, null])
   })
 
-  test("without its key is nobody's where there is no other service, and is left to one that there is", function* () {
+  test("without its key is claimed for no process while no other service runs, and is left to another service", function* () {
     const { claims, state } = world()
     claims.keyed(Make.lane, false)
     expect(yield* claims.take(Make.lane)).toBe(true)
@@ -66,7 +66,7 @@ describe("a lane of the process", () => {
     expect(state.claims[1]).toMatchObject({ process: "this" })
   })
 
-  test("is claimed again after two seconds: another process may have claimed it since", function* () {
+  test("is claimed again after two seconds, since another process may have claimed it", function* () {
     const { claims, state } = world()
     yield* claims.take(Make.lane)
     yield* Time.adjust(1_999)
@@ -79,21 +79,21 @@ describe("a lane of the process", () => {
     expect(claims.holds(Make.lane)).toBe(false)
   })
 
-  test("that is assigned to another process is not claimed, and no more believed at once", function* () {
+  test("is neither claimed nor trusted from the moment it is assigned to another process", function* () {
     const { claims, state } = world()
     yield* claims.take(Make.lane)
     state.owns = false
     expect(claims.holds(Make.lane)).toBe(false)
     expect(yield* claims.take(Make.lane)).toBe(false)
     expect(state.claims).toHaveLength(1)
-    // It was another's in between: what it did there has to be fenced off first.
+    // Another process had it in between: its writes must be fenced off first.
     state.owns = true
     expect(claims.holds(Make.lane)).toBe(false)
     expect(yield* claims.take(Make.lane)).toBe(true)
     expect(state.claims).toHaveLength(2)
   })
 
-  test("is not worked on when the journal does not answer", function* () {
+  test("gets no work when the journal does not answer", function* () {
     const { claims, state } = world()
     state.answer = "away"
     expect((yield* Effect.flip(claims.take(Make.lane)))._tag).toBe("JournalError")

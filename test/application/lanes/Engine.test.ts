@@ -16,7 +16,7 @@ import { testOver } from "../../support/Test.js"
 
 const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digit.repeat(40)}`) })
 
-/** An engine that owns one lane, and hears what it is told here. */
+/** An engine that owns one lane and receives signals. */
 const engineOf = (assigned: Stream.Stream<void>) =>
   Layer.unwrap(
     Effect.map(Queue.unbounded<Signal>(), (signals) =>
@@ -46,8 +46,8 @@ const engineOf = (assigned: Stream.Stream<void>) =>
 
 const engine = engineOf(Stream.never)
 
-describe("the engine, told by another process", () => {
-  testOver(engine)("of a final answer lets those look who wait for it, before any poll", function* () {
+describe("the engine", () => {
+  testOver(engine)("wakes waiters on a final answer from another process, before any poll", function* () {
     const wakeUps = yield* WakeUps
     const { tell } = yield* Replicas
     let looks = 0
@@ -64,21 +64,21 @@ describe("the engine, told by another process", () => {
     expect(looks).toBe(2)
   })
 
-  testOver(engine)(
-    "of an accepted request of its lane sweeps the journal, of another lane's it does not",
+  testOver(engine)("sweeps the journal for requests accepted on its own lanes only", function* () {
+    const { nudges } = yield* Lifetime
+    const { tell } = yield* Replicas
+    yield* tell({ _tag: "accepted", lane: lane("2") })
+    yield* Effect.repeat(Effect.yieldNow, { times: 50 })
+    expect(yield* Queue.size(nudges)).toBe(0)
+    yield* tell({ _tag: "accepted", lane: lane("1") })
+    yield* Queue.take(nudges)
+  })
+
+  testOver(engineOf(Stream.make(undefined)))(
+    "sweeps the journal when it is assigned more lanes",
     function* () {
       const { nudges } = yield* Lifetime
-      const { tell } = yield* Replicas
-      yield* tell({ _tag: "accepted", lane: lane("2") })
-      yield* Effect.repeat(Effect.yieldNow, { times: 50 })
-      expect(yield* Queue.size(nudges)).toBe(0)
-      yield* tell({ _tag: "accepted", lane: lane("1") })
       yield* Queue.take(nudges)
     }
   )
-
-  testOver(engineOf(Stream.make(undefined)))("that it has further lanes sweeps the journal", function* () {
-    const { nudges } = yield* Lifetime
-    yield* Queue.take(nudges)
-  })
 })

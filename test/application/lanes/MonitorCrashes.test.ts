@@ -65,8 +65,8 @@ const settlement = {
 
 const ends = { "a defect": Effect.die("a bug of the adapter"), "an interruption": Effect.interrupt }
 
-describe("a defect of an adapter", () => {
-  it.live.each(Object.entries(ends))("in one look, and %s of a round, do not end the watch", ([, end]) =>
+describe("the watch on a transaction", () => {
+  it.live.each(Object.entries(ends))("survives a defect in one poll and %s of a round", ([, end]) =>
     Effect.gen(function* () {
       let rounds = 0
       const node = yield* MemoryRpc.make({ chainId: 31_337n })
@@ -104,7 +104,7 @@ describe("a defect of an adapter", () => {
     })
   )
 
-  test("while bytes are sent leaves them watched, and offered again later each time", function* () {
+  test("survives a defect while bytes are sent, and offers them again at growing intervals", function* () {
     const node = yield* MemoryRpc.make({ chainId: 31_337n })
     const offers: Array<number> = []
     const chain: ChainClient = {
@@ -129,7 +129,7 @@ describe("a defect of an adapter", () => {
         transactionJournal: journal,
         lanes: NonceManager.make(journal),
         settlement,
-        signerOf: () => Effect.die(new Error("nobody signs here")),
+        signerOf: () => Effect.die(new Error("no signer here")),
         scope: yield* Effect.scope
       })
     })
@@ -138,7 +138,7 @@ describe("a defect of an adapter", () => {
     yield* watcher.watch({ chain, profile, record })
     expect(inFlight.count(record)).toBe(1)
     for (let n = 0; n < 60; n += 1) yield* Time.adjust(1_000)
-    // 250 ms doubled up to 10 s, to the next poll.
+    // Doubled from 250 ms up to 10 s, each until the next poll.
     for (const [n, at] of offers.slice(1).entries()) {
       const expected = Math.min(250 * 2 ** n, 10_000)
       expect(at - (offers[n] ?? 0)).toBeGreaterThanOrEqual(expected)

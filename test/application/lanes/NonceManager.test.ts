@@ -7,7 +7,7 @@ import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-test("exclusive work of a lane runs alone in its lane, and beside that of other lanes", function* () {
+test("exclusive work runs one at a time per lane, in parallel with other lanes", function* () {
   const lanes = NonceManager.make(Context.get(yield* InMemory.makeJournal, TransactionJournal))
   const seen: Array<string> = []
   const work = (name: string) =>

@@ -35,14 +35,14 @@ const offerOpen = (chain: ChainClient, access: LaneAccess) =>
     access
   )
 
-describe("settled transactions of a lane whose nonces a node has open", () => {
-  test("are given to the operator's node again, the highest first, and nothing else is", function* () {
+describe("settled transactions whose nonces are open at a node", () => {
+  test("are offered to the operator's node again, highest nonce first, and no others are", function* () {
     const node = yield* nodeAt5
     yield* offerOpen(node.chain, service)
     expect(node.given).toEqual([7, 6, 5].map(rawOf))
   })
 
-  test("are given once more, in nonce order, to a node that takes none above an open nonce", function* () {
+  test("are offered once more, in nonce order, to a node that refuses nonces above an open one", function* () {
     const node = yield* nodeAt5
     const offered: Array<Hex.Hex> = []
     const chain = {
@@ -61,7 +61,7 @@ describe("settled transactions of a lane whose nonces a node has open", () => {
     expect(node.given).toEqual([5, 6, 7].map(rawOf))
   })
 
-  test("are given to a caller's node where they are of its account, and went by such a node", function* () {
+  test("are offered to a caller's node if they belong to its account and went through such a node", function* () {
     const node = yield* nodeAt5
     yield* offerOpen(node.chain, callers)
     expect(node.given).toEqual([rawOf(6)])

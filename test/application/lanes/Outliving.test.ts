@@ -12,14 +12,14 @@ import * as Monitor from "../../support/lanes/Monitor.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-/** Notes the epoch of the claim under which it is asked; null: of none. */
+/** Records the epoch of the claim in force at each call; null: no claim. */
 const noting = () => {
   const epochs: Array<number | null> = []
   const note = Effect.map(Holding.begun, ({ holding }) => void epochs.push(holding?.epoch ?? null))
   return { epochs, note }
 }
 
-/** Work of a request that began under the claim of that epoch. */
+/** Work of a request that began under the claim of this epoch. */
 const under =
   (epoch: number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -28,8 +28,8 @@ const under =
 const { profile } = Monitor
 const { client } = Landings.makeChain()
 
-describe("what goes on when the request is over that began it, and its lane was another process's since", () => {
-  test("is everybody's: what is beside a round", function* () {
+describe("shared work begun by a request whose lane another process has claimed since", () => {
+  test("runs without the request's claim and log annotations when detached", function* () {
     const { epochs, note } = noting()
     const annotations: Array<unknown> = []
     const scope = yield* Effect.scope
@@ -41,7 +41,7 @@ describe("what goes on when the request is over that began it, and its lane was 
     expect([epochs, annotations]).toEqual([[null], [{}]])
   })
 
-  test("is everybody's: the look at what is at bundlers of others", function* () {
+  test("runs without the request's claim when polling ops at remote bundlers", function* () {
     const { epochs, note } = noting()
     const chain: ChainClient = { ...client, block: (tag) => Effect.andThen(note, client.block(tag)) }
     const remoteOps = yield* RemoteOps.make({
@@ -74,7 +74,7 @@ describe("what goes on when the request is over that began it, and its lane was 
     expect(epochs[0]).toBeNull()
   })
 
-  test("is everybody's: the look at sponsored ops", function* () {
+  test("runs without the request's claim when polling sponsored ops", function* () {
     const { epochs, note } = noting()
     const budgets = { open: () => Effect.as(note, []) } as unknown as Budgets["Service"]
     const sponsorships = Sponsorships.make(budgets, yield* Effect.scope)

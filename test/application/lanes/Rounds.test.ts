@@ -15,7 +15,7 @@ const lanes = [1, 2, 3].map((at): Lane => ({ chainId: 1n, signer: Make.address(a
 const [one, two, three] = lanes as [Lane, Lane, Lane]
 const nameOf = ({ signer }: Lane) => `lane ${lanes.findIndex((lane) => lane.signer === signer) + 1}`
 
-/** Rounds over a journal that the test changes; `told`: what was done since it was read last. */
+/** Rounds over a journal that the test changes; `told`: effects since it was last read. */
 const world = Effect.gen(function* () {
   const state = {
     busy: [one, two, three] as ReadonlyArray<Lane>,
@@ -44,7 +44,7 @@ const world = Effect.gen(function* () {
       keyed: (lane, isKeyed) => void (isKeyed || told.push(`keyless: ${nameOf(lane)}`)),
       take: (lane) =>
         nameOf(lane) === "lane 3"
-          ? Effect.fail(new JournalError({ message: "the row can not be read" }))
+          ? Effect.fail(new JournalError({ message: "the row cannot be read" }))
           : Effect.sync(() => state.claimed.has(lane))
     },
     counted: (open) => void told.push(`counted: ${open[0]?.requests}`),
@@ -59,7 +59,7 @@ const world = Effect.gen(function* () {
 })
 
 describe("rounds", () => {
-  test("wake the lanes that this process owns, and tell of what is at its end there", function* () {
+  test("wake this process's lanes and notify the waiters of their finished requests", function* () {
     const { read, start, state } = yield* world
     state.busy = [one, three]
     yield* start
@@ -72,7 +72,7 @@ describe("rounds", () => {
     expect(read()).toEqual(["affected: ended in lane 1", "counted: 2", "woken: lane 1"])
   })
 
-  test("wake a lane within a second of its assignment, and once more when it is another process's", function* () {
+  test("wake a lane within a second of its assignment, and once more when another process gets it", function* () {
     const { read, start, state } = yield* world
     state.busy = [two]
     state.claimed.delete(two)
@@ -95,7 +95,7 @@ describe("rounds", () => {
     expect(read()).not.toContain("woken: lane 2")
   })
 
-  test("go on when the journal, or one lane, fails", function* () {
+  test("continue when the journal or one lane fails", function* () {
     const { read, start, state } = yield* world
     state.owned.add(three)
     state.isAway = true
@@ -107,7 +107,7 @@ describe("rounds", () => {
     expect(read()).toContain("woken: lane 1")
   })
 
-  test("say that the key of a lane is not configured, and not that it is silent", function* () {
+  test("report that a lane's key is not configured, but not that it is silent", function* () {
     const lines = yield* Log.listen
     const keys = [
       ["unavailable", []],
@@ -124,7 +124,7 @@ describe("rounds", () => {
     expect(lines.map(({ level }) => level)).toEqual(["ERROR"])
   })
 
-  test("take a key that does not answer for one that is there", function* () {
+  test("treat a key that does not answer as present", function* () {
     const { read, start, state } = yield* world
     state.busy = [one]
     state.keyOf = () => Effect.never

@@ -20,7 +20,7 @@ const [shallow, deep] = [
 
 const [own, elsewhere, lost] = [Make.word(0x0a), Make.word(0x0b), Make.word(0x0c)]
 
-/** A transaction of the service's EOA with three ops: one that it carries, one that landed before it, one that is nowhere. */
+/** A transaction of the service's EOA with three ops: it carries the first, the second landed earlier, the third is nowhere. */
 const record = Monitor.recordOf(0, Monitor.service, {
   ops: [own, elsewhere, lost].map((userOpHash, index) => ({
     requestId: "r",
@@ -33,11 +33,11 @@ const record = Monitor.recordOf(0, Monitor.service, {
 })
 
 interface Knows {
-  /** Nothing can be booked. */
+  /** Bookings fail. */
   readonly booksFail?: boolean
-  /** Whose transaction of the lane it was that took the op; left out: the journal has none. */
+  /** Account of the lane's transaction that took the op; absent: not in the journal. */
   readonly taker?: typeof Make.alice
-  /** The EOA that signed that one, as the node says. */
+  /** EOA that signed that transaction, according to the node. */
   readonly sender?: Address
 }
 
@@ -72,7 +72,7 @@ const world = ({ booksFail = false, sender, taker }: Knows = {}) =>
         recordSubmitted: (_: unknown, versions: ReadonlyArray<{ nonce: bigint; txHash: Bytes32 }>) =>
           tell(`submitted ${versions.map(({ nonce, txHash }) => `${nonce}: ${BigInt(txHash)}`)}`, undefined),
         settle: ({ nonce }: TransactionSettlement, outcomes: ReadonlyArray<OpSettlement>, final: boolean) =>
-          tell(`settled ${nonce}${final ? " for good" : ""}: ${placesOf(outcomes)}`, ["r"]),
+          tell(`settled ${nonce}${final ? " finally" : ""}: ${placesOf(outcomes)}`, ["r"]),
         finalise: (_: unknown, nonce: bigint) => tell(`finalised ${nonce}`, ["r"]),
         unsettle: (_: unknown, nonce: bigint) => tell(`withdrawn ${nonce}`, ["r"]),
         recordExternalUse: (_: unknown, nonce: bigint, outcomes: ReadonlyArray<OpSettlement>) =>
@@ -85,13 +85,13 @@ const world = ({ booksFail = false, sender, taker }: Knows = {}) =>
       ...journals,
       listener: {
         affected: (_, requestIds) => tell(`affected: ${requestIds}`, undefined),
-        mined: (_, isForGood) => tell(isForGood ? "mined for good" : "mined", undefined),
+        mined: (_, isForGood) => tell(isForGood ? "mined finally" : "mined", undefined),
         reopened: Effect.asVoid(tell("reopened", undefined)),
         told: Effect.asVoid(tell("events", undefined))
       },
       losses: {
         mined: (_, __, bearer) => booked(`loss of ${bearer}`),
-        finalised: () => booked("loss for good"),
+        finalised: () => booked("loss finally"),
         stranded: () => booked("no loss")
       }
     })
@@ -110,13 +110,13 @@ const affected = "affected: r"
 const [ownPlace, otherPlace] = ["10 in block 6", "11 in block 5"]
 
 describe("a mined transaction", () => {
-  test("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", function* () {
+  test("is recorded with its ops' outcomes, wherever they landed, after its losses", function* () {
     const { chain, receipt, settlement, told } = yield* world()
     yield* settlement.mined(chain, record, receipt, shallow)
     expect(told).toEqual(["loss of alice", `settled 0: ${ownPlace} (1),${otherPlace} (1)`, affected, "mined"])
   })
 
-  test("whose op another one took has cost the account of that one, and nobody's where the key did", function* () {
+  test("charges the account whose transaction took its op, and no account if the key itself did", function* () {
     for (const [knows, bearer] of [
       [{ taker: Make.bob, sender: record.signer }, "bob"],
       [{ sender: record.signer }, "null"],
@@ -128,7 +128,7 @@ describe("a mined transaction", () => {
     }
   })
 
-  test("is not recorded by a node that lags behind its block: what landed there would go again", function* () {
+  test("is not recorded by a node that lags behind its block, since ops landed there would go again", function* () {
     const { chain, lagWithLogs, receipt, settlement, told } = yield* world()
     lagWithLogs(1)
     expect(yield* Effect.flip(settlement.mined(chain, record, receipt, deep))).toMatchObject({
@@ -138,36 +138,36 @@ describe("a mined transaction", () => {
     expect(told).toEqual([])
   })
 
-  test("at settled depth has lost for good what it has lost", function* () {
+  test("finalises its losses at settled depth", function* () {
     const { chain, receipt, settlement, told } = yield* world()
     yield* settlement.mined(chain, record, receipt, deep)
     expect(told).toEqual([
       "loss of alice",
-      "loss for good",
-      `settled 0 for good: ${ownPlace} (2),${otherPlace} (2)`,
+      "loss finally",
+      `settled 0 finally: ${ownPlace} (2),${otherPlace} (2)`,
       affected,
-      "mined for good"
+      "mined finally"
     ])
     told.length = 0
     yield* settlement.finalised(record, 2)
-    expect(told).toEqual(["loss for good", "finalised 0", affected, "mined for good"])
+    expect(told).toEqual(["loss finally", "finalised 0", affected, "mined finally"])
   })
 
-  test("is not recorded as long as its loss can not be booked: nobody would book it later", function* () {
+  test("is not recorded while its loss cannot be booked, since the loss would be missing later", function* () {
     const { chain, receipt, settlement, told } = yield* world({ booksFail: true })
     for (const settling of [settlement.mined(chain, record, receipt, deep), settlement.finalised(record, 2)])
       expect((yield* Effect.flip(settling))._tag).toBe("JournalError")
     expect(told).toEqual([])
   })
 
-  test("that has left the chain is signed again, and answers that told of it are taken back", function* () {
+  test("is signed again after it has left the chain, and its reported answers are withdrawn", function* () {
     const { settlement, told } = yield* world()
     yield* settlement.vanished(record)
     expect(told).toEqual(["withdrawn 0", affected, "reopened"])
   })
 })
 
-test("a transaction that a node took is recorded by its newest version", function* () {
+test("a transaction accepted by a node is recorded with its newest version", function* () {
   const { settlement, told } = yield* world()
   const replaced = Monitor.recordOf(1, Monitor.service).versions
   const original = Monitor.recordOf(0, Monitor.service).versions
@@ -175,22 +175,22 @@ test("a transaction that a node took is recorded by its newest version", functio
   expect(told).toEqual([`submitted 7: ${0x101}`, "events"])
 })
 
-describe("a transaction whose nonce another one has", () => {
+describe("a transaction whose nonce another transaction used", () => {
   const use = { blockNumber: 6n, settledTo: 6n, confirmations: 2 }
 
-  test("sets free only ops that are not on the chain: the journal is told of all of them at once", function* () {
+  test("frees only ops that are not on the chain, in one journal write", function* () {
     const { chain, settlement, told } = yield* world()
     expect(yield* settlement.stranded(chain, record, use)).toBe(true)
     expect(told).toEqual(["no loss", `used elsewhere 0: ${otherPlace} (2),${ownPlace} (2)`, affected])
   })
 
-  test("is not recorded before all that landed of it is at settled depth: nobody watches it then", function* () {
+  test("is not recorded until all its landed ops are at settled depth, since watching ends then", function* () {
     const { chain, settlement, told } = yield* world()
     expect(yield* settlement.stranded(chain, record, { ...use, settledTo: 5n })).toBe(false)
     expect(told).toEqual([])
   })
 
-  test("is not recorded by a node that lags behind the block of the other one", function* () {
+  test("is not recorded by a node that lags behind the other transaction's block", function* () {
     const { chain, lagWithLogs, settlement, told } = yield* world()
     lagWithLogs(1)
     expect(yield* Effect.flip(settlement.stranded(chain, record, use))).toMatchObject({

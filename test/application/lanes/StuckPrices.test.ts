@@ -17,7 +17,7 @@ interface Fees {
 }
 
 describe("the price of a waiting transaction", () => {
-  test("is raised when blocks come and do not take it, and not while the chain stands still", function* () {
+  test("rises when blocks pass without it, but not while no block comes", function* () {
     const { blocks, node, replaced, watch } = yield* start([record])
     yield* watch(record)
     expect(replaced()).toBe(0)
@@ -30,7 +30,7 @@ describe("the price of a waiting transaction", () => {
     expect(replaced()).toBe(2)
   })
 
-  test("is not raised twice: another process, or a request, may have done it meanwhile", function* () {
+  test("does not rise twice, since another process or a request may have raised it", function* () {
     const versions = [
       ...record.versions,
       ...record.versions.map((version) => ({ ...version, txHash: Make.word(0x200) }))
@@ -47,7 +47,7 @@ describe("the price of a waiting transaction", () => {
     }
   })
 
-  test("is a tenth more, or a fifth more than the chain asks for now, and never above the operator's caps", function* () {
+  test("rises by a tenth, or to a fifth above the chain's price, and never above the operator's caps", function* () {
     const market = { nextBaseFee: 1n, tip: 1n }
     const dear = { nextBaseFee: 18n * gwei, tip: 2n * gwei }
     // The transaction had 10 gwei and 1 wei.
@@ -71,17 +71,17 @@ describe("the price of a waiting transaction", () => {
     }
   })
 
-  test("is asked of the key once at a time, however long its signature takes", function* () {
+  test("is signed by the key once at a time, however long a signature takes", function* () {
     const { blocks, counts, watch } = yield* start([record], undefined, { isSilent: true })
     yield* watch(record)
     yield* blocks(5)
     expect(counts.signers).toBe(1)
   })
 
-  test("is raised at once where no node takes it since the chain asks for more than it offers", function* () {
+  test("rises immediately when no node accepts it because the chain asks for more", function* () {
     const message = "max fee per gas less than block base fee"
     const refused = new ChainRpcError({ reason: "rejected", origin: "operator", message })
-    /** How often it is replaced within its first seconds, while the base fee is that. */
+    /** Replacements in its first seconds at this base fee. */
     const replaced = (fees: Fees, { most = {}, nonce = 0, takes = false } = {}) =>
       Effect.gen(function* () {
         const signedAt = yield* Clock.currentTimeMillis
@@ -99,17 +99,17 @@ describe("the price of a waiting transaction", () => {
       })
     expect(yield* replaced({ nextBaseFee: 10n * gwei + 1n, tip: 1n })).toBe(1)
     expect(yield* replaced({ nextBaseFee: null, tip: 10n * gwei + 1n })).toBe(1)
-    // It was refused for something else.
+    // It was refused for another reason.
     expect(yield* replaced({ nextBaseFee: 10n * gwei, tip: 1n })).toBe(0)
     expect(yield* replaced({ nextBaseFee: null, tip: 10n * gwei })).toBe(0)
     const dear = { nextBaseFee: 20n * gwei, tip: 1n }
-    // A node has it, its turn has not come, or the operator allows too little for a raise to be of use.
+    // A node has it, its turn has not come, or the caps make a raise useless.
     for (const waits of [{ takes: true }, { nonce: 1 }, { most: { maxFeePerGas: 15n * gwei } }])
       expect(yield* replaced(dear, waits)).toBe(0)
   })
 })
 
-test("a node that has a waiting transaction is not given it again, and one that has lost it is, now and then", function* () {
+test("a node gets a waiting transaction again only if it has lost it, and only at intervals", function* () {
   const known = (txHash: string) =>
     ({ txHash, from: Make.lane.signer, nonce: 0n, blockNumber: null }) as never
   for (const hasIt of [true, false]) {

@@ -14,7 +14,7 @@ import * as Time from "../../support/Time.js"
 
 const { callers, rawOf, recordOf, service } = Monitor
 
-describe("a nonce that another transaction of the key has used", () => {
+describe("a nonce that another transaction of the key used", () => {
   const raw = Transaction.serialize(
     {
       chainId: Make.chainId,
@@ -44,7 +44,7 @@ describe("a nonce that another transaction of the key has used", () => {
   }
 
   const record = recordOf(0, service, { versions: [own] })
-  /** Block 5 has this transaction, and the chain is at that height; what the journal holds. */
+  /** A world whose block 5 has this transaction, with this height and these records in the journal. */
   const used = (
     by: Monitor.Node["foreign"],
     height: bigint,
@@ -67,10 +67,10 @@ describe("a nonce that another transaction of the key has used", () => {
   const kept = { isWatched: true, stranded: null }
   const freed = { isWatched: false, stranded: 0n }
 
-  test("sets the work free at settled depth, and not a block before, and is watched no more", function* () {
+  test("frees the work at settled depth, not a block earlier, and is no longer watched", function* () {
     expect(yield* used(foreign, 6n)).toMatchObject(kept)
     expect(yield* used(foreign, 7n)).toMatchObject(freed)
-    // Its ops have landed in a block that is not deep enough.
+    // Its ops landed in a block that is not deep enough.
     for (const isShallow of [false, true])
       expect(yield* used(foreign, 10n, { isShallow })).toEqual({
         isWatched: isShallow,
@@ -81,14 +81,14 @@ describe("a nonce that another transaction of the key has used", () => {
     expect(yield* used(foreign, 10n, { held: null })).toMatchObject({ isWatched: false, stranded: null })
   })
 
-  test("sets nothing free when that transaction is one of its own, which the node shows late", function* () {
+  test("frees nothing when the transaction is an own version that the node shows late", function* () {
     expect(yield* used({ ...foreign, txHash: own.txHash }, 100n)).toMatchObject(kept)
-    // Another process has signed it: the journal knows of it, and what is watched here does not.
+    // Another process signed it: the journal knows it, the watched record does not.
     const held = { ...record, versions: [own, { ...own, txHash: foreign.txHash }] }
     expect(yield* used(foreign, 100n, { held })).toMatchObject({ stranded: null })
   })
 
-  /** A chain of that height, at a node that keeps no states of the past. */
+  /** A chain of this height, at a node without past states. */
   const forgetful = (height: bigint) =>
     Effect.gen(function* () {
       const world = yield* start([record], undefined, {
@@ -103,13 +103,13 @@ describe("a nonce that another transaction of the key has used", () => {
       return world
     })
 
-  test("is found in its block by a node that keeps no states of the past", function* () {
+  test("is found in its block by a node without past states", function* () {
     const { stranded, watch } = yield* forgetful(69n)
     yield* watch(record, { profile: { settledDepth: 3 } })
     expect(stranded[0]).toBe(0n)
   })
 
-  test("is warned of at growing intervals while a node does not show it", function* () {
+  test("causes warnings at growing intervals while a node does not show it", function* () {
     const { lines, layer } = Log.make()
     yield* Effect.gen(function* () {
       const { stranded, watch } = yield* forgetful(1_000n)
@@ -122,7 +122,7 @@ describe("a nonce that another transaction of the key has used", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  test("sets a request's own transaction free, and takes one that does the same for its own", function* () {
+  test("frees a request's own transaction, and adopts a transaction with the same payload", function* () {
     const direct = recordOf(0, service, { versions: [own], direct: "r" })
     const same = { ...foreign, to: Make.address(7) }
     for (const [by, outcome] of [
@@ -132,27 +132,27 @@ describe("a nonce that another transaction of the key has used", () => {
       [{ ...same, data: Hex.unsafe("0x01") }, 0n]
     ] as const)
       expect((yield* used(by, 100n, { held: direct, of: direct })).stranded).toBe(outcome)
-    // A version that was found on the chain has no bytes here.
+    // An adopted version has no bytes here.
     const adopted = { ...direct, versions: [own, { ...own, txHash: Make.word(0x200), raw: Hex.empty }] }
     expect((yield* used(same, 100n, { held: adopted, of: adopted })).stranded).toBeNull()
   })
 })
 
-describe("nonces that the chain has open below a waiting transaction", () => {
-  test("get the bytes again that a deep reorganisation undid, and one filler each where there are none", function* () {
+describe("open nonces below a waiting transaction", () => {
+  test("get the bytes that a deep reorganisation undid, or one filler each", function* () {
     const settled = [5, 6].map((nonce) => recordOf(nonce, service, { state: "settled" }))
     const { filled, node, watch } = yield* start([...settled, recordOf(8, service)])
     node.nonce = 5n
     yield* watch(recordOf(8, service))
     expect(filled).toEqual([7n])
     for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
-    // The lower one lets all of them be mined at once.
+    // The lower nonce lets all of them be mined together.
     expect(node.given.indexOf(rawOf(6))).toBeLessThan(node.given.indexOf(rawOf(5)))
   })
 
-  test("get no filler at first sight, since a node may be behind, and no higher price for what waits above", function* () {
+  test("get no filler at first sight, since a node may lag, and no higher price for later transactions", function* () {
     const record = recordOf(6, service)
-    // Once it is asked for a signature, the nonce is taken: nothing is filled.
+    // The nonce is taken once its signature is requested: nothing is filled.
     const { counts, filled, monitor, node, replaced } = yield* start([record], ({ node: asked }) => {
       asked.pending = 6n
     })
@@ -167,7 +167,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
     expect([filled, replaced()]).toEqual([[], 0])
   })
 
-  test("get undone bytes of an account at every node that serves it, and at no node of another one", function* () {
+  test("get undone bytes of an account at every node that serves it, and at no other account's node", function* () {
     const record = recordOf(6, callers)
     for (const accountId of [Make.alice, Make.bob]) {
       const undone = recordOf(5, { ...callers, accountId }, { state: "settled" })
@@ -175,7 +175,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
       const own = yield* Monitor.node("alice")
       for (const node of [own, operators]) node.nonce = 5n
       yield* watch(record, { chain: own.chain })
-      // Which lets the operator's node be asked.
+      // Now the operator's node may be polled.
       own.is = "dead"
       yield* Time.adjust("1 minute")
       own.is = "healthy"
@@ -186,7 +186,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
     }
   })
 
-  test("get no filler when something has taken them by the time of its signature", function* () {
+  test("get no filler if they were used by the time of its signature", function* () {
     const record = recordOf(6, service)
     for (const taken of ["by the node", "by the journal"]) {
       const { counts, filled, node, watch } = yield* start([record], (world) => {
@@ -200,7 +200,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
     }
   })
 
-  test("never get bytes whose work has gone on under another nonce, and are told of while they stay open", function* () {
+  test("never get bytes whose work continued under another nonce, and are reported while they stay open", function* () {
     const log = Log.make()
     const record = recordOf(6, service)
     const { filled, monitor, node } = yield* start([recordOf(5, service, { state: "external" }), record])
@@ -218,7 +218,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
   })
 })
 
-test("accounts that share a key have the bytes of their waiting transactions given to no node of each other", function* () {
+test("accounts that share a key have no waiting transactions offered to each other's nodes", function* () {
   for (const isOperatorSilent of [false, true]) {
     const [first, second] = [recordOf(0, callers), recordOf(1, { ...callers, accountId: Make.bob })]
     const { node: operators, watch } = yield* start([first, second])
@@ -226,14 +226,14 @@ test("accounts that share a key have the bytes of their waiting transactions giv
     const [alices, bobs] = yield* Effect.all([Monitor.node("alice"), Monitor.node("bob")])
     yield* watch(first, { chain: alices.chain })
     yield* watch(second, { chain: bobs.chain })
-    // Each has been given its own again: nothing shows it there.
+    // Each node got its account's bytes again, since it does not show them.
     expect(alices.given.length).toBeGreaterThan(1)
     expect([...new Set(alices.given)]).toEqual([rawOf(0)])
     expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
   }
 })
 
-test("a node that takes one transaction of an EOA at a time, since its code is delegated, is given each in the moment that the one before it is mined", function* () {
+test("a node that takes one transaction at a time from an EOA with delegated code gets each one when the previous one is mined", function* () {
   const records = Array.from({ length: 8 }, (_, nonce) => recordOf(nonce, service))
   const message = "in-flight transaction limit reached for delegated accounts"
   for (const depth of [1, 20]) {
@@ -253,7 +253,7 @@ test("a node that takes one transaction of an EOA at a time, since its code is d
     const profile = { ...Monitor.profile, confirmations: depth, settledDepth: depth }
     yield* Effect.forEach(records, (record) => monitor.watch({ chain: null, profile, record }))
     const blocks: Array<Hex.Hex | null> = []
-    // A block comes every 2 seconds; what the node took is in the next one, and in no later one.
+    // A block comes every 2 seconds, with the transactions that the node took since the block before.
     for (const _ of records) {
       yield* Time.adjust(2_000)
       blocks.push(pending)

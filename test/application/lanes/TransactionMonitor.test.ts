@@ -11,7 +11,7 @@ import * as Time from "../../support/Time.js"
 const { callers, profile, receiptOf, recordOf, service } = Monitor
 
 describe("the nodes that decide", () => {
-  test("of the service's EOA are the operator's present ones: a caller's node is never asked", function* () {
+  test("are the operator's current nodes for the service's EOA, never a caller's node", function* () {
     const [former, present, stranger] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
     if (former === undefined || present === undefined || stranger === undefined) return
     let operators = former
@@ -33,7 +33,7 @@ describe("the nodes that decide", () => {
     expect(inFlight.count(Make.lane)).toBe(0)
   })
 
-  test("of an account's transaction are its own and the operator's, not those of another account", function* () {
+  test("are the account's and the operator's nodes for an account's transaction, not another account's", function* () {
     const [own, others, operators] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
     if (own === undefined || others === undefined || operators === undefined) return
     const { mined, monitor } = yield* Monitor.start({
@@ -51,7 +51,7 @@ describe("the nodes that decide", () => {
     expect(mined).toEqual([[0n, operators.chain]])
   })
 
-  test("that hang delay neither the rounds of the others nor the next transaction of the lane", function* () {
+  test("delay neither other nodes' rounds nor the lane's next transaction when they hang", function* () {
     const [dead, good] = yield* Effect.all(["a", "b"].map(Monitor.node))
     if (dead === undefined || good === undefined) return
     const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
@@ -72,8 +72,8 @@ describe("the nodes that decide", () => {
   })
 })
 
-describe("what nodes have taken", () => {
-  test("is told of once, all of a round together, and not of what shows a receipt as soon", function* () {
+describe("transactions that nodes accepted", () => {
+  test("are reported once, in one write per round, unless a receipt shows them first", function* () {
     const node = yield* Monitor.node("a")
     const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     node.shows.add(Make.word(0x102))
@@ -82,7 +82,7 @@ describe("what nodes have taken", () => {
     yield* Time.adjust("10 seconds")
     expect(mined.map(([nonce]) => nonce)).toEqual([2n])
     expect(submitted.map((nonces) => [...nonces].sort())).toEqual([[0n, 1n, 3n]])
-    // A new version of what was told of before.
+    // A new version of a reported transaction.
     const [version] = recordOf(0, callers).versions
     if (version === undefined) return
     const versions = [version, { ...version, txHash: Make.word(0x200) }]
@@ -91,7 +91,7 @@ describe("what nodes have taken", () => {
     expect(submitted).toHaveLength(1)
   })
 
-  test("is told of what a node refuses and has, as after a restart, and nothing is warned of", function* () {
+  test("are reported without a warning when a node refuses them but has them, as after a restart", function* () {
     const warned: Array<unknown> = []
     const listen = Logger.make(({ logLevel, message }) => {
       if (logLevel === "Warn") warned.push(message)
@@ -110,7 +110,7 @@ describe("what nodes have taken", () => {
     expect(warned).toEqual([])
   })
 
-  test("is not told of what a node refuses, until one takes it", function* () {
+  test("are reported only once a node accepts them", function* () {
     const node = yield* Monitor.node("a")
     const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
     node.is = "dead"
@@ -132,7 +132,7 @@ describe("what nodes have taken", () => {
 describe("a receipt", () => {
   const hash = Make.word(0x100)
 
-  test("that another node of the account showed is told by a node that is dead, and to no other account", function* () {
+  test("shown by another node of the account reaches readers at its dead node, but no other account", function* () {
     const [dead, good, others] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
     if (dead === undefined || good === undefined || others === undefined) return
     const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
@@ -150,7 +150,7 @@ describe("a receipt", () => {
     expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
   })
 
-  test("is not told any more once its block has left the chain", function* () {
+  test("is no longer returned once its block has left the chain", function* () {
     const node = yield* Monitor.node("a")
     let fork: Hex.Bytes32 | null = null
     const chain = {
@@ -175,7 +175,7 @@ describe("a receipt", () => {
   })
 })
 
-test("a transaction that is forgotten while nodes are asked is not settled by what they tell", function* () {
+test("a transaction forgotten during a poll is not settled by the nodes' replies", function* () {
   const node = yield* Monitor.node("a")
   const record = recordOf(0, callers)
   const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
@@ -194,7 +194,7 @@ describe("nodes that are away", () => {
       monitor.watch({ chain: null, profile, record: recordOf(nonce, service) })
     )
 
-  test("for an hour are told of once each time that the pause has doubled, and when it is over", function* () {
+  test("are reported once per doubled pause in an hour, and once when they return", function* () {
     const lines = yield* Log.listen
     const node = yield* Monitor.node("a")
     let operators: typeof node.chain | null = null
@@ -207,7 +207,7 @@ describe("nodes that are away", () => {
   })
 
   testOver(Layer.sync(Troubles.Shared, Troubles.make))(
-    "are told of once for all transactions that they are given",
+    "are reported once for all transactions offered to them",
     function* () {
       const lines = yield* Log.listen
       const node = yield* Monitor.node("a")

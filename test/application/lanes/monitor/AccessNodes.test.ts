@@ -8,7 +8,7 @@ import { test } from "../../../support/Test.js"
 
 const { callers, service } = Monitor
 
-/** The nodes of a process, by whose name they were connected to. */
+/** Nodes of a process, and the party for which each was connected. */
 const world = (operators: string | null, forbidden: ReadonlyArray<string> = []) =>
   Effect.map(Monitor.node("any"), ({ chain }) => {
     const connected: Array<readonly [string, NamedBy]> = []
@@ -33,14 +33,14 @@ const world = (operators: string | null, forbidden: ReadonlyArray<string> = []) 
     return { chain, connected, nodes }
   })
 
-describe("the node that a caller named", () => {
-  test("is connected to as the account's, also when nobody but the journal remembers the caller", function* () {
+describe("the node that the caller named", () => {
+  test("is connected as the account's, even if only the journal remembers the caller", function* () {
     const { chain, connected, nodes } = yield* world("http://operator")
     expect(yield* nodes.ofCaller(callers)).toBe(chain)
     expect(connected).toEqual([["http://caller", { account: callers.accountId }]])
   })
 
-  test("is none where it is not allowed any more, or where its URL can not be read", function* () {
+  test("is null if it is no longer allowed or its URL cannot be read", function* () {
     const { connected, nodes } = yield* world("http://operator", ["http://caller"])
     expect(yield* nodes.ofCaller(callers)).toBeNull()
     expect(connected).toHaveLength(1)
@@ -48,7 +48,7 @@ describe("the node that a caller named", () => {
     expect(connected).toHaveLength(1)
   })
 
-  test("is none for what a system key has signed: a stored URL of the operator is of the past", function* () {
+  test("is null for a transaction that a system key signed, since the operator's stored URL may be outdated", function* () {
     const { connected, nodes } = yield* world("http://operator")
     expect(yield* nodes.ofCaller(service)).toBeNull()
     expect(connected).toEqual([])
@@ -56,20 +56,20 @@ describe("the node that a caller named", () => {
 })
 
 describe("the operator's node", () => {
-  test("is the one of the present profile, and connected to as the operator's", function* () {
+  test("is the current profile's, connected as the operator's", function* () {
     const { chain, connected, nodes } = yield* world("http://operator")
     for (const access of [callers, service]) expect(yield* nodes.ofOperator(access, 1n)).toBe(chain)
     expect(connected).toEqual(Array(2).fill(["http://operator", "operator"]))
   })
 
-  test("is none where the profile names none, and where it can not be connected to", function* () {
+  test("is null if the profile has no node or the connection fails", function* () {
     const without = yield* world(null)
     expect(yield* without.nodes.ofOperator(service, 1n)).toBeNull()
     const refused = yield* world("http://operator", ["http://operator"])
     expect(yield* refused.nodes.ofOperator(service, 1n)).toBeNull()
   })
 
-  test("is not asked beside a caller's that is the same one", function* () {
+  test("is not polled if it equals the caller's node", function* () {
     const { nodes } = yield* world("http://caller")
     expect(yield* nodes.ofOperator(callers, 1n)).toBeNull()
     expect(yield* nodes.ofOperator({ ...service, rpc: callers.rpc }, 1n)).not.toBeNull()

@@ -18,7 +18,7 @@ const minedOf = (nonce: number, lookedAt: bigint, node: Entry.LaneNode) => ({
   lookedAt
 })
 
-/** A lane with the operator's node, and one of the account. */
+/** A lane with the operator's node and a node of the account. */
 const lane = Effect.gen(function* () {
   const nodes = new LaneNodes()
   const [operators, own] = [yield* Monitor.node("a"), yield* Monitor.node("b")]
@@ -28,7 +28,7 @@ const lane = Effect.gen(function* () {
 })
 
 describe("a round", () => {
-  test("asks for 256 signed ones in turn, and beside them for 16 mined ones, longest unseen first", function* () {
+  test("requests receipts of 256 signed transactions in turn and of 16 mined ones, longest unchecked first", function* () {
     const { home } = yield* lane
     const signed = Array.from({ length: 300 }, (_, nonce) => entryOf(nonce, home))
     const mined = Array.from({ length: 20 }, (_, n) => minedOf(1_000 + n, BigInt(100 - n), home))
@@ -40,7 +40,7 @@ describe("a round", () => {
     expect(Asking.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)
   })
 
-  test("waits two seconds for a node, which is silent then, and not asked again while it is asked", function* () {
+  test("waits two seconds for a node, which is then silent and not polled again while it is busy", function* () {
     const { home, nodes, operators, scope } = yield* lane
     operators.is = "hanging"
     const ask = Effect.forkChild(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
@@ -54,7 +54,7 @@ describe("a round", () => {
     expect(operators.looks).toBe(1)
   })
 
-  test("does not wait for a node that was silent before, beside others", function* () {
+  test("does not wait for a previously silent node if it polls others", function* () {
     const { home, nodes, operators, own, scope } = yield* lane
     operators.is = "hanging"
     home.isSilent = true
@@ -64,10 +64,10 @@ describe("a round", () => {
   })
 })
 
-describe("bytes that are offered", () => {
+describe("offered bytes", () => {
   const [version] = recordOf(0, callers).versions
 
-  test("are waited for for a second, after which the node is silent, and has them perhaps", function* () {
+  test("are awaited for a second, after which the node is silent and may have them", function* () {
     const { home, operators, scope } = yield* lane
     if (version === undefined) return
     operators.is = "hanging"
@@ -78,7 +78,7 @@ describe("bytes that are offered", () => {
     expect([yield* Fiber.join(offered), home.isSilent]).toEqual([false, true])
   })
 
-  test("are waited for no longer where the engine stops, before it and meanwhile", function* () {
+  test("are no longer awaited when the engine stops, before or during the offer", function* () {
     const { home, operators } = yield* lane
     if (version === undefined) return
     operators.is = "hanging"

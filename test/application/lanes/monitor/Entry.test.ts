@@ -9,7 +9,7 @@ import * as MemoryRpc from "../../../support/memory/ChainRpc.js"
 const { callers, profile, receiptOf, recordOf } = Monitor
 const now = 50_000
 
-/** The operator's node, at which the entries are at home, and one of the account. */
+/** The operator's node, the home of the entries, and a node of the account. */
 const { home, other } = Effect.runSync(
   Effect.map(MemoryRpc.make({ chainId: Make.chainId }), (memory) => {
     const nodes = new LaneNodes()
@@ -30,7 +30,7 @@ const entryOf = (taken = true): { readonly entry: Entry.Entry; readonly node: En
 
 const minedOf = (entry: Entry.Entry) => Entry.mined(entry, other, receiptOf(Make.word(0x100)))
 
-it("the bytes of a transaction that are refused again and again wait twice as long each time, and ten seconds at most", () => {
+it("refused bytes of a transaction wait twice as long each time, at most ten seconds", () => {
   const { entry, node } = entryOf(false)
   const delays = Array.from({ length: 8 }, () => {
     Entry.putOff(entry, node, now)
@@ -39,8 +39,8 @@ it("the bytes of a transaction that are refused again and again wait twice as lo
   expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
 })
 
-describe("what the journal is told", () => {
-  it("is what a node took, at first or later, and once", () => {
+describe("the journal's record of accepted transactions", () => {
+  it("includes a transaction once, whether a node takes it at first or later", () => {
     expect(Entry.isUntold(entryOf().entry)).toBe(true)
     const { entry, node } = entryOf(false)
     expect(Entry.isUntold(entry)).toBe(false)
@@ -50,7 +50,7 @@ describe("what the journal is told", () => {
     expect(Entry.isUntold(entry)).toBe(false)
   })
 
-  it("is nothing of what is mined, nor again when that is withdrawn", () => {
+  it("excludes mined transactions, even after they are withdrawn", () => {
     const mined = minedOf(entryOf().entry)
     expect(Entry.isUntold({ ...mined, isTold: false })).toBe(false)
     expect(Entry.isUntold(mined)).toBe(false)
@@ -58,7 +58,7 @@ describe("what the journal is told", () => {
   })
 })
 
-it("a transaction that was mined and is not any more is given to every node at once, and its price waits for new blocks anew", () => {
+it("a transaction that left the chain is offered to every node immediately, and its price waits for new blocks again", () => {
   const { entry, node } = entryOf()
   Entry.taken(entry, other, now)
   Entry.noteHeight(entry, node, 5n, now)
@@ -70,21 +70,21 @@ it("a transaction that was mined and is not any more is given to every node at o
   expect([withdrawn.witness, withdrawn.missedSince]).toEqual([null, null])
 })
 
-describe("a transaction that waits", () => {
+describe("a waiting transaction", () => {
   const careAt = (waited: number) =>
     Entry.make({ profile, record: recordOf(0, callers) }, home(), { now, taken: true, waited }).careAt
 
-  it("is cared for when its bytes are as old as that, whoever has signed them", () => {
+  it("is checked `bumpAfterMillis` after its signature, whichever process signed it", () => {
     expect(careAt(0)).toBe(now + profile.bumpAfterMillis)
     expect(careAt(1_000)).toBe(now + profile.bumpAfterMillis - 1_000)
   })
 
-  it("is cared for in time when its bytes were signed by a clock that was two days ahead", () => {
+  it("is checked in time if it was signed by a clock two days ahead", () => {
     expect(careAt(-2 * 86_400_000)).toBe(now + profile.bumpAfterMillis)
   })
 })
 
-it("new blocks are those of the node whose height is known, above it", () => {
+it("new blocks are blocks above the known height of the same node", () => {
   const { entry, node } = entryOf()
   expect(Entry.hasNewBlocks(entry, node, 9n)).toBe(false)
   Entry.noteHeight(entry, node, 5n, now)

@@ -46,7 +46,7 @@ const missedIn = (
 })
 
 describe("a node", () => {
-  test("of another chain, or that does not tell its chain, tells nothing", function* () {
+  test("counts as silent if it has another chain ID or returns none", function* () {
     for (const chainId of [Effect.succeed(Make.chainId + 1n), Effect.fail(down)]) {
       const { node, state } = yield* nodeOf({ chainId })
       state.shows.add(Make.word(0x100))
@@ -55,7 +55,7 @@ describe("a node", () => {
     }
   })
 
-  test("that fails for one receipt tells the others", function* () {
+  test("answers for other transactions when one receipt fails", function* () {
     const { node } = yield* nodeOf({
       receipt: (hash) => (hash === Make.word(0x100) ? Effect.fail(down) : Effect.succeed(null))
     })
@@ -65,7 +65,7 @@ describe("a node", () => {
     expect(answers.get(told)).toMatchObject({ receipt: null, isOperators: true, isWitness: false })
   })
 
-  test("tells the receipt of whichever version was mined, also where it fails for another one", function* () {
+  test("returns the receipt of whichever version was mined, even if requests for other versions fail", function* () {
     const { node } = yield* nodeOf({
       receipt: (hash) => (hash === Make.word(0x200) ? Effect.succeed(receiptOf(hash)) : Effect.fail(down))
     })
@@ -84,14 +84,14 @@ describe("a node", () => {
   it.effect.each([
     ["of the next block", { blockNumber: 2n }],
     ["without a hash", { blockHash: Make.word(0) }],
-    ["with another hash than its block has", { blockHash: Make.word(0xdead) }]
-  ] as const)("that gives a receipt %s gives none, whether its head is asked for or not", ([, over]) =>
+    ["with a hash different from its block's", { blockHash: Make.word(0xdead) }]
+  ] as const)("does not show a receipt %s, whether or not its head is requested", ([, over]) =>
     Effect.gen(function* () {
       let given: Partial<Receipt> = over
       const { node, state } = yield* nodeOf({
         receipt: (hash) => Effect.succeed({ ...receiptOf(hash), ...given })
       })
-      // The node's blocks have one hash, whatever their number; there is none above its head.
+      // All the node's blocks have one hash, and none is above its head.
       const { block } = node.chain
       const chain = {
         ...node.chain,
@@ -106,7 +106,7 @@ describe("a node", () => {
         given = {}
         const late = yield* NodeAnswers.at({ ...node, chain }, [entry])
         expect(late.answers.get(entry)?.receipt?.blockNumber).toBe(1n)
-        // Blocks above do not make it one of the chain.
+        // Later blocks do not put it on the chain.
         state.height = 9n
         given = over
         const above = yield* NodeAnswers.at({ ...node, chain }, [entry])
@@ -118,7 +118,7 @@ describe("a node", () => {
     })
   )
 
-  test("that can not tell the block of a receipt tells no receipt", function* () {
+  test("shows no receipt if it cannot return the receipt's block", function* () {
     const { node, state } = yield* nodeOf()
     const { block } = node.chain
     const chain = {
@@ -132,7 +132,7 @@ describe("a node", () => {
     expect(answers.get(entry)?.receipt ?? null).toBeNull()
   })
 
-  test("is asked for the block of a receipt when that is deep enough to count, and not before", function* () {
+  test("is queried for a receipt's block once that is deep enough to count, and not earlier", function* () {
     const { node, state } = yield* nodeOf({
       receipt: (hash) => Effect.succeed({ ...receiptOf(hash), blockNumber: 5n })
     })
@@ -155,8 +155,8 @@ describe("a node", () => {
   })
 })
 
-describe("a block of which the node has another one", () => {
-  test("takes with it all that was mined in it and above, and nothing below", function* () {
+describe("a replaced block", () => {
+  test("undoes the transactions in it and above it, and none below", function* () {
     const { node, state } = yield* nodeOf()
     state.height = 9n
     const kept = missedIn(node, 0, 4n)
@@ -170,7 +170,7 @@ describe("a block of which the node has another one", () => {
     ])
   })
 
-  test("is looked at only for a transaction that is missed", function* () {
+  test("is read only for a missed transaction", function* () {
     const { node } = yield* nodeOf()
     const entry = { ...missedIn(node, 0, 5n, Make.word(0xdead)), missedSince: null }
     const { answers } = yield* NodeAnswers.at(node, [entry])

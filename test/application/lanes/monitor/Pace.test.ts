@@ -11,16 +11,16 @@ import { test } from "../../../support/Test.js"
 import * as Time from "../../../support/Time.js"
 
 const { callers, recordOf } = Monitor
-/** What is mined is settled. */
+/** Mined transactions are settled immediately. */
 const profile = { ...Monitor.profile, settledDepth: 1 }
 
 const hashOf = (nonce: number) => Make.word(0x100 + nonce)
 
-/** A monitor with one node; regular looks are a second apart. */
+/** A monitor with one node; regular polls are a second apart. */
 const lane = Effect.gen(function* () {
   const node = yield* Monitor.node("a")
   const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
-  /** Receipts asked for while so much time passes. */
+  /** Receipt requests during this time. */
   const looks = (millis: number) =>
     Effect.gen(function* () {
       const before = node.looks
@@ -32,7 +32,7 @@ const lane = Effect.gen(function* () {
   return { node, mined, submitted, looks, give }
 })
 
-/** A transaction that is seen so long after it was given. */
+/** A transaction that is visible this long after its submission. */
 const minedAfter = ({ give, node }: Effect.Success<typeof lane>, nonce: number, millis: number) =>
   Effect.gen(function* () {
     yield* give(nonce)
@@ -41,8 +41,8 @@ const minedAfter = ({ give, node }: Effect.Success<typeof lane>, nonce: number, 
     yield* Time.adjust("3 seconds")
   })
 
-describe("a transaction that was just given to a node", () => {
-  test("is looked for at once, after a sixteenth of the interval, and whenever its age has doubled", function* () {
+describe("a transaction just given to a node", () => {
+  test("is polled immediately, after a sixteenth of the interval, and at each doubling of its age", function* () {
     const { give, looks } = yield* lane
     yield* give(0)
     const seen: Array<number> = []
@@ -50,7 +50,7 @@ describe("a transaction that was just given to a node", () => {
     expect(seen).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
   })
 
-  test("while the lane rests is looked for at once, and nothing else with it", function* () {
+  test("is polled immediately while the lane rests, without the others", function* () {
     const { give, looks, mined, node } = yield* lane
     yield* give(0)
     yield* Time.adjust("5 seconds")
@@ -65,7 +65,7 @@ describe("a transaction that was just given to a node", () => {
 })
 
 describe("a chain", () => {
-  test("that took longer than the first regular look has regular ones only", function* () {
+  test("gets only regular polls if its last inclusion took longer than the first regular poll", function* () {
     const world = yield* lane
     yield* minedAfter(world, 0, 1_600)
     yield* world.give(1)
@@ -75,7 +75,7 @@ describe("a chain", () => {
   })
 })
 
-it("a transaction that is to be looked at more often than those before it does not wait for their next regular look", () => {
+it("a transaction with a shorter interval does not wait for the regular poll of earlier ones", () => {
   const pace = Pace.make()
   const lane = WatchedLane.make(InFlight.make())
   const hour = 3_600_000

@@ -12,7 +12,7 @@ const txHash = Make.word(0x100)
 const receipt = Monitor.receiptOf(txHash)
 const accessOf = (accountId: AccountId) => Make.access({ accountId })
 
-/** A search, the nodes of two accounts by which they read, and the operator's. */
+/** A search, the reading nodes of two accounts, and the operator's node. */
 const world = Effect.gen(function* () {
   const [alices, bobs, operators] = yield* Effect.all([
     Monitor.node("alice"),
@@ -25,9 +25,9 @@ const world = Effect.gen(function* () {
   })
   search.readBy(alices.chain, Make.chainId, accessOf(Make.alice))
   search.readBy(bobs.chain, Make.chainId, accessOf(Make.bob))
-  /** A node of the account, or of the operator (null), has shown it. */
+  /** A node of the account, or of the operator (null), showed it. */
   const shownBy = (account: AccountId | null) => search.seen({ account } as LaneNode, receipt)
-  /** Whether it is found at this node now; who looks goes on for longer. */
+  /** Whether this node finds it now; a reader waits longer. */
   const isFoundAt = ({ chain }: Monitor.Node) =>
     Effect.gen(function* () {
       const looking = yield* Effect.forkChild(search.find(chain, txHash))
@@ -40,23 +40,23 @@ const world = Effect.gen(function* () {
 })
 
 describe("the receipt of a mined transaction", () => {
-  test("that an account's node has shown is told to that account alone", function* () {
+  test("is shown only to the account whose node showed it", function* () {
     const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
     shownBy(Make.alice)
     expect(yield* isFoundAt(alices)).toBe(true)
     expect(alices.looks).toBe(0)
     expect(yield* isFoundAt(bobs)).toBe(false)
-    // By the operator's node nobody reads what an account's own one has said.
+    // A reader at the operator's node does not get receipts from an account's node.
     expect(yield* isFoundAt(operators)).toBe(false)
   })
 
-  test("that the operator's node has shown is told to everybody", function* () {
+  test("is shown to every account if the operator's node showed it", function* () {
     const { alices, bobs, isFoundAt, operators, shownBy } = yield* world
     shownBy(null)
     for (const node of [alices, bobs, operators]) expect(yield* isFoundAt(node)).toBe(true)
   })
 
-  test("that has left the chain again is asked for", function* () {
+  test("is requested again after it left the chain", function* () {
     const { alices, isFoundAt, search, shownBy } = yield* world
     for (const account of [Make.alice, null]) {
       shownBy(account)
@@ -65,7 +65,7 @@ describe("the receipt of a mined transaction", () => {
     }
   })
 
-  test("is the caller's node's where that tells it, else the operator's", function* () {
+  test("comes from the caller's node, otherwise from the operator's", function* () {
     const { alices, isFoundAt, operators } = yield* world
     alices.shows.add(txHash)
     expect(yield* isFoundAt(alices)).toBe(true)
@@ -77,7 +77,7 @@ describe("the receipt of a mined transaction", () => {
     expect(yield* isFoundAt(alices)).toBe(true)
   })
 
-  test("is waited for for 20 seconds, since nodes behind a balancer lag behind each other", function* () {
+  test("is awaited for 20 seconds, since nodes behind a balancer lag", function* () {
     const { alices, search } = yield* world
     const late = yield* Effect.forkChild(search.find(alices.chain, txHash))
     yield* Time.adjust("19 seconds")

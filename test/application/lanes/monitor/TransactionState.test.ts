@@ -56,10 +56,7 @@ const events = {
 
 type Name = keyof typeof states
 
-/**
- * The state that follows, and what is done where anything is. `missed` is one that is not seen since now, or since it was
- * missed first.
- */
+/** Next state, and action if any. `missed`: since now, or since first missed. prose-ignore-next long: a table */
 const table = `
                   signed                            mined             missed            missedLong        settled            externallyUsed
 silent            signed                            mined             missed            missedLong        settled            externallyUsed
@@ -79,7 +76,7 @@ nonceOpen         signed/care                       missed            missed    
 
 describe("a transaction", () => {
   it.each(Cells.of<keyof typeof events, Name>(table))(
-    "after %s of one that is %s is %s",
+    "after event %s in state %s becomes %s",
     (event, state, cell) => {
       const [next = "signed", action = "none"] = cell.split("/") as [Name, string?]
       const step = TransactionState.step(states[state], events[event], now)
@@ -89,7 +86,7 @@ describe("a transaction", () => {
     }
   )
 
-  it("recorded is recorded as the node showed it, and for good at settled depth only", () => {
+  it("is recorded as the node showed it, and settled only at settled depth", () => {
     const { signed } = states
     expect(TransactionState.step(signed, events.confirmed, now).action).toMatchObject({
       receipt,
@@ -118,7 +115,7 @@ const answer = (rest: Partial<TransactionState.Answer>): TransactionState.Answer
   ...rest
 })
 
-describe("what several nodes tell", () => {
+describe("the event from several nodes' replies", () => {
   const depths = { confirmations: 2, settledDepth: 4 }
   const waiting = { state: "signed", mined: null } as const
   const { blockHash, blockNumber, success, txHash } = receipt
@@ -128,13 +125,13 @@ describe("what several nodes tell", () => {
     ...answers: ReadonlyArray<TransactionState.Answer>
   ) => TransactionState.eventOf(record, answers, depths)
 
-  it("is nothing when none of them answers, and that nobody sees it when none shows it", () => {
+  it("is silent when no node replies, and unseen when no node shows a receipt", () => {
     expect(eventOf(waiting)).toEqual({ _tag: "silent" })
     expect(eventOf(inBlock)).toEqual({ _tag: "silent" })
     expect(eventOf(waiting, answer({}), answer({ isOperators: true }))).toEqual({ _tag: "unseen" })
   })
 
-  it("is the receipt of any of them; of two that differ, the operator's", () => {
+  it("is the receipt of any node; if two differ, the operator's", () => {
     const shown = answer({ receipt, head: block(11n) })
     const operators = { isOperators: true, head: block(13n) }
     expect(eventOf(waiting, shown, answer(operators))).toEqual({ _tag: "shown", receipt, depth: "confirmed" })
@@ -144,7 +141,7 @@ describe("what several nodes tell", () => {
     })
   })
 
-  it("is, of a mined one, what the node says that showed it, and what others say while that one is silent", () => {
+  it("is, for a mined transaction, its witness's reply, or that of others while the witness is silent", () => {
     const lagging = answer({ isOperators: true })
     const witness = answer({ isWitness: true, receipt, head: block(11n) })
     expect(eventOf(inBlock, lagging, witness)).toMatchObject({ _tag: "shown", depth: "confirmed" })
@@ -158,7 +155,7 @@ describe("what several nodes tell", () => {
     })
   })
 
-  it("of one that is not in a block says nothing of a block, whatever the journal still holds of one", () => {
+  it("ignores blocks for a transaction that is not mined, or has no recorded block", () => {
     const { mined } = inBlock
     const told = answer({ isWitness: true, block: "replaced" })
     expect(TransactionState.eventOf({ state: "signed", mined }, [told], depths)).toEqual({ _tag: "unseen" })
@@ -167,7 +164,7 @@ describe("what several nodes tell", () => {
     })
   })
 
-  it("counts the including block; without a head nothing is deep", () => {
+  it("counts the including block in its depth, which is shallow without a head", () => {
     const depthAt = (head: bigint | null) =>
       TransactionState.depthOf(10n, head === null ? null : block(head), depths)
     expect([null, 9n, 10n, 11n, 12n, 13n].map(depthAt)).toEqual([
@@ -182,24 +179,24 @@ describe("what several nodes tell", () => {
   })
 })
 
-describe("the state of a transaction that the journal has", () => {
+describe("the state of a transaction in the journal", () => {
   const record = recordOf(0, callers)
   const { blockHash, blockNumber, success, txHash } = receipt
   const inBlock = { blockHash, blockNumber, success, txHash }
 
-  it("is the journal's", () => {
+  it("follows its record", () => {
     expect(TransactionState.from(record)).toEqual(states.signed)
     expect(TransactionState.from({ ...record, state: "mined", mined: inBlock })).toEqual(states.mined)
     expect(TransactionState.from({ ...record, state: "settled", mined: inBlock })).toEqual(states.settled)
     expect(TransactionState.from({ ...record, state: "external" })).toEqual(states.externallyUsed)
   })
 
-  it("is that it is signed where no block of it is known, and where it left its block", () => {
+  it("is signed if its block is unknown, or if it left its block", () => {
     expect(TransactionState.from({ ...record, state: "mined", mined: null })).toEqual(states.signed)
     expect(TransactionState.from({ ...record, state: "signed", mined: inBlock })).toEqual(states.signed)
   })
 
-  it("of a mined one keeps since when it is missed", () => {
+  it("keeps the time since which a mined transaction is missed", () => {
     expect(TransactionState.from({ ...record, state: "mined", mined: inBlock }, now)).toEqual(mined(now))
   })
 })

@@ -27,28 +27,25 @@ const refusal = (reason: BundlerRpcError["reason"], message = "AA00") =>
 
 type Chain = ReturnType<typeof Landings.makeChain>
 
-/**
- * An op at a bundler that neither has it nor answers, on a chain whose blocks are ten seconds apart. What the journal was
- * told of it.
- */
+/** An op at a bundler that neither has it nor answers, on a chain with ten-second blocks; with the journal's records. */
 const world = (
   options: {
     readonly validUntil?: number
     readonly confirmations?: number
     readonly nonce?: bigint
     readonly found?: Hex.Bytes32
-    /** What was found is of an op that the bundler has. */
+    /** The found inclusion belongs to an op that the bundler has. */
     readonly handedOver?: boolean
-    /** What it says when it is given the op; `before`: it was given it in another life of the process. */
+    /** The bundler's reply to the first offer; `before`: an earlier process made it. */
     readonly answer?: "before" | BundlerRpcError
-    /** The bundler says in which transaction the op is, and goes on to. */
+    /** The bundler always names the op's transaction. */
     readonly bundled?: boolean
     readonly initCode?: Hex.Hex
-    /** Block at which it was handed over. */
+    /** Block of the hand-over. */
     readonly since?: bigint
-    /** The bundler never answers when it is given the op. */
+    /** The bundler never replies to an offer. */
     readonly hangs?: boolean
-    /** It had refused the op before the process was started. */
+    /** It refused the op before the process started. */
     readonly refused?: boolean
   } = {}
 ) =>
@@ -70,7 +67,7 @@ const world = (
     const told: Array<string> = []
     const taken: Array<Hex.Bytes32> = []
     const woken: Array<string> = []
-    /** The journal fails at what it is to record next, that often. */
+    /** Number of next journal writes that fail. */
     const outage = { left: 0, isFenced: false }
     const tell = (what: string) =>
       Effect.sync((): ReadonlyArray<string> => {
@@ -83,7 +80,7 @@ const world = (
           ? Effect.fail(
               new JournalError({ message: "away", ...(outage.isFenced && { isFenced: true as const }) })
             )
-          : tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
+          : tell(`recorded${outcome?.final === true ? " finally" : ""}: ${outcome?.success}`),
       recordTaken: (_: unknown, __: unknown, hashes: ReadonlyArray<Hex.Bytes32>) =>
         Effect.sync(() => void taken.push(...hashes)),
       finaliseInclusions: () => tell("finalised"),
@@ -100,7 +97,7 @@ const world = (
       }
     })
     const space = { ...Make.space(1), entryPoint: Landings.entryPoint }
-    /** What came of the first offer. */
+    /** Results of the first offer. */
     const answers: Array<string> = []
     let isFirst = true
     const watch = Effect.gen(function* () {
@@ -155,27 +152,27 @@ const world = (
       })
       return yield* Deferred.await(given)
     })
-    /** Time passes; what the journal was told until then. */
+    /** Advances time; compares the journal's records until then. */
     const pass = (duration: Duration.Input, ...expected: ReadonlyArray<string>) =>
       Effect.map(Time.adjust(duration), () => expect(told).toEqual(expected))
-    /** So many blocks come, and all of them are looked at. */
+    /** Adds this many blocks, and waits until all are read. */
     const come = (blocks: number) =>
       Effect.suspend(() => {
         chain.mine(blocks)
         return Time.adjust(round)
       })
-    /** The same; what the journal was told until then. */
+    /** Likewise; compares the journal's records until then. */
     const mine = (blocks: number, ...expected: ReadonlyArray<string>) =>
       Effect.map(come(blocks), () => expect(told).toEqual(expected))
     return { answers, chain, come, mine, offers, outage, pass, remoteOps, taken, told, watch, woken }
   })
 
 const recorded = "recorded: true"
-const forGood = "recorded for good: true"
+const forGood = "recorded finally: true"
 const back = ["reverted", "reopened"]
 
 describe("an op at a remote bundler", () => {
-  test("of any nonce key is given up when the EntryPoint has used its sequence, and not before", function* () {
+  test("is abandoned once the EntryPoint has used its sequence, for any nonce key, and not earlier", function* () {
     const nonce = Nonce.make(16n, 2n)
     const { chain, mine, pass, watch } = yield* world({ nonce })
     chain.say(nonce)
@@ -187,7 +184,7 @@ describe("an op at a remote bundler", () => {
     yield* pass("10 minutes", "revoked")
   })
 
-  test("is not given up by the logs of a node that has not the block in which its nonce is used", function* () {
+  test("is not abandoned by the logs of a node that lacks the block where its nonce was used", function* () {
     const nonce = Nonce.make(16n, 2n)
     const { chain, mine, pass, watch } = yield* world({ nonce })
     yield* watch
@@ -201,7 +198,7 @@ describe("an op at a remote bundler", () => {
     yield* pass("10 minutes", forGood)
   })
 
-  test("is recorded once it is in a block, and for good at settled depth", function* () {
+  test("is recorded once it is in a block, and finalised at settled depth", function* () {
     const { chain, mine, pass, watch, woken } = yield* world()
     yield* watch
     yield* mine(5)
@@ -216,7 +213,7 @@ describe("an op at a remote bundler", () => {
     ["is refused", { answer: refusal("validation") }],
     ["was refused before the process started", { refused: true }]
   ] as const)
-    test(`that ${when} is offered to nobody, watched, and given up when it can land no more`, function* () {
+    test(`is not offered again, stays watched, and is abandoned once it can no longer land, if it ${when}`, function* () {
       const { come, mine, offers, pass, watch, woken } = yield* world({ ...options, validUntil: 400 })
       yield* watch
       yield* mine(10)
@@ -227,7 +224,7 @@ describe("an op at a remote bundler", () => {
       expect(woken).toContain("r")
     })
 
-  test("that is refused, or of which the journal could not be told, is recorded when it lands", function* () {
+  test("is recorded when it lands after a refusal, or after failed journal writes", function* () {
     const refused = yield* world({ answer: refusal("validation"), validUntil: 10_000 })
     yield* refused.watch
     yield* refused.mine(5)
@@ -241,7 +238,7 @@ describe("an op at a remote bundler", () => {
     yield* pass(round, forGood)
   })
 
-  test("is watched no more here once another process has its lane", function* () {
+  test("is no longer watched here once another process has its lane", function* () {
     const { chain, mine, outage, pass, remoteOps, watch } = yield* world()
     Object.assign(outage, { left: 1, isFenced: true })
     const { submission } = yield* watch
@@ -260,7 +257,7 @@ describe("an op at a remote bundler", () => {
     yield* mine(1, recorded)
   })
 
-  test("is found in a block that was looked at before: a node behind a balancer showed it late", function* () {
+  test("is found in a block already read, which a node behind a balancer showed late", function* () {
     const { chain, mine, pass, watch } = yield* world()
     yield* watch
     chain.land(hash, 1n, 22n)
@@ -270,7 +267,7 @@ describe("an op at a remote bundler", () => {
     yield* pass(round, forGood)
   })
 
-  test("is looked for from its first block on at the node that took the place of a silent one", function* () {
+  test("is searched for from its first block on at the node that replaced a silent node", function* () {
     const { chain, mine, pass, remoteOps, watch } = yield* world()
     const entry = yield* watch
     yield* mine(5)
@@ -284,7 +281,7 @@ describe("an op at a remote bundler", () => {
     expect(remoteOps.isWatched(entry.submission)).toBe(false)
   })
 
-  test("is taken for gone when two looks in a row, and no block and no receipt for 15 seconds, show it", function* () {
+  test("counts as gone only after two polls in a row, and 15 seconds without block and receipt", function* () {
     const { chain, mine, pass, watch } = yield* world()
     yield* watch
     yield* mine(5)
@@ -307,7 +304,7 @@ describe("an op at a remote bundler", () => {
     yield* lagging.pass("17 seconds", recorded, ...back)
   })
 
-  test("is on its way again when two looks in a row do not show it, and is recorded anew", function* () {
+  test("is in flight again when two polls in a row miss it, and is recorded again", function* () {
     const { chain, come, mine, offers, pass, watch, woken } = yield* world()
     yield* watch
     yield* mine(5)
@@ -319,14 +316,14 @@ describe("an op at a remote bundler", () => {
     yield* come(1)
     yield* pass(round, recorded, ...back)
     expect(woken.slice(2)).toEqual(["r", Make.space(1).authority])
-    // However rarely it was offered before.
+    // However long its offer delay had become.
     yield* pass(round, recorded, ...back)
     expect(offers.length).toBe(before + 1)
     chain.land(hash, 1n)
     yield* mine(2, recorded, ...back, forGood)
   })
 
-  test("is not recorded from what a bundler said of a block that a reorganisation has replaced", function* () {
+  test("is not recorded from a bundler's report of a replaced block", function* () {
     for (const keepsReceipt of [false, true]) {
       const { chain, come, mine, pass, watch } = yield* world({ confirmations: 3, bundled: true })
       const entry = yield* watch
@@ -345,7 +342,7 @@ describe("an op at a remote bundler", () => {
     }
   })
 
-  test("is offered again, as it was signed, to a bundler that has lost it", function* () {
+  test("is offered again, as signed, to a bundler that lost it", function* () {
     const { mine, offers, pass, taken, watch } = yield* world()
     yield* watch
     yield* mine(5)
@@ -360,7 +357,7 @@ describe("an op at a remote bundler", () => {
     expect(silent.offers).toEqual([hash])
   })
 
-  test("comes back once its time is over at settled depth, and not a block before", function* () {
+  test("returns once its time is over at settled depth, and not a block earlier", function* () {
     const { mine, offers, pass, remoteOps, watch } = yield* world({ validUntil: 600 })
     const { submission } = yield* watch
     // The settled block is two below the latest: 600 seconds are block 60.
@@ -371,7 +368,7 @@ describe("an op at a remote bundler", () => {
     expect(remoteOps.isWatched(submission)).toBe(false)
   })
 
-  test("does not come back when a last look at all blocks finds it: it would be done twice", function* () {
+  test("does not return when a final read of all blocks finds it, since it would run twice", function* () {
     const { chain, come, mine, pass, watch } = yield* world({ validUntil: 600 })
     yield* watch
     chain.land(hash, 1n, 5n)
@@ -385,7 +382,7 @@ describe("an op at a remote bundler", () => {
   for (const [what, options, change] of [
     ["its nonce is used", {}, (chain: Chain) => chain.say(1n, 19n)],
     [
-      "its wallet has another configuration than its nonce names",
+      "its wallet's configuration differs from its nonce's",
       { nonce: Nonce.make(1n << 128n, 0n) },
       (chain: Chain) => {
         chain.configure(1n, 0n)
@@ -398,7 +395,7 @@ describe("an op at a remote bundler", () => {
       (chain: Chain) => chain.configure(0n, 19n)
     ]
   ] as const)
-    test(`is given up when ${what} in a block that nothing takes back, and not before`, function* () {
+    test(`is abandoned when ${what} at settled depth, and not earlier`, function* () {
       const { chain, come, mine, pass, watch } = yield* world(options)
       change(chain)
       yield* watch
@@ -408,7 +405,7 @@ describe("an op at a remote bundler", () => {
       yield* pass("1 minute", "revoked")
     })
 
-  test("is not offered again before each block since it was handed over was looked at", function* () {
+  test("is not offered again before every block since its hand-over was read", function* () {
     const { mine, offers, pass, watch } = yield* world()
     yield* watch
     yield* mine(1_024 * 20)
@@ -418,7 +415,7 @@ describe("an op at a remote bundler", () => {
     expect(offers).not.toEqual([])
   })
 
-  test("does not come back when it landed before the block at which it was handed over", function* () {
+  test("does not return when it landed before the block of its hand-over", function* () {
     const { chain, come, pass, watch } = yield* world({ since: 30n })
     yield* watch
     chain.land(hash, 1n, 25n)
@@ -427,7 +424,7 @@ describe("an op at a remote bundler", () => {
     yield* pass("1 minute", forGood)
   })
 
-  test("that a reorganisation took back is found in a block far below the one that it was in", function* () {
+  test("is found in a far lower block after a reorganisation undid it", function* () {
     const { chain, come, mine, pass, watch } = yield* world()
     yield* watch
     yield* mine(40)
@@ -442,7 +439,7 @@ describe("an op at a remote bundler", () => {
     yield* pass(round, recorded, ...back, forGood)
   })
 
-  test("stays watched when what was watched under the same hash before is forgotten", function* () {
+  test("stays watched when an earlier watch under the same hash is forgotten", function* () {
     const { remoteOps, watch } = yield* world({ answer: refusal("unreachable") })
     const before = yield* watch
     const { submission } = yield* watch
@@ -451,10 +448,10 @@ describe("an op at a remote bundler", () => {
   })
 })
 
-describe("an op whose landing was found", () => {
+describe("an op whose inclusion was found", () => {
   const version = Make.word(0x0c)
 
-  test("is watched under the hash that landed, and for good at settled depth", function* () {
+  test("is watched under the landed hash, and finalised at settled depth", function* () {
     const { chain, mine, offers, pass, remoteOps, watch } = yield* world({ found: version })
     yield* mine(5)
     chain.land(version, 1n)
@@ -464,7 +461,7 @@ describe("an op whose landing was found", () => {
     expect([remoteOps.isWatched(submission), offers]).toEqual([false, []])
   })
 
-  test("is its request's again when two looks in a row do not show it, and watched no more", function* () {
+  test("returns to its request when two polls in a row miss it, and is no longer watched", function* () {
     const { chain, mine, offers, pass, remoteOps, watch } = yield* world({ found: version })
     yield* mine(5)
     chain.land(version, 1n)
@@ -476,7 +473,7 @@ describe("an op whose landing was found", () => {
     expect([remoteOps.isWatched(submission), offers]).toEqual([false, []])
   })
 
-  test("that a bundler has is watched under its own hash once a reorganisation took the other version", function* () {
+  test("is watched under its own hash again if a reorganisation removed the other version and a bundler has it", function* () {
     const { chain, mine, pass, watch } = yield* world({ found: version, handedOver: true })
     yield* mine(5)
     chain.land(version, 1n)
@@ -492,7 +489,7 @@ describe("an op whose landing was found", () => {
     yield* mine(1, ...back, recorded, "finalised")
   })
 
-  test("is its request's again when its transaction was mined anew, and the op is not in it", function* () {
+  test("returns to its request when its transaction was mined again without the op", function* () {
     const { chain, come, mine, pass, watch } = yield* world({ found: version })
     yield* mine(5)
     chain.land(version, 1n)
@@ -508,7 +505,7 @@ describe("ops at remote bundlers", () => {
     ["a look at ops at remote bundlers failed", (chain: Chain, now: boolean) => chain.fallSilent(now)],
     ["the node does not tell what became of ops", (chain: Chain, now: boolean) => chain.refuseLogs(now)]
   ] as const)
-    test(`tell seven times of an hour in which ${what}`, function* () {
+    test(`warn seven times in an hour in which ${what}`, function* () {
       const lines = yield* Log.listen
       const { chain, mine, pass, watch } = yield* world()
       yield* watch
@@ -520,7 +517,7 @@ describe("ops at remote bundlers", () => {
       expect(Log.told(lines, what)).toEqual(Log.ofAnHour("WARN"))
     })
 
-  test("tell seven times of an hour in which the journal takes nothing", function* () {
+  test("warn seven times in an hour in which the journal fails", function* () {
     const lines = yield* Log.listen
     const { chain, come, mine, outage, pass, watch } = yield* world()
     yield* watch
@@ -534,8 +531,8 @@ describe("ops at remote bundlers", () => {
   })
 })
 
-describe("an op that a bundler is given", () => {
-  test("is refused where the bundler says so for good, or for now and the op has no end", function* () {
+describe("an op given to a bundler", () => {
+  test("is refused if the bundler refuses it permanently, or for now without an end of validity", function* () {
     for (const [answer, validUntil, told] of [
       [refusal("validation"), 77, "refused: AA00"],
       [refusal("validation", "AA24 signature error"), 77, "refused: AA24 signature error"],
@@ -555,7 +552,7 @@ describe("an op that a bundler is given", () => {
     }
   })
 
-  test("is given again soon where nobody knows", function* () {
+  test("is given again soon if the outcome is unknown", function* () {
     const { chain, offers, watch } = yield* world({ answer: refusal("unreachable"), validUntil: 10_000 })
     yield* watch
     chain.mine(1)
@@ -564,7 +561,7 @@ describe("an op that a bundler is given", () => {
   })
 })
 
-it("the last second at which an op may land is the earlier one of its signature's and its sponsor's, and no bound is later than any", () => {
+it("an op may land until the earlier end of its signature and its sponsor's, and a missing end is the latest", () => {
   for (const version of EntryPoint.versions)
     for (const [own, sponsors, last] of [
       [70, 80, 70],

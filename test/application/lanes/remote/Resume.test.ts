@@ -34,7 +34,7 @@ const submissionOf = (node: {
   landedAs: hash
 })
 
-/** What is told of the ops that are followed, by an operator who has this node. */
+/** Reports of the followed ops, for an operator with this node. */
 const surroundings = (rpc: string | null) => {
   const told: Array<string> = []
   return {
@@ -65,7 +65,7 @@ const surroundings = (rpc: string | null) => {
   }
 }
 
-/** Which node an op is watched at, or why it is not. */
+/** Node at which an op is watched, or why it is not. */
 const resumed = (submission: RemoteSubmission, rpc: string | null) =>
   Effect.gen(function* () {
     const all = surroundings(rpc)
@@ -75,22 +75,22 @@ const resumed = (submission: RemoteSubmission, rpc: string | null) =>
     return all.told
   })
 
-describe("an op at a remote bundler that another life of the process has left", () => {
+describe("an op left at a remote bundler by an earlier process", () => {
   const stored = { rpc: "http://replaced", trust: "operator" } as const
   const callers = { rpc: "http://caller", trust: "caller" } as const
   const forbidden = { rpc: "http://forbidden", trust: "caller" } as const
   const present = "http://present"
   for (const [name, node, rpc, told] of [
-    ["is looked for at the node that the operator has now", stored, present, "http://present of operator"],
+    ["is watched at the operator's current node", stored, present, "http://present of operator"],
     [
       "waits for the operator to have a node for its chain",
       stored,
       null,
       "not followed: the operator has no node for its chain any more"
     ],
-    ["is looked for at its caller's node", callers, present, `http://caller of ${Make.alice}`],
+    ["is watched at its caller's node", callers, present, `http://caller of ${Make.alice}`],
     [
-      "is looked for at the operator's where its caller's is forbidden",
+      "is watched at the operator's node if its caller's is forbidden",
       forbidden,
       present,
       "http://present of operator"
@@ -107,7 +107,7 @@ describe("an op at a remote bundler that another life of the process has left", 
       expect(yield* resumed(submissionOf(node), rpc)).toEqual([told])
     })
 
-  test("is followed as it was signed, and no longer than its signature says", function* () {
+  test("is followed as signed, no longer than its signature allows", function* () {
     const conditions = { ...Conditions.none, validUntil: 1_700_000_000 }
     const signature = Conditions.encodeSignature(conditions, Hex.unsafe(`0x${"11".repeat(65)}`))
     const signed = UserOperation.encode("v0.7", { ...Site.op, nonce: 9n, signature })
@@ -120,8 +120,8 @@ describe("an op at a remote bundler that another life of the process has left", 
   })
 })
 
-describe("ops at remote bundlers that other lives of the process have left", () => {
-  test("are resumed again and again, those of lanes that this process has", function* () {
+describe("ops left at remote bundlers by earlier processes", () => {
+  test("are resumed at intervals, on lanes that this process has", function* () {
     const lines = yield* Log.listen
     const all = surroundings("http://present")
     const own = submissionOf({ rpc: null, trust: "operator" })

@@ -19,10 +19,10 @@ type Refusal = BundlerRpcError["reason"]
 const refusal = (reason: Refusal, message = "AA00") =>
   new BundlerRpcError({ reason, origin: "http://bundler", message })
 
-/** A lane whose ops go to somebody else's bundler, which answers when it is told. */
+/** A lane whose ops go to a remote bundler, which answers when the test says so. */
 const make = (options: { readonly aggregator?: true } = {}) =>
   Effect.gen(function* () {
-    /** In their order: what was recorded, given, and taken back. */
+    /** In order: recorded, given and taken-back ops. */
     const log: Array<string> = []
     const given: Array<{ readonly held: Held; readonly answered: Answer; isAnswered: boolean }> = []
     const served: { error: BundlerRpcError | null; chainId: bigint } = { error: null, chainId: Make.chainId }
@@ -85,13 +85,13 @@ const make = (options: { readonly aggregator?: true } = {}) =>
       ...(options.aggregator === true && { aggregator: Make.address(0xa6) })
     })
     const { rows } = world
-    /** The bundler answers for the first op of the request that it has not answered for. */
+    /** The bundler answers for the request's first unanswered op. */
     const answer = (requestId: string, error: BundlerRpcError | null = null) =>
       Effect.gen(function* () {
         const open = given.find(
           ({ held, isAnswered }) => held.submission.requestId === requestId && !isAnswered
         )
-        if (open === undefined) return yield* Effect.die(new Error(`nothing of ${requestId} was given`))
+        if (open === undefined) return yield* Effect.die(new Error(`no op of ${requestId} was given`))
         open.isAnswered = true
         yield* open.answered(open.held as unknown as Entry, error)
         yield* Time.settle
@@ -106,7 +106,7 @@ const make = (options: { readonly aggregator?: true } = {}) =>
         return Effect.andThen(world.wake, Time.settle)
       })
     const begin = Effect.andThen(world.wake, Time.settle)
-    /** What was given to the bundler, by request, with its nonce. */
+    /** Ops given to the bundler, by request, with their nonces. */
     const gave = () =>
       given.map(({ held: { offer, submission } }) => [submission.requestId, offer?.op.nonce ?? null])
     const failures = () =>
@@ -125,8 +125,8 @@ const chained = (requestId: string, count: number) =>
     }
   }))
 
-describe("a lane at somebody else's bundler", () => {
-  test("records ops as handed over, exposed, before it gives any of them", function* () {
+describe("a lane at a remote bundler", () => {
+  test("records ops as handed over and exposed before it gives any of them", function* () {
     const world = yield* make()
     for (const opId of [1, 2, 3]) world.accept(opId)
     yield* world.begin
@@ -139,7 +139,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(first?.held.submission.userOpHash).toBe(world.rows.ops.get(1)?.userOpHash)
   })
 
-  test("gives the next op of a nonce key once the bundler has answered for the one before", function* () {
+  test("gives the next op of a nonce key once the bundler has answered for the previous one", function* () {
     const world = yield* make()
     for (const sequence of [0n, 1n, 2n]) world.accept(Number(sequence) + 1, { wallet, sequence })
     yield* world.begin
@@ -154,7 +154,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.failures()).toEqual([])
   })
 
-  test("notes a refusal at once, tells of it, and gives what was behind it under another nonce", function* () {
+  test("records a refusal immediately, reports it, and gives later ops other nonces", function* () {
     const world = yield* make()
     const window = { validAfter: 0, validUntil: 9_999 }
     for (const sequence of [0n, 1n])
@@ -172,7 +172,7 @@ describe("a lane at somebody else's bundler", () => {
     ])
   })
 
-  test("gives up at once what is refused and was signed without an end", function* () {
+  test("immediately abandons a refused op that was signed without an end", function* () {
     const world = yield* make()
     world.accept(1)
     yield* world.begin
@@ -181,7 +181,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.log.slice(-2)).toEqual(["taken back r1, dead", "forgotten r1"])
   })
 
-  test("prices what is refused for its price anew, under its nonce, and counts a second refusal", function* () {
+  test("reprices an op refused for its price under its nonce, and counts a second refusal", function* () {
     const world = yield* make()
     world.accept(1)
     yield* world.begin
@@ -193,14 +193,14 @@ describe("a lane at somebody else's bundler", () => {
       4n * 10n ** 9n
     ])
     expect(world.gave().map(([, nonce]) => nonce)).toEqual([0n, 0n])
-    // Its first bytes may land yet: they stay a version of it.
+    // Its first bytes may still land: they remain a version of it.
     expect(world.rows.ops.get(1)?.state).toBe("abandoned")
     yield* world.answer("r1", refusal("invalid", "maxFeePerGas is too low"))
     expect(world.failures()).toHaveLength(1)
     expect(world.given).toHaveLength(2)
   })
 
-  test("gives a dependent op once the one before has landed", function* () {
+  test("gives a dependent op once the op before it has landed", function* () {
     const world = yield* make()
     for (const { opId, over } of chained("chain", 3)) world.accept(opId, over)
     yield* world.begin
@@ -214,7 +214,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.given).toHaveLength(3)
   })
 
-  test("gives nothing that depends on what has failed, or was refused", function* () {
+  test("gives no op that depends on a failed or refused op", function* () {
     for (const ends of ["reverts", "refused"] as const) {
       const world = yield* make()
       for (const { opId, over } of chained("chain", 3)) world.accept(opId, over)
@@ -230,7 +230,7 @@ describe("a lane at somebody else's bundler", () => {
     }
   })
 
-  test("waits, less and less often, for a bundler that can not be used, and records nothing", function* () {
+  test("waits for an unusable bundler at growing intervals, and records nothing", function* () {
     for (const spoil of [
       (world: { served: { error: BundlerRpcError | null } }) => {
         world.served.error = refusal("unreachable")
@@ -252,7 +252,7 @@ describe("a lane at somebody else's bundler", () => {
     }
   })
 
-  test("gives what was recorded once, whether or not the answer of the record is lost", function* () {
+  test("gives a recorded op once, even if the reply of the record is lost", function* () {
     for (const moment of ["before", "after"] as const) {
       const world = yield* make()
       world.accept(1)
@@ -263,7 +263,7 @@ describe("a lane at somebody else's bundler", () => {
     }
   })
 
-  test("gives nothing once another process has the lane", function* () {
+  test("gives no ops once another process has the lane", function* () {
     const world = yield* make()
     world.accept(1)
     world.rows.faults.before = Rows.lost
@@ -272,7 +272,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.log).toEqual([])
   })
 
-  test("gives nothing of an op that was given up meanwhile, and the others", function* () {
+  test("skips an op abandoned meanwhile, and gives the others", function* () {
     const world = yield* make()
     for (const opId of [1, 2]) world.accept(opId)
     const { sign } = world.signer
@@ -287,7 +287,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.log).toEqual(["recorded r1", "given r1"])
   })
 
-  test("prepares what has come back again, and hands it over under its nonce", function* () {
+  test("prepares a returned op again, and hands it over under its nonce", function* () {
     const world = yield* make()
     world.accept(1)
     yield* world.begin
@@ -301,7 +301,7 @@ describe("a lane at somebody else's bundler", () => {
     ])
   })
 
-  test("leaves ops from before it had the lane under their nonces for the life of a signature", function* () {
+  test("keeps ops from before its claim under their nonces for the life of a signature", function* () {
     const world = yield* make()
     yield* Time.setTime(1_000_000)
     world.accept(1, { wallet, sequence: 3n })
@@ -312,12 +312,12 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.gave()).toEqual([["r1", 0n]])
   })
 
-  test("gives no op from before it had the lane until the chain was held against the journal", function* () {
+  test("gives no op from before its claim until the chain was compared with the journal", function* () {
     const world = yield* make()
     yield* Time.setTime(1_000_000)
     world.accept(1)
     world.rows.put({ ...world.accept(2), acceptedAt: 1_000_000 })
-    world.past.look = Effect.fail({ _tag: "Obstacle" as const, why: "the node does not tell" })
+    world.past.look = Effect.fail({ _tag: "Obstacle" as const, why: "the node does not answer" })
     yield* world.begin
     yield* Time.adjust("10 minutes")
     expect(world.log).toEqual(["recorded r2", "given r2"])
@@ -326,14 +326,14 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.log.slice(2)).toEqual(["looked", "recorded r1", "given r1"])
   })
 
-  test("moves younger ops up to what the chain says at once", function* () {
+  test("immediately moves younger ops up to the chain's sequence", function* () {
     const world = yield* make()
     world.accept(1, { wallet, sequence: 3n })
     yield* world.begin
     expect(world.gave()).toEqual([["r1", 0n]])
   })
 
-  test("looks up what has become of an op whose nonce the chain has used, and does not give it", function* () {
+  test("looks up an op whose nonce the chain has used, and does not give it", function* () {
     const world = yield* make()
     world.accept(1, { wallet })
     world.sequences.set(`${wallet} 0`, 1n)
@@ -352,7 +352,7 @@ describe("a lane at somebody else's bundler", () => {
     expect(world.log).toEqual([])
   })
 
-  test("gives 600 ops of one moment in bundles of 256", function* () {
+  test("gives 600 simultaneous ops in bundles of 256", function* () {
     const world = yield* make()
     for (let opId = 1; opId <= 600; opId += 1) world.accept(opId)
     yield* world.begin

@@ -21,13 +21,13 @@ describe("histories of a lane", () => {
     expect(seedsOf(all, ({ isRestored }) => isRestored).length).toBeGreaterThan(75)
   })
 
-  it("do things twice, or misreport them, where unknown nonces hold nothing up", () => {
+  it("do things twice, or misreport them, if unknown nonces hold nothing up", () => {
     const all = endings(400, { restores: true, directs: false, ignoresUnknown: true })
     const bad = seedsOf(all, ({ misreported, twice }) => twice.length + misreported.length > 0)
     expect(bad.length).toBeGreaterThan(0)
   })
 
-  it("end: hardly anything is still open after a calm time", () => {
+  it("end: almost no request is open after a calm time", () => {
     const all = endings(60, { restores: false, directs: true })
     const open = all.reduce((sum, ending) => sum + ending.open, 0)
     expect(open).toBeLessThan(all.reduce((sum, { done }) => sum + done, 0) / 10)

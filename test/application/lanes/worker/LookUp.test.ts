@@ -21,7 +21,7 @@ import { test } from "../../../support/Test.js"
 const wallet = Make.address(0xa1)
 const callData = WalletCalls.execute(Make.address(0xb2), 3n, Hex.unsafe("0x1234"))
 
-/** An op of the wallet's under the sequence 4 of its key 0, ready to go. */
+/** An op of the wallet with sequence 4 of its key 0, ready to go. */
 const userOp = (over: Partial<UserOperation.UserOperation> = {}): UserOperation.UserOperation => ({
   sender: wallet,
   nonce: Nonce.make(0n, 4n),
@@ -140,15 +140,15 @@ const world = (rest: Partial<Op> = {}, validUntil = 0, mayBeLost = true) => {
 const tagOf = (found: Result.Result<{ readonly _tag: string }, { readonly _tag: string }>) =>
   Result.isSuccess(found) ? found.success._tag : found.failure._tag
 
-describe("an op that fails for what the chain has become", () => {
-  test("waits for what is before it in its nonce key", function* () {
+describe("an op that fails because of the chain's state", () => {
+  test("waits for earlier ops of its nonce key", function* () {
     const { chain, found } = world()
     chain.mine(1)
     chain.say(2n)
     expect(yield* found).toEqual(Result.succeed({ _tag: "sequence", sequence: 2n }))
   })
 
-  test("is dead behind an open nonce once its time is over at settled depth, and only what is exposed", function* () {
+  test("is dead behind an open nonce once its time is over at settled depth, only if exposed", function* () {
     const tags = (exposed: boolean) =>
       Effect.gen(function* () {
         const { chain, found } = world({ exposed }, 70)
@@ -162,7 +162,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(yield* tags(false)).toEqual(["sequence", "sequence"])
   })
 
-  test("has landed, in whatever transaction", function* () {
+  test("has landed, in any transaction", function* () {
     const { chain, found, recorded, userOpHash } = world()
     chain.mine(1)
     chain.landOp(userOp(), Make.chainId)
@@ -174,7 +174,7 @@ describe("an op that fails for what the chain has become", () => {
     ])
   })
 
-  test("has landed as an earlier version of it", function* () {
+  test("has landed as an earlier version", function* () {
     const { chain, found, recorded, userOpHash, versions } = world()
     chain.mine(1)
     const earlier = chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId)
@@ -184,7 +184,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(recorded).toMatchObject([{ userOpHash, landedAs: earlier, final: false }])
   })
 
-  test("has landed as a version that the journal does not know, by its nonce and its call", function* () {
+  test("has landed as a version that the journal lacks, by its nonce and call", function* () {
     const { chain, found, recorded, userOpHash } = world()
     chain.mine(1)
     const unknown = chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId)
@@ -193,7 +193,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(recorded).toMatchObject([{ userOpHash, landedAs: unknown }])
   })
 
-  test("is not what makes the same call under its nonce where the journal has lost nothing", function* () {
+  test("is not matched with an op of the same nonce and call if the journal has lost nothing", function* () {
     const { chain, found, recorded } = world({}, 0, false)
     chain.mine(1)
     chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId)
@@ -202,7 +202,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(recorded).toEqual([])
   })
 
-  test("has landed under a hash that it gets with its signature, which the journal has lost", function* () {
+  test("has landed under a hash that depends on a signature that the journal has lost", function* () {
     const { chain, found, identified, recorded } = world({ userOpHash: null })
     chain.mine(1)
     const unknown = chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId)
@@ -212,7 +212,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(recorded).toMatchObject([{ userOpHash: unknown, landedAs: unknown }])
   })
 
-  test("is dead once another call has its nonce for good, and not before", function* () {
+  test("is dead once another call has used its nonce at settled depth, and not earlier", function* () {
     const { chain, found, recorded } = world()
     chain.mine(1)
     chain.landOp(userOp({ callData: WalletCalls.execute(Make.address(0xb3), 3n, Hex.empty) }), Make.chainId)
@@ -226,7 +226,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(recorded).toEqual([])
   })
 
-  test("is not judged while the node does not show what has its nonce", function* () {
+  test("is not judged while the node does not show the user of its nonce", function* () {
     const { chain, found } = world()
     chain.mine(1)
     chain.landOp(userOp({ maxFeePerGas: 9n }), Make.chainId, undefined, false)
@@ -237,7 +237,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(tagOf(yield* found)).toBe("Obstacle")
   })
 
-  test("goes under the wallet's new configuration at once where nobody has seen it signed", function* () {
+  test("moves to the wallet's new configuration immediately if it was not exposed", function* () {
     const { chain, found } = world()
     chain.mine(1)
     chain.say(4n)
@@ -245,7 +245,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(tagOf(yield* found)).toBe("dead")
   })
 
-  test("keeps its nonce under a new configuration until that is for good where it was exposed", function* () {
+  test("keeps its nonce under a new configuration until settled depth if it was exposed", function* () {
     const { chain, found } = world({ exposed: true })
     chain.configure(0n, 0n)
     chain.mine(3)
@@ -256,7 +256,7 @@ describe("an op that fails for what the chain has become", () => {
     expect(tagOf(yield* found)).toBe("dead")
   })
 
-  test("fails for itself where nothing of the chain explains it", function* () {
+  test("fails by itself if the chain does not explain it", function* () {
     const { chain, found } = world()
     chain.mine(1)
     chain.say(4n)
@@ -266,7 +266,7 @@ describe("an op that fails for what the chain has become", () => {
 })
 
 describe("the same call", () => {
-  test("is told by target, value and data, whatever links it to other ops", function* () {
+  test("is recognised by target, value and data, whatever its links to other ops", function* () {
     const ledger = Make.address(0x1ed)
     const call = { target: Make.address(0xb2), value: 3n, data: Hex.unsafe("0x1234") }
     const record = { target: ledger, value: 0n, data: Hex.unsafe(`0x${"ab".repeat(36)}`) }

@@ -21,7 +21,7 @@ const signer = Parties.signer(1)
 const lane = { chainId: Make.chainId, signer: signer.address }
 const prices = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false }
 const raised = { maxFeePerGas: 120n, maxPriorityFeePerGas: 12n, legacy: false }
-/** The most that one transaction of `payload` costs. */
+/** Maximum cost of one transaction of `payload`. */
 const cost = 1_000n * 100n + 3n + 5n
 
 const payload = (change: Partial<Record.Payload> = {}): Record.Payload => ({
@@ -101,7 +101,7 @@ describe("a transaction of a lane", () => {
     expect((yield* recorded()).nonce).toBe(0n)
   })
 
-  test("leaves its nonce to the next one when the audit log takes no entry of the signature", function* () {
+  test("leaves its nonce to the next one when the audit log refuses the signature's entry", function* () {
     const { record, recorded } = yield* world()
     const unnoted = { ...signer, sign: () => Effect.die(new AuditLogError({ message: "away" })) }
     const failure = yield* Effect.flip(record({ signer: unnoted }))
@@ -109,7 +109,7 @@ describe("a transaction of a lane", () => {
     expect((yield* recorded()).nonce).toBe(0n)
   })
 
-  test("is not recorded when the balance does not cover it beside the transactions in flight", function* () {
+  test("is not recorded when the balance does not cover it in addition to transactions in flight", function* () {
     const { journal, record, recorded } = yield* world()
     yield* recorded({ balance: cost })
     expect(yield* record({ balance: 2n * cost - 1n })).toEqual({ _tag: "insufficientFunds", reserved: cost })
@@ -117,7 +117,7 @@ describe("a transaction of a lane", () => {
     expect((yield* recorded({ balance: 2n * cost })).nonce).toBe(1n)
   })
 
-  test("counts as recorded when the commit's answer is lost and the journal has its bytes", function* () {
+  test("counts as recorded when the commit's reply is lost and the journal has its bytes", function* () {
     let failures = 3
     const { journal, recorded } = yield* world((stored) => ({
       record: (recording) => Effect.andThen(stored.record(recording), Effect.fail(away)),
@@ -135,7 +135,7 @@ describe("a transaction of a lane", () => {
     expect(yield* journal.openOf(lane)).toEqual([])
   })
 
-  test("fails without a look at the journal when another process owns the lane", function* () {
+  test("fails without reading the journal when another process owns the lane", function* () {
     const { record } = yield* world(() => ({
       record: () => Effect.fail(fenced),
       openOf: () => Effect.die(new Error("asked"))
@@ -143,7 +143,7 @@ describe("a transaction of a lane", () => {
     expect(yield* Effect.flip(record())).toBe(fenced)
   })
 
-  test("that fills a nonce transfers nothing to the EOA itself", function* () {
+  test("transfers nothing to the EOA itself when it only fills a nonce", function* () {
     const { fill } = yield* world()
     const filled = yield* fill({ balance: 21_000n * 100n })
     expect(newest(filled ?? { versions: [] }).transaction).toMatchObject({
@@ -169,7 +169,7 @@ describe("a replacement", () => {
     expect(yield* record({ balance: reserved + cost - 1n })).toMatchObject({ reserved })
   })
 
-  test("at lower prices reserves no less: any version may be mined", function* () {
+  test("at lower prices reserves no less, since any version may be mined", function* () {
     const { record, recorded, replace } = yield* world()
     yield* replace(yield* recorded(), signer, { ...prices, maxFeePerGas: 50n })
     expect(yield* record({ balance: 2n * cost - 1n })).toMatchObject({ reserved: cost })
@@ -210,7 +210,7 @@ describe("a replacement", () => {
 })
 
 describe("signed bytes", () => {
-  /** Interrupts `run` while the key signs; the versions that the journal has of each nonce afterwards. */
+  /** Interrupts `run` while the key signs; returns the journal's versions of each nonce afterwards. */
   const interrupted = (
     run: (
       lanes: Effect.Success<ReturnType<typeof world>>,

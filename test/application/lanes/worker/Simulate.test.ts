@@ -71,13 +71,13 @@ const answerOf = (fates: ReadonlyArray<Fate>, call: Call, gasUsed: bigint): Simu
   return { success: true, data: Hex.empty, gasUsed, logs }
 }
 
-/** A bundle of ops with these fates, and how often the node was asked. */
+/** A bundle of ops with these fates, and the number of node calls. */
 const world = (
   fates: ReadonlyArray<Fate>,
   options: {
     readonly aggregate?: Aggregate
     readonly gasUsed?: bigint
-    /** What `eth_simulateV1` fails with. */
+    /** Failure of `eth_simulateV1`. */
     readonly fails?: ChainRpcError["reason"]
     readonly returnsNothing?: boolean
     readonly nonces?: Partial<EoaNonces.EoaNonces>

@@ -13,7 +13,7 @@ import * as Landings from "../../../support/lanes/Landings.js"
 import * as Ops from "../../../support/lanes/Ops.js"
 import { test } from "../../../support/Test.js"
 
-/** A lane of which the journal knows nonce 0 alone; its EOA has used nonce 1 since, in a block that the node shows or not. */
+/** A lane whose journal knows only nonce 0; its EOA has used nonce 1 since, in a block that the node may not show. */
 const world = () => {
   const state = {
     refusal: null as ChainRpcError["reason"] | null,
@@ -48,7 +48,7 @@ const world = () => {
       Effect.as(refused, typeof block === "bigint" && block < 2n ? 1n : 2n),
     transactionsIn: (block: bigint) => Effect.as(refused, block === 2n ? [transaction] : [])
   }
-  /** What wallets have done on it is in its logs. */
+  /** Its logs show the wallets' past. */
   const landings = Landings.makeChain()
   landings.mine(9)
   const context = {
@@ -102,21 +102,21 @@ const world = () => {
   }
 }
 
-describe("nonces of a lane that the journal does not know", () => {
+describe("nonces of a lane that the journal lacks", () => {
   test("are read, and known from then on", function* () {
     const { read, told } = world()
     expect(yield* read).toEqual(Result.succeed([{ nonce: 1n, isOurs: false }]))
     expect(told).toEqual(["kept unread", "explained to 2"])
   })
 
-  test("stay unknown as long as the node is away, however often it is asked", function* () {
+  test("stay unknown while the node is away, however many requests fail", function* () {
     const { read, state, told } = world()
     state.refusal = "unreachable"
     for (let times = 0; times < 9; times += 1) expect(Result.isFailure(yield* read)).toBe(true)
     expect(new Set(told)).toEqual(new Set(["kept unread"]))
   })
 
-  test("have all work held that they may have done when a node refuses to show them three times in a row", function* () {
+  test("hold all work that they may have done when a node refuses three times in a row to show them", function* () {
     const { read, state, told } = world()
     state.unopened.set("later", [])
     for (const refusal of ["rejected", "unsupported", null, "rejected", "rejected"] as const) {
@@ -134,7 +134,7 @@ describe("nonces of a lane that the journal does not know", () => {
     ])
   })
 
-  test("of a key that others have used are of no account where all work was accepted since", function* () {
+  test("do not matter if other users of the key used them and all work was accepted since", function* () {
     const { from, read, state, told } = world()
     state.knownTo = null
     state.unopened.set("fresh", [])
@@ -142,7 +142,7 @@ describe("nonces of a lane that the journal does not know", () => {
     expect(told).toEqual([])
     state.fresh.add("fresh")
     expect(yield* from).toEqual(Result.succeed(2n))
-    // A restart may follow before anything is signed: that work is not fresh then.
+    // A restart may follow before the first signature, when that work is no longer fresh.
     expect(told).toEqual(["explained to 2"])
     state.refusal = "rejected"
     for (let times = 0; times < 3; times += 1) yield* read
@@ -150,7 +150,7 @@ describe("nonces of a lane that the journal does not know", () => {
   })
 })
 
-describe("what wallets have done that the journal does not know", () => {
+describe("wallets' ops that the journal lacks", () => {
   const wallet = Make.address(0x77)
   const call = Hex.unsafe("0x1234")
   const unsigned = (nonce: bigint, callData = call): UserOperation.UserOperation => ({
@@ -171,9 +171,9 @@ describe("what wallets have done that the journal does not know", () => {
       space: { ...Make.space(1), wallet, entryPoint: Landings.entryPoint },
       prepared: { kind: "op", unsigned: unsigned(nonce) }
     }) as unknown as Op
-  test("holds whoever asks for the same call under another nonce, and nobody else", function* () {
+  test("hold only requests for the same call under another nonce", function* () {
     for (const [op, held] of [
-      // The second one's own.
+      // The second request's own op.
       [unsigned(5n), []],
       [unsigned(6n), ["held: r1", "held: r2"]],
       [unsigned(6n, Hex.unsafe("0x99")), []]
@@ -186,7 +186,7 @@ describe("what wallets have done that the journal does not know", () => {
     }
   })
 
-  test("holds whoever's wallet has done what the node does not show, and nothing from after the claim", function* () {
+  test("hold requests whose wallets have ops that the node does not show, unless accepted after the claim", function* () {
     const { holdDone, landings, state, told } = world()
     state.ready = [ready(1, 0n)]
     landings.landOp(unsigned(6n), Make.chainId, 5n, false)
@@ -198,7 +198,7 @@ describe("what wallets have done that the journal does not know", () => {
     expect(told).toEqual([])
   })
 
-  test("holds what it might show when a node refuses to three times in a row", function* () {
+  test("hold all work that they may have done when a node refuses three times in a row", function* () {
     const { holdDone, landings, state, told } = world()
     state.ready = [ready(1, 0n)]
     landings.refuseLogs(true)

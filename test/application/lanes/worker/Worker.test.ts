@@ -25,7 +25,7 @@ const codes = ({ rows }: World.World) =>
 const landed = ({ rows }: World.World) => rows.all("settled").length
 
 describe("a lane's worker", () => {
-  test("brings one op into a transaction of its own", function* () {
+  test("brings one op into a separate transaction", function* () {
     const world = yield* World.make()
     accept(world, 1)
     yield* world.wake
@@ -37,7 +37,7 @@ describe("a lane's worker", () => {
     ])
   })
 
-  test("tells once what has been in the way for long, and that it is over", function* () {
+  test("reports a lasting obstacle once, and its end", function* () {
     const lines = yield* Log.listen
     const stranded = Effect.map(Metric.value(Metrics.workStranded), ({ value }) => value)
     const world = yield* World.make()
@@ -55,7 +55,7 @@ describe("a lane's worker", () => {
     expect([yield* stranded, lines.map(({ level }) => level)]).toEqual([0, ["WARN", "INFO"]])
   })
 
-  test("tells what delays a request, where no node is and what an EOA of many lacks left out", function* () {
+  test("explains a request's delay without node URLs or the lacks of a shared EOA", function* () {
     const world = yield* World.make()
     accept(world, 1)
     world.rows.put({ ...world.accept(2), key: "serviceEoa" })
@@ -78,7 +78,7 @@ describe("a lane's worker", () => {
     expect(delays()).toEqual([null, null, null])
   })
 
-  test("opens a large request slice by slice, and no more of it than it has room for", function* () {
+  test("opens a large request in slices, only as far as it has room", function* () {
     const world = yield* World.make()
     const left = Array.from({ length: 3_000 }, (_, index) => index)
     world.unopened.set("payout", { left, dueAt: null })
@@ -95,7 +95,7 @@ describe("a lane's worker", () => {
     expect(Math.max(...world.bundles())).toBeLessThanOrEqual(Queue.bundle)
   })
 
-  test("opens what waits when it is due, and asks for it no more than now and then", function* () {
+  test("opens waiting elements when they are due, and rarely asks for them before", function* () {
     const world = yield* World.make()
     world.unopened.set("later", { left: [0], dueAt: 3_600_000 })
     yield* world.worker.wake(Make.lane, true)
@@ -105,7 +105,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([1])
   })
 
-  test("opens nothing while its node answers errors, and goes on afterwards", function* () {
+  test("opens nothing while its node returns errors, and continues afterwards", function* () {
     const world = yield* World.make()
     world.unopened.set("payout", { left: [0, 1, 2], dueAt: null })
     world.node.error = new ChainRpcError({ reason: "rejected", origin: "http://node", message: "no" })
@@ -142,7 +142,7 @@ describe("a lane's worker", () => {
     expect(landed(world)).toBe(40)
   })
 
-  test("takes what was accepted meanwhile into the next transaction", function* () {
+  test("takes ops accepted meanwhile into the next transaction", function* () {
     const world = yield* World.make()
     accept(world, 1)
     yield* world.wake
@@ -154,7 +154,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([1, 2])
   })
 
-  test("fails an op for what it does alone, and none for its company", function* () {
+  test("fails an op for its own failure, and none for its company", function* () {
     const world = yield* World.make()
     accept(world, 40)
     world.blames.set(walletOf(world, 7), "AA23 reverted")
@@ -166,7 +166,7 @@ describe("a lane's worker", () => {
     expect(world.told).toContain("r7")
   })
 
-  test("finds the op that reverts a bundle and is not named", function* () {
+  test("finds the op that reverts a bundle without being named", function* () {
     const world = yield* World.make()
     accept(world, 40)
     world.poison.add(walletOf(world, 23))
@@ -180,7 +180,7 @@ describe("a lane's worker", () => {
     expect(landed(world)).toBe(39)
   })
 
-  test("fails what depends on a rejected op with it", function* () {
+  test("fails the dependants of a rejected op with it", function* () {
     const world = yield* World.make()
     const request = { requestId: "chain" }
     world.accept(1, { prepared: { ...request, index: 0 } })
@@ -198,7 +198,7 @@ describe("a lane's worker", () => {
     expect(world.rows.all("settled").map(({ opId }) => opId)).toEqual([1, 4])
   })
 
-  test("moves the ops behind a rejected one of their key up", function* () {
+  test("moves later ops of a rejected op's key up", function* () {
     const world = yield* World.make()
     const wallet = Make.address(0x77)
     for (const sequence of [0n, 1n, 2n]) world.accept(Number(sequence) + 1, { wallet, sequence })
@@ -216,7 +216,7 @@ describe("a lane's worker", () => {
     ])
   })
 
-  test("goes on without a signature that takes longer than two seconds, and brings it later", function* () {
+  test("continues without a signature that takes longer than two seconds, and sends its op later", function* () {
     const world = yield* World.make()
     accept(world, 3)
     const came = yield* Deferred.make<Hex>()
@@ -234,7 +234,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([2, 1])
   })
 
-  test("waits for a signer that is away, and asks it less often", function* () {
+  test("waits for a signer that is away, at growing intervals", function* () {
     const world = yield* World.make()
     accept(world, 1)
     let asked = 0
@@ -256,7 +256,7 @@ describe("a lane's worker", () => {
     expect(codes(world)).toEqual([])
   })
 
-  test("waits for a node that answers errors, and fails nothing", function* () {
+  test("waits for a node that returns errors, and fails nothing", function* () {
     const world = yield* World.make()
     accept(world, 5)
     world.node.error = new ChainRpcError({ reason: "rejected", origin: "http://node", message: "no" })
@@ -269,7 +269,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([5])
   })
 
-  test("makes smaller bundles of what its EOA can not pay together, and waits for money", function* () {
+  test("makes smaller bundles of ops that its EOA cannot pay together, and waits for money", function* () {
     const world = yield* World.make()
     accept(world, 4)
     world.node.balance = 0n
@@ -284,7 +284,7 @@ describe("a lane's worker", () => {
     expect(landed(world)).toBe(4)
   })
 
-  test("throws the bytes away where an op was given up, and sends the others", function* () {
+  test("discards a transaction with an abandoned op, and sends the others", function* () {
     const world = yield* World.make()
     accept(world, 3)
     const { sign } = world.signer
@@ -300,7 +300,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([2])
   })
 
-  test("goes on where the answer of a record is lost", function* () {
+  test("continues when the reply of a record is lost", function* () {
     const world = yield* World.make()
     accept(world, 2)
     world.rows.faults.after = Rows.away
@@ -310,7 +310,7 @@ describe("a lane's worker", () => {
     expect(world.pool).toHaveLength(1)
   })
 
-  test("tries again what was not recorded", function* () {
+  test("retries a transaction that was not recorded", function* () {
     const world = yield* World.make()
     accept(world, 2)
     world.rows.faults.before = Rows.away
@@ -332,7 +332,7 @@ describe("a lane's worker", () => {
     expect([world.pool.length, world.bundles()]).toEqual([0, []])
   })
 
-  test("has no effect with what it began before another process had the lane", function* () {
+  test("changes nothing with work begun before another process had the lane", function* () {
     const world = yield* World.make()
     const { signTransaction } = world.signer
     accept(world, 2)
@@ -350,7 +350,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([2])
   })
 
-  test("has as many transactions in flight as the operator allows", function* () {
+  test("has at most as many transactions in flight as the operator allows", function* () {
     const world = yield* World.make({ profile: { maxInFlight: 2 } })
     for (let opId = 1; opId <= 3; opId += 1) {
       world.accept(opId)
@@ -363,7 +363,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([1, 1, 1])
   })
 
-  test("brings 5,000 ops that a process before has left, and holds two bundles of them at a time", function* () {
+  test("sends 5,000 ops left by an earlier process, and holds at most two bundles of them", function* () {
     const world = yield* World.make()
     accept(world, 5_000)
     yield* world.wake
@@ -378,7 +378,7 @@ describe("a lane's worker", () => {
     expect(nonces).toEqual(nonces.map((_, at) => BigInt(at)))
   })
 
-  test("signs nothing that nobody has seen while a nonce of its EOA is unknown", function* () {
+  test("signs no unexposed op while a nonce of its EOA is unknown", function* () {
     const world = yield* World.make()
     accept(world, 2)
     world.foreign.add(0n)
@@ -391,7 +391,7 @@ describe("a lane's worker", () => {
     expect(codes(world)).toEqual([])
   })
 
-  test("signs what was exposed meanwhile", function* () {
+  test("signs exposed ops while a nonce of its EOA is unknown", function* () {
     const world = yield* World.make()
     world.rows.put({ ...world.accept(1), exposed: true })
     world.accept(2)
@@ -401,7 +401,7 @@ describe("a lane's worker", () => {
     expect([...world.rows.transactions.values()].map(({ ops }) => ops.map(({ opId }) => opId))).toEqual([[1]])
   })
 
-  test("looks up together what was exposed and is not signed", function* () {
+  test("looks up exposed unsigned ops together", function* () {
     const world = yield* World.make()
     for (let opId = 1; opId <= 64; opId += 1) {
       world.rows.put({ ...world.accept(opId), exposed: true })
@@ -412,7 +412,7 @@ describe("a lane's worker", () => {
     expect(world.lookUps.most).toBe(64)
   })
 
-  test("rejects nothing while bytes of a lost past may land", function* () {
+  test("rejects nothing while bytes that the journal lost may land", function* () {
     const world = yield* World.make()
     // From before the claim.
     for (const opId of [1, 2]) world.rows.put({ ...world.accept(opId), acceptedAt: -1 })
@@ -428,7 +428,7 @@ describe("a lane's worker", () => {
     expect(codes(world)).toEqual(["r1 execution_failed: AA23 reverted"])
   })
 
-  test("sends nothing that it held when it read of a lost past: the journal may hold it back", function* () {
+  test("sends no held op after reading lost transactions, since the journal may hold it back", function* () {
     const world = yield* World.make()
     accept(world, 2)
     yield* world.wake
@@ -447,7 +447,7 @@ describe("a lane's worker", () => {
     ])
   })
 
-  test("rejects what was accepted since the claim, whatever it has read of a lost past", function* () {
+  test("rejects ops accepted since the claim, whatever lost transactions it has read", function* () {
     const world = yield* World.make()
     accept(world, 1)
     world.foreign.add(0n)
@@ -462,7 +462,7 @@ describe("a lane's worker", () => {
     expect(codes(world)).toEqual(["r2 execution_failed: AA23 reverted"])
   })
 
-  test("brings what a mined transaction lacked alone, and gives it up after three of them", function* () {
+  test("sends an op that a mined transaction lacked separately, and abandons it after three", function* () {
     const world = yield* World.make()
     accept(world, 3)
     world.lacked.add(2)
@@ -477,11 +477,11 @@ describe("a lane's worker", () => {
     expect(landed(world)).toBe(2)
   })
 
-  test("gives up what was not exposed in time, and nothing else", function* () {
+  test("expires only work that was not exposed in time", function* () {
     const world = yield* World.make({ profile: { requestExpiryMillis: 60_000 } })
     accept(world, 2)
     world.rows.put({ ...world.accept(3), exposed: true })
-    // What it signs is the transactions of others.
+    // A repricing request signs other requests' transactions.
     world.rows.put({ ...world.accept(4), endpoint: "/unstuck" })
     world.expiry.isOn = true
     const { sign } = world.signer
@@ -498,7 +498,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([2])
   })
 
-  test("gives up nothing while the clock is not trusted, or a nonce is unknown", function* () {
+  test("expires nothing while the clock is not trusted or a nonce is unknown", function* () {
     for (const cause of ["clock", "nonce"] as const) {
       const world = yield* World.make({ profile: { requestExpiryMillis: 60_000 } })
       accept(world, 1)
@@ -515,7 +515,7 @@ describe("a lane's worker", () => {
 
   const expiring = World.make({ profile: { requestExpiryMillis: 60_000 } })
 
-  test("gives up what is left of a request of which something is exposed", function* () {
+  test("expires the remaining elements of a request with exposed ops", function* () {
     const world = yield* expiring
     const request = { requestId: "r" }
     world.rows.put({ ...world.accept(1, { prepared: { ...request, index: 0 } }), exposed: true })
@@ -528,10 +528,10 @@ describe("a lane's worker", () => {
     expect(new Set(world.told)).toEqual(new Set(["r"]))
   })
 
-  test("gives up what an earlier process accepted when its settings are gone for as long as requests have", function* () {
+  test("expires an earlier process's requests if their settings are gone for the whole expiry time", function* () {
     const world = yield* expiring
     yield* Time.adjust(1_000_000)
-    // More of them than one look at the journal gives.
+    // More of them than one journal read returns.
     for (let opId = 1; opId <= 300; opId += 1) world.rows.put({ ...world.accept(opId), acceptedAt: 0 })
     world.settings.isGone = true
     world.expiry.isOn = true
@@ -542,7 +542,7 @@ describe("a lane's worker", () => {
     expect(world.rows.all("accepted")).toEqual([])
   })
 
-  test("brings what it could not read the settings of once they can be read, and asks for them now and then", function* () {
+  test("sends ops once their settings can be read, and retries that read at intervals", function* () {
     const world = yield* World.make()
     accept(world, 300)
     world.settings.isGone = true
@@ -556,14 +556,14 @@ describe("a lane's worker", () => {
 
   const refused = new SignerError({ reason: "refused", message: "policy" })
 
-  test("fails what its signer signs no transaction for, and goes on with the others", function* () {
+  test("fails ops whose transactions its signer refuses, and continues with the others", function* () {
     const world = yield* World.make()
     accept(world, 5)
     const { signTransaction } = world.signer
     let tries = 0
     world.signer.signTransaction = Effect.suspend(() => {
       tries += 1
-      // Whatever carries the first op: bundles of five and of two, and the op alone.
+      // Bundles of five and of two with the first op, then the op by itself.
       return tries <= 3 ? Effect.fail(refused) : signTransaction
     })
     yield* world.wake
@@ -575,7 +575,7 @@ describe("a lane's worker", () => {
     expect(landed(world)).toBe(4)
   })
 
-  test("fails what was signed once a mined transaction lacked it and nobody else can land it", function* () {
+  test("fails a signed op that a mined transaction lacked if no third party can land it", function* () {
     const world = yield* World.make()
     accept(world, 2)
     world.lacked.add(2)
@@ -587,7 +587,7 @@ describe("a lane's worker", () => {
     expect(codes(world)).toEqual(["r2 execution_failed: AA23 reverted"])
   })
 
-  test("fails nothing that anybody may land, nor what depends on it", function* () {
+  test("fails neither ops that a third party may land nor their dependants", function* () {
     const world = yield* World.make()
     const request = { requestId: "given", kind: "given" as const }
     world.rows.put({ ...world.accept(1, { prepared: { ...request, index: 0 } }), exposed: true })
@@ -604,7 +604,7 @@ describe("a lane's worker", () => {
     expect(world.rows.ops.get(1)?.state).toBe("accepted")
   })
 
-  test("sends what was exposed behind a rejected op under other nonces once it is dead, and fails bytes of callers", function* () {
+  test("sends exposed ops behind a rejected op under other nonces once they are dead, and fails callers' bytes", function* () {
     const world = yield* World.make()
     const wallet = walletOf(world, 1)
     world.accept(1, { wallet })
@@ -643,7 +643,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([1, 1])
   })
 
-  test("moves no op to a nonce that others have used since its wallet was seen last", function* () {
+  test("moves no op to a nonce that others have used since its wallet was last read", function* () {
     const world = yield* World.make()
     const wallet = Make.address(0xa1)
     world.accept(1, { wallet })
@@ -659,7 +659,7 @@ describe("a lane's worker", () => {
     ])
   })
 
-  test("waits where the node blames a nonce that by its own word is free", function* () {
+  test("waits when the node blames a nonce that it reports as free", function* () {
     const world = yield* World.make()
     accept(world, 2)
     world.blames.set(walletOf(world, 1), "AA25 invalid account nonce")
@@ -671,7 +671,7 @@ describe("a lane's worker", () => {
     expect(world.bundles()).toEqual([1, 1])
   })
 
-  test("prepares again what was too late for the block on which it was tried", function* () {
+  test("prepares an op again that was too late for the block of its simulation", function* () {
     const world = yield* World.make()
     accept(world, 1)
     world.blames.set(walletOf(world, 1), "AA22 expired or not due")
@@ -688,7 +688,7 @@ describe("a transaction of the EOA itself", () => {
   const carried = ({ rows }: World.World) =>
     [...rows.transactions].map(([nonce, { ops }]) => [nonce, ...ops.map(({ opId }) => opId)])
 
-  test("goes alone, and ops that were accepted after it once it is mined", function* () {
+  test("goes without ops, and later ops follow once it is mined", function* () {
     const world = yield* World.make()
     for (const opId of [1, 2]) world.acceptDirect(opId)
     world.accept(3)
@@ -708,7 +708,7 @@ describe("a transaction of the EOA itself", () => {
     expect(world.rows.all("settled").map(({ opId }) => opId)).toEqual([1, 2])
   })
 
-  test("that would revert by now is not signed, and fails with the reason", function* () {
+  test("is not signed if it would revert, and fails with the reason", function* () {
     const world = yield* World.make()
     world.acceptDirect(1)
     world.reverting.reason = "not today"
@@ -749,7 +749,7 @@ describe("a transaction of the EOA itself", () => {
     expect(carried(world)).toEqual([[0n, 1]])
   })
 
-  test("that has lost its nonce goes under the next one, and fails like any other", function* () {
+  test("goes under the next nonce after it has lost its own, and fails like any other", function* () {
     for (const reason of [null, "not twice"]) {
       const world = yield* World.make()
       world.acceptDirect(1, { exposed: true })
@@ -761,7 +761,7 @@ describe("a transaction of the EOA itself", () => {
     }
   })
 
-  test("is not signed while a nonce of the EOA is unknown, whatever was signed of it", function* () {
+  test("is not signed while a nonce of the EOA is unknown, even if it was signed before", function* () {
     const world = yield* World.make()
     world.acceptDirect(1, { exposed: true })
     world.foreign.add(0n)

@@ -36,7 +36,7 @@ const chosen = (
 
 const many = (count: number, rest: (opId: number) => Partial<Candidate> = () => ({})) =>
   Array.from({ length: count }, (_, opId) => candidate({ opId, ...rest(opId) }))
-/** Ops of one key of one wallet, of a request each. */
+/** Ops of one key of one wallet, one request each. */
 const line = (...sequences: ReadonlyArray<number>) =>
   sequences.map((sequence, opId) =>
     candidate({ opId, requestId: `r${opId}`, wallet: Make.address(1), sequence: BigInt(sequence) })
@@ -45,19 +45,19 @@ const key = Choose.keyOf(candidate({ wallet: Make.address(1) }))
 const except = (...opIds: ReadonlyArray<number>) => ({ isHeld: (op: Candidate) => opIds.includes(op.opId) })
 const component = (op: Candidate) => Queue.componentsOf([op]).get(op.opId) ?? ""
 
-describe("what a transaction carries", () => {
-  it("is nothing where nothing is ready", () => {
+describe("the ops of a transaction", () => {
+  it("are empty when no op is ready", () => {
     expect(Choose.choose([], around())).toMatchObject({ ops: [], renumbered: [], used: [], tooLarge: [] })
   })
 
-  it("is the oldest op and those of its company that fit", () => {
+  it("are the oldest op and the fitting ops of its company", () => {
     const ops = many(5, (opId) => ({ company: opId === 1 ? "another" : "same" }))
     expect(chosen(ops)).toEqual([0, 2, 3, 4])
     expect(chosen(ops, { capacity: upTo(2) })).toEqual([0, 2])
     expect(chosen(ops, { most: 1 })).toEqual([0])
   })
 
-  it("is of one route, which the oldest that can go decides", () => {
+  it("share one route, set by the oldest op that can go", () => {
     const ops = many(3, (opId) => ({
       route: opId === 0 ? "direct" : entryPoint,
       company: opId === 0 ? "0" : "c"
@@ -66,7 +66,7 @@ describe("what a transaction carries", () => {
     expect(chosen(ops, except(0))).toEqual([1, 2])
   })
 
-  it("waits while a transaction of another route is in flight, also for what is behind", () => {
+  it("wait, with later ops, while a transaction of another route is in flight", () => {
     const ops = many(2, (opId) => ({
       route: opId === 0 ? otherEntryPoint : entryPoint,
       company: String(opId)
@@ -76,26 +76,26 @@ describe("what a transaction carries", () => {
     expect(chosen(ops, { route: null })).toEqual([0])
   })
 
-  it("is whole components, in the order of their dependencies", () => {
+  it("form whole components, in the order of their dependencies", () => {
     const ops = many(3, (opId) => ({ dependsOn: opId === 0 ? [2] : [] }))
     expect(chosen(ops)).toEqual([2, 0, 1])
     expect(chosen(ops, except(2))).toEqual([1])
     expect(chosen(ops, { capacity: upTo(1) })).toEqual([1])
   })
 
-  it("names what does not fit even alone", () => {
+  it("exclude and name components larger than a transaction", () => {
     const ops = many(3, (opId) => ({ dependsOn: opId === 2 ? [0] : [] }))
     const { ops: own, tooLarge } = Choose.choose(ops, around({ capacity: upTo(1) }))
     expect([own, tooLarge].map((some) => some.map(({ opId }) => opId))).toEqual([[1], [0, 2]])
   })
 
-  it("counts nothing as too large for what goes before it", () => {
+  it("never count as too large because of ops that must precede them", () => {
     const ops = line(1, 0)
     const { ops: own, tooLarge } = Choose.choose(ops, around({ capacity: upTo(1) }))
     expect([own, tooLarge].map((some) => some.map(({ opId }) => opId))).toEqual([[1], []])
   })
 
-  it("is consecutive sequences of a key, from the chain's on", () => {
+  it("are consecutive sequences of a key, from the chain's on", () => {
     expect(chosen(line(4, 5, 6))).toEqual([0, 1, 2])
     expect(chosen(line(4, 6))).toEqual([0])
     expect(chosen(line(4, 5), { sequences: new Map([[key, 3n]]) })).toEqual([])
@@ -103,16 +103,16 @@ describe("what a transaction carries", () => {
     expect(chosen(line(4, 5, 6), except(1))).toEqual([0])
   })
 
-  it("is no op of a key that is in flight", () => {
+  it("exclude a key that is in flight", () => {
     expect(chosen(line(4, 5), { keysInFlight: new Set([key]) })).toEqual([])
   })
 
-  it("names the ops whose nonces the chain has used", () => {
+  it("exclude and name ops whose nonces the chain has used", () => {
     const { ops, used } = Choose.choose(line(4, 5), around({ sequences: new Map([[key, 5n]]) }))
     expect([ops, used].map((some) => some.map(({ opId }) => opId))).toEqual([[1], [0]])
   })
 
-  it("holds interleaved components of one key together", () => {
+  it("keep interleaved components of one key together", () => {
     const interleaved = line(0, 1, 2, 3).map((op) => ({
       ...op,
       requestId: op.opId % 2 === 0 ? "even" : "odd",
@@ -124,12 +124,12 @@ describe("what a transaction carries", () => {
     expect(chosen(interleaved, { capacity: upTo(3) })).toEqual([])
   })
 
-  it("is exposed ops alone while a nonce is unknown", () => {
+  it("are only exposed ops while a nonce is unknown", () => {
     const ops = many(3, (opId) => ({ exposed: opId === 1 }))
     expect(chosen(ops, { maySign: false })).toEqual([1])
   })
 
-  it("begins with what leads, and is it alone where it goes apart", () => {
+  it("start with a leading component, and share no transaction with a component that goes separately", () => {
     const ops = many(3)
     const third = component(candidate({ opId: 2 }))
     expect(chosen(ops, { leads: (each) => each === third })).toEqual([0, 1, 2])
@@ -140,7 +140,7 @@ describe("what a transaction carries", () => {
     expect(chosen(ops, { isAlone: (each) => each === first })).toEqual([0])
   })
 
-  it("is no creation behind calls in flight, and no call behind a creation that waits", () => {
+  it("contain no creation behind calls in flight, and no call behind a waiting creation", () => {
     const ops = many(4, (opId) => ({ creates: opId === 1, calls: opId !== 1 && opId !== 3 }))
     expect(chosen(ops, { isCalling: true })).toEqual([0, 3])
     expect(chosen(ops)).toEqual([0, 1, 2, 3])
@@ -153,7 +153,7 @@ describe("renumbering", () => {
     rest: Partial<Choose.Surroundings<Candidate, number>> = {}
   ) => Choose.choose(ops, around(rest)).renumbered.map(({ op, sequence }) => [op.opId, Number(sequence)])
 
-  it("moves what is behind a gap up", () => {
+  it("moves ops behind a gap up", () => {
     expect(numbers(line(0, 2, 3))).toEqual([
       [1, 1],
       [2, 2]
@@ -164,7 +164,7 @@ describe("renumbering", () => {
     ])
   })
 
-  it("leaves exposed and given ops where they are, and fills the gap before them", () => {
+  it("leaves exposed and caller-signed ops in place, and fills the gap before them", () => {
     const ops = line(1, 2, 4, 5).map((op) => ({ ...op, exposed: op.opId === 1, given: op.opId === 2 }))
     expect(numbers(ops, { sequences: new Map([[key, 0n]]) })).toEqual([
       [0, 0],
@@ -200,7 +200,7 @@ describe("any choice", () => {
     busy: fc.array(fc.nat(2), { maxLength: 1 })
   })
 
-  it("keeps every rule at once", () => {
+  it("keeps all rules", () => {
     fc.assert(
       fc.property(drawn, ({ busy, fits, held, isCalling, maySign, most, ops }) => {
         const keysInFlight = new Set(ops.filter((op) => busy.includes(Number(op.key))).map(Choose.keyOf))
@@ -224,19 +224,19 @@ describe("any choice", () => {
           expect(keysInFlight.has(Choose.keyOf(op))).toBe(false)
           if (!maySign) expect(op.exposed).toBe(true)
           if (isCalling) expect(op.creates).toBe(false)
-          // Its component is whole, and what it depends on is before it.
+          // Its component is whole, and follows its dependencies.
           for (const other of ops.filter((each) => of(each) === of(op))) expect(place.has(other)).toBe(true)
           const on = ops.find(
             ({ index, requestId }) => requestId === op.requestId && op.dependsOn.includes(index)
           )
           if (on !== undefined) expect(place.get(on)).toBeLessThan(place.get(op) ?? 0)
-          // Nothing is left out below its sequence.
+          // No lower sequence is left out.
           for (const below of ops)
             if (Choose.keyOf(below) === Choose.keyOf(op) && below.sequence < op.sequence)
               expect(place.get(below)).toBeLessThan(place.get(op) ?? 0)
         }
         const mine = new Set(own.map(of))
-        // More than that only where one component needs others before it.
+        // More only if one component needs others before it.
         if (own.length > 0 && mine.size > most) expect(most).toBeLessThan(own.length)
         if (!maySign) expect(renumbered).toEqual([])
         for (const { op } of renumbered) expect(op.exposed || op.given).toBe(false)
@@ -250,7 +250,7 @@ describe("any choice", () => {
     )
   })
 
-  it("sends something as long as something can go", () => {
+  it("contains an op whenever an op can go", () => {
     fc.assert(
       fc.property(candidates(40), (ops) => {
         const heads = ops.filter((op) =>

@@ -47,7 +47,7 @@ const situation = fc.array(wanted, { maxLength: 5 }).chain((elements) =>
     })
     .map((strays) => ({
       wanted: elements
-        // Of a wallet each nonce is one element's.
+        // Each nonce of a wallet belongs to one element.
         .filter(
           (each, place) =>
             each.nonce === null ||
@@ -66,8 +66,8 @@ const situation = fc.array(wanted, { maxLength: 5 }).chain((elements) =>
     }))
 )
 
-describe("ops on the chain that the journal does not know", () => {
-  it("are doubtful of an element whose call they make under another nonce, unless they are another element's own", () => {
+describe("ops on the chain that the journal lacks", () => {
+  it("cast doubt on elements whose call they make under another nonce, unless they belong to another element", () => {
     fc.assert(
       fc.property(situation, ({ strays, wanted }) => {
         const ownOf = ({ makes, nonce, wallet }: Matching.Wanted) =>
@@ -92,7 +92,7 @@ describe("ops on the chain that the journal does not know", () => {
     )
   })
 
-  it("make a call however they are linked to others, and no other call", () => {
+  it("match a call whatever their links to other ops, and no other call", () => {
     fc.assert(
       fc.property(call, call, links, (one, other, linked) => {
         const callData = Ledger.callData(ledger, one, linked)
@@ -107,7 +107,7 @@ describe("ops on the chain that the journal does not know", () => {
   })
 })
 
-describe("transactions of a key that the journal does not know", () => {
+describe("transactions of a key that the journal lacks", () => {
   const payload = fc.record({
     to: fc.option(fc.integer({ min: 1, max: 2 }).map(addressOf)),
     value: fc.bigUintN(1),
@@ -115,7 +115,7 @@ describe("transactions of a key that the journal does not know", () => {
   })
   const nameOf = ({ data, to, value }: Matching.Payload) => `${to} ${value} ${data}`
 
-  it("are each at most one request's, the oldest's of those that want the same", () => {
+  it("go to at most one request each, the oldest with the same payload", () => {
     fc.assert(
       fc.property(
         fc.array(payload, { maxLength: 8 }),

@@ -24,7 +24,7 @@ const call = (index: number, dependsOn: number | null = null): OpCall => ({
 const op = (index: number) => ({ requestId: "r", index }) as PreparedOp
 const clock = { now: 1_000_000, timestamp: 1_000 }
 
-/** What becomes of these calls, all of which were prepared; `waiting`: those that were left out since they are too early. */
+/** Result of opening these calls, all prepared; `waiting`: calls left out as too early. */
 const opened = (
   calls: ReadonlyArray<OpCall>,
   prepared: Partial<Prepared>,
@@ -60,8 +60,8 @@ const opened = (
 const reverts = elementFailure("execution_failed")
 const delayed = elementFailure("paymaster_unavailable")
 
-describe("what becomes of elements that are opened", () => {
-  it("is an op, or a failure", () => {
+describe("opening elements", () => {
+  it("yields ops or failures", () => {
     expect(opened([call(0), call(1)], { ops: [op(0)], failed: new Map([[1, reverts]]) })).toEqual({
       ops: [0],
       failed: [[1, "execution_failed"]],
@@ -69,7 +69,7 @@ describe("what becomes of elements that are opened", () => {
     })
   })
 
-  it("is nothing for now where something only delays it, and with it all that it hangs together with", () => {
+  it("postpones delayed elements with their component", () => {
     const calls = [call(0), call(1, 2), call(2), call(3, 1)]
     const failed = new Map([
       [1, delayed],
@@ -78,7 +78,7 @@ describe("what becomes of elements that are opened", () => {
     expect(opened(calls, { ops: [op(0), op(2)], failed })).toEqual({ ops: [0], failed: [], schedule: null })
   })
 
-  it("is nothing for now where there is no money for it", () => {
+  it("postpones elements without money", () => {
     const [first, second] = [op(0), op(1)]
     expect(opened([call(0), call(1)], { ops: [first, second] }, { lacks: [second] })).toEqual({
       ops: [0],
@@ -90,7 +90,7 @@ describe("what becomes of elements that are opened", () => {
     )
   })
 
-  it("is looked at again when the first of those that are too early begins, once no other is left", () => {
+  it("schedules the rest for its first window when only early elements remain", () => {
     const waiting = [
       [call(5), 2_000],
       [call(6), 3_000]
@@ -105,11 +105,11 @@ describe("what becomes of elements that are opened", () => {
     })
   })
 
-  it("waits for a nonce key of its wallet", () => {
+  it("waits for a nonce key of the wallet", () => {
     expect(opened([call(0)], {})).toBe(Opening.busy.why)
   })
 
-  it("is what is wrong with its request as a whole, unless that passes", () => {
+  it("applies a request's failure to its elements, unless it passes", () => {
     const of = (failure: Parameters<typeof Result.fail>[0]) =>
       Opening.of(
         {
@@ -133,15 +133,15 @@ describe("what becomes of elements that are opened", () => {
   })
 })
 
-describe("what is opened next", () => {
-  it("is what has neither come to something nor to nothing, and nothing of what was cancelled", () => {
+describe("the next elements to open", () => {
+  it("are neither opened nor failed, and exclude cancelled requests", () => {
     const body = { cancelled: null, failed: [{ index: 1, code: "", message: "", figures: {} }], opened: [0] }
     const calls = [call(0), call(1), call(2)]
     expect(Opening.unopenedOf(body, calls).map(({ index }) => index)).toEqual([2])
     expect(Opening.unopenedOf({ ...body, cancelled: "request_cancelled" }, calls)).toEqual([])
   })
 
-  it("is as much as is prepared at once", () => {
+  it("are as many as one preparation takes", () => {
     const calls = Array.from({ length: 700 }, (_, index) => call(index))
     const first = Opening.firstOf(calls)
     expect(first).toHaveLength(256)

@@ -12,7 +12,7 @@ describe("pauses", () => {
     expect([1, 2, 3, 9, 10, 50].map(untilAfter)).toEqual([100, 200, 400, 25_600, 30_000, 30_000])
   })
 
-  it("end at their time, each by itself", () => {
+  it("end independently, each at its time", () => {
     const first = Pauses.paused(Pauses.none(), ["a"], "no money", 0)
     const both = Pauses.paused(first, ["b"], "no money", 50)
     expect(Pauses.nextEnd(both, 0)).toBe(100)
@@ -25,14 +25,14 @@ describe("pauses", () => {
     expect(Pauses.nextEnd(both, 150)).toBe(null)
   })
 
-  it("are short again after what stood in the way has gone", () => {
+  it("are short again after the obstacle has gone", () => {
     const long = Pauses.paused(Pauses.paused(Pauses.none(), ["a"], "x", 0), ["a"], "x", 0)
     const gone = Pauses.ended(long, ["a"])
     expect(Pauses.isPaused(gone, "a", 0)).toBe(false)
     expect(Pauses.paused(gone, ["a"], "x", 0).get("a")?.until).toBe(100)
   })
 
-  it("stay the same where nothing ends", () => {
+  it("stay the same if no pause ends", () => {
     const pauses = Pauses.paused(Pauses.none(), ["a"], "x", 0)
     expect(Pauses.ended(pauses, ["b"])).toBe(pauses)
   })

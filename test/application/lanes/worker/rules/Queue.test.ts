@@ -11,14 +11,14 @@ const numbered = (count: number, rest: (opId: number) => Partial<Queue.Candidate
   )
 
 describe("the queue of a lane's worker", () => {
-  it("holds what there is", () => {
+  it("holds all ready ops", () => {
     const queue = Queue.of(numbered(3), false)
     expect(indexes(queue.ops)).toEqual([0, 1, 2])
     expect(queue.hasMore).toBe(false)
     expect(Queue.isLow(queue)).toBe(false)
   })
 
-  it("holds two bundles at most, and knows that there is more", () => {
+  it("holds at most two bundles, and knows of more", () => {
     const queue = Queue.of(numbered(Queue.rows), true)
     expect(queue.ops).toHaveLength(Queue.most)
     expect(queue.hasMore).toBe(true)
@@ -28,7 +28,7 @@ describe("the queue of a lane's worker", () => {
     expect(Queue.isLow(left)).toBe(true)
   })
 
-  it("holds the rest of a component where it is cut off", () => {
+  it("holds the rest of a component at the cut", () => {
     const last = Queue.most - 1
     const queue = Queue.of(
       numbered(Queue.rows, (opId) =>
@@ -41,7 +41,7 @@ describe("the queue of a lane's worker", () => {
     expect(indexes(queue.ops).slice(-3)).toEqual([last, last + 1, last + 2])
   })
 
-  it("is never without its whole components, and never longer than they make it", () => {
+  it("always has whole components, and no ops beyond them", () => {
     fc.assert(
       fc.property(candidates(Queue.rows), (ops) => {
         const queue = Queue.of(ops, ops.length === Queue.rows)
@@ -56,7 +56,7 @@ describe("the queue of a lane's worker", () => {
     )
   })
 
-  it("gives accounts their turns, whoever was served longest ago first", () => {
+  it("orders accounts by turns, least recently served first", () => {
     const ops = numbered(4, (opId) => ({ accountId: opId < 3 ? Make.alice : Make.bob }))
     expect(indexes(Queue.inTurn(ops, new Map()))).toEqual([0, 1, 2, 3])
     expect(indexes(Queue.inTurn(ops, new Map([[Make.alice, 1]])))).toEqual([3, 0, 1, 2])
@@ -75,7 +75,7 @@ describe("the queue of a lane's worker", () => {
 })
 
 describe("components", () => {
-  it("are what hangs together in one request, by however many steps", () => {
+  it("contain ops linked within one request, in any number of steps", () => {
     const ops = [
       candidate({ opId: 1, requestId: "a", index: 0 }),
       candidate({ opId: 2, requestId: "a", index: 1, dependsOn: [0] }),

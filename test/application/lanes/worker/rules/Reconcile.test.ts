@@ -18,14 +18,14 @@ const looked = (
 const through = (...events: ReadonlyArray<Reconcile.Event>): Reconcile.State =>
   events.reduce(Reconcile.step, Reconcile.clear)
 
-describe("nonces that the journal does not know", () => {
+describe("nonces that the journal lacks", () => {
   it("hold up nothing where there are none", () => {
     const state = through(looked(1n, 2n, [0n, 1n]))
     expect(Reconcile.maySign(state)).toBe(true)
     expect(Reconcile.mayGiveUp(state, 0, 50)).toBe(true)
   })
 
-  it("hold everything up that was never exposed, from the pool on", () => {
+  it("hold up all unexposed work, from the pool on", () => {
     const state = through(looked(0n, 1n, []))
     expect([...state.unknown]).toEqual([0n])
     expect(Reconcile.maySign(state)).toBe(false)
@@ -33,7 +33,7 @@ describe("nonces that the journal does not know", () => {
     expect(Reconcile.readable(state, 0n)).toEqual([])
   })
 
-  it("stay unknown when the pool has lost them", () => {
+  it("stay unknown when the pool drops them", () => {
     expect([...through(looked(0n, 1n, []), looked(0n, 0n, [])).unknown]).toEqual([0n])
   })
 
@@ -43,7 +43,7 @@ describe("nonces that the journal does not know", () => {
     expect([...Reconcile.step(waiting, looked(1n, 1n, [0n])).unknown]).toEqual([])
   })
 
-  it("are read once a block has used them, in their order", () => {
+  it("are read in order once a block has used them", () => {
     expect(Reconcile.readable(through(looked(2n, 4n, [1n])), 3n)).toEqual([0n, 2n])
   })
 
@@ -53,7 +53,7 @@ describe("nonces that the journal does not know", () => {
     expect(Reconcile.mayGiveUp(state, 5, 50)).toBe(true)
   })
 
-  it("expose all open ops for their window where one of them was ours", () => {
+  it("expose all open ops for their validity if one of the nonces was ours", () => {
     const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, at: 50, now: 5 })
     expect(Reconcile.maySign(state)).toBe(true)
     expect(Reconcile.mayGiveUp(state, 5 + Reconcile.lostMillis - 1, 50)).toBe(false)
@@ -62,12 +62,12 @@ describe("nonces that the journal does not know", () => {
     expect(later.provenUntil).toBe(state.provenUntil)
   })
 
-  it("expose nothing that was accepted later", () => {
+  it("expose no ops accepted later", () => {
     const state = through(looked(1n, 1n, []), { _tag: "read", nonce: 0n, isOurs: true, at: 50, now: 5 })
     expect(Reconcile.mayGiveUp(state, 5, 51)).toBe(true)
   })
 
-  it("expose in the next life what they have exposed, for what is left of the time", () => {
+  it("expose ops after a restart for the remaining time", () => {
     const left = (at: number) => through({ _tag: "resumed", provenAt: 50, at, now: 7 }).provenUntil - 7
     expect(left(60)).toBe(Reconcile.lostMillis - 10)
     expect(left(50 + 2 * Reconcile.lostMillis)).toBe(0)
@@ -76,7 +76,7 @@ describe("nonces that the journal does not know", () => {
     expect(through({ _tag: "resumed", provenAt: null, at: 60, now: 7 })).toEqual(Reconcile.clear)
   })
 
-  it("are all that is below the pending nonce and neither read nor known below the latest", () => {
+  it("are all nonces below the pending one, without known ones", () => {
     const nonce = fc.bigInt({ min: 0n, max: 12n })
     fc.assert(
       fc.property(nonce, nonce, fc.array(nonce), (one, other, known) => {

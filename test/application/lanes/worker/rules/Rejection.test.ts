@@ -16,7 +16,7 @@ const refused = (
   ...rest
 })
 
-/** Each event, and what becomes of the standings clean, suspected, leading and apart, in this order. */
+/** Each event, and the next standing from `clean`, `suspected`, `leading` and `apart`. */
 const table: ReadonlyArray<
   readonly [
     name: string,
@@ -25,22 +25,22 @@ const table: ReadonlyArray<
     isRejected: boolean
   ]
 > = [
-  ["refused in company", refused({ isAlone: false }), ["suspected", "suspected", "apart", "apart"], false],
-  ["refused alone", refused({}), ["clean", "suspected", "leading", "apart"], true],
+  ["refused with others", refused({ isAlone: false }), ["suspected", "suspected", "apart", "apart"], false],
+  ["refused separately", refused({}), ["clean", "suspected", "leading", "apart"], true],
   [
-    "refused alone on an old block",
+    "refused separately on an old block",
     refused({ isNewest: false }),
     ["clean", "suspected", "leading", "apart"],
     false
   ],
-  ["passed alone", { _tag: "passed" }, ["clean", "leading", "leading", "apart"], false],
+  ["passed separately", { _tag: "passed" }, ["clean", "leading", "leading", "apart"], false],
   [
-    "unpaid in company",
+    "unpaid with others",
     { _tag: "unpaid", isAlone: false },
     ["suspected", "suspected", "apart", "apart"],
     false
   ],
-  ["unpaid alone", { _tag: "unpaid", isAlone: true }, ["clean", "suspected", "leading", "apart"], true],
+  ["unpaid separately", { _tag: "unpaid", isAlone: true }, ["clean", "suspected", "leading", "apart"], true],
   ["recorded", { _tag: "recorded" }, ["clean", "clean", "clean", "apart"], false],
   ["lacked by a transaction", { _tag: "lacked" }, ["apart", "apart", "apart", "apart"], false]
 ]
@@ -56,14 +56,14 @@ describe("rejection of a component", () => {
         expect(step).toEqual({ state, isRejected })
       })
 
-  it("rejects what three mined transactions lacked", () => {
+  it("rejects a component that three mined transactions lacked", () => {
     const lacked: Rejection.Event = { _tag: "lacked" }
     const twice = Rejection.step(Rejection.step(Rejection.clean, lacked).state, lacked)
     expect(twice.isRejected).toBe(false)
     expect(Rejection.step(twice.state, lacked)).toEqual({ state: stateOf("apart", 3), isRejected: true })
   })
 
-  it("rejects nothing for the company that it was in", () => {
+  it("rejects no component because of its company", () => {
     fc.assert(
       fc.property(fc.array(event), event, (before, last) => {
         const { state } = before.reduce((step, each) => Rejection.step(step.state, each), {
@@ -76,7 +76,7 @@ describe("rejection of a component", () => {
     )
   })
 
-  it("tries a component alone that failed in company, whatever became of it before", () => {
+  it("tries a component separately after it failed with others, whatever its history", () => {
     fc.assert(
       fc.property(fc.array(event), (before) => {
         const { state } = before.reduce((step, each) => Rejection.step(step.state, each), {
