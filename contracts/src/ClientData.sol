@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 /// @notice Whether two members of a `clientDataJSON` are members of its object itself, not of one inside it.
 /// @dev The caller has compared the bytes at the two indexes with `"type":"webauthn.get"` and `"challenge":"..."`.
 /// A nested object may hold the same bytes, under an outer type that says webauthn.create. The service follows the same
-/// rule (src/domain/op/WebAuthn.ts).
+/// rule (src/domain/signature/ClientData.ts).
 library ClientData {
     /// @notice Whether the strings that begin at both indexes are names of members of the outermost JSON object.
     /// @dev The function ignores the bytes after the second string. The order of the specification is recognised by two
