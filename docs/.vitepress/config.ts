@@ -4,7 +4,7 @@ import { defineConfig } from "vitepress"
 import * as Markdown from "./markdown.js"
 import * as Pages from "./pages.js"
 
-/** The documentation as a site: `npm run docs:site`. Nothing of it is loaded from another host. */
+/** The documentation as a site: `npm run docs:site`. It loads no file from another host. */
 export default defineConfig({
   title: "castellan",
   description: "ERC-4337 smart-contract wallets for backends",

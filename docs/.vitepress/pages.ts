@@ -38,7 +38,7 @@ const decisions = items({
   "Endpoints without a shape": "/decisions/10-endpoints"
 })
 
-/** What the site shows, in this order. A test holds it against the pages that there are. */
+/** Pages of the site, in this order. A test compares them with the files. */
 export const sidebar: Array<DefaultTheme.SidebarItem> = [
   {
     text: "Start",
@@ -127,5 +127,5 @@ export const nav: Array<DefaultTheme.NavItem> = [
   { text: "Reference", link: "/reference", activeMatch: "/reference|/errors|/cli" }
 ]
 
-/** Files of `docs/` that pages link to and that are no pages. */
+/** Linked files of `docs/` that are not pages. */
 export const files: ReadonlyArray<string> = ["alerts.yaml", "config.schema.json", "grafana/castellan.json"]

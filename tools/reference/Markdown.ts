@@ -84,7 +84,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
       [
         `# ${group.name}\n`,
         generated,
-        `${group.description} What holds of all endpoints is in the [HTTP reference](../reference.md), failures are in [errors](../errors.md).\n`,
+        `${group.description} Common rules are in the [HTTP reference](../reference.md), failures in [errors](../errors.md).\n`,
         ...group.endpoints.map(endpoint)
       ].join("\n")
     ])

@@ -120,7 +120,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     effect: "No transaction of the chain can be signed: accepted work waits for lower fees.",
     remedy: "Wait, or raise `networks[].maxFeePerGas`.",
     causes: ["The chain is congested.", "The cap is lower than what is usual on this chain."],
-    checks: ["`castellan_base_fee_wei` beside `networks[].maxFeePerGas`."],
+    checks: ["`castellan_base_fee_wei` against `networks[].maxFeePerGas`."],
     steps: ["Raise the cap if the price is worth it, and restart the processes one after the other."]
   },
   "transaction-stalled": {
@@ -217,7 +217,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     effect: "None yet. At 0, sponsored writes are refused.",
     remedy: "Deposit coins for the paymaster at the EntryPoint.",
     causes: ["Sponsored gas is using the deposit up."],
-    checks: ["`castellan_sponsor_deposit_wei` beside `sponsor.dailyBudget`."],
+    checks: ["`castellan_sponsor_deposit_wei` against `sponsor.dailyBudget`."],
     steps: ["Call `depositTo(paymaster)` on the EntryPoint."]
   },
   "webhook-failing": {
