@@ -6,6 +6,7 @@ const verdict = ({ met }: Row): string => (met === null ? "-" : met ? "met" : "n
 export const lines = (result: Result): ReadonlyArray<string> =>
   result.rows.map(
     (row) =>
+      // prose-ignore-next semicolons: columns of one row
       `  ${row.what}: ${row.castellan}; against ${row.against}; ratio ${row.ratio}; demand ${row.demand}: ${verdict(row)}`
   )
 

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Config, PublicKey} from "./Types.sol";
 
-/// @notice Where a wallet keeps its configuration.
+/// @notice Storage of a wallet's configuration.
 /// @dev ERC-7201 namespace `castellan.wallet`. One owner, whatever the custody, costs a single slot.
 library ConfigStorage {
     /// @dev Slot 0: everything but the further owners and the passkeys. Slots 1 to 15: owners 2 to 16. Slots 16 to 47:
@@ -58,7 +58,7 @@ library ConfigStorage {
     /// @notice Replaces the whole configuration. Its rules and the custody are the caller's to check.
     /// @param stored The wallet's configuration.
     /// @param config The new configuration.
-    /// @return configNonce How many have been installed, this one included.
+    /// @return configNonce Number of configurations installed so far, including this one.
     function install(Layout storage stored, Config calldata config) internal returns (uint64 configNonce) {
         uint256 owners = config.owners.length;
         uint256 passkeys = config.passkeys.length;

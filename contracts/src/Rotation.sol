@@ -34,7 +34,7 @@ abstract contract Rotation {
 
     /// @notice A configuration replaced another one.
     /// @param configHash keccak256(abi.encode(config)) of the new one.
-    /// @param configNonce How many have been installed, the first one included.
+    /// @param configNonce Number of configurations installed so far, including the first.
     event ConfigChanged(bytes32 configHash, uint64 configNonce);
     /// @notice The wallet named, replaced or removed its recovery address, or a rotation removed it.
     /// @param recovery Address that may start a recovery from now on; zero: none.

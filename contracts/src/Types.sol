@@ -11,7 +11,7 @@ struct PublicKey {
 
 /// @notice The validators of a wallet. {ConfigRules} has its rules.
 /// @param custody 1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. Never changes.
-/// @param threshold How many distinct validators have to sign. 1 for custody 1, 2 and 5.
+/// @param threshold Number of distinct validators that must sign. 1 for custody 1, 2 and 5.
 /// @param owners secp256k1 signers, strictly ascending. Exactly one for custody 1 and 2, none for 5.
 /// @param passkeys P-256 keys, strictly ascending by (x, y). None for custody 1 and 3.
 struct Config {

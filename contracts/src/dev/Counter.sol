@@ -13,7 +13,7 @@ contract Counter {
     /// @notice An id was counted.
     event Hit(bytes32 indexed id, address indexed caller, uint256 count);
 
-    /// @notice How often an id was counted.
+    /// @notice Count of an id.
     mapping(bytes32 id => uint256) public count;
 
     /// @notice Whether `hitIfOpen` counts for calls of this gate.

@@ -10,7 +10,7 @@ contract GasGuard {
     /// @notice A forwarded call failed.
     error ForwardFailed(bytes data);
 
-    /// @notice How often each function was carried out in full.
+    /// @notice Number of complete runs of each function.
     uint256 public done;
 
     /// @notice Number of inner calls that failed without a revert here.

@@ -19,7 +19,7 @@ contract Reverter {
     /// @notice `bump` was called.
     event Bumped(bytes32 indexed id, uint256 count);
 
-    /// @notice How often `bump` was called for an id.
+    /// @notice Number of calls of `bump` for an id.
     mapping(bytes32 id => uint256 count) public counts;
 
     uint256[] private _empty;

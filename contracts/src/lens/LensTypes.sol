@@ -30,7 +30,7 @@ struct Probe {
     uint256 feePerGas;
 }
 
-/// @notice Where an op stopped: nowhere; its creation failed; its validation failed; its wallet did not pay; its call
+/// @notice Stage at which an op stopped: none; its creation failed; its validation failed; its wallet did not pay; its call
 /// reverted; too little gas was left to try; its paymaster's validation failed; or the paymaster's postOp reverted.
 enum Stage {
     Done,
