@@ -3,8 +3,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Store from "./Store.js"
 
 /**
- * Statements whose text is the same however many rows they are of, so that a database compiles each once. A question mark
- * stands for each parameter.
+ * Statements whose text does not depend on the number of rows, so that a database compiles each once. Parameters are
+ * question marks.
  */
 
 type Sql = Pick<Store.Store, "sql">
@@ -97,8 +97,8 @@ const run = (
 }
 
 /**
- * Runs statements that change different tables: SQLite one after the other, PostgreSQL all as one, in which none of them sees
- * what another one does.
+ * Runs statements that change different tables: SQLite one after the other, PostgreSQL as one statement, whose parts do not
+ * see each other's changes.
  */
 export const together = (
   store: Sql,
@@ -134,7 +134,7 @@ export const insert = (
   return run(store, text, columns, rows)
 }
 
-/** Runs a statement for rows, which are `(%) as given` in its text; it has no other parameter. */
+/** Runs a statement with rows as its only parameter: `(%) as given` in its text. */
 export const each = (
   store: Sql,
   text: string,

@@ -51,7 +51,7 @@ const locksOf = (parts: ReadonlyArray<Records.Opening>): ReadonlyArray<string> =
     ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
   ])
 
-/** Direct transactions call whatever they like at their signer's own cost: their money is judged with their transaction. */
+/** The signer pays for a direct transaction: the worker checks its money with the transaction. */
 const isDirect = ({ kind }: Records.PreparedOp): boolean => kind === "direct"
 
 const check = (lane: Lane, part: Records.Opening): Effect.Effect<void, JournalError> => {
@@ -104,7 +104,7 @@ interface UnderWay {
   readonly reserve: string
 }
 
-/** The ops under way of these wallets, which are of one lane. */
+/** Open ops of these wallets, all of one lane. */
 const underWay = (store: Store.Store, lane: Lane, wallets: ReadonlyArray<string>) =>
   Rows.statement<UnderWay>(
     store,
@@ -169,7 +169,7 @@ const opColumns: Rows.Columns = {
   was_public: "smallint"
 }
 
-/** The row of an op that is ready. */
+/** Row of a ready op. */
 export const rowOf = (op: Records.PreparedOp, now: number, isExposed = false) => [
   op.requestId,
   op.index,
@@ -232,7 +232,7 @@ const writeTerms = (store: Store.Store, terms: ReadonlyArray<readonly [requestId
     terms
   )
 
-/** False: an authorisation for another configuration is alive. */
+/** False: a valid authorisation exists for another configuration. */
 const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIntent) => {
   const { chainTime, configHash, create2Salt, deadline, factory } = intent
   return Effect.map(
@@ -294,7 +294,7 @@ const ownerOf = ({ sql }: Store.Store, { nonceKey, sequence, space, userOpHash }
     ([owner]) => owner ?? null
   )
 
-/** The first of the ops whose nonce another row has, or one of the same list before it. */
+/** The first op whose nonce another row, or an earlier op of the list, has. */
 const firstTaken = (
   store: Store.Store,
   ops: ReadonlyArray<Records.PreparedOp>,
@@ -313,7 +313,7 @@ const firstTaken = (
     return { op: null, isSettled: false, names }
   })
 
-/** The first of the ops whose nonce is another op's; null: none. */
+/** The first op whose nonce another op has; null: none. */
 export const taken = (store: Store.Store, ops: ReadonlyArray<Records.PreparedOp>) =>
   Effect.map(firstTaken(store, ops, new Set()), ({ op }) =>
     op === null ? null : { requestId: op.requestId, index: op.index }
@@ -375,8 +375,8 @@ const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptanc
 }
 
 /**
- * Requests that are there already, under their ids or their idempotency keys. One under its id was accepted by a call
- * whose answer was lost: that is its answer too.
+ * Existing requests, by id or idempotency key. A request with its own id was accepted by a call whose answer was lost, and
+ * gets that answer.
  */
 const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
   Effect.gen(function* () {
@@ -411,7 +411,7 @@ const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
     return { accepted, refused }
   })
 
-/** Looks up what stands in the way only when something does. */
+/** Reads obstacles only after a conflict. */
 const tried = <Answer>(
   store: Store.Store,
   parts: ReadonlyArray<Records.Opening>,
@@ -433,7 +433,7 @@ const tried = <Answer>(
 
 const accepted: Records.AcceptanceResult = { _tag: "accepted" }
 
-/** In one order, so that no two lists wait for each other's idempotency keys. */
+/** A fixed order of idempotency keys prevents deadlocks. */
 const inOrder = (list: ReadonlyArray<Records.Acceptance>) =>
   list.length === 1
     ? list
@@ -503,7 +503,7 @@ type OpenRow = Pick<RequestRows.Row, "cancelled" | "failed" | "not_before" | "st
   readonly unopened: number | null
 }
 
-/** Of an opening what is not there yet: elements that have a row are opened. */
+/** The part of an opening without rows: an element with a row is already open. */
 const writeOpening = (
   store: Store.Store,
   lane: Lane,

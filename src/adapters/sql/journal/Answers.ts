@@ -7,7 +7,7 @@ import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Events from "./Events.js"
 import * as RequestRows from "./tables/RequestRows.js"
 
-/** How requests are read for their answers, and end by them. */
+/** Reads requests for their answers, and ends requests. */
 
 type Method<K extends keyof RequestJournal["Service"]> = (store: Store.Store) => RequestJournal["Service"][K]
 
@@ -49,7 +49,7 @@ export const bodies: Method<"bodies"> = (store) => (requestIds) =>
     })
   )
 
-/** Of a row of `requests`: something of it is not at its end. */
+/** Condition on a row of `requests`: an element has no outcome yet. */
 const underWay = `(exists (
     select 1 from ops
     where ops.request_id = requests.request_id and ops.state <> 'abandoned' and ops.state in ('accepted', 'sent'))
@@ -152,8 +152,8 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
   })
 
 /**
- * Answers wait for the disk, but for those in which every element's op is included: were the machine to lose them, the bytes
- * that were signed are on the disk, and the chain has the same answers to them.
+ * Answers wait for the disk, except when every element's op is included: after a crash of the machine, the signed bytes are
+ * on the disk and the chain gives the same answer.
  */
 export const answer: Method<"answer"> = (store) => (answers) =>
   answers.length === 0

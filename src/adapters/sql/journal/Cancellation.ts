@@ -6,8 +6,8 @@ import * as Ops from "./tables/Ops.js"
 import * as RequestRows from "./tables/RequestRows.js"
 
 /**
- * Whether bytes of the request may have left: an op of it, given up or not, or a transaction of its own was signed, or an op
- * was on the chain in a transaction of others.
+ * Whether signed bytes of the request may have left: of an op, even an abandoned one, or of a direct transaction, or in a
+ * foreign transaction on the chain.
  */
 const wasSigned = ({ sql }: Store.Store, requestId: string) =>
   Effect.map(

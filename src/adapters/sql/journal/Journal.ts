@@ -51,7 +51,7 @@ const early = answering("committed")
 /** A read that callers see: waits until the disk has all of it, so that a crash cannot revoke a reported fact. */
 const told = answering("whole")
 
-/** The journal in the database of the client; brings its schema up to date first. */
+/** Stores the journal in the client's database; migrates its schema first. */
 export const make = (options: Store.Options): Migrations.Stored<Context.Context<Journals>> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)

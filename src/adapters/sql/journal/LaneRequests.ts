@@ -119,7 +119,7 @@ const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftT
 
 export const busy = (store: Store.Store): Effect.Effect<ReadonlyArray<Records.BusyLane>, JournalError> =>
   Effect.suspend(() => {
-    // Taken before the snapshot, which lacks what is stored from then on.
+    // Read before the snapshot, which lacks later writes.
     const newest = store.lineage.newest()
     return store.reading(lanesWith(store, newest))
   })
@@ -161,7 +161,7 @@ interface Uncounted extends RequestRows.FailedRow {
   readonly cancelled: string | null
 }
 
-/** Counts the elements without an op of the requests that an earlier version accepted. */
+/** Counts elements without an op, for requests of an earlier version. */
 const count = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -219,10 +219,10 @@ interface DirectTransaction {
   readonly success: number | null
 }
 
-/** The endpoint whose requests are transactions of the signer's own. */
+/** Endpoint of direct transactions. */
 const directEndpoint = "/transactSigner"
 
-/** Each open request for a transaction of the signer's own has an op, which its transaction carries. */
+/** Gives each open request for a direct transaction an op, which the transaction carries. */
 export const writeDirect = (store: Store.Store, lane: Lane) =>
   Effect.gen(function* () {
     const { sql } = store

@@ -5,7 +5,7 @@ import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import type { LeaseRequest, NonceSpace } from "../../../application/ports/journal/Requests.js"
 import * as Store from "../Store.js"
 
-/** The lowest `count` integers of the range that are not taken; null when there are fewer. */
+/** The lowest `count` free integers of the range; null: fewer are free. */
 const lowestFree = (
   keys: LeaseRequest["keys"],
   count: number,
@@ -16,7 +16,7 @@ const lowestFree = (
   return free.length === count ? free : null
 }
 
-/** Leases the lowest keys of the range that are free; null: too few are. */
+/** Leases the lowest free keys of the range; null: too few are free. */
 const leaseOne = (
   { sql }: Store.Store,
   { authority, chainId, count, entryPoint, holder, keys, ttlMillis, wallet }: LeaseRequest,

@@ -14,7 +14,7 @@ import * as Ops from "./tables/Ops.js"
 import * as RequestRows from "./tables/RequestRows.js"
 import * as StoredOp from "./tables/StoredOp.js"
 
-/** Ops that are ready: how the lane's worker reads and changes them before they are signed. */
+/** Ready ops, as the lane's worker reads and changes them before it signs. */
 
 type Method<K extends keyof OpJournal["Service"]> = (store: Store.Store) => OpJournal["Service"][K]
 
@@ -41,7 +41,7 @@ const preparedOf = (row: ReadyRow): Records.PreparedOp | null => {
   return prepared?.kind === "direct" ? { ...prepared, nonceKey: BigInt(row.nonce_key) } : prepared
 }
 
-/** Ops of one request, and requests of one lane, share a key: it is read once. */
+/** Caches the key, which ops of a request and requests of a lane share. */
 const toOps = (rows: ReadonlyArray<ReadyRow>): ReadonlyArray<Records.Op> => {
   const keys = new Map<string, LaneAccess["key"] | null>()
   const keyOf = (text: string | null) => {
@@ -65,7 +65,7 @@ const toOps = (rows: ReadonlyArray<ReadyRow>): ReadonlyArray<Records.Op> => {
   }))
 }
 
-/** SQLite keeps the order of a cross join: it begins with the lane's ops. */
+/** `cross join` makes SQLite begin with the lane's ops. */
 const inLane = `from ops cross join requests
   where ops.authority = ? and ops.chain_id = ? and ops.state = 'accepted' and ops.op_id > ?
     and requests.request_id = ops.request_id and requests.held is null`
@@ -122,7 +122,7 @@ const nameOf = ({ index, requestId }: { readonly index: number; readonly request
 
 type Live = Omit<Ops.Row, "returned" | "revert_data" | "success" | "tx_hash">
 
-/** The rows that these elements have, kept from others until the transaction ends, by their elements. */
+/** Locks the elements' rows until the transaction ends; by element. */
 export const live = (
   store: Store.Store,
   elements: ReadonlyArray<{ readonly index: number; readonly requestId: string }>
@@ -167,7 +167,7 @@ const preparedColumns: Rows.Columns = {
   sequence: "text"
 }
 
-/** Writes over rows what was prepared; direct transactions keep their nonces. */
+/** Overwrites rows with prepared ops; direct transactions keep their nonces. */
 const overwrite = (
   store: Store.Store,
   some: ReadonlyArray<{ readonly row: Live; readonly op: Records.PreparedOp }>
@@ -191,7 +191,7 @@ const overwrite = (
     ])
   )
 
-/** New rows of the elements, whose rows stay as abandoned ones. */
+/** Inserts new rows for the elements; their old rows stay, abandoned. */
 const replace = (
   store: Store.Store,
   some: ReadonlyArray<{ readonly row: Live; readonly op: Records.PreparedOp }>,
@@ -225,7 +225,7 @@ const authoriseLonger = ({ sql }: Store.Store, prepared: ReadonlyArray<Records.P
         where request_id = ${requestId} and deadline < ${deadline}`
   })
 
-/** The ids that the elements' rows have now; null: none. */
+/** Present row ids of the elements; null: no row. */
 const idsOf = (store: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) =>
   Effect.map(live(store, prepared), (rows) =>
     prepared.map((op) => {
@@ -245,7 +245,7 @@ export const renew: Method<"renew"> = (store) => (lane, prepared) =>
         ? { row, op }
         : []
     })
-    // The same op again is no other version.
+    // The same op again does not count as another version.
     const isVersion = ({ op, row }: (typeof some)[number]) =>
       row.was_public === 1 && row.user_op_hash !== op.userOpHash
     const fresh = some.filter(isVersion)
@@ -286,7 +286,7 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
         return yield* new Refused({ result: { _tag: "notReady", requestId, index } })
       some.push({ row, op })
     }
-    // First all nonces are free: elements may have each other's.
+    // Frees all nonces first: elements may swap nonces.
     yield* Rows.each(
       store,
       "update ops set state = 'abandoned' from (%) as given where ops.op_id = given.op_id",

@@ -12,7 +12,7 @@ import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
 import * as Transactions from "./tables/Transactions.js"
 
-/** How signed bytes are stored: with the nonce that they are of, which nothing else hands out. */
+/** Stores signed bytes together with their nonce, which no other method assigns. */
 
 type Method<K extends keyof TransactionJournal["Service"]> = (
   store: Store.Store
@@ -44,7 +44,7 @@ interface Carried extends Ops.State {
   readonly chain_id: string
 }
 
-/** In the order of their ids, so that two methods cannot block each other. */
+/** Locks in the order of ids, which prevents deadlocks. */
 const carriedOf = (store: Store.Store, { ops }: Records.Recording) =>
   ops.length === 0
     ? Effect.succeed([])
@@ -98,7 +98,7 @@ const write = (
       store,
       ops.map(({ opId }) => opId)
     )
-    // PostgreSQL has it all in one statement: each one is a round trip.
+    // One statement on PostgreSQL, where each costs a round trip.
     yield* Rows.together(store, [
       [insertInto("transactions", transactionColumns), transaction],
       [insertInto("transaction_versions", versionColumns), version],

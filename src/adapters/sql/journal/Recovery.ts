@@ -75,7 +75,7 @@ export const known: Method<"known"> =
       )
     )
 
-/** The request's accepted ops of these elements, kept from others until the transaction ends. */
+/** Locks the request's accepted ops of these elements until the transaction ends. */
 const accepted = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) =>
   Effect.map(Ops.lockElements(store, requestId, indexes), (ops) =>
     ops.filter(({ state }) => state === "accepted")
@@ -117,7 +117,7 @@ export const unhold: Method<"unhold"> = (store) => (requestId) =>
 
 type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
 
-/** The request's op is in that transaction. */
+/** Puts the request's op into that transaction. */
 const carry = (store: Store.Store, { chainId, nonce, requestId, signer, transaction }: Adopted) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -132,7 +132,7 @@ const carry = (store: Store.Store, { chainId, nonce, requestId, signer, transact
         on conflict do nothing`
   })
 
-/** The nonce's row, as if the transaction had been signed here. */
+/** Writes the nonce's row as if the service had signed the transaction. */
 const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -176,7 +176,7 @@ export const adopt =
         max_fee_per_gas: transaction.maxFeePerGas.toString(),
         max_priority_fee_per_gas: transaction.maxPriorityFeePerGas.toString()
       }
-      // Its signature is not known: it is in a block, and nodes have it.
+      // Without signed bytes: the transaction is in a block, and nodes have it.
       const added = yield* sql`
         insert into transaction_versions ${sql.insert({
           chain_id: adopted.chainId.toString(),

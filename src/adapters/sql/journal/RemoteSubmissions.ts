@@ -20,7 +20,7 @@ import * as RequestRows from "./tables/RequestRows.js"
 
 /** Ops that a remote bundler submits. */
 
-/** Part of what is sealed: rows do not open under another name. */
+/** Name bound into sealed text: it does not open in another row. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
 interface Carried extends Ops.State {
@@ -341,7 +341,7 @@ const failedElements = ({ sql }: Store.Store, ops: ReadonlyArray<Pick<Ops.State,
       )
   )
 
-/** Every op that a remote bundler has, and those that landed in transactions of others and are not at settled depth. */
+/** Ops at remote bundlers, and ops in foreign transactions below settled depth. */
 export const remoteSubmissions = (
   store: Store.Store
 ): Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError> =>

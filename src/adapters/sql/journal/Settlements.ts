@@ -39,7 +39,7 @@ const toldReopened = (found: Found): ReadonlyArray<Events.Told> => {
   ]
 }
 
-/** The mined transaction is signed again; gives its ops as they are then. */
+/** Moves a mined transaction back to `signed`; returns its ops. */
 const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -102,7 +102,7 @@ export const settle =
         yield* Ops.move(store, left, "accepted", null)
       }
       const depth = Events.ofDepth(mined)
-      // Of this transaction once only; of an op that another one included whenever that is seen.
+      // Once for this transaction; for an op that another transaction included, each time.
       const others = elsewhere(settled, txHash)
       const before = elsewhere(ops, txHash)
       yield* Events.tell(store, [

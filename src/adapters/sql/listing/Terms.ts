@@ -25,7 +25,7 @@ export interface Place {
   readonly request_no: number | string
 }
 
-/** Of requests that are about to be forgotten, whose ops are there yet. */
+/** Deletes the terms of requests. Call it before their ops are deleted. */
 export const remove = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const rows = yield* sql<Place & { readonly request_id: string; readonly metadata: string | null }>`

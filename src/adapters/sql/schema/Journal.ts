@@ -5,13 +5,13 @@ import { clustered, identity, step } from "./Step.js"
  * zeros to a fixed width (20, 58, 20), so that text order is numeric order. Neither SQLite nor a driver's 64-bit integer
  * holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
  *
- * A query uses a partial index only when it states the index's condition literally; an implying condition does not do.
+ * A query uses a partial index only when it states the index's condition literally; an implying condition does not suffice.
  */
 export const journal = step((sql) => [
   // `body` is sealed. `failed` is a JSON array with one entry per index. `signer` is null when neither an op nor a transaction
   // names it, `lane_key` when it is unknown. `declined_at`: the id was never accepted, and stays taken until its time is over.
   // `not_before`: earliest chain time of the remaining work, Unix seconds. `due_at`: its next start; null: started.
-  // `held`: why the request waits for the operator; null: it does not, or the operator has decided.
+  // `held`: reason of a held request; null: not held, or the operator has decided.
   sql`
     create table requests (
       request_no ${identity(sql)},
@@ -223,10 +223,10 @@ export const journal = step((sql) => [
 
 /**
  * `prepared`: all data for signing an op, after one byte for the format; null: the op is not prepared yet, or is settled.
- * Not sealed, like the bytes of transactions. `good_until`: Unix milliseconds. `context` names what a request shares with
- * others; `unopened`: its elements without an op that have not failed, null where an earlier version accepted it.
- * An op of the EntryPoint `direct` is a transaction of the signer's own. `was_public` of an op says that it is exposed.
- * `proven_at`: when a transaction of the lane was read last that the journal had lost, Unix milliseconds.
+ * Not sealed, like the bytes of transactions. `good_until`: Unix milliseconds. `context` names settings
+ * that requests share. `unopened`: elements without an op that have not failed; null where an earlier version accepted it.
+ * An op of the EntryPoint `direct` is a direct transaction. `was_public`: 1 for an exposed op. `proven_at`: Unix milliseconds
+ * of the last read of a lane's transaction that the journal had lost.
  * The step alters tables in the order that transactions lock them: processes of the earlier version keep running.
  */
 export const opRows = step((sql) => [

@@ -390,7 +390,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         const own = Context.getOrUndefined(fiber.context, transactions)
         return own === undefined ? entered(effect, fiber) : inPart(effect, own)
       }),
-    // One look at the database: a tool may write to it between two statements.
+    // One snapshot: a tool may write between two statements.
     read: looking((effect, end) =>
       Effect.acquireUseRelease(
         run("begin"),

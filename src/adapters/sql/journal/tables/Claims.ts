@@ -18,7 +18,7 @@ interface Row {
 export const inLane = ({ locking }: Pick<Store.Store, "locking">, lane: Lane): Store.Store["transaction"] =>
   locking([`lane:${laneKey(lane)}`])
 
-/** Whether the database holds the transaction still, or has forgotten it with its request. */
+/** Whether the database has the transaction, or has deleted it with its request. */
 const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
   stored === null
     ? sql.literal("1 = 1")
@@ -37,7 +37,7 @@ const read = (store: Store.Store, lane: Lane, suffix: Store.Store["forShare"]) =
     ([row]) => row
   )
 
-/** Fails in a snapshot that lacks what this process had stored before: the database has become older than the process. */
+/** Fails in a snapshot without this process's earlier writes: the database was replaced by an older one. */
 export const checkNewest = (store: Store.Store, newest: Lineage.Stored | null) =>
   newest === null
     ? Effect.void
@@ -103,7 +103,7 @@ export const claim =
   (store: Store.Store): LaneJournal["Service"]["claim"] =>
   (lane, by) =>
     Effect.gen(function* () {
-      // Most often it has been claimed before: another look decides when it has not.
+      // Usually this process has the lane already; otherwise `claimAnew` reads it again, under the lock.
       const known = yield* store.query(read(store, lane, store.sql.literal("")))
       if (known?.holder === store.instance && known.process === by.process) return Number(known.epoch)
       return yield* claimAnew(store, lane, by)

@@ -15,8 +15,6 @@ import * as Store from "../../Store.js"
 
 export type Id = number | string
 
-/** Rows of ops. */
-
 /** Columns that decide an op's next state. */
 export interface State {
   readonly op_id: Id
@@ -28,7 +26,7 @@ export interface State {
   readonly tx_hash: string | null
 }
 
-/** Ops, kept from others until the transaction ends; always in one order, so that two methods cannot block each other. */
+/** Locks ops until the transaction ends. A fixed order prevents deadlocks. */
 export const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<State>`
   select op_id, request_id, op_index, entry_point, user_op_hash, state, tx_hash
   from ops where ${where} order by op_id ${forUpdate}`
@@ -44,7 +42,7 @@ export const lockElements = (store: Store.Store, requestId: string, indexes: Rea
 export const idsOf = (ops: ReadonlyArray<Pick<State, "op_id">>): ReadonlyArray<Id> =>
   ops.map((op) => op.op_id)
 
-/** Moves ops to a state without an outcome, carried by that transaction or by none of ours. */
+/** Moves ops to a state without an outcome. `txHash`: the service's transaction that carries them; null: none. */
 export const move = (
   { sql }: Store.Store,
   ops: ReadonlyArray<State>,
@@ -59,7 +57,7 @@ export const move = (
       where ${sql.in("op_id", ids)}`
   )
 
-/** Their bytes are known to others, whatever else is known of them. */
+/** Marks ops whose signed bytes others know. */
 export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   Store.forChunks(idsOf(ops), (ids) => sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`)
 
@@ -150,7 +148,7 @@ export const nonceColumns = (sql: Store.Store["sql"]): Fragment =>
     orElse: () => sql`ltrim(nonce_key, '0'), ltrim(sequence, '0')`
   })
 
-/** What `nonceColumns` of this nonce are. */
+/** Values of `nonceColumns` for this nonce. */
 export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: bigint): Fragment => {
   const [key, place] = [Store.nonceKey(nonceKey), Store.uint64(sequence)]
   return sql.onDialectOrElse({
@@ -190,7 +188,7 @@ const toRecord = (row: OwnedRow): OpRecord => ({
   returned: row.returned === null ? null : Hex.unsafe(row.returned)
 })
 
-/** A nonce that carries something of a request; all null where an op is in no transaction. */
+/** Nonce of a transaction with an op of the request; all null for an op without a transaction. */
 export interface Carrier {
   readonly tx_chain: string | null
   readonly signer: string | null
@@ -201,7 +199,7 @@ export interface Carrier {
   readonly mined: string | null
 }
 
-/** Of a row of `transactions`: its first and its newest version, and the mined one. */
+/** First, newest and mined version of a row of `transactions`. */
 export const versionsOf = (sql: Store.Store["sql"]) => {
   const of = (column: string, order: "asc" | "desc") => `(
     select transaction_versions.${column} from transaction_versions
@@ -234,7 +232,7 @@ const rowsOf = ({ sql }: Store.Store, where: Fragment) => sql<ReadRow>`
   order by ops.op_index, ops.op_id`
 
 const toProgress = (rows: ReadonlyArray<ReadRow>) => {
-  // `tx_hash` of the transaction stands under another name: that of the op is its own.
+  // The transaction's `tx_hash` is renamed: the op has a column of that name.
   const records = new Map<string, OpRecord>()
   const latest = new Map<number, OpRecord>()
   for (const row of rows) {
@@ -251,10 +249,10 @@ const toProgress = (rows: ReadonlyArray<ReadRow>) => {
   }
 }
 
-/** Elements whose ops one statement reads: all of a large request would hold the event loop. */
+/** Elements per statement: reading all of a large request would block the event loop. */
 const page = 1_024
 
-/** Of requests with at most so many elements each. */
+/** Pages of ops of requests with at most `elements` elements each. */
 const pagesOf = (store: Store.Store, where: Fragment, elements: number) => {
   if (elements <= page) return rowsOf(store, where)
   const { sql } = store

@@ -14,8 +14,6 @@ import * as Store from "../../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
-/** The port's methods for requests. */
-
 /** Failed elements of a row of `requests`. */
 export interface FailedRow {
   readonly request_id: string
@@ -55,7 +53,7 @@ export const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: stri
 export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
   Effect.map(sql<Row>`select * from requests where request_id = ${requestId} ${forUpdate}`, ([row]) => row)
 
-/** Requests that may be reopened, kept from others until the transaction ends; in one order. */
+/** Locks requests that may be reopened until the transaction ends, in a fixed order. */
 export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<string>) =>
   Store.forChunks(
     Store.isPostgres(sql) ? Store.distinct(requestIds) : [],
@@ -63,11 +61,11 @@ export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<st
       sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`
   )
 
-/** Of a forgotten request there is none. */
+/** Null for a forgotten request. */
 export const failedOf = ({ failed }: Pick<FailedRow, "failed">): ReadonlyArray<FailedElement> =>
   failed === "" ? [] : JSON.parse(failed)
 
-/** The latest word on each index, by index. */
+/** The latest failure of each index, by index. */
 export const merged = (
   before: ReadonlyArray<FailedElement>,
   after: ReadonlyArray<FailedElement>
@@ -89,7 +87,7 @@ export const decline =
       Effect.gen(function* () {
         const { sql } = store
         const now = yield* Clock.currentTimeMillis
-        // PostgreSQL lets it wait for the end of a transaction that has inserted the same id and not committed.
+        // On PostgreSQL the insert waits for a concurrent transaction that inserted the same id.
         yield* sql`
           insert into requests ${sql.insert({
             request_id: requestId,
@@ -121,7 +119,7 @@ export const note =
       })
     )
 
-/** The requests, which are locked, are not final any more, and wait for no time. */
+/** Reopens locked requests: they are not final and have no due time. */
 export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.forEach(
     requestIds,
@@ -133,7 +131,7 @@ export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) 
     { discard: true }
   )
 
-/** The word of earlier versions for what the operator dropped is `request_cancelled`, which stays in the column. */
+/** The column keeps the earlier versions' code `request_cancelled` for a dropped request. */
 export const cancelledOf = ({
   cancelled,
   decision
@@ -145,7 +143,7 @@ const idempotencyOf = (row: Row): Idempotency | null =>
     ? null
     : { key: row.idempotency_key, bodyHash: Hex.unsafe32(row.body_hash) }
 
-/** The request's own transactions that were signed. */
+/** Signed direct transactions of the request. */
 const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
   select chain_id as tx_chain, signer, nonce, state as tx_state, ${Ops.versionsOf(sql)}
   from transactions where direct = ${requestId} and direct is not null`

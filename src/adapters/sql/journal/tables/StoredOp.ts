@@ -13,7 +13,7 @@ const format = 1
 /** With decimal strings instead of integers. */
 type Texts<A> = { readonly [K in keyof A]: A[K] extends bigint ? string : A[K] }
 
-/** A space without the names that every op would repeat. */
+/** A nonce space as a tuple, which saves the names in every op. */
 type StoredSpace<EntryPoint> = readonly [
   authority: Address,
   chainId: string,

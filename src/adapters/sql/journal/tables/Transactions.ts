@@ -9,16 +9,14 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as RequestRows from "./RequestRows.js"
 
-/** Rows of transactions. */
-
-/** The condition that names a row of a nonce in any of the tables that have one. */
+/** Condition for a nonce's rows, in every table with lane and nonce. */
 export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>
   sql`chain_id = ${chainId.toString()} and signer = ${signer} and nonce = ${Store.uint64(nonce)}`
 
 export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
   `transaction ${chainId} ${signer} ${nonce}`
 
-/** How the lane is signed for and sent with. */
+/** Columns of a transaction's key and node. */
 export const accessColumns = (
   { seal }: Store.Store,
   lane: Lane,
@@ -33,10 +31,7 @@ export const accessColumns = (
   trust
 })
 
-/**
- * The states of a signed transaction as they are stored: `foreign` is `external` in the port. The stored word stays,
- * since processes of the version before read it.
- */
+/** Stored states of a signed transaction. `foreign` is `external` in the port; the word stays for earlier versions. */
 export type Signed = "signed" | "mined" | "settled" | "foreign"
 
 export interface State {
@@ -82,7 +77,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
     }
   })
 
-/** The hash of the newest version that was signed for the nonce. */
+/** Hash of the nonce's newest signed version. */
 export const newest = (store: Store.Store, lane: Lane, nonce: bigint) =>
   Effect.map(
     store.sql<{ readonly tx_hash: string }>`
@@ -130,8 +125,8 @@ export const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: st
 const page = 100
 
 /**
- * The lowest nonce from the chain's on for which nothing was ever signed. `isGap`: the journal does not know what the one
- * before the chain's was used for.
+ * The lowest nonce, from the chain's nonce on, without a signed transaction. `isGap`: the journal does not know the
+ * transaction before the chain's nonce.
  */
 export const nextNonce = (
   { sql }: Store.Store,
