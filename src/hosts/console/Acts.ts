@@ -135,7 +135,7 @@ export const unstick = (
   })
 }
 
-/** Does what the form at this path says; null: there is no such form. */
+/** Performs the form's action; null: no form has this path. */
 export const run = (data: Data, view: View, path: string, form: URLSearchParams): Task | null => {
   switch (path) {
     case "/pause":

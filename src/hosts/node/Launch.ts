@@ -22,8 +22,8 @@ const youngGeneration = "--max-semi-space-size"
 const youngMegabytes = 8
 
 /**
- * By how much of what is alive the old generation grows before V8 collects it, percent. Left to itself V8 lets it become four
- * times as large: a service in which 40 MB are alive would hold 160.
+ * Growth of V8's old generation between collections, in percent of the live objects. By default V8 lets it become four times
+ * as large: a service with 40 MB of live objects would hold 160.
  */
 const oldPercent = "--heap-growing-percent=50"
 

@@ -42,7 +42,7 @@ export const statusOf = (
   return Page.status("wait", state === "final" ? "Ended" : "Forgotten")
 }
 
-/** A table of requests, each with what it asks for. */
+/** A table of requests with their calls. */
 export const listed = (
   data: Data,
   { now }: View,
