@@ -128,7 +128,7 @@ const clockCheck = (
 ): Effect.Effect<void, never, ChainRpc | Scope.Scope> =>
   ClockCheck.start({
     profiles: clockConfirmed || database === undefined ? [] : profiles,
-    remedy: "say so with the option clockConfirmed",
+    remedy: "confirm it with the option clockConfirmed",
     confirmation: Effect.succeed(null)
   })
 

@@ -129,7 +129,7 @@ export const make = ({
       Effect.forever(
         Effect.andThen(
           Effect.sleep(pollMillis),
-          Effect.catchCause(poll, (cause) => Effect.logDebug("the journal could not be polled", cause))
+          Effect.catchCause(poll, (cause) => Effect.logDebug("journal poll failed", cause))
         )
       )
     )

@@ -95,7 +95,7 @@ export const make = ({ budgets, monitor, offerOf, opJournal }: Dependencies) => 
       return yield* offer.final({ ...ended, receipts })
     }).pipe(
       Effect.catchCause((cause) =>
-        Effect.as(Effect.logDebug("a request at its end can not be answered now", cause), null)
+        Effect.as(Effect.logDebug("final request not answered yet", cause), null)
       )
     )
 

@@ -168,7 +168,7 @@ export const reasons = {
     "blocks {from} to {to} hold more than {bytes} bytes of such events: ask for fewer blocks, or name contracts or fields"
   ),
   eventAnswer: events(
-    "a block of {from} to {to} holds more events than are read at once: name contracts or fields"
+    "a block of {from} to {to} holds more events than one query reads: name contracts or fields"
   ),
   blocksAtATime: nodeLimit(
     "{origin} takes about {span} blocks at a time, and blocks {from} to {to} would take more than {asks} questions: ask for at most {most} blocks, or use another node"

@@ -122,7 +122,7 @@ const unopened = ({
   Effect.gen(function* () {
     const [offer] = offers
     if (offer === undefined || offers.length > 1)
-      return yield* Effect.die(new Error("a large request has a run of its own"))
+      return yield* Effect.die(new Error("a large request has a separate run"))
     const { calls } = offer
     const dependencies = Call.dependencies(calls)
     yield* Links.present(dependencies, context.connection)

@@ -51,7 +51,7 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
     ? Effect.succeed(true)
     : Effect.matchEffect(chain.sendRawTransaction(bytes.raw), {
         onFailure: ({ message }) =>
-          Effect.as(Effect.logDebug(`the node did not take a transaction: ${message}`), false),
+          Effect.as(Effect.logDebug(`transaction refused by the node: ${message}`), false),
         onSuccess: () =>
           // Through `Troubles`: a node may lose the bytes repeatedly.
           Effect.flatMap(Troubles.Shared, ({ failed }) =>
@@ -127,7 +127,7 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
           const { access, chainId } = record
           const filler = yield* lanes.fill(chainId, { access, signer, prices, chainNonce: nonce, balance })
           yield* monitor.watch({ chain, profile, record: filler })
-          yield* Effect.logInfo("a nonce that nobody used was filled")
+          yield* Effect.logInfo("unused nonce filled")
         })
       )
     })

@@ -93,13 +93,13 @@ export const make = (dependencies: Dependencies) => {
   /** A failure on one lane does not delay the others. */
   const round = (isThorough: boolean) =>
     troubles.tolerate(
-      troubleOf("the journal could not be looked at"),
+      troubleOf("journal read failed; retrying"),
       Effect.flatMap(laneJournal.busy, (lanes) =>
         Effect.forEach(
           lanes,
           (busy) =>
             troubles.tolerate(
-              troubleOf("a lane could not be looked after", laneKey(busy.lane)),
+              troubleOf("lane round failed; retrying", laneKey(busy.lane)),
               look(busy, isThorough)
             ),
           { concurrency: "unbounded", discard: true }

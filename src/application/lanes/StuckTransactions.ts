@@ -64,11 +64,11 @@ export const make = (dependencies: Dependencies): Attend => {
       if (busy.has(name)) return Effect.void
       busy.add(name)
       const { nonce, signer } = record
-      const trouble = troubleOf("a waiting transaction is left as it is", record, name)
+      const trouble = troubleOf("replacement skipped", record, name)
       return Effect.asVoid(
         Effect.forkIn(
           Effect.catchCauseIf(Holding.outliving(work), isFenced, () =>
-            Effect.logDebug("the lane of a transaction is another process's by now")
+            Effect.logDebug("lane of a transaction moved to another process")
           ).pipe(
             (unfenced) => troubles.tolerate(trouble, unfenced),
             Effect.ensuring(Effect.sync(() => busy.delete(name))),
@@ -95,7 +95,7 @@ export const make = (dependencies: Dependencies): Attend => {
           ),
         onFailure: (error) =>
           Effect.sync(() => Entry.putOff(entry, node, now)).pipe(
-            Effect.andThen(Effect.logDebug(`the node did not take a transaction again: ${error.message}`)),
+            Effect.andThen(Effect.logDebug(`transaction refused by the node again: ${error.message}`)),
             Effect.as(false)
           )
       })
@@ -124,7 +124,7 @@ export const make = (dependencies: Dependencies): Attend => {
             caps: profile.caps
           })
           const capped = troubleOf(
-            "a transaction waits, and the operator's cap allows no higher price for it",
+            "replacement blocked by fee cap; raise networks[].maxFeePerGas",
             record,
             record.nonce.toString()
           )
@@ -132,7 +132,7 @@ export const make = (dependencies: Dependencies): Attend => {
           yield* troubles.passed(capped)
           const renewed = yield* lanes.replace(record, signer, prices.success)
           yield* monitor.watch({ chain, profile, record: renewed })
-          yield* Effect.logInfo("a waiting transaction was replaced at a higher price")
+          yield* Effect.logInfo("transaction replaced at a higher price")
         })
       )
     })
@@ -176,9 +176,7 @@ export const make = (dependencies: Dependencies): Attend => {
             const adopted = yield* lanes.current(record)
             if (adopted !== null) yield* monitor.watch({ chain, profile, record: adopted })
             return yield* Effect.annotateLogs(
-              Effect.logWarning(
-                "a transaction that is not in the journal has the nonce and does the same: it is ours"
-              ),
+              Effect.logWarning("transaction adopted: unknown transaction has its nonce and payload"),
               { txHash }
             )
           }
@@ -187,9 +185,7 @@ export const make = (dependencies: Dependencies): Attend => {
           if (!(yield* settlement.stranded(chain, record, { blockNumber, settledTo, confirmations }))) return
           yield* monitor.forget(entry)
           yield* Effect.annotateLogs(
-            Effect.logWarning(
-              "another transaction of the same key used the nonce; its work goes on under another one"
-            ),
+            Effect.logWarning("nonce used by a foreign transaction; its work moves to another nonce"),
             { externalTxHash: txHash }
           )
         })

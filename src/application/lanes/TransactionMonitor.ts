@@ -160,7 +160,7 @@ export const make = (options: {
         Effect.andThen(troubles.passed(trouble)),
         Effect.catchCause((cause) =>
           isFenced(cause)
-            ? Effect.logDebug("the lane of a transaction is another process's by now")
+            ? Effect.logDebug("lane of a transaction moved to another process")
             : troubles.failed(trouble, cause)
         ),
         Effect.annotateLogs(WatchedLane.describe(record))
@@ -181,7 +181,7 @@ export const make = (options: {
         const [first] = lane.entries.values()
         if (first === undefined) return
         const trouble = {
-          what: "transactions wait, and no node serves them: the operator has none for the chain at present",
+          what: "no node for pending transactions; set networks[].rpc",
           place: laneKey(first.record),
           isDelay: true
         }
@@ -200,7 +200,7 @@ export const make = (options: {
       if (first === undefined) return Effect.void
       const records = taken.map(({ record }) => record)
       return Effect.matchCauseEffect(settlement.submitted(first.record, records), {
-        onFailure: (cause) => Effect.logDebug("what nodes have taken is told later", cause),
+        onFailure: (cause) => Effect.logDebug("submitted events deferred", cause),
         onSuccess: () =>
           Effect.sync(() => {
             for (const entry of taken) entry.isTold = true
@@ -211,7 +211,7 @@ export const make = (options: {
     const crash = ({ entries }: WatchedLane.WatchedLane) => {
       const [first] = entries.values()
       const place = first === undefined ? "" : laneKey(first.record)
-      return { what: "a look at watched transactions crashed", place }
+      return { what: "poll of watched transactions crashed", place }
     }
 
     const round = (lane: WatchedLane.WatchedLane) =>

@@ -92,9 +92,9 @@ export const sponsorDeposit = gauge("sponsor_deposit_wei", "Deposit of the opera
 /** Labels: chain, kind (see the runbooks). */
 export const incident = gauge("incident", "1: the incident of this kind lasts; 0: it has ended.")
 /** Labels: chain, outcome (`success`, `failed`). */
-export const opsSettled = counter("ops_settled_total", "Operations whose outcome the chain has told.")
+export const opsSettled = counter("ops_settled_total", "Operations with an outcome on the chain.")
 /** Labels: chain, signer (address). */
-export const gasPaid = counter("gas_paid_wei_total", "What an EOA's mined transactions have cost it.")
+export const gasPaid = counter("gas_paid_wei_total", "Wei that an EOA paid for its mined transactions.")
 /** Labels: none. */
 export const rateLimitStoreAway = gauge(
   "rate_limit_store_away",
@@ -110,7 +110,7 @@ export const inclusionSeconds = histogram(
 /** Labels: none. */
 export const workStranded = gauge(
   "work_stranded",
-  "Lanes and ops that something has kept from going on for more than three seconds; the log tells each cause."
+  "Lanes and ops blocked for more than three seconds; the log has each cause."
 )
 /** Labels: version. */
 export const build = gauge("build_info", "1: this version runs.")

@@ -84,13 +84,13 @@ const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
       yield* trust.become("doubted")
       yield* Metric.update(Metrics.clockDoubted, 1)
       yield* Effect.logWarning(
-        `the clock is over an hour from the time of a chain's latest block: nothing is deleted for its age and no accepted request expires. Set the clock right and start again; where it is right, since the node is behind or its chain makes no blocks, ${options.remedy}`
+        `clock over an hour from a chain's; nothing expires; set it, or ${options.remedy}`
       ).pipe(told)
       yield* Effect.repeat(isConfirmed, { schedule: Schedule.spaced(lookInterval), until: (is) => is })
       yield* Metric.update(Metrics.clockDoubted, 0)
     }
     yield* trust.become("trusted")
-    yield* told(Effect.logInfo("the operator has confirmed the clock: what is old is deleted and expires"))
+    yield* told(Effect.logInfo("clock confirmed by the operator; deletion and expiry resume"))
   })
 
 /**

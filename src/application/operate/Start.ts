@@ -34,7 +34,7 @@ const followSponsored = (
             ? null
             : yield* Effect.orElseSucceed(rpcs.connect(Redacted.value(profile.rpc), "operator"), () => null)
         const trouble = {
-          what: "sponsored operations can not be followed: the operator has no node there",
+          what: "sponsored ops not followed; set networks[].rpc",
           place: chainId.toString(),
           subject: accountId
         }

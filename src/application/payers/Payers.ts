@@ -51,7 +51,7 @@ export const make = (options: {
         if (sponsor !== null && paymaster === sponsor.paymaster)
           return trust === "operator"
             ? yield* sponsorOf(sponsor)
-            : yield* Effect.die(new Error("the sponsor signs by what the operator's own node says alone"))
+            : yield* Effect.die(new Error("the sponsor trusts only the operator's node"))
         const named = paymasterServices.find((service) => service.paymaster === paymaster)
         const site = siteOf(paymaster)
         return named === undefined

@@ -86,7 +86,7 @@ const ofKind = (
       return Creation.prepare({ ...input, batches: only(batches, kind) })
     case "direct":
     case "repricing":
-      return Effect.die(new Error("what the signer does by itself is in a context of ops"))
+      return Effect.die(new Error("a direct transaction is in a context of ops"))
   }
 }
 

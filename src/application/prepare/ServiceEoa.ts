@@ -236,7 +236,10 @@ export const bind = (site: Site, risk: Risk): Effect.Effect<void, SignerError, B
     // The reservation has expired; reserve again.
     const [lack] = yield* reserve(site, [risk], { ...risk.op, legacy: false })
     if (lack === null && (yield* bound)) return
-    return yield* new SignerError({ reason: "unavailable", message: lack?.message ?? "nothing is set aside" })
+    return yield* new SignerError({
+      reason: "unavailable",
+      message: lack?.message ?? "no budget is reserved"
+    })
   })
 
 /** Releases the reservations of these elements: their transactions' costs are booked by transaction. */

@@ -116,7 +116,7 @@ describe("a nonce that another transaction of the key used", () => {
       yield* watch(record, { profile: { settledDepth: 3 } })
       yield* Time.adjust("20 minutes")
       expect(stranded).toEqual([])
-      const told = lines.filter(({ message }) => message.includes("left as it is"))
+      const told = lines.filter(({ message }) => message.includes("replacement skipped"))
       expect(told.length).toBeGreaterThan(0)
       expect(told.length).toBeLessThan(7)
     }).pipe(Effect.provide(layer))

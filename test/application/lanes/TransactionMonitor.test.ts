@@ -203,7 +203,7 @@ describe("nodes that are away", () => {
     yield* Time.adjust("1 hour")
     operators = node.chain
     yield* Time.adjust("10 seconds")
-    expect(Log.told(lines, "no node serves them")).toEqual(Log.ofAnHour("WARN"))
+    expect(Log.told(lines, "no node for pending transactions")).toEqual(Log.ofAnHour("WARN"))
   })
 
   testOver(Layer.sync(Troubles.Shared, Troubles.make))(

@@ -51,7 +51,7 @@ export const Response = Schema.Struct({
   endpoint: Schema.String.annotate({ description: "For example /execute." }),
   state: Schema.Literals(["pending", "final", "refused"]).annotate({
     description:
-      "refused: castellan accepted nothing of the request, and a repeat runs anew. It keeps the answers of the latest refusals."
+      "refused: castellan did not accept the request, and a repeat runs again. It keeps the answers of the latest refusals."
   }),
   acceptedAt: Schema.Int.annotate({
     description: "Unix seconds. Of a refused request: when it was refused."
@@ -70,7 +70,7 @@ export const Response = Schema.Struct({
   }),
   delay: Schema.NullOr(Schema.String).annotate({
     description:
-      "What keeps its unsigned elements from being sent now. Null: their turn has not come, or the process that answers does not know."
+      "Reason of the delay of its unsigned elements. Null: their turn has not come, or the answering process does not know."
   }),
   httpStatus: Schema.NullOr(Schema.Int).annotate({
     description: "Status of the final answer: 200 or 422. Null while it is pending."

@@ -51,7 +51,7 @@ const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope
     const done = yield* Deferred.make<void>()
     const troubles = yield* Troubles.Shared
     const answered = Effect.map(NodeAnswers.at(node, entries), (told) => LaneNodes.note(node, told))
-    const look = troubles.tolerate(troubleOf("a look at watched transactions crashed", node), answered).pipe(
+    const look = troubles.tolerate(troubleOf("poll of watched transactions crashed", node), answered).pipe(
       Effect.ensuring(
         Effect.suspend(() => {
           node.isBusy = false

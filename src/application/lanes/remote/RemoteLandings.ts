@@ -109,7 +109,7 @@ export const tellTaken = (
       const { chainId, signer } = RemoteInclusions.laneOf(first)
       const hashes = taken.map(({ submission }) => submission.userOpHash)
       return Effect.matchCauseEffect(Effect.tap(recordTaken(signer, chainId, hashes), told), {
-        onFailure: (cause) => Effect.logDebug("what bundlers have taken is told later", cause),
+        onFailure: (cause) => Effect.logDebug("submitted events deferred", cause),
         onSuccess: () =>
           Effect.sync(() => {
             for (const entry of taken) entry.isTold = true

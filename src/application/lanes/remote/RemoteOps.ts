@@ -164,7 +164,7 @@ export const make = ({
           if (yield* RemoteInclusions.isPast(entry, head)) return yield* revoke(entry, head)
           if (entry.bundler !== null) yield* RemoteInclusions.offer(entry, entry.bundler, head)
         })
-        const trouble = troubleOf("an op at a remote bundler is left as it is", entry.chain, entry)
+        const trouble = troubleOf("remote op unchanged", entry.chain, entry)
         return Effect.asVoid(
           Effect.forkIn(
             troubles.tolerate(trouble, asOwner(entry, work)).pipe(
@@ -184,7 +184,7 @@ export const make = ({
     const tolerated = (entry: Entry, step: Effect.Effect<void, unknown>) =>
       Effect.annotateLogs(
         troubles.tolerate(
-          troubleOf("a look at an op at a remote bundler failed and is repeated", entry.chain, entry),
+          troubleOf("poll of a remote op failed; retrying", entry.chain, entry),
           asOwner(entry, step)
         ),
         { userOpHash: entry.submission.userOpHash }
@@ -198,7 +198,7 @@ export const make = ({
           RemoteInclusions.look(chain, first.submission.space.entryPoint, entries, head)
         )
         const silence = {
-          ...troubleOf("the node does not tell what became of ops at remote bundlers", chain),
+          ...troubleOf("node does not report outcomes of remote ops", chain),
           subject: first.submission.space.entryPoint
         }
         yield* Result.match(seen, {
@@ -255,7 +255,7 @@ export const make = ({
 
     /** A failed round must not end the loop, which serves all ops at this node. */
     const round = (chain: ChainClient, node: Watched) =>
-      troubles.tolerate(troubleOf("a look at ops at remote bundlers failed", chain), look(chain, node))
+      troubles.tolerate(troubleOf("poll of remote ops failed", chain), look(chain, node))
 
     const rest = (node: Watched) =>
       Effect.suspend(() => {

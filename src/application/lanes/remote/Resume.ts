@@ -94,7 +94,7 @@ export const make = (dependencies: Dependencies) => {
     for (const submission of yield* journal.remoteSubmissions) {
       const { space, userOpHash } = submission
       if (!holds({ chainId: space.chainId, signer: space.authority })) continue
-      const trouble = troubleOf("an op at a remote bundler can not be followed; retrying", userOpHash)
+      const trouble = troubleOf("remote op not followed; retrying", userOpHash)
       yield* Effect.annotateLogs(troubles.tolerate(trouble, resume(dependencies, submission)), { userOpHash })
     }
   })

@@ -155,7 +155,7 @@ const clientOf = (
     return client
   }).pipe(
     Effect.mapError((error) =>
-      error._tag === "Obstacle" ? error : obstacle(`the bundler can not be used: ${error.message}`)
+      error._tag === "Obstacle" ? error : obstacle(`the bundler cannot be used: ${error.message}`)
     )
   )
 
@@ -184,7 +184,7 @@ const look = (
       return yield* new ChainRpcError({
         reason: "notAnRpc",
         origin: chain.origin,
-        message: "it does not tell the latest block, or the nonce of a wallet"
+        message: "it does not return the latest block, or the nonce of a wallet"
       })
     if (state.newest === null || block.number >= state.newest.number) state.newest = block
     let isAsThought = true

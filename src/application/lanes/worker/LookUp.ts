@@ -100,7 +100,7 @@ const ofUsedNonce = (
       const final = confirmations >= profile.settledDepth
       if (known === undefined)
         yield* Effect.annotateLogs(
-          Effect.logWarning("op adopted: it is on the chain, in a version that the journal did not know"),
+          Effect.logWarning("op adopted: it is on the chain in an unknown version"),
           { requestId: op.requestId, txHash }
         )
       const { authority } = op.op.space
@@ -173,7 +173,7 @@ export const make =
         return yield* new ChainRpcError({
           reason: "notAnRpc",
           origin: chain.origin,
-          message: "it does not tell the wallet's nonce"
+          message: "it does not return the wallet's nonce"
         })
       if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next, mayBeLost)
       // An op with the next nonce can be signed again, unless a third party may land an earlier version.

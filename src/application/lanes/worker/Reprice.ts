@@ -151,7 +151,7 @@ const ofSigning =
       { path, message: Reasons.text("notReplaceable", { nonce }) }
     ])
     return Effect.andThen(
-      Effect.annotateLogs(Effect.logError("a stored transaction can not be replaced"), {
+      Effect.annotateLogs(Effect.logError("stored transaction cannot be replaced"), {
         nonce: nonce.toString(),
         detail: error.message
       }),

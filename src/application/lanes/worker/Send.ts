@@ -98,7 +98,12 @@ const send = (
       case "insufficientFunds":
         // Ops too expensive together may be affordable one by one.
         if (state.most > 1 && ops.length > 1) state.most = Rejection.halved(ops.length)
-        else yield* pause(state, [whole], `the EOA lacks money beside the ${recorded.reserved} wei under way`)
+        else
+          yield* pause(
+            state,
+            [whole],
+            `the EOA lacks money in addition to the ${recorded.reserved} wei under way`
+          )
         return
       case "nonceUsed":
       case "otherRoute":

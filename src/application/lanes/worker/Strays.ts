@@ -163,7 +163,7 @@ export const make = (dependencies: Dependencies): Known => {
     Effect.flatMap(recoveryJournal.hold(lane, requestId, why), (isHeld) =>
       isHeld
         ? Effect.annotateLogs(
-            Effect.logError("request held: it may be done already; run castellan requests release or drop"),
+            Effect.logError("request held: perhaps done; run castellan requests release or drop"),
             { requestId, reason: why }
           )
         : Effect.void
@@ -203,7 +203,7 @@ export const make = (dependencies: Dependencies): Known => {
     Effect.gen(function* () {
       const wanted = ready.flatMap((op) => ofOp(op, profile.ledger))
       for (const [requestId, calls] of yield* unopenedOf(dependencies, lane, isFresh)) {
-        if (calls === null) yield* hold(lane, requestId, "what it asks for cannot be read")
+        if (calls === null) yield* hold(lane, requestId, "its body cannot be read")
         else wanted.push(...calls.map((call) => ofCall(call, profile.ledger)))
       }
       return wanted
@@ -214,7 +214,7 @@ export const make = (dependencies: Dependencies): Known => {
     Effect.gen(function* () {
       const unexposed = (yield* readyOf(dependencies, lane, isFresh)).filter(({ exposed }) => !exposed)
       const later = yield* unopenedOf(dependencies, lane, isFresh)
-      const told = `what its key has done since the journal's last entry cannot be read: ${why}`
+      const told = `transactions of its key since the journal's last entry cannot be read: ${why}`
       for (const requestId of new Set([...unexposed.map((op) => op.requestId), ...later.keys()]))
         yield* hold(lane, requestId, told)
     })
@@ -352,7 +352,7 @@ export const make = (dependencies: Dependencies): Known => {
         const look = unknownOf(dependencies, lane, context, [...wallets], since)
         const unknown = yield* unless("past", lane, look, (why) =>
           Effect.gen(function* () {
-            const told = `what its wallets have done since it was accepted cannot be read: ${why}`
+            const told = `ops of its wallets since its acceptance cannot be read: ${why}`
             for (const requestId of new Set(wanted.map((each) => each.requestId)))
               yield* hold(lane, requestId, told)
             return new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.Seen]>>()

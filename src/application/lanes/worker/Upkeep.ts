@@ -85,7 +85,7 @@ export const fail = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.
       const failure = failures.get(op.opId)
       if (failure === undefined || (mayGiveUp(state, op, now) && !Bundle.mayLand(op))) continue
       over.delete(op.opId)
-      yield* pause(state, [op], `what was signed of it may land: ${failure.message}`)
+      yield* pause(state, [op], `its signed bytes may land: ${failure.message}`)
     }
     yield* end(work, over, sent)
   })
@@ -296,7 +296,7 @@ export const lookUp = (
       }
       // Until the use of its nonce is settled.
       if (sequence > op.sequence) yield* pause(state, [op], "its nonce is used")
-      if (found._tag === "waits") yield* pause(state, [op], "what was signed of it may land")
+      if (found._tag === "waits") yield* pause(state, [op], "its signed bytes may land")
       if (found._tag === "Obstacle") yield* pause(state, [op], found.why)
       if (found._tag === "stale") stale.push(op)
       if (found._tag === "dead") dead.set(op, found.why)

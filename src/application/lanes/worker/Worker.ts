@@ -232,7 +232,7 @@ const carryOut = (
       )
       yield* pause(state, left, "its nonce is used")
       const waiting = blocked.filter((op) => state.queue.ops.includes(op) && !isPaused(op))
-      yield* pause(state, waiting, "what was signed of it may land, behind a nonce that nothing uses")
+      yield* pause(state, waiting, "its signed bytes may land, behind an unused nonce")
       return "again"
     }
     const suspected = ordered.filter((op) => standingOf(componentOf(op)) === "suspected" && !isPaused(op))

@@ -30,7 +30,7 @@ export const leastPreVerificationGas = (
           Effect.flatMap((client) => client.preVerificationGas({ version, entryPoint, op }, state)),
           Effect.map((gas) => (gas < mostGas ? gas : 0n)),
           Effect.catch(({ message }) =>
-            Effect.as(Effect.logDebug(`the bundler does not estimate an op: ${message}`), 0n)
+            Effect.as(Effect.logDebug(`op not estimated by the bundler: ${message}`), 0n)
           )
         ),
       { concurrency: 8 }

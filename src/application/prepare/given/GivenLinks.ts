@@ -36,7 +36,7 @@ export const dependencies = (
       }
       if (others.length > 0) yield* wrong(position, "it depends on more than one operation")
       if (remoteBundler !== null)
-        yield* wrong(position, "it depends on another operation, which this chain's bundler can not promise")
+        yield* wrong(position, "it depends on another operation, which this chain's bundler cannot promise")
       const before = given.findIndex(
         ({ op }) =>
           op.sender === required.wallet && Ledger.key(entryPoint, op.sender, op.nonce) === required.key

@@ -15,19 +15,19 @@ import * as Windows from "../ops/Windows.js"
 
 const opFields = {
   encodedUserOp: shown(Hex.schema, {
-    description: "ABI encoding of the op, unchanged, as it was handed out: its own signature empty."
+    description: "ABI encoding of the op, as returned by the service, with an empty signature."
   }),
   userOpHash: shown(Hex.schema32, {
-    description: "The op's ERC-4337 hash; another one than the service computes is refused."
+    description: "The op's ERC-4337 hash; must equal the hash that the service computes."
   })
 }
 
 const windowFields = {
   validAfter: optional(UnixSeconds, 0).annotateKey({
-    description: "First second of the window under which it was signed; 0: no bound."
+    description: "First second of the signed window; 0: no bound."
   }),
   validUnitl: optional(UnixSeconds, 0).annotateKey({
-    description: "Last second of the window under which it was signed; 0: no bound."
+    description: "Last second of the signed window; 0: no bound."
   })
 }
 
@@ -84,7 +84,7 @@ const opOf = (
     if (op.initCode !== Hex.empty)
       return yield* wrong(at, "initCode must be empty: wallets are deployed by /create")
     if (op.signature !== Hex.empty)
-      return yield* wrong(at, "the op's signature must be empty: the proof is a field of its own")
+      return yield* wrong(at, "the op's signature must be empty: the proof is a separate field")
     if (!WalletCalls.isCanonical(op.callData))
       return yield* wrong(
         at,

@@ -32,7 +32,7 @@ export const notOver = (
     ? Result.succeed(window ?? unbounded)
     : Result.fail(
         invalid("window_over", [
-          { path: `${path}.validUnitl`, message: `the chain's time is ${timestamp} by now` }
+          { path: `${path}.validUnitl`, message: `the chain's time is now ${timestamp}` }
         ])
       )
 }

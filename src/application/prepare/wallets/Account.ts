@@ -19,11 +19,11 @@ export const schema = Schema.Struct({
   }),
   wallet: optional(Schema.String).annotateKey({
     description:
-      "Wallet address. Required if salt is empty; alone it names a wallet that exists already. Beside a salt it must be the wallet of that salt."
+      "Wallet address. Required if salt is empty: it then names an existing wallet. With a salt it must be the wallet of that salt."
   }),
   walletCustody: CustodyField.annotateKey({
     description:
-      "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the wallet's own where wallet is given, and for the operator's default custody beside a salt alone."
+      "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the wallet's own where wallet is given, and for the operator's default custody with only a salt."
   }),
   passkeyPubKey: optional(Schema.Array(Schema.String)).annotateKey({
     description:
@@ -39,7 +39,7 @@ export const schema = Schema.Struct({
   }),
   legacyWallet: optional(Schema.Boolean, false).annotateKey({
     description:
-      "The address is of the salt alone, without the custody: only beside a salt. Afterwards such a wallet is addressed by wallet."
+      "Derives the address from the salt without the custody; needs a salt. Afterwards such a wallet is addressed by wallet."
   })
 }).annotate({ identifier: "Account" })
 export type Account = typeof schema.Type

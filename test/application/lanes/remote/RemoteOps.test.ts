@@ -502,8 +502,8 @@ describe("an op whose inclusion was found", () => {
 
 describe("ops at remote bundlers", () => {
   for (const [what, fails] of [
-    ["a look at ops at remote bundlers failed", (chain: Chain, now: boolean) => chain.fallSilent(now)],
-    ["the node does not tell what became of ops", (chain: Chain, now: boolean) => chain.refuseLogs(now)]
+    ["poll of remote ops failed", (chain: Chain, now: boolean) => chain.fallSilent(now)],
+    ["node does not report outcomes of remote ops", (chain: Chain, now: boolean) => chain.refuseLogs(now)]
   ] as const)
     test(`warn seven times in an hour in which ${what}`, function* () {
       const lines = yield* Log.listen

@@ -132,6 +132,6 @@ describe("ops left at remote bundlers by earlier processes", () => {
     yield* Resume.make({ ...all, journal, holds })(yield* Effect.scope)
     yield* Time.adjust("12 seconds")
     expect(all.told).toEqual(Array.from({ length: 3 }, () => "http://present of operator"))
-    expect(Log.told(lines, "an op at a remote bundler can not be followed")).toHaveLength(1)
+    expect(Log.told(lines, "remote op not followed")).toHaveLength(1)
   })
 })

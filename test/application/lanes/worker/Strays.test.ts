@@ -128,7 +128,7 @@ describe("nonces of a lane that the journal lacks", () => {
     expect(yield* read).toEqual(Result.succeed([{ nonce: 1n, isOurs: true }]))
     expect(told).toEqual([
       "kept unread",
-      "held: later, what its key has done since the journal's last entry cannot be read: pruned",
+      "held: later, transactions of its key since the journal's last entry cannot be read: pruned",
       "published: 0",
       "explained to 2"
     ])
@@ -206,7 +206,7 @@ describe("wallets' ops that the journal lacks", () => {
     expect(told).toEqual([])
     expect(yield* holdDone).toEqual(Result.succeed(undefined))
     expect(told).toEqual([
-      "held: r1, what its wallets have done since it was accepted cannot be read: method not found"
+      "held: r1, ops of its wallets since its acceptance cannot be read: method not found"
     ])
   })
 })

@@ -47,7 +47,7 @@ describe("a window", () => {
     expect(codeOf({ validUntil: now - 1 })).toBe("window_over")
     expect(Windows.notOver(of({ validUntil: now - 1 }), "operations[0]", at)).toMatchObject(
       Result.fail({
-        details: [{ path: "operations[0].validUnitl", message: `the chain's time is ${now} by now` }]
+        details: [{ path: "operations[0].validUnitl", message: `the chain's time is now ${now}` }]
       })
     )
   })
