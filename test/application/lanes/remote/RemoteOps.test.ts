@@ -527,7 +527,7 @@ describe("ops at remote bundlers", () => {
     yield* pass("1 hour")
     outage.left = 0
     yield* come(1)
-    expect(Log.told(lines, "a look at an op at a remote bundler failed")).toEqual(Log.ofAnHour("WARN"))
+    expect(Log.told(lines, "poll of a remote op failed")).toEqual(Log.ofAnHour("WARN"))
   })
 })
 
