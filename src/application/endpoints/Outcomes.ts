@@ -94,9 +94,7 @@ export const make = ({ budgets, monitor, offerOf, opJournal }: Dependencies) => 
       yield* Effect.provideService(Reservations.giveBack(offer.context, offer.calls), Budgets, budgets)
       return yield* offer.final({ ...ended, receipts })
     }).pipe(
-      Effect.catchCause((cause) =>
-        Effect.as(Effect.logDebug("final request not answered yet", cause), null)
-      )
+      Effect.catchCause((cause) => Effect.as(Effect.logDebug("final request not answered yet", cause), null))
     )
 
   /** Earlier outcomes for a request without accepted work. */
