@@ -230,7 +230,8 @@ describe("the schema", () => {
       const applied = yield* sql`select migration_id, name from castellan_migrations order by 1`
       expect(applied).toEqual([
         { migration_id: 32, name: "schema" },
-        { migration_id: 33, name: "op_rows" }
+        { migration_id: 33, name: "op_rows" },
+        { migration_id: 34, name: "operators" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
