@@ -47,7 +47,7 @@ const compilerOptions = {
 
 const files = {
   "app/layout.jsx": 'export default ({ children }) => <html lang="en"><body>{children}</body></html>\n',
-  "app/page.jsx": "export default () => <p>an app of its own</p>\n",
+  "app/page.jsx": "export default () => <p>the host app</p>\n",
   "tsconfig.json": JSON.stringify({ compilerOptions }),
   "castellan.json": JSON.stringify(castellan),
   pepper: `${pepper}\n`,
@@ -97,7 +97,7 @@ const journey = async (url: string) => {
     return { status: answer.status, body: text.startsWith("{") ? JSON.parse(text) : text }
   }
   const page = await fetch(url)
-  fact("the app serves its own pages", (await page.text()).includes("an app of its own"))
+  fact("the app serves its own pages", (await page.text()).includes("the host app"))
   const ready = await ask("GET", "/health/ready")
   fact("the service is ready below /wallets", ready.status === 200, ready)
   const signer = await ask("POST", "/getSigner", { signer: { clientId: "treasury", versionId: "1" } })

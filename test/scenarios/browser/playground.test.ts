@@ -151,6 +151,7 @@ describe("A passkey in a browser", () => {
       "Copy the wallet 0x",
       "Copy the recipient 0x",
       "Copy the transaction 0x",
+      // prose-ignore-next the-same-of: the label of the page
       "The same in your page: two calls of cast",
       "Requests and answers 4, the newest first",
       "POST /executePasskey: 200"
