@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 
 /** Later commits keep the form; the history before is not rewritten. */
-const last = "45bb4f1d"
+const last = "bf3ff870"
 
 const form = /^[a-z0-9-]+: [^A-Z]/
 const mostCharacters = 72
