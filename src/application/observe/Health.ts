@@ -130,7 +130,7 @@ const readDeposit = (chain: Chain, client: ChainClient, entryPoint: Address, pay
     if (!answer.success || Hex.size(answer.data) !== 32) return
     const wei = BigInt(answer.data)
     chain.deposits.set(entryPoint, { wei, at: yield* Clock.currentTimeMillis })
-    yield* Metrics.note(Metrics.sponsorDeposit, { ...labels(chain), entry_point: entryPoint }, Number(wei))
+    yield* Metrics.note(Metrics.sponsorDeposit, { ...labels(chain), entrypoint: entryPoint }, Number(wei))
   })
 
 const pollChain = (chain: Chain): Effect.Effect<void, never, ChainRpc> => {

@@ -87,7 +87,7 @@ export const nodeUp = gauge("node_up", "1: the operator's node answered the last
 export const nodeSeconds = gauge("node_seconds", "Answer time of the operator's node in the last poll.")
 /** Labels: chain. */
 export const baseFee = gauge("base_fee_wei", "Base fee of the newest block.")
-/** Labels: chain, entry_point (address). */
+/** Labels: chain, entrypoint (address). */
 export const sponsorDeposit = gauge("sponsor_deposit_wei", "Deposit of the operator's paymaster.")
 /** Labels: chain, kind (see the runbooks). */
 export const incident = gauge("incident", "1: the incident of this kind lasts; 0: it has ended.")

@@ -105,9 +105,14 @@ describe("a stop by SIGTERM", () => {
     const first = await service()
     const accepted = await send(first.url, { prefer: "respond-async" })
     expect(accepted.status).toBe(202)
+    const pooled = async (count: bigint) => {
+      const pending = async () => (await provider.send("txpool_status", [])).pending
+      while (BigInt(await pending()) < count) await new Promise((resolve) => setImmediate(resolve))
+    }
+    // Each request gets a transaction: the second arrives after the first was sent.
+    await pooled(1n)
     const waiting = send(first.url, {})
-    const pending = async () => (await provider.send("txpool_status", [])).pending
-    while (BigInt(await pending()) < 2n) await new Promise((resolve) => setImmediate(resolve))
+    await pooled(2n)
     const said = await ended(first.program)
     expect(said).toEqual([
       expect.objectContaining({ message: "stopping", requests: 1, acceptedRequests: 2, transactions: 2 }),
