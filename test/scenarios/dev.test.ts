@@ -147,7 +147,7 @@ describe("npm run dev", () => {
     const overview = await fetch(new URL(signedIn.headers.get("location") ?? "", console_), {
       headers: { cookie }
     })
-    expect(await overview.text()).toContain("/execute")
+    expect(await overview.text()).toContain("Money moves")
 
     const curls = said.match(/^curl .*$/gm) ?? []
     expect(curls).toHaveLength(1)

@@ -53,7 +53,11 @@ const open = async (section: string) => {
   if (section !== "Overview") expect(await heading()).toBe(section)
 }
 
-const isSound = async () => expect(await Accessibility.breaches(browser.page)).toEqual([])
+const isSound = async () => {
+  // Its style sheet has arrived.
+  await browser.page.waitForLoadState("load")
+  expect(await Accessibility.breaches(browser.page)).toEqual([])
+}
 
 /** Opens the dialog behind a button, gives a reason, and confirms. */
 const act = async (button: string, confirm: string) => {

@@ -54,7 +54,7 @@ describe("The page of the interface in a browser", () => {
     const operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods))
     expect(await page.locator(".opblock").count()).toBe(operations.length)
     await page.locator("summary", { hasText: "Writing once" }).click()
-    expect(await page.getByText("Choose a new key for everything").isVisible()).toBe(true)
+    expect(await page.getByText("Choose a new key for each action").isVisible()).toBe(true)
     expect(complaints).toEqual([])
   })
 
