@@ -65,6 +65,12 @@ export interface Bounded {
 /** Time limit of a node's answer to a poll, milliseconds. */
 export const patienceMillis = 5_000
 
+/** Age from which an amount is read again, milliseconds. */
+const renewalMillis = 10_000
+
+/** Balances in one poll: those read longest ago. A service with many EOAs does not use its nodes up for them. */
+const mostBalances = 16
+
 const balanceOf = Keccak.selector("balanceOf(address)")
 
 type Mutable<A> = { -readonly [K in keyof A]: A[K] }
@@ -133,20 +139,37 @@ const readDeposit = (chain: Chain, client: ChainClient, entryPoint: Address, pay
     yield* Metrics.note(Metrics.sponsorDeposit, { ...labels(chain), entrypoint: entryPoint }, Number(wei))
   })
 
+/** Whether an amount was never read, or so long ago that it may be read again. */
+const isDue = (reading: Reading | undefined, now: number): boolean =>
+  reading === undefined || now - reading.at >= renewalMillis
+
+/** The head decides whether the node answers. A failed read of an amount leaves the last reading. */
 const pollChain = (chain: Chain): Effect.Effect<void, never, ChainRpc> => {
   const { entryPoints, rpc, sponsor } = chain.profile
   if (rpc === null) return Effect.void
   return Effect.gen(function* () {
     const client = yield* (yield* ChainRpc).connect(Redacted.value(rpc), "operator")
     const began = yield* MonotonicTime.millis
-    const reads: Array<Effect.Effect<void, ChainRpcError>> = [
-      Effect.flatMap(client.block("latest"), (head) => heard(chain, head, began)),
-      ...Array.from(chain.submitting, (address) => readBalance(chain, client, address)),
+    const now = yield* Clock.currentTimeMillis
+    const eoas = [...chain.submitting]
+      .filter((address) => isDue(chain.eoas.get(address), now))
+      .sort((one, other) => (chain.eoas.get(one)?.at ?? 0) - (chain.eoas.get(other)?.at ?? 0))
+      .slice(0, mostBalances)
+    const amounts = [
+      ...eoas.map((address) => readBalance(chain, client, address)),
       ...(sponsor === null
         ? []
-        : entryPoints.map((entryPoint) => readDeposit(chain, client, entryPoint, sponsor.paymaster)))
+        : entryPoints
+            .filter((entryPoint) => isDue(chain.deposits.get(entryPoint), now))
+            .map((entryPoint) => readDeposit(chain, client, entryPoint, sponsor.paymaster)))
     ]
-    yield* Effect.all(reads, { concurrency: "unbounded", discard: true })
+    yield* Effect.all(
+      [
+        Effect.flatMap(client.block("latest"), (head) => heard(chain, head, began)),
+        ...amounts.map((reading) => Effect.ignore(reading))
+      ],
+      { concurrency: "unbounded", discard: true }
+    )
   }).pipe(
     (asking) => Wait.within(asking, patienceMillis, () => Effect.fail({ message: "no answer in time" })),
     Effect.catch((error) => unheard(chain, error))

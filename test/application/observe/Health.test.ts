@@ -6,6 +6,7 @@ import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.j
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
 import { test } from "../../support/Test.js"
+import * as Time from "../../support/Time.js"
 
 const address = (digit: string) => Address.unsafe(`0x${digit.repeat(40)}`)
 const [submitter, other] = [address("1"), address("2")]
@@ -35,7 +36,10 @@ test("an EOA that runs low is logged once, where it submits, and again after it 
   const health = Health.make([network(1n), network(2n)])
   yield* health.register(other)
   yield* health.submits(2n, submitter)
-  const poll = health.poll.pipe(Effect.provide(nodes), Effect.provide(logger))
+  const poll = Effect.andThen(
+    Time.adjust("10 seconds"),
+    health.poll.pipe(Effect.provide(nodes), Effect.provide(logger))
+  )
   yield* poll
   yield* poll
   expect(told).toEqual([["2", submitter]])
@@ -74,4 +78,51 @@ test("a poll keeps the head, and counts failures until the node replies again", 
   expect(yield* polled).toEqual([7n, 2, why])
   why = null
   expect(yield* polled).toEqual([7n, 0, null])
+})
+
+test("a poll reads at most 16 balances, those read longest ago, and none again within 10 seconds", function* () {
+  const asked: Array<string> = []
+  const nodes = node(() => ({
+    balance: (address) =>
+      Effect.sync(() => {
+        asked.push(address)
+        return 100n
+      })
+  }))
+  const health = Health.make([network(1n)])
+  const all = Array.from({ length: 20 }, (_, n) => Make.address(n + 1))
+  for (const each of all) yield* health.submits(1n, each)
+  const poll = Effect.provide(health.poll, nodes)
+  yield* Time.adjust("1 minute")
+  yield* poll
+  expect(asked.splice(0)).toEqual(all.slice(0, 16))
+  yield* Time.adjust("4 seconds")
+  yield* poll
+  expect(asked.splice(0)).toEqual(all.slice(16))
+  yield* Time.adjust("4 seconds")
+  yield* poll
+  expect(asked.splice(0)).toEqual([])
+  yield* Time.adjust("4 seconds")
+  yield* poll
+  expect(asked.splice(0)).toEqual(all.slice(0, 16))
+})
+
+test("a node without balances is up by its head, and the last balance stays", function* () {
+  let isSilent = false
+  const nodes = node(() => ({
+    balance: () =>
+      Effect.suspend(() =>
+        isSilent
+          ? Effect.fail(new ChainRpcError({ reason: "unavailable", message: "no", origin: "the node" }))
+          : Effect.succeed(5n)
+      )
+  }))
+  const health = Health.make([network(1n)])
+  yield* health.submits(1n, submitter)
+  const poll = Effect.andThen(Time.adjust("10 seconds"), Effect.provide(health.poll, nodes))
+  yield* poll
+  isSilent = true
+  yield* poll
+  const [chain] = health.chains()
+  expect([chain?.failing, chain?.eoas.get(submitter)?.wei]).toEqual([null, 5n])
 })
