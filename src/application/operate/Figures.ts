@@ -7,19 +7,19 @@ export interface Figure {
   readonly value: number
 }
 
-/** Current metrics, by name without prefix. */
-export const read: Effect.Effect<ReadonlyMap<string, ReadonlyArray<Figure>>> = Effect.map(
-  Metric.snapshot,
-  (metrics) => {
-    const found = new Map<string, Array<Figure>>()
-    for (const metric of metrics) {
-      if ((metric.type !== "Counter" && metric.type !== "Gauge") || !metric.id.startsWith("castellan_"))
-        continue
-      const value = metric.type === "Counter" ? metric.state.count : metric.state.value
-      const name = metric.id.slice("castellan_".length)
-      const figure = { labels: metric.attributes ?? {}, value: Number(value) }
-      found.set(name, [...(found.get(name) ?? []), figure])
-    }
-    return found
+/** By the metric's name without prefix. */
+export type Figures = ReadonlyMap<string, ReadonlyArray<Figure>>
+
+/** Current metrics. */
+export const read: Effect.Effect<Figures> = Effect.map(Metric.snapshot, (metrics) => {
+  const found = new Map<string, Array<Figure>>()
+  for (const metric of metrics) {
+    if ((metric.type !== "Counter" && metric.type !== "Gauge") || !metric.id.startsWith("castellan_"))
+      continue
+    const value = metric.type === "Counter" ? metric.state.count : metric.state.value
+    const name = metric.id.slice("castellan_".length)
+    const figure = { labels: metric.attributes ?? {}, value: Number(value) }
+    found.set(name, [...(found.get(name) ?? []), figure])
   }
-)
+  return found
+})

@@ -43,60 +43,65 @@ const mostHeld = 100
 const sum = (figures: ReadonlyArray<Figures.Figure> = []): number =>
   figures.reduce((total, { value }) => total + value, 0)
 
-type Read = Omit<Incidents.Facts, "chains" | "database" | "failingSigners" | "now">
+type Stored = Pick<Incidents.Facts, "budgets" | "failingWebhooks" | "held" | "transactions" | "waiting">
 
-const empty: Read = {
-  waiting: [],
-  transactions: [],
-  budgets: [],
-  held: [],
-  isClockDoubted: false,
-  isRateLimitStoreAway: false,
-  failingWebhooks: []
-}
+const empty: Stored = { waiting: [], transactions: [], budgets: [], held: [], failingWebhooks: [] }
 
-/** Reads the stores; their ports count their own failures. */
-const read = Effect.gen(function* () {
+/** Daily budgets in use and failing webhooks. Each read costs more with more open holds and endpoints. */
+const slow = Effect.gen(function* () {
   const budgets = yield* Budgets
-  const history = yield* RequestHistory
-  const health = yield* Health
-  const figures = yield* Figures.read
   const now = yield* Clock.currentTimeMillis
-  const sponsored = health.chains().filter(({ profile: { sponsor } }) => sponsor !== null)
-  const spending = yield* Effect.forEach(sponsored, ({ profile: { chainId, sponsor } }) =>
-    Effect.gen(function* () {
-      const open = yield* budgets.open(chainId)
-      const owners = new Set(
-        open.flatMap(({ accountId, name }) => (name === Sponsorships.budget ? [accountId] : []))
-      )
-      return yield* Effect.forEach(owners, (accountId) => {
-        const budget = { accountId, chainId, name: Sponsorships.budget }
-        return Effect.map(budgets.figures(budget, now), ({ booked, held }) => ({
-          ...budget,
-          spent: booked + held,
-          limit: sponsor?.dailyBudget ?? 0n
-        }))
-      })
-    })
+  const chains = (yield* Health).chains()
+  const spending = yield* Effect.forEach(chains, ({ profile: { chainId, sponsor } }) =>
+    sponsor === null
+      ? Effect.succeed([])
+      : Effect.gen(function* () {
+          const open = yield* budgets.open(chainId)
+          const owners = new Set(
+            open.flatMap(({ accountId, name }) => (name === Sponsorships.budget ? [accountId] : []))
+          )
+          return yield* Effect.forEach(owners, (accountId) => {
+            const budget = { accountId, chainId, name: Sponsorships.budget }
+            return Effect.map(budgets.figures(budget, now), ({ booked, held }) => ({
+              ...budget,
+              spent: booked + held,
+              limit: sponsor.dailyBudget
+            }))
+          })
+        })
   )
   return {
-    waiting: yield* history.waiting,
-    transactions: yield* (yield* TransactionJournal).open,
     budgets: spending.flat(),
-    held: yield* history.find({ state: "held", limit: mostHeld }),
-    isClockDoubted: sum(figures.get("clock_doubted")) > 0,
-    isRateLimitStoreAway: sum(figures.get("rate_limit_store_away")) > 0,
     failingWebhooks: (yield* (yield* Webhooks).list(null)).filter(({ state }) => state === "failing")
-  } satisfies Read
+  }
+})
+
+/** Lifetime of the result of `slow`. */
+const slowTtl = "30 seconds"
+
+const read = Effect.gen(function* () {
+  const history = yield* RequestHistory
+  const now = yield* Clock.currentTimeMillis
+  const waiting = yield* history.waiting
+  const bumpAfter = Math.min(
+    ...(yield* Health).chains().map(({ profile: { bumpAfterMillis } }) => bumpAfterMillis)
+  )
+  // No transaction waits longer than the oldest request.
+  const mayStall = waiting.some(({ oldestAt }) => oldestAt !== null && now - oldestAt > bumpAfter)
+  return {
+    waiting,
+    transactions: mayStall ? yield* (yield* TransactionJournal).open : [],
+    held: yield* history.find({ state: "held", limit: mostHeld })
+  }
 })
 
 /** Failures since the start of the process: of the database, and of each signer. */
-const failures = Effect.map(Figures.read, (figures) => ({
+const failuresIn = (figures: Figures.Figures) => ({
   database: sum(figures.get("journal_errors_total")),
   signers: new Map(
     (figures.get("signature_errors_total") ?? []).map(({ labels, value }) => [labels.signer ?? "", value])
   )
-}))
+})
 
 const note = ({ chainId, kind }: Incidents.Incident, value: 0 | 1) =>
   Metrics.note(Metrics.incident, { kind, chain: chainId?.toString() ?? "" }, value)
@@ -118,15 +123,21 @@ export const observe = (
   Effect.gen(function* () {
     const health = yield* Health
     const series = yield* Series.make
-    let stored: Read = empty
-    let recent = [yield* failures]
+    let stored = empty
+    const occasionally = yield* Effect.cachedWithTTL(
+      Effect.orElseSucceed(slow, () => stored),
+      slowTtl
+    )
+    let recent = [failuresIn(yield* Figures.read)]
     let situation: Situation = {
       facts: {
         ...empty,
         now: yield* Clock.currentTimeMillis,
         chains: health.chains(),
         database: { isWritable: true, errors: 0 },
-        failingSigners: new Map()
+        failingSigners: new Map(),
+        isClockDoubted: false,
+        isRateLimitStoreAway: false
       },
       incidents: [],
       endedAt: null
@@ -134,12 +145,20 @@ export const observe = (
     let sampledAt = yield* MonotonicTime.millis
     const look = Effect.gen(function* () {
       stored = yield* Wait.within(
-        Effect.orElseSucceed(read, () => stored),
+        Effect.orElseSucceed(
+          Effect.zipWith(read, occasionally, (now, { budgets, failingWebhooks }) => ({
+            ...now,
+            budgets,
+            failingWebhooks
+          })),
+          () => stored
+        ),
         patienceMillis,
         () => Effect.succeed(stored)
       )
       const now = yield* Clock.currentTimeMillis
-      const latest = yield* failures
+      const figures = yield* Figures.read
+      const latest = failuresIn(figures)
       const [first = latest] = recent
       recent = [...recent, latest].slice(-recentLooks)
       const failing = new Map(
@@ -155,7 +174,9 @@ export const observe = (
         now,
         chains: health.chains(),
         database: { isWritable: yield* isWritable, errors: latest.database - first.database },
-        failingSigners: failing
+        failingSigners: failing,
+        isClockDoubted: sum(figures.get("clock_doubted")) > 0,
+        isRateLimitStoreAway: sum(figures.get("rate_limit_store_away")) > 0
       }
       const before = situation.incidents
       const incidents = Incidents.standing(Incidents.of(facts), before, now)

@@ -5,6 +5,7 @@ import * as Chains from "../Chains.js"
 import type { Data, Missing, View } from "../Data.js"
 import { type Html, html } from "../Html.js"
 import * as Page from "../Page.js"
+import { unreadable } from "./Lanes.js"
 import { incident, statusOf } from "./Overview.js"
 import * as Pauses from "./Pauses.js"
 
@@ -24,6 +25,7 @@ export const chain = (data: Data, view: View, chainId: bigint): Effect.Effect<Ht
     const holds = yield* Effect.mapError(data.budgets.open(chainId), ({ message }) => ({
       message: `budgets cannot be read: ${message}`
     }))
+    const open = yield* Effect.mapError(data.transactions.open, unreadable)
     const held = Map.groupBy(holds, ({ accountId, name }) => `${accountId ?? ""}\n${name}`)
     const incidents = situation.incidents.filter((each) => each.chainId === chainId)
     const pause = (yield* Effect.mapError(data.tenants.content, Pauses.unreadable)).pauses.find(
@@ -80,7 +82,7 @@ ${Page.box(
     ["EOA", "Balance", "Runway", "Waiting transactions", "Read"],
     [...eoas].map(([address, reading]) => {
       const daily = Series.dailyGas(day, chainId, address)
-      const waiting = situation.facts.transactions.filter(
+      const waiting = open.filter(
         (each) => each.chainId === chainId && each.signer === address && each.state === "signed"
       )
       return [
