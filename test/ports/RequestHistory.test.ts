@@ -59,6 +59,8 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
             chainId: 137n,
             state: "pending",
             result: null,
+            failure: null,
+            elements: 1,
             acceptedAt: 2_500
           },
           expect.objectContaining({
@@ -97,9 +99,13 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
         yield* Time.setTime(1_000)
         const ended = [
           ["all", { httpStatus: 200, status: 1 }, "succeeded"],
-          ["some", { httpStatus: 200, status: 4 }, "partly"],
+          [
+            "some",
+            { httpStatus: 200, status: 4, elements: [{ index: 0 }, { index: 1, error: "too poor" }] },
+            "partly"
+          ],
           ["none", { httpStatus: 200, status: 0 }, "failed"],
-          ["refused", { httpStatus: 422, code: "execution_failed" }, "failed"]
+          ["refused", { httpStatus: 422, code: "window_passed" }, "failed"]
         ] as const
         for (const [requestId, summary] of ended) {
           yield* accept(journal, acceptance(requestId))
@@ -116,6 +122,10 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
         )
         for (const [requestId, , result] of ended)
           expect([requestId, results.get(requestId)]).toEqual([requestId, result])
+        const [some] = yield* history.search("some", 1)
+        expect(some?.failure).toEqual({ code: "execution_failed", message: "too poor" })
+        const [refused] = yield* history.search("refused", 1)
+        expect(refused?.failure).toEqual({ code: "window_passed", message: null })
         expect(results.get("cancelled")).toBe("cancelled")
         expect(yield* history.waiting).toEqual([])
 

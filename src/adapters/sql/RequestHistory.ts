@@ -7,7 +7,6 @@ import * as Schema from "effect/Schema"
 import type { Fragment } from "effect/sql/Statement"
 import {
   type Entry,
-  type Result as Outcome,
   RequestHistory,
   RequestHistoryError
 } from "../../application/ports/operator/RequestHistory.js"
@@ -19,7 +18,7 @@ import * as ErrorCode from "./ErrorCode.js"
 import * as Terms from "./listing/Terms.js"
 import * as Migrations from "./Migrations.js"
 
-interface Row extends Omit<Entry, "chainId" | "number" | "result" | "state"> {
+interface Row extends Omit<Entry, "chainId" | "failure" | "number" | "result" | "state"> {
   readonly number: number | string
   readonly chainId: string
   readonly state: "open" | "final" | "forgotten"
@@ -30,17 +29,23 @@ interface Row extends Omit<Entry, "chainId" | "number" | "result" | "state"> {
 
 const End = Schema.Struct({
   httpStatus: Schema.optional(Schema.Number),
-  status: Schema.optional(Schema.Number)
+  status: Schema.optional(Schema.Number),
+  code: Schema.optional(Schema.String),
+  elements: Schema.optional(Schema.Array(Schema.Struct({ error: Schema.optional(Schema.String) })))
 })
 const decodeEnd = Schema.decodeUnknownOption(Schema.fromJsonString(End))
 
 /** By the result status values of the interface. */
-const resultOf = (ended: string): Outcome => {
+const endOf = (ended: string): Pick<Entry, "failure" | "result"> => {
   const [kind = "", data] = ended.split("\n")
-  if (kind === "cancelled" || kind === "expired") return kind
-  const { httpStatus = 200, status = 1 } = Option.getOrElse(decodeEnd(data), () => ({}) as typeof End.Type)
-  if (httpStatus !== 200 || status === 0) return "failed"
-  return status === 3 || status === 4 ? "partly" : "succeeded"
+  if (kind === "cancelled" || kind === "expired")
+    return { result: kind, failure: { code: `request_${kind}`, message: null } }
+  const end = Option.getOrElse(decodeEnd(data), (): typeof End.Type => ({}))
+  const { code = "execution_failed", elements = [], httpStatus = 200, status = 1 } = end
+  const isPart = status === 3 || status === 4
+  if (httpStatus === 200 && status !== 0 && !isPart) return { result: "succeeded", failure: null }
+  const message = elements.find(({ error }) => error !== undefined)?.error ?? null
+  return { result: httpStatus === 200 && isPart ? "partly" : "failed", failure: { code, message } }
 }
 
 const entryOf = ({ ended, held, ...row }: Row): Entry => ({
@@ -49,7 +54,7 @@ const entryOf = ({ ended, held, ...row }: Row): Entry => ({
   chainId: BigInt(row.chainId),
   acceptedAt: Number(row.acceptedAt),
   state: row.state !== "open" ? row.state : held === null ? "pending" : "held",
-  result: row.state !== "final" || ended === null ? null : resultOf(ended)
+  ...(row.state !== "final" || ended === null ? { result: null, failure: null } : endOf(ended))
 })
 
 const custodies: ReadonlyArray<Custody.Stored> = [1, 2, 3, 4, 5]
@@ -71,7 +76,7 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
   const sql = yield* Migrations.client
   const select = sql.literal(`
     select request_no as number, request_id as "requestId", account_id as "accountId", endpoint,
-      chain_id as "chainId", state, accepted_at as "acceptedAt", held, (
+      chain_id as "chainId", state, accepted_at as "acceptedAt", elements, held, (
         select kind || '\n' || coalesce(data, '{}') from request_events
         where request_events.request_no = requests.request_no and kind in ('final', 'cancelled', 'expired')
         order by sequence desc limit 1) as ended

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as CancelRequest from "../../application/endpoints/operations/CancelRequest.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
 import type { OperatorAct } from "../../application/ports/operator/OperatorLog.js"
 import type { Pause } from "../../application/ports/TenantStore.js"
@@ -71,35 +72,29 @@ const pause = (data: Data, view: View, form: URLSearchParams, act: "pause" | "re
   )
 }
 
-const ofRequest = (
-  data: Data,
-  view: View,
-  form: URLSearchParams,
-  act: "cancel" | "drop" | "release"
-): Task => {
-  const requestId = form.get("request") ?? ""
-  const path = `/requests/${encodeURIComponent(requestId)}`
-  const ended = (code: "request_cancelled" | "request_dropped", said: string) =>
-    Effect.flatMap(data.cancel(requestId, code), (became) =>
-      became === null
-        ? refused("There is no such request, or it is not kept any more.")
-        : Effect.succeed({ path, said })
+const ofRequest = (data: Data, view: View, form: URLSearchParams, act: "cancel" | "drop" | "release"): Task =>
+  Effect.gen(function* () {
+    const requestId = form.get("request") ?? ""
+    const record = yield* data.requests.request(requestId)
+    if (record === null) return yield* refused("There is no such request, or it is not kept any more.")
+    if (act === "cancel" && !CancelRequest.isCancellable(record.endpoint))
+      return yield* refused("A request that replaces transactions of others cannot be cancelled.")
+    if (act !== "cancel" && record.held == null) return yield* refused("The request is not held any more.")
+    const [task, said] = {
+      cancel: [data.cancel(requestId, "request_cancelled"), "cancelled"] as const,
+      drop: [data.cancel(requestId, "request_dropped"), "dropped"] as const,
+      release: [data.recovery.unhold(requestId), "released"] as const
+    }[act]
+    const path = `/requests/${encodeURIComponent(requestId)}`
+    const done = Effect.flatMap(
+      task,
+      (isDone): Task =>
+        isDone
+          ? Effect.succeed({ path, said })
+          : refused("The request is not what it was: load its page again.")
     )
-  const released = Effect.flatMap(data.recovery.unhold(requestId), (isReleased) =>
-    isReleased ? Effect.succeed({ path, said: "released" }) : refused("The request is not held any more.")
-  )
-  const task =
-    act === "cancel"
-      ? ended("request_cancelled", "cancelled")
-      : act === "drop"
-        ? ended("request_dropped", "dropped")
-        : released
-  return Effect.flatMap(data.requests.request(requestId), (record) => {
-    if (record === null) return refused("There is no such request, or it is not kept any more.")
-    if (act !== "cancel" && record.held == null) return refused("The request is not held any more.")
-    return recorded(data, view, form, act, requestId, task)
+    return yield* recorded(data, view, form, act, requestId, done)
   })
-}
 
 const revoke = (data: Data, view: View, form: URLSearchParams): Task =>
   Effect.gen(function* () {

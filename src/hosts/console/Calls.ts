@@ -25,14 +25,22 @@ const Operation = Schema.Struct({
 type Operation = typeof Operation.Type
 
 const Body = Schema.fromJsonString(
-  Schema.Struct({
-    operations: Schema.optional(Schema.Array(Operation)),
-    accounts: Schema.optional(Schema.Array(Operation)),
-    ...Operation.fields
-  })
+  Schema.StructWithRest(
+    Schema.Struct({
+      operations: Schema.optional(Schema.Array(Schema.Unknown)),
+      accounts: Schema.optional(Schema.Array(Schema.Unknown))
+    }),
+    [Schema.Record(Schema.String, Schema.Unknown)]
+  )
 )
 
 const decode = Schema.decodeUnknownOption(Body)
+
+const decodeOperation = Schema.decodeUnknownOption(Operation)
+
+/** The first of them, by what is known of their form: a list may have 10,000. */
+const firstOf = (list: ReadonlyArray<unknown>, most: number): ReadonlyArray<Operation> =>
+  list.slice(0, most).map((each) => Option.getOrElse(decodeOperation(each), (): Operation => ({})))
 
 /** The call of one element of a request. */
 export interface Call {
@@ -116,12 +124,12 @@ export const of = (
     const read = body === null ? null : Option.getOrNull(decode(body))
     if (read === null) return []
     if (read.accounts !== undefined)
-      return read.accounts.slice(0, most).map(({ salt, wallet }) => ({
+      return firstOf(read.accounts, most).map(({ salt, wallet }) => ({
         text: html`create wallet ${salt ?? wallet ?? ""}`,
         salt: salt ?? null
       }))
     if (endpoint === "/unstuck") return [{ text: html`replace waiting transactions`, salt: null }]
-    return yield* Effect.forEach((read.operations ?? [read]).slice(0, most), (operation) =>
+    return yield* Effect.forEach(firstOf(read.operations ?? [read], most), (operation) =>
       Effect.map(
         operation.to == null
           ? Effect.succeed(

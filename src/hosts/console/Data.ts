@@ -54,10 +54,11 @@ export interface Data {
     lane: Lane,
     dryRun: boolean
   ) => Effect.Effect<UnstickLane.Unstuck, { readonly message: string }>
+  /** Cancels what was never signed; false: the request is unknown, or not kept any more. */
   readonly cancel: (
     requestId: string,
     code: "request_cancelled" | "request_dropped"
-  ) => Effect.Effect<"final" | "kept" | null, JournalError>
+  ) => Effect.Effect<boolean, JournalError>
 }
 
 /** Input of a page: the operator, the session's form token, the query, and the time. */

@@ -80,7 +80,7 @@ export const data = (
           const became = yield* Cancellations.cancel(requests, requestId, code, { onlyUnsigned: false })
           const record = yield* requests.request(requestId)
           if (record !== null) yield* submissions.review(record)
-          return became
+          return became !== null
         })
     }
   })

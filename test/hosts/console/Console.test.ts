@@ -131,6 +131,10 @@ describe("the operator's console", () => {
       shown = record()
       const again = yield* post("/console/drop", { ...fields, reason: "the payment is missing" })
       expect([again.status, done.length]).toEqual([400, 2])
+      // A replacement of other requests' transactions cannot be taken back.
+      shown = record({ endpoint: "/unstuck" })
+      const cancelled = yield* post("/console/cancel", { ...fields, reason: "it is not wanted" })
+      expect([cancelled.status, done.length]).toEqual([400, 2])
     }).pipe(Effect.provide(silent))
   )
 

@@ -56,5 +56,5 @@ export const empty: Data = {
   unknown: () => [],
   call: () => Effect.succeed(null),
   unstick: () => Effect.succeed({ replaced: [], left: [] }),
-  cancel: () => Effect.succeed(null)
+  cancel: () => Effect.succeed(false)
 }

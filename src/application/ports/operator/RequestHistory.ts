@@ -10,6 +10,12 @@ export class RequestHistoryError extends Data.TaggedError("RequestHistoryError")
 /** `partly`: only some of its elements succeeded. */
 export type Result = "succeeded" | "partly" | "failed" | "cancelled" | "expired"
 
+/** `code` is that of the answer, or of an element that failed; `message` is the element's error. */
+export interface Reason {
+  readonly code: string
+  readonly message: string | null
+}
+
 /** An accepted request, without its body. */
 export interface Entry {
   /** Ascending, in the order of acceptance. */
@@ -22,6 +28,9 @@ export interface Entry {
   readonly state: "pending" | "held" | "final" | "forgotten"
   /** Result of a final request, by its last event; null: not final, or no longer known. */
   readonly result: Result | null
+  /** The first reason of a result other than `succeeded`, as far as its event has one. */
+  readonly failure: Reason | null
+  readonly elements: number
   /** Unix milliseconds. */
   readonly acceptedAt: number
 }

@@ -262,8 +262,17 @@ const fees = (record: RequestRecord, { told }: Final): Html => {
 
 const pretty = (value: unknown): string => JSON.stringify(value, null, 2) ?? ""
 
-const folded = (title: string, value: unknown): Html =>
-  html`<div class="box noprint"><details><summary>${title}</summary><pre tabindex="0">${pretty(value)}</pre></details></div>`
+/** Longer JSON is not part of the page, which renews itself. */
+const longestJson = 262_144
+
+const folded = (title: string, value: unknown): Html => {
+  const json = pretty(value)
+  return html`<div class="box noprint"><details><summary>${title}</summary>${
+    json.length > longestJson
+      ? html`<p class="in dim">${Page.count(json.length)} characters: the HTTP interface has it.</p>`
+      : html`<pre tabindex="0">${json}</pre>`
+  }</details></div>`
+}
 
 const acts = (view: View, record: RequestRecord): Part => {
   const { held, outcome, requestId } = record

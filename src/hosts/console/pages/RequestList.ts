@@ -42,6 +42,9 @@ export const statusOf = (
   return Page.status("wait", state === "final" ? "Ended" : "Forgotten")
 }
 
+/** The list says of larger requests how large they are: their bodies have megabytes. */
+const mostElements = 32
+
 /** A table of requests with their calls. */
 export const listed = (
   data: Data,
@@ -53,7 +56,9 @@ export const listed = (
   Effect.gen(function* () {
     const bodies = new Map(
       (yield* Effect.mapError(
-        data.requests.bodies(entries.map(({ requestId }) => requestId)),
+        data.requests.bodies(
+          entries.flatMap(({ elements, requestId }) => (elements > mostElements ? [] : [requestId]))
+        ),
         unreadable
       )).map((body) => [body.requestId, body])
     )
@@ -63,7 +68,7 @@ export const listed = (
         Effect.gen(function* () {
           const body = bodies.get(entry.requestId)
           const [call] = body === undefined ? [] : yield* Calls.of(data, entry.chainId, body, 1, Page.brief)
-          const more = (body?.elements ?? 1) - 1
+          const more = entry.elements - 1
           return [
             html`<a href="${Page.path}/requests/${entry.requestId}" title="${entry.requestId}">${call?.text ?? `Request ${entry.requestId.slice(0, 8)}…`}</a><small>${Page.code(entry.endpoint)}${more > 0 ? ` and ${more} more` : ""}</small>`,
             statusOf(entry, now),
