@@ -40,12 +40,13 @@ export const make = ({
     Effect.gen(function* () {
       const lane = RemoteInclusions.laneOf(entry)
       const { userOpHash } = entry.submission
+      // First: if this write fails, the next poll misses the inclusion again.
+      const affected = yield* remoteOpJournal.revertInclusions(lane.signer, lane.chainId, [userOpHash])
       entry.submission = { ...entry.submission, landedAs: userOpHash }
       entry.landed = null
       entry.missedSince = null
       entry.next = entry.submission.since
       offerAgain(entry)
-      const affected = yield* remoteOpJournal.revertInclusions(lane.signer, lane.chainId, [userOpHash])
       // It cannot be offered again: its request continues with its nonce.
       if (entry.offer === null) drop(entry)
       yield* listener.affected(lane, affected)
@@ -82,10 +83,10 @@ export const make = ({
       Effect.gen(function* () {
         if (head.number === entry.lookedAt && entry.missedSince === null) return
         const seen = yield* RemoteInclusions.confirm(entry, landed, head)
-        entry.lookedAt = head.number
         const { action, state } = seen.step
-        entry.missedSince = state._tag === "mined" ? state.missedSince : null
         if (action._tag === "withdraw") return yield* revert(entry)
+        entry.lookedAt = head.number
+        entry.missedSince = state._tag === "mined" ? state.missedSince : null
         if (seen.block === null) return
         entry.landed = { txHash: landed.txHash, block: seen.block }
         if (action._tag === "finalise") yield* finalise(entry, seen.block.blockNumber)

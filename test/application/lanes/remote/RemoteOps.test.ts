@@ -74,17 +74,21 @@ const world = (
         told.push(what)
         return ["r"]
       })
-    const remoteOpJournal = {
-      recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
+    const unlessAway = (what: string) =>
+      Effect.suspend(() =>
         outage.left-- > 0
           ? Effect.fail(
               new JournalError({ message: "away", ...(outage.isFenced && { isFenced: true as const }) })
             )
-          : tell(`recorded${outcome?.final === true ? " finally" : ""}: ${outcome?.success}`),
+          : tell(what)
+      )
+    const remoteOpJournal = {
+      recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
+        unlessAway(`recorded${outcome?.final === true ? " finally" : ""}: ${outcome?.success}`),
       recordTaken: (_: unknown, __: unknown, hashes: ReadonlyArray<Hex.Bytes32>) =>
         Effect.sync(() => void taken.push(...hashes)),
       finaliseInclusions: () => tell("finalised"),
-      revertInclusions: () => tell("reverted"),
+      revertInclusions: () => unlessAway("reverted"),
       takeBack: () => tell("revoked")
     } as unknown as Parameters<typeof RemoteOps.make>[0]["remoteOpJournal"]
     const offers: Array<Hex.Bytes32> = []
@@ -472,6 +476,19 @@ describe("an op whose inclusion was found", () => {
     yield* pass("10 minutes", ...back)
     expect([remoteOps.isWatched(submission), offers]).toEqual([false, []])
   })
+
+  for (const handedOver of [false, true])
+    test(`returns to its request after a journal outage, ${handedOver ? "at" : "without"} a bundler`, function* () {
+      const { chain, mine, outage, pass, watch } = yield* world({ found: version, handedOver })
+      yield* mine(5)
+      chain.land(version, 1n)
+      yield* watch
+      yield* mine(1)
+      chain.undo()
+      outage.left = 2
+      yield* mine(1)
+      yield* pass("1 minute", ...back)
+    })
 
   test("is watched under its own hash again if a reorganisation removed the other version and a bundler has it", function* () {
     const { chain, mine, pass, watch } = yield* world({ found: version, handedOver: true })
