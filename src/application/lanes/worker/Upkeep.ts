@@ -103,11 +103,13 @@ const finish = (work: Work, done: ReadonlyArray<Bundle.Held>): Effect.Effect<voi
   })
 
 /** Whether the prepared op must not be signed. Caller-signed bytes keep their price and wait for a cheap enough block. */
-export const isStale = ({ state }: Work, { prepared }: Bundle.Held) =>
+export const isStale = ({ state }: Work, { prepared, userOpHash }: Bundle.Held) =>
   Effect.map(
     Clock.currentTimeMillis,
     (now) =>
       prepared === null ||
+      // The row has the hash of an earlier signature: a new one needs a new row.
+      (prepared.userOpHash === null && userOpHash !== null) ||
       (prepared.goodUntil !== null && now >= prepared.goodUntil) ||
       ((prepared.kind === "op" || prepared.kind === "creation") &&
         isPricedOut(prepared.unsigned, state.newest?.baseFeePerGas ?? null))

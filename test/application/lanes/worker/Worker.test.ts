@@ -629,6 +629,17 @@ describe("a lane's worker", () => {
     expect(world.rows.all("settled").map(({ requestId }) => requestId)).toEqual(["r2"])
   })
 
+  test("prepares a signed op again whose hash depends on its new signature, and holds up no other", function* () {
+    const world = yield* World.make()
+    const signed = { exposed: true, userOpHash: Make.word(0x5e) }
+    world.rows.put({ ...world.accept(1, { prepared: { userOpHash: null } }), ...signed })
+    world.accept(2)
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([2])
+    expect(world.rows.ops.get(1)).toMatchObject({ state: "abandoned", ...signed })
+  })
+
   test("prepares an op again at a higher base fee, and sends another one once the base fee has fallen", function* () {
     const world = yield* World.make()
     accept(world, 1)
