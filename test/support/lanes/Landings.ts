@@ -61,6 +61,8 @@ export const makeChain = () => {
   /** Number of blocks that the node lags when it serves logs and their block. */
   let logsBehind = 0n
   let isAskedForLogs = false
+  /** Number of blocks that the node lags when it serves calls at the latest block. */
+  let callsBehind = 0n
   const block = (number: bigint) => ({
     number,
     hash: Keccak.hashText(
@@ -91,7 +93,8 @@ export const makeChain = () => {
       }),
     call: ({ to }: Call, _: unknown, at: bigint | "latest" = "latest") =>
       answer(() => {
-        const isThere = ({ from }: { readonly from: bigint }) => from <= (at === "latest" ? latest() : at)
+        const isThere = ({ from }: { readonly from: bigint }) =>
+          from <= (at === "latest" ? latest() - callsBehind : at)
         const configuration = to === entryPoint ? undefined : configured.findLast(isThere)
         return { success: true, data: configuration?.data ?? said.findLast(isThere)?.word ?? nothing }
       }),
@@ -191,6 +194,10 @@ export const makeChain = () => {
     /** Behind a load balancer: requests that include a log query go to a node that lags that many blocks. */
     fallBehindWithLogs: (blocks: number) => {
       logsBehind = BigInt(blocks)
+    },
+    /** Likewise for calls at the latest block. */
+    fallBehindWithCalls: (blocks: number) => {
+      callsBehind = BigInt(blocks)
     },
     /** Every call returns this word, at every block or from a block on. */
     say: (word: bigint, from = 0n) => {

@@ -9,7 +9,7 @@ import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import { elementFailure } from "../../failures/Elements.js"
-import { type ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import { type BlockTag, type ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
@@ -46,6 +46,13 @@ const headOf = ({ block }: ChainClient) => Effect.map(block("latest"), (head) =>
 
 type Inclusion = Inclusions.Found & { readonly landedAs: Hex.Bytes32 }
 
+/** The sequence of the op's nonce key after a block; null: the node does not return it. */
+const sequenceAt = ({ key, wallet }: Bundle.Held, { connection, entryPoint }: OpContext, at: BlockTag) =>
+  Effect.map(
+    connection.chain.call({ to: entryPoint, data: Nonce.question(wallet, key) }, undefined, at),
+    Nonce.answered
+  )
+
 /** Another version of the op that used its nonce; null: the op that used it makes another call. */
 const versionOf = (
   op: Bundle.Held,
@@ -76,11 +83,12 @@ const versionOf = (
     return null
   })
 
+/** `head`: the newest block that was seen. */
 const ofUsedNonce = (
   { opJournal, recoveryJournal, remoteOpJournal }: Journals,
   op: Bundle.Held,
   context: OpContext,
-  next: bigint,
+  { head, next }: { readonly head: bigint; readonly next: bigint },
   mayBeLost: boolean
 ): Effect.Effect<Found, ChainRpcError | JournalError> =>
   Effect.gen(function* () {
@@ -89,14 +97,13 @@ const ofUsedNonce = (
     const own = op.userOpHash
     const versions = (yield* opJournal.versions([op.opId])).map(({ userOpHash }) => userOpHash)
     const hashes = own === null ? versions : [own, ...versions]
-    const at = yield* headOf(chain)
-    const byHash = yield* Inclusions.find(chain, entryPoint, hashes, at, op.op.acceptedAt)
+    const byHash = yield* Inclusions.find(chain, entryPoint, hashes, head, op.op.acceptedAt)
     const [known] = [...byHash].map(([landedAs, found]): Inclusion => ({ ...found, landedAs }))
     // Another op may make the same call: it counts as this op only if the journal may have lost versions.
-    const found = known ?? (mayBeLost ? yield* versionOf(op, context, at) : null)
+    const found = known ?? (mayBeLost ? yield* versionOf(op, context, head) : null)
     if (found !== null) {
       const { blockNumber, landedAs, revertData, success, txHash } = found
-      const confirmations = Inclusions.confirmationsOf(blockNumber, at)
+      const confirmations = Inclusions.confirmationsOf(blockNumber, head)
       const final = confirmations >= profile.settledDepth
       if (known === undefined)
         yield* Effect.annotateLogs(
@@ -123,36 +130,34 @@ const ofUsedNonce = (
       yield* remoteOpJournal.recordInclusions(authority, profile.chainId, [inclusion], access)
       return { _tag: "landed" }
     }
-    const question = { to: entryPoint, data: Nonce.question(op.wallet, op.key) }
-    const settled = Nonce.answered(yield* chain.call(question, undefined, Inclusions.settledTo(at, profile)))
+    const settled = yield* sequenceAt(op, context, Inclusions.settledTo(head, profile))
     return settled !== null && settled > op.sequence
       ? { _tag: "dead", why: elementFailure("invalid_nonce") }
       : { _tag: "sequence", sequence: next }
   })
 
-/** Whether, at settled depth, the time has passed in which a version of the op could land. */
-const isOverForGood = ({ prepared }: Bundle.Held, { connection: { chain, profile } }: OpContext) =>
-  Effect.gen(function* () {
-    const validUntil = prepared?.window?.validUntil ?? 0
-    if (validUntil === 0) return false
-    const settled = yield* chain.block(Inclusions.settledTo(yield* headOf(chain), profile))
-    return settled !== null && settled.timestamp > validUntil
-  })
+/** Whether the time in which a version of the op could land had passed at this block. */
+const isOver = ({ prepared }: Bundle.Held, { connection: { chain } }: OpContext, at: bigint) => {
+  const validUntil = prepared?.window?.validUntil ?? 0
+  return validUntil === 0
+    ? Effect.succeed(false)
+    : Effect.map(chain.block(at), (block) => block !== null && block.timestamp > validUntil)
+}
 
-/** Checks whether the wallet's configuration differs from the one in the op's nonce. */
+/** Checks whether the wallet's configuration differs from the one in the op's nonce. `at`: settled block. */
 const ofConfiguration = (
   op: Bundle.Held,
-  { connection: { chain, profile } }: OpContext
+  { connection: { chain } }: OpContext,
+  { at, head }: { readonly at: bigint; readonly head: bigint }
 ): Effect.Effect<Found, ChainRpcError> =>
   Effect.gen(function* () {
-    const head = yield* headOf(chain)
     const named = Nonce.epochOf(Nonce.make(op.key, op.sequence))
     const epoch = yield* WalletEpochs.at(chain, op.wallet, head)
     if (epoch === null || epoch === named) return { _tag: "nothing" }
     // An unexposed op moves to the current configuration immediately.
     const dead: Found = { _tag: "dead", why: Epochs.changed(named, epoch) }
     if (!op.exposed) return dead
-    const settled = yield* WalletEpochs.at(chain, op.wallet, Inclusions.settledTo(head, profile))
+    const settled = yield* WalletEpochs.at(chain, op.wallet, at)
     return settled !== null && settled !== named ? dead : { _tag: "waits" }
   })
 
@@ -160,11 +165,11 @@ export const make =
   (journals: Journals) =>
   (op: Bundle.Held, context: OpContext, mayBeLost: boolean): Effect.Effect<Found, Obstacle> =>
     Effect.gen(function* (): Effect.fn.Return<Found, ChainRpcError | JournalError> {
-      const { connection, entryPoint } = context
-      const { chain } = connection
-      const [next, code] = yield* Effect.all(
+      const { chain, profile } = context.connection
+      const [next, head, code] = yield* Effect.all(
         [
-          Effect.map(chain.call({ to: entryPoint, data: Nonce.question(op.wallet, op.key) }), Nonce.answered),
+          sequenceAt(op, context, "latest"),
+          headOf(chain),
           op.creates ? chain.code(op.wallet) : Effect.succeed(Hex.empty)
         ],
         { concurrency: "unbounded" }
@@ -175,12 +180,21 @@ export const make =
           origin: chain.origin,
           message: "it does not return the wallet's nonce"
         })
-      if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, next, mayBeLost)
+      if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, { head, next }, mayBeLost)
+      const at = Inclusions.settledTo(head, profile)
+      /** A node that lags may have shown the nonce unused: the block that makes the op dead decides. */
+      const unlessUsed = (dead: Found) =>
+        Effect.flatMap(sequenceAt(op, context, at), (settled) =>
+          settled !== null && settled > op.sequence
+            ? ofUsedNonce(journals, op, context, { head, next: settled }, mayBeLost)
+            : Effect.succeed(dead)
+        )
       // An op with the next nonce can be signed again, unless a third party may land an earlier version.
       const needsAnother = next < op.sequence ? op.exposed : Bundle.mayLand(op)
-      if (needsAnother && (yield* isOverForGood(op, context)))
-        return { _tag: "dead", why: elementFailure("window_passed") }
+      if (needsAnother && (yield* isOver(op, context, at)))
+        return yield* unlessUsed({ _tag: "dead", why: elementFailure("window_passed") })
       if (next < op.sequence) return { _tag: "sequence", sequence: next }
       if (op.creates) return code === Hex.empty ? { _tag: "nothing" } : { _tag: "stale" }
-      return yield* ofConfiguration(op, context)
+      const found = yield* ofConfiguration(op, context, { at, head })
+      return op.exposed && found._tag === "dead" ? yield* unlessUsed(found) : found
     }).pipe(Effect.mapError(asObstacle))

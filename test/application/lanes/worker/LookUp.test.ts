@@ -256,6 +256,24 @@ describe("an op that fails because of the chain's state", () => {
     expect(tagOf(yield* found)).toBe("dead")
   })
 
+  for (const [how, validUntil, next] of [
+    ["its time was over", 70, 2n],
+    ["its wallet was reconfigured", 0, 4n]
+  ] as const)
+    test(`has landed before ${how}, although a node that lags shows its nonce unused`, function* () {
+      const { chain, found, recorded, userOpHash } = world({ exposed: true }, validUntil)
+      chain.mine(5)
+      chain.say(next)
+      chain.say(5n, 5n)
+      chain.configure(0n, 0n)
+      chain.configure(1n, 6n)
+      chain.landOp(userOp(), Make.chainId)
+      chain.mine(5)
+      chain.fallBehindWithCalls(6)
+      expect(tagOf(yield* found)).toBe("landed")
+      expect(recorded).toMatchObject([{ userOpHash, final: true }])
+    })
+
   test("fails by itself if the chain does not explain it", function* () {
     const { chain, found } = world()
     chain.mine(1)
