@@ -93,15 +93,12 @@ export const make = (dependencies: Dependencies) => {
   /** A failure on one lane does not delay the others. */
   const round = (isThorough: boolean) =>
     troubles.tolerate(
-      troubleOf("journal read failed; retrying"),
+      troubleOf("journal read failed"),
       Effect.flatMap(laneJournal.busy, (lanes) =>
         Effect.forEach(
           lanes,
           (busy) =>
-            troubles.tolerate(
-              troubleOf("lane round failed; retrying", laneKey(busy.lane)),
-              look(busy, isThorough)
-            ),
+            troubles.tolerate(troubleOf("lane round failed", laneKey(busy.lane)), look(busy, isThorough)),
           { concurrency: "unbounded", discard: true }
         )
       )

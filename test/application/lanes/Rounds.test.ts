@@ -96,6 +96,7 @@ describe("rounds", () => {
   })
 
   test("continue when the journal or one lane fails", function* () {
+    const lines = yield* Log.listen
     const { read, start, state } = yield* world
     state.owned.add(three)
     state.isAway = true
@@ -105,6 +106,11 @@ describe("rounds", () => {
     state.isAway = false
     yield* Time.adjust("1 seconds")
     expect(read()).toContain("woken: lane 1")
+    expect(lines.map(({ message }) => message).filter((message) => message.includes("failed"))).toEqual([
+      "journal read failed; retrying",
+      "lane round failed; retrying",
+      "over: journal read failed; retrying"
+    ])
   })
 
   test("report that a lane's key is not configured, but not that it is silent", function* () {
