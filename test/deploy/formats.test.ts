@@ -176,6 +176,46 @@ describe("the files of deploy/", () => {
     expect(check(read("prometheus.yaml").replace("authorization", "authorisation")).status).not.toBe(0)
   })
 
+  it("alert on a silent service and on the first foreign transaction, not on a healthy service", async () => {
+    await Tools.need("promtool")
+    const labels = 'instance="a", job="castellan"'
+    const foreign = { instance: "a", job: "castellan", chain: "137", outcome: "foreign" }
+    const expected = {
+      summary: "Another process uses a key of the service",
+      description: "Pause the signer, and rotate its key."
+    }
+    const firing = (alertname: string, minute: number, alerts: ReadonlyArray<unknown>) => ({
+      eval_time: `${minute}m`,
+      alertname,
+      exp_alerts: alerts
+    })
+    const tests = {
+      rule_files: [`${root}docs/alerts.yaml`],
+      tests: [
+        {
+          interval: "1m",
+          input_series: [
+            { series: `up{${labels}}`, values: "1x20" },
+            { series: `castellan_build_info{${labels}, version="0.1.0"}`, values: "1x20" },
+            {
+              series: `castellan_transactions_mined_total{${labels}, chain="137", outcome="foreign"}`,
+              values: "_x9 1x10"
+            }
+          ],
+          alert_rule_test: [
+            firing("CastellanDown", 15, []),
+            firing("CastellanForeignTransaction", 8, []),
+            firing("CastellanForeignTransaction", 11, [
+              { exp_labels: { ...foreign, severity: "page" }, exp_annotations: expected }
+            ])
+          ]
+        }
+      ]
+    }
+    const { status, stdout } = run("promtool", "test", "rules", written("alerts.yaml", Yaml.stringify(tests)))
+    expect({ status, stdout }).toMatchObject({ status: 0 })
+  })
+
   it("have a unit that systemd accepts unchanged, exposed less than 2 of 10", async () => {
     await Tools.need("systemd")
     const file = read("castellan.service")

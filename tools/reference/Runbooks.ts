@@ -34,6 +34,10 @@ const warns: ReadonlyArray<string> = [
   "work-waits"
 ]
 
+/** A counter rose: `increase` does not see the first value of a series. */
+const rose = (counter: string): string =>
+  `increase(${counter}[5m]) > 0 or (${counter} > 0 unless ${counter} offset 5m)`
+
 const quoted = (text: string): string => JSON.stringify(text.replaceAll("`", ""))
 
 const rule = (name: string, expr: string, wait: string, severity: string, summary: string, more: string) =>
@@ -66,7 +70,7 @@ ${[
   }),
   rule(
     "CastellanDefect",
-    'increase(castellan_requests_total{status="500"}[5m]) > 0',
+    rose('castellan_requests_total{status="500"}'),
     "0m",
     "ticket",
     "A request was answered 500",
@@ -74,7 +78,7 @@ ${[
   ),
   rule(
     "CastellanForeignTransaction",
-    'increase(castellan_transactions_mined_total{outcome="foreign"}[5m]) > 0',
+    rose('castellan_transactions_mined_total{outcome="foreign"}'),
     "0m",
     "page",
     "Another process uses a key of the service",
@@ -82,7 +86,7 @@ ${[
   ),
   rule(
     "CastellanDown",
-    'absent(castellan_incident) or up{job="castellan"} == 0',
+    'absent(castellan_build_info) or up{job="castellan"} == 0',
     "1m",
     "page",
     "The service gives no metrics",
