@@ -17,7 +17,7 @@ export interface Runbook {
 export const runbooks: Readonly<Record<Kind, Runbook>> = {
   "database-fails": {
     title: "The database fails",
-    effect: "New writes get 500. Accepted work waits; nothing is lost.",
+    effect: "New requests get 503 `unavailable`. Accepted work waits; nothing is lost.",
     remedy: "Free disk space, or bring the PostgreSQL server back. Work continues by itself.",
     causes: [
       "The disk that holds the SQLite file is full or read-only.",
@@ -37,7 +37,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
   },
   "node-silent": {
     title: "The node does not answer",
-    effect: "Accepted work of the chain waits. New writes get 422 `node_refused`.",
+    effect: "Accepted work of the chain waits. New writes get 503 `node_unavailable`.",
     remedy:
       "Look at the provider of the node, or set another `networks[].rpc`. Waiting work continues by itself.",
     causes: [
@@ -95,7 +95,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     remedy: "Deposit coins for the paymaster at the EntryPoint.",
     causes: ["Sponsored gas has used the deposit up.", "The paymaster was deployed and never funded there."],
     checks: ["`castellan_sponsor_deposit_wei`.", "`balanceOf(paymaster)` of the EntryPoint."],
-    steps: ["Call `depositTo(paymaster)` on the EntryPoint, or run `castellan deploy` again with the amount."]
+    steps: ["Call `depositTo(paymaster)` on the EntryPoint."]
   },
   "signer-fails": {
     title: "A signer fails",
@@ -134,7 +134,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     ],
     checks: [
       "The lane's page: nonces, versions and prices.",
-      "The log: `replacement blocked by fee cap`, or `nonce used by an unknown transaction`."
+      "The log: `replacement blocked by fee cap`, or `nonce used by a foreign transaction`."
     ],
     steps: [
       "Run Unstick: the new versions have the same nonces, so every op still runs once.",
@@ -168,12 +168,12 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     ],
     steps: [
       "Release it if the transaction on the chain is not this request's work.",
-      "Drop it if the chain shows that the work is done: its caller gets `request_cancelled`."
+      "Drop it if the chain shows that the work is done: its caller gets 422 `request_dropped`."
     ]
   },
   "rate-limit-store-gone": {
     title: "The store of the rate limits does not answer",
-    effect: "Requests are counted in the database, or refused with 500 where there is no second store.",
+    effect: "Requests are counted in PostgreSQL; with SQLite they get 503 `unavailable`.",
     remedy: "Bring Redis back.",
     causes: ["Redis is down, or its password has changed."],
     checks: ["`castellan_rate_limit_store_away` is 1.", "`redis-cli ping` from this machine."],
@@ -199,7 +199,7 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     title: "A sponsor budget is nearly used up",
     effect:
       "When it is used up, sponsored writes of the account get 422 `sponsorship_exhausted` until midnight UTC.",
-    remedy: "Raise `sponsor.dailyBudget` if the use is real.",
+    remedy: "Raise `networks[].sponsor.dailyBudget` if the use is real.",
     causes: ["The account sends more than planned.", "A leaked API key spends the operator's gas."],
     checks: ["The account's requests of today.", "`castellan requests list --account ID`."],
     steps: ["Raise `dailyBudget`, or pause the account if the use is not its own."]
@@ -217,16 +217,16 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
     effect: "None yet. At 0, sponsored writes are refused.",
     remedy: "Deposit coins for the paymaster at the EntryPoint.",
     causes: ["Sponsored gas is using the deposit up."],
-    checks: ["`castellan_sponsor_deposit_wei` against `sponsor.dailyBudget`."],
+    checks: ["`castellan_sponsor_deposit_wei` against `networks[].sponsor.dailyBudget`."],
     steps: ["Call `depositTo(paymaster)` on the EntryPoint."]
   },
   "webhook-failing": {
     title: "A webhook fails",
-    effect: "Events of the account wait, and are dropped after 20 attempts. Money is not affected.",
+    effect: "Events of the account wait, and are dropped after three days. Money is not affected.",
     remedy: "Notify the account's developers: the endpoint does not accept events.",
     causes: [
       "The receiver is down, slow, or answers other than 2xx.",
-      "Its address is not reachable under `edge.egress`."
+      "Its address is not reachable under `egress`."
     ],
     checks: [
       "Webhooks page: last error, age of the oldest event.",
