@@ -22,6 +22,8 @@ import * as Wallets from "./wallets/Wallets.js"
 export interface Snapshot {
   readonly block: Block
   readonly prices: Fees.FeePrices
+  /** The node's market; `prices` include the caller's buffer. */
+  readonly market: Fees.Market
   readonly entryPointCode: Hex
   readonly wallets: ReadonlyMap<Address.Address, Wallets.WalletState>
   /** Targets of calls with data that have no code. */
@@ -95,7 +97,7 @@ export const read = (
     )
     const forgeable = forged ?? (some && (yield* Effect.mapError(believes, refusal(trust))))
     const gasBound = gasBoundOf(block, connection)
-    return { block, prices, entryPointCode, wallets, codeless, forgeable, gasBound, balance }
+    return { block, prices, market: fees, entryPointCode, wallets, codeless, forgeable, gasBound, balance }
   })
 
 /** The last snapshot, from cached answers only; null: a part is missing, or the node's prices exceed the caps. */
@@ -117,6 +119,7 @@ export const lastSeen = (
       : {
           block,
           prices: prices.success,
+          market: fees,
           entryPointCode: code.success,
           wallets,
           codeless: new Set(),

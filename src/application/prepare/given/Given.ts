@@ -263,7 +263,9 @@ export const prepare = (
   Effect.gen(function* () {
     const { context, snapshot } = input
     const { connection, settings, version } = context
-    const least = ServiceEoa.isAtRisk(context) ? yield* Prices.now(connection, Percent.zero) : null
+    const least = ServiceEoa.isAtRisk(context)
+      ? yield* Effect.fromResult(Prices.offered(connection.profile, snapshot.market, Percent.zero))
+      : null
     const lastSecond = yield* Snapshot.validUntil(snapshot.block)
     const now = yield* Clock.currentTimeMillis
     const sifted = yield* EventLoop.each(input.batches, (batch) =>
