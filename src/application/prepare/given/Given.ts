@@ -171,6 +171,9 @@ const noteLanded = (
       }
   })
 
+/** Whether some of its ops have neither failed nor landed. */
+const hasOpen = ({ consents }: Sifted): boolean => consents.size > 0
+
 const measured = (input: Input, { batch, consents, dependencies }: Sifted): Estimation.Input => ({
   context: input.context,
   entryPointCode: input.snapshot.entryPointCode,
@@ -275,7 +278,7 @@ export const prepare = (
     for (const own of open) yield* noteLanded(input, own, own.past)
 
     const estimates = new Map<Sifted, Result.Result<Estimation.Estimate, Failure>>()
-    for (let todo: ReadonlyArray<Sifted> = open; todo.length > 0; ) {
+    for (let todo = open.filter(hasOpen); todo.length > 0; ) {
       const found = yield* Estimation.estimateEach(todo.map((own) => measured(input, own)))
       const again: Array<Sifted> = []
       for (const [place, own] of todo.entries()) {
@@ -286,7 +289,7 @@ export const prepare = (
         yield* Snapshot.checkImplementation(connection, estimate.success.implementation, settings.validator)
         if (yield* takeOut(input, own, estimate.success)) again.push(own)
       }
-      todo = again
+      todo = again.filter(hasOpen)
     }
 
     const finish = (own: Sifted, estimate: Estimation.Estimate) =>
@@ -320,8 +323,10 @@ export const prepare = (
     return yield* Effect.forEach(sifted, (one) =>
       Effect.gen(function* () {
         if (Result.isFailure(one)) return Result.fail(one.failure)
+        const { failed, landed } = one.success
         const estimate = estimates.get(one.success)
-        if (estimate === undefined) return Result.succeed(Preparing.nothing)
+        if (estimate === undefined || !hasOpen(one.success))
+          return Result.succeed({ ...Preparing.nothing, failed, existing: [...landed] })
         return Result.isFailure(estimate)
           ? Result.fail(estimate.failure)
           : Result.succeed(yield* finish(one.success, estimate.success))
