@@ -10,15 +10,10 @@ import * as Semaphore from "effect/Semaphore"
 import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, KillSwitchesError } from "../ports/KillSwitches.js"
 import { type Content, TenantStore, TenantStoreError } from "../ports/TenantStore.js"
-import {
-  type AccountId,
-  type Scope as KeyScope,
-  type Principal,
-  Tenants,
-  TenantsError
-} from "../ports/Tenants.js"
+import { type AccountId, type Principal, Tenants, TenantsError } from "../ports/Tenants.js"
 import type { Listed } from "./FileAccounts.js"
 import * as FileAccounts from "./FileAccounts.js"
+import * as KnownKeys from "./KnownKeys.js"
 
 /** Age up to which the cached content decides, milliseconds. */
 const freshMillis = 500
@@ -57,19 +52,14 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
     accounts.set(account.accountId, { ...account, paused: isPaused(account.accountId) })
   for (const { keys: _, ...account } of listed)
     accounts.set(account.accountId, { ...account, paused: account.paused || isPaused(account.accountId) })
-  const add = (hash: string, id: AccountId, scopes: ReadonlyArray<KeyScope>, endsAt: number | null) => {
-    const account = accounts.get(id)
+  for (const { accountId, endsAt, hash, scopes } of KnownKeys.all(listed, content)) {
+    const account = accounts.get(accountId)
     if (account !== undefined)
       holders.set(hash, {
         principal: { ...account, scopes: new Set(scopes) },
         endsAt: endsAt ?? Number.POSITIVE_INFINITY
       })
   }
-  const ends = new Map(content.keys.map(({ endsAt, hash }) => [hash, endsAt]))
-  for (const { accountId, keys } of listed)
-    for (const { hash, scopes } of keys) add(hash, accountId, scopes, ends.get(hash) ?? null)
-  for (const { accountId, endsAt, hash, origin, scopes } of content.keys)
-    if (origin === "command") add(hash, accountId, scopes, endsAt)
   return { content, version, holders, paused }
 }
 
