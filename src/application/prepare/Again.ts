@@ -76,7 +76,7 @@ const read = ({ batches, context, submitter }: Pick<Input<Shared>, "batches" | "
 const ofKind = (
   kind: Call["kind"],
   { batches, ...input }: Input<Shared> & { readonly snapshot: Snapshot.Snapshot }
-): Effect.Effect<Made["batches"], Failure, Services> => {
+): Preparing.Each => {
   switch (kind) {
     case "op":
       return Prepare.prepare({ ...input, batches: only(batches, kind) })
@@ -91,10 +91,7 @@ const ofKind = (
 }
 
 /** Requests of one account may share their settings and contain calls of different kinds. */
-const prepareOn = (
-  snapshot: Snapshot.Snapshot,
-  input: Input<Shared>
-): Effect.Effect<Made["batches"], Failure, Services> =>
+const prepareOn = (snapshot: Snapshot.Snapshot, input: Input<Shared>): Preparing.Each =>
   Effect.gen(function* () {
     const made = input.batches.map(
       (): Result.Result<Preparing.Prepared, Failure> => Result.succeed(Preparing.nothing)

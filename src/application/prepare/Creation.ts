@@ -7,14 +7,12 @@ import * as Conditions from "../../domain/signature/Conditions.js"
 import * as Proof from "../../domain/signature/Proof.js"
 import * as Deployment from "../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../domain/wallet/EstimationDeployer.js"
-import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import { type Failure, invalid, type RefusalDetail, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import * as Funding from "../payers/Funding.js"
 import * as Payer from "../payers/Payer.js"
 import * as Submitter from "../payers/Submitter.js"
-import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { CreationCall } from "./Call.js"
@@ -111,14 +109,8 @@ const drafter = ({ context, snapshot }: Input, deadline: number) => {
   }
 }
 
-/** Prepares each batch's calls, in the order of the batches, see `Prepare.prepare`. */
-export const prepare = (
-  input: Input
-): Effect.Effect<
-  ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>,
-  Failure,
-  BundlerRpc | ChainFacts
-> =>
+/** Prepares each batch's calls. */
+export const prepare = (input: Input): Preparing.Each =>
   Effect.gen(function* () {
     const { context, snapshot } = input
     const { connection, formula, payer, settings, spaceOf, submitter } = context

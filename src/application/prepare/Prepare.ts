@@ -233,17 +233,8 @@ export const check = (
     )
   })
 
-/**
- * Prepares each batch's calls, in the order of the batches. A `Failure` of a batch is its request's own. A failing
- * node, or an implementation that differs from the pinned one, fails all of them.
- */
-export const prepare = (
-  input: Sift.Input
-): Effect.Effect<
-  ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>,
-  Failure,
-  BundlerRpc | ChainFacts
-> =>
+/** Prepares each batch's calls. */
+export const prepare = (input: Sift.Input): Preparing.Each =>
   Effect.gen(function* () {
     const { made, timestamp } = yield* prepareOn(input)
     if (timestamp === null || Math.abs(timestamp - input.snapshot.block.timestamp) <= mostLag) return made

@@ -1,8 +1,13 @@
 import * as BigInts from "effect/BigInt"
+import type * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { ElementFailure } from "../failures/Elements.js"
+import type { Failure } from "../failures/Failure.js"
+import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { Acceptance, PreparedOp } from "../ports/journal/Records.js"
 import type { DeploymentIntent } from "../ports/journal/Requests.js"
 import type { Call } from "./Call.js"
@@ -47,6 +52,16 @@ export interface Prepared {
   /** Elements that are already done. */
   readonly existing: ReadonlyArray<number>
 }
+
+/**
+ * The preparation of each batch, in the order of the batches. A `Failure` of a batch is its request's own. A failing
+ * node, or an implementation that differs from the pinned one, fails all of them.
+ */
+export type Each = Effect.Effect<
+  ReadonlyArray<Result.Result<Prepared, Failure>>,
+  Failure,
+  BundlerRpc | ChainFacts
+>
 
 export const nothing: Prepared = {
   ops: [],

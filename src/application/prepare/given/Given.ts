@@ -10,7 +10,6 @@ import * as Conditions from "../../../domain/signature/Conditions.js"
 import * as Proof from "../../../domain/signature/Proof.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
-import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import * as Prices from "../../chain/Prices.js"
@@ -20,7 +19,6 @@ import * as Reasons from "../../failures/Reasons.js"
 import * as Funding from "../../payers/Funding.js"
 import * as Payer from "../../payers/Payer.js"
 import * as Submitter from "../../payers/Submitter.js"
-import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import type { PreparedOp, Proof as PreparedProof, Window } from "../../ports/journal/Records.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Call from "../Call.js"
@@ -255,14 +253,8 @@ const takeOut = (
     return misplaced.size > 0
   })
 
-/** Prepares each batch's calls, in the order of the batches, see `Prepare.prepare`. */
-export const prepare = (
-  input: Input
-): Effect.Effect<
-  ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>,
-  Failure,
-  BundlerRpc | ChainFacts
-> =>
+/** Prepares each batch's calls. */
+export const prepare = (input: Input): Preparing.Each =>
   Effect.gen(function* () {
     const { context, snapshot } = input
     const { connection, settings, version } = context
