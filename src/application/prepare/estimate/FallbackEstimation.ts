@@ -33,23 +33,15 @@ const implementationOf = Keccak.selector("implementation()")
 
 const word = (data: Hex.Hex): bigint => Words.readUint(Words.read(data), 0)
 
-/** An estimate without the transaction's intrinsic gas. */
-const frameOf = (gas: bigint, data: Hex.Hex): bigint => BigInts.max(0n, gas - Gas.intrinsic(data))
-
 const nothing = {
+  ...FallbackPaymaster.nothing,
   creationGas: 0n,
   validationGas: 0n,
   bookkeepingGas: 0n,
   callGas: 0n,
-  paymasterGas: 0n,
-  postOpGas: 0n,
   callLimit: 0n,
-  paymasterLimit: 0n,
-  postOpLimit: 0n,
   validationData: 0n,
-  paymasterData: 0n,
   shortfall: 0n,
-  data: Hex.empty,
   coldValidation: true,
   coldCall: true
 }
@@ -114,12 +106,12 @@ const measureWallet = (
       ],
       { concurrency: "unbounded" }
     )
-    const validationGas = frameOf(validated.gas, validate)
+    const validationGas = FallbackPaymaster.frameOf(validated.gas, validate)
     const measured = { ...found, validationGas, validationData: word(validation.data) }
     if (!validated.success) return { ...measured, stage: "validation" as const, data: validated.data }
     if (validationGas > verificationGas) return { ...measured, stage: "validation" as const }
     if (!called.success) return { ...measured, stage: "call" as const, data: called.data }
-    const frame = callData === Hex.empty ? 0n : frameOf(called.gas, callData)
+    const frame = callData === Hex.empty ? 0n : FallbackPaymaster.frameOf(called.gas, callData)
     const spent = { ...measured, callGas: frame, callLimit: Gas.unverifiedLimit(frame) }
     if (spent.callGas > callGas) return { ...spent, stage: "call" as const }
     return {

@@ -16,7 +16,8 @@ type Approval = Pick<
   "paymasterGas" | "postOpGas" | "paymasterLimit" | "postOpLimit" | "paymasterData" | "shortfall" | "data"
 > & { readonly stage: "ok" | "paymaster" | "postOp" }
 
-const nothing = {
+/** The paymaster's part of an op without one. */
+export const nothing = {
   paymasterGas: 0n,
   postOpGas: 0n,
   paymasterLimit: 0n,
@@ -26,7 +27,7 @@ const nothing = {
 }
 
 /** An estimate without the transaction's intrinsic gas. */
-const frameOf = (gas: bigint, data: Hex.Hex): bigint => BigInts.max(0n, gas - Gas.intrinsic(data))
+export const frameOf = (gas: bigint, data: Hex.Hex): bigint => BigInts.max(0n, gas - Gas.intrinsic(data))
 
 /**
  * Measures the paymaster's part of an op in the name of the EntryPoint, as the wallet's part: its validation, and its
