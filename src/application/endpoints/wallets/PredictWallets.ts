@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Salt from "../../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
-import { type Detail, type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalid } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Wallets from "../../prepare/wallets/Wallets.js"
 import type { Caller } from "../../request/Caller.js"
@@ -28,16 +27,10 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
   Effect.gen(function* () {
     const { beaconAdminAddress, beaconAdminCreationCode, factory, useABI } = request.settings
     yield* Decoding.own(useABI)
-    const salts = yield* EventLoop.map(request.accounts, ({ salt }) => Salt.from(salt))
-    const malformed = salts.flatMap((salt, index): ReadonlyArray<Detail> => {
-      if (Result.isSuccess(salt)) return []
-      return [
-        {
-          path: `accounts[${index}].salt`,
-          message: "expected 1 to 256 bytes of NFC text without control characters or outer white space"
-        }
-      ]
-    })
+    const salts = yield* EventLoop.map(request.accounts, ({ salt }, index) =>
+      Wallets.saltOf(salt, `accounts[${index}].salt`)
+    )
+    const malformed = salts.flatMap((salt) => (Result.isSuccess(salt) ? [] : salt.failure.details))
     if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
     const code = yield* Effect.fromResult(Wallets.creationCode(beaconAdminCreationCode))
     const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
