@@ -74,6 +74,9 @@ export const unprocessable = (
     extra: options.extra ?? {}
   })
 
+export const notFound = (code: CodeOf<"notFound">): NotFound =>
+  new NotFound({ code, message: catalogue[code].text, details: [] })
+
 /** `retryAfterSeconds`: delay before the same request is worth a retry. */
 export const unavailable = (
   code: CodeOf<"unavailable"> = "unavailable",

@@ -2,8 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Answer from "../../answers/Answer.js"
 import { WakeUps } from "../../answers/WakeUps.js"
-import { catalogue } from "../../failures/Catalogue.js"
-import { type Failure, NotFound } from "../../failures/Failure.js"
+import { type Failure, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
@@ -90,8 +89,7 @@ export const find = (
     const requestJournal = yield* RequestJournal
     const record = shape.test(requestId) ? yield* Effect.orDie(requestJournal.request(requestId)) : null
     if (record !== null && record.accountId === principal.accountId) return record
-    const code = "request_not_found"
-    return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
+    return yield* notFound("request_not_found")
   })
 
 const isStatus = Schema.is(Schema.Struct({ status: Schema.Int }))

@@ -3,8 +3,7 @@ import * as Base64Url from "effect/encoding/Base64Url"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { catalogue } from "../../failures/Catalogue.js"
-import { type Failure, invalid, NotFound } from "../../failures/Failure.js"
+import { type Failure, invalid, notFound } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Span from "../../observe/Span.js"
 import { type Watch, Watches, WatchesError } from "../../ports/Watches.js"
@@ -90,8 +89,7 @@ export const failing = <A, R>(
         : Effect.die(error)
     }
     if (!(error instanceof Changes.UnknownWatch)) return Effect.fail(error)
-    const code = "watch_not_found"
-    return new NotFound({ code, message: catalogue[code].text, details: [] })
+    return notFound("watch_not_found")
   })
 
 export const get = (caller: Caller, { watchId }: Path) =>

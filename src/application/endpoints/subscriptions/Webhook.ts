@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { catalogue } from "../../failures/Catalogue.js"
-import { type Failure, invalid, NotFound } from "../../failures/Failure.js"
+import { type Failure, invalid, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { kinds } from "../../ports/journal/Events.js"
 import { type Webhook, Webhooks, WebhooksError } from "../../ports/Webhooks.js"
@@ -75,8 +74,7 @@ const failing = <A, R>(effect: Effect.Effect<A, Endpoints.EndpointError | Webhoo
       )
     }
     if (error.reason === "url") return invalid("invalid_request", [{ path: "url", message: error.message }])
-    const code = "webhook_not_found"
-    return new NotFound({ code, message: catalogue[code].text, details: [] })
+    return notFound("webhook_not_found")
   })
 
 export const AddRequest = Schema.Struct({
