@@ -1,9 +1,10 @@
 import * as Result from "effect/Result"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
 import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import type { Failure } from "../../failures/Failure.js"
 import type { Call } from "../Call.js"
 import type { Snapshot } from "../Snapshot.js"
+import * as Wallets from "./Wallets.js"
 
 /**
  * Reads the configuration of each call's wallet from the snapshot, and the failures of calls whose wallet cannot act. A
@@ -31,14 +32,7 @@ export const find = (
       }
       const { config } = state.configuration
       if (custody !== 0 && custody !== config.custody)
-        return yield* Result.fail(
-          invalid("custody_mismatch", [
-            {
-              path: `operations[${index}].walletCustody`,
-              message: `wallet ${wallet} has custody ${config.custody}; send ${config.custody} or 0`
-            }
-          ])
-        )
+        return yield* Result.fail(Wallets.otherCustody(wallet, config, `operations[${index}]`))
       // Applies to all signers: anyone can spend this wallet's funds.
       if (forgeable && config.passkeys.length > 0)
         failed.set(index, elementFailure("passkeys_forgeable", undefined, { wallet }))

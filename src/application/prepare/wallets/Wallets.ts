@@ -161,6 +161,19 @@ export const saltOf = (text: string, path: string): Result.Result<Salt.Salt, Inv
     ])
   )
 
+/** 400 for a claimed custody that the wallet does not have. */
+export const otherCustody = (
+  wallet: Address.Address,
+  { custody }: WalletConfig.WalletConfig,
+  path: string
+): InvalidRequest =>
+  invalid("custody_mismatch", [
+    {
+      path: `${path}.walletCustody`,
+      message: `wallet ${wallet} has custody ${custody}; send ${custody} or 0`
+    }
+  ])
+
 export type WalletState =
   | { readonly _tag: "absent" }
   /** Code that is not a proxy of the beacon, or whose implementation is not a wallet. */

@@ -178,14 +178,7 @@ export const isAsWanted = (
   if (making !== null) return Result.succeed(making.configHash === configHash)
   const { index, validators, walletCustody } = account
   if (walletCustody !== 0 && walletCustody !== config.custody)
-    return Result.fail(
-      invalid("custody_mismatch", [
-        {
-          path: `accounts[${index}].walletCustody`,
-          message: `wallet ${wallet} has custody ${config.custody}; send ${config.custody} or 0`
-        }
-      ])
-    )
+    return Result.fail(Wallets.otherCustody(wallet, config, `accounts[${index}]`))
   if (Object.values(validators).every((part) => part === null)) return Result.succeed(true)
   return Result.map(
     configOf(account, config.custody, owner),
