@@ -48,8 +48,8 @@ describe("the reasons of refusals", () => {
   })
 
   it("refusal reasons show values in one line of bounded length", () => {
-    const said = Reasons.text("nodeRefused", { message: `bad\nthing\u202e${"x".repeat(5_000)}` })
-    expect(said).toMatch(/^the node refused the request: bad thing x+\.\.\.$/)
+    const said = Reasons.text("nodeUnavailable", { message: `bad\nthing\u202e${"x".repeat(5_000)}` })
+    expect(said).toMatch(/^the node is unavailable: bad thing x+\.\.\.$/)
     expect(said.length).toBeLessThan(1_100)
   })
 })

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import { type ChainClient, ChainRpc, type ChainRpcError, isAnswer } from "../ports/chain/ChainRpc.js"
@@ -40,18 +39,6 @@ const forbidden =
 /** Whether an origin is a literal address, which anyone can see is not public. */
 const isSpelledOut = (origin: string): boolean =>
   /^https?:\/\/(?:\[[0-9a-f:.]+\]|[0-9.]+|(?:[^/:]+\.)?localhost)\.?(?::\d+)?$/.test(origin)
-
-/** A failing node as an element's failure. Callers never learn the operator's node. */
-export const elementRefusal = (
-  { chain: { origin }, trust }: Pick<Connection, "chain" | "trust">,
-  message: string
-): ElementFailure =>
-  elementFailure(
-    "node_refused",
-    Reasons.text("nodeRefused", {
-      message: trust === "operator" ? message.replaceAll(origin, "the operator's node") : message
-    })
-  )
 
 /** Retry delay for the caller, where the node names none, seconds. */
 const waitSeconds = 5

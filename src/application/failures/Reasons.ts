@@ -114,7 +114,6 @@ export const reasons = {
   paymasterDearer: paymaster("the paymaster's service raised its gas limits after its stub"),
   paymasterSilent: paymasterService("the paymaster's service did not answer: {message}"),
 
-  nodeRefused: node("the node refused the request: {message}"),
   nodeAnswered: node("{origin} answered: {message}"),
   nodeUnavailable: node("the node is unavailable: {message}"),
   operatorNodeUnread: node("the operator's node is currently unavailable"),
