@@ -24,6 +24,9 @@ import * as Offers from "../Offers.js"
 
 export type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
 
+/** A route, and the ops where its choice has read them. */
+type Way = OpContext.Route & { readonly given?: ReadonlyArray<GivenOps.Given> }
+
 export interface Posted {
   readonly endpoint: string
   readonly settings: ForOps
@@ -34,7 +37,7 @@ export interface Posted {
 const bySigner = (
   caller: Caller,
   { read, settings: { useABI: _, ...settings } }: Posted
-): Effect.Effect<OpContext.Route, Failure, ChainRpc | Networks | Signers> =>
+): Effect.Effect<Way, Failure, ChainRpc | Networks | Signers> =>
   Effect.gen(function* () {
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
     const [submitter] = signers
@@ -44,17 +47,19 @@ const bySigner = (
     const { chainId, sponsor } = opened.profile
     const { entryPoint } = settings
     const version = yield* Connection.entryPointVersion(opened.profile, entryPoint)
-    const given = sponsor === null ? [] : yield* read({ chainId, entryPoint, version })
-    const isSponsored = given.some(({ op }) => Funding.paymasterOf(version, op) === sponsor?.paymaster)
+    const way = { connection: opened, submitter: submitter.address, key: settings.signer, signers, settings }
+    if (sponsor === null) return way
+    const given = yield* read({ chainId, entryPoint, version })
+    const isSponsored = given.some(({ op }) => Funding.paymasterOf(version, op) === sponsor.paymaster)
     const connection = isSponsored ? yield* Connection.openOperator(caller, settings) : opened
-    return { connection, submitter: submitter.address, key: settings.signer, signers, settings }
+    return { ...way, connection, given }
   })
 
 /** The service's EOA submits, through the operator's node. */
 const byService = (
   caller: Caller,
   posted: Posted
-): Effect.Effect<OpContext.Route, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+): Effect.Effect<Way, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
   Effect.gen(function* () {
     const { connection, settings, submitter } = yield* ServiceEoa.open(caller, posted.settings)
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
@@ -90,11 +95,11 @@ export const offerOf = (
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Surroundings> =>
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, posted.settings.useABI)
-    const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
+    const { given, ...route } = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, posted)
     // Each op names its payer.
     const { paymaster: _, ...settings } = route.settings
     const context = yield* OpContext.of(caller, { ...route, settings })
-    const ops = yield* posted.read(context)
+    const ops = given ?? (yield* posted.read(context))
     yield* agree(posted, ops, context)
     const dependencies = yield* Effect.fromResult(GivenLinks.dependencies(ops, context))
     const { ledger } = context.connection.profile
