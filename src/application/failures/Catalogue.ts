@@ -384,8 +384,8 @@ export const catalogue = {
   ),
   request_not_found: notFound(
     "request not found",
-    "The account has no accepted request of this id.",
-    "Only accepted requests are kept. A refused request has no later answer."
+    "The account has no accepted and no recently refused request of this id.",
+    "Accepted requests are kept for 30 days, and the latest refusals."
   ),
   webhook_not_found: notFound(
     "webhook not found",
