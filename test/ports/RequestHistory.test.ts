@@ -79,6 +79,15 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
         expect(yield* ids({ state: "forgotten", accountId: Make.bob })).toEqual([])
         expect(yield* ids({}, 2)).toEqual(["three", "two"])
         expect(yield* ids({ before: entries[1]?.number })).toEqual(["one"])
+
+        // An account's pages go by time, whatever number a request got.
+        yield* Time.setTime(2_000)
+        yield* accept(journal, acceptance("late", { accountId: Make.bob }))
+        const own = yield* history.find({ accountId: Make.bob, limit: 10 })
+        expect(own.map(({ requestId }) => requestId)).toEqual(["two", "late"])
+        const [newest, oldest] = own.map(({ number }) => number)
+        expect(yield* ids({ accountId: Make.bob, before: newest })).toEqual(["late"])
+        expect(yield* ids({ accountId: Make.bob, before: oldest, isOldestFirst: true })).toEqual(["two"])
       }).pipe(
         Effect.provide(
           Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(

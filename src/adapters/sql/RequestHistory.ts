@@ -85,61 +85,95 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
     onFailure: failed,
     onSuccess: (rows: ReadonlyArray<Row>) => rows.map(entryOf)
   })
-  const where = (text: string): Fragment => {
+  /**
+   * Rows of a table by an index whose first column is unknown: with one lookup for each of the column's values, which
+   * lookups find too. `cross join` makes SQLite begin with the values.
+   */
+  const byEach = (column: string, table: string, where: string): Fragment =>
+    sql.literal(`(
+      with recursive own(value) as (
+        select min(${column}) from ${table} where ${where}
+        union all
+        select (select min(${column}) from ${table} where ${where} and ${column} > value)
+        from own where value is not null)
+      select value from own) as own cross join ${table}
+      where ${where} and ${table}.${column} = own.value`)
+  const opsWith = (hash: string, state: string): Fragment => sql`
+    select request_id from ${byEach("chain_id", "ops", `state ${state}`)} and user_op_hash = ${hash}`
+  /** Numbers of the requests that match the text. */
+  const matching = (text: string): Fragment => {
     if (/^0x[0-9a-fA-F]{64}$/.test(text)) {
       const hash = text.toLowerCase()
-      return sql`request_id in (
-        select request_id from ops where user_op_hash = ${hash}
-        union select ops.request_id from transaction_versions as version
-          join transaction_ops as link on link.chain_id = version.chain_id and link.signer = version.signer
-            and link.nonce = version.nonce
-          join ops on ops.op_id = link.op_id
-          where version.tx_hash = ${hash}
-        union select transactions.direct from transaction_versions as version
-          join transactions on transactions.chain_id = version.chain_id
-            and transactions.signer = version.signer and transactions.nonce = version.nonce
-          where version.tx_hash = ${hash} and transactions.direct is not null)`
+      const version = sql`(
+        select chain_id, signer, nonce
+        from ${byEach("chain_id", "transaction_versions", "true")} and tx_hash = ${hash}) as version`
+      return sql`
+        select request_no from requests where request_id in (
+          ${opsWith(hash, "<> 'abandoned'")} union ${opsWith(hash, "= 'abandoned'")}
+          union select ops.request_id from ${version}
+            cross join transaction_ops as link cross join ops
+            where link.chain_id = version.chain_id and link.signer = version.signer
+              and link.nonce = version.nonce and ops.op_id = link.op_id
+          union select transactions.direct from ${version}
+            cross join transactions
+            where transactions.chain_id = version.chain_id and transactions.signer = version.signer
+              and transactions.nonce = version.nonce and transactions.direct is not null)`
     }
     const address = Address.from(text)
     if (Result.isSuccess(address))
-      return sql`request_no in (
-        select request_no from request_terms where term = ${Terms.ofWallet(address.success)})`
-    return sql`(request_id = ${text}
-      or request_id in (select request_id from deployments where ${sql.in("create2_salt", create2Salts(text))})
-      or (metadata like ${`%:${JSON.stringify(text).replace(/[\\%_]/g, "\\$&")}%`} escape '\\'
-        and request_no > (select coalesce(max(request_no), 0) from requests) - ${mostSearched}))`
+      return sql`
+        select request_no from ${byEach("account_id", "request_terms", "true")} and term = ${Terms.ofWallet(address.success)}`
+    return sql`
+      select request_no from requests where request_id = ${text}
+      union select request_no from requests where request_id in (
+        select request_id from deployments where ${sql.in("create2_salt", create2Salts(text))})
+      union select request_no from requests
+        where metadata like ${`%:${JSON.stringify(text).replace(/[\\%_]/g, "\\$&")}%`} escape '\\'
+          and request_no > (select coalesce(max(request_no), 0) from requests) - ${mostSearched}`
   }
   return {
     search: (text, limit) =>
       sql<Row>`
-        ${select} where declined_at is null and state <> 'forgotten' and ${where(text)}
+        ${select} where declined_at is null and state <> 'forgotten' and request_no in (${matching(text)})
         order by request_no desc limit ${limit}`.pipe(Effect.withTracerEnabled(false), entries),
-    find: ({ accountId, before, chainId, endpoint, isOldestFirst = false, limit, state }) =>
-      sql<Row>`
+    find: ({ accountId, before, chainId, endpoint, isOldestFirst = false, limit, state }) => {
+      const [beyond, order] = isOldestFirst ? [">", "asc"] : ["<", "desc"]
+      // In the order of the index: an account's requests are many.
+      const places = accountId === undefined ? ["request_no"] : ["accepted_at", "request_no"]
+      const last = before?.toString() ?? null
+      const end =
+        accountId === undefined
+          ? sql`${last}`
+          : sql`
+              select accepted_at, cast(${last} as bigint) from requests as last
+              where last.request_no <= ${last} order by last.request_no desc limit 1`
+      return sql<Row>`
         ${select}
         where ${sql.and([
           sql`declined_at is null`,
-          isOldestFirst
-            ? sql`request_no > ${(before ?? 0n).toString()}`
-            : sql`request_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
+          ...(last === null
+            ? []
+            : [sql`(${sql.literal(places.join(", "))}) ${sql.literal(beyond)} (${end})`]),
           ...(accountId === undefined ? [] : [sql`account_id = ${accountId}`]),
           ...(chainId === undefined ? [] : [sql`chain_id = ${chainId.toString()}`]),
           ...(endpoint === undefined ? [] : [sql`endpoint = ${endpoint}`]),
+          // A literal: a partial index is used for no parameter.
           ...(state === undefined
             ? []
-            : [sql`state = ${state === "pending" || state === "held" ? "open" : state}`]),
+            : [sql.literal(`state = '${state === "pending" || state === "held" ? "open" : state}'`)]),
           ...(state === "held" ? [sql`held is not null`] : [])
         ])}
-        order by request_no ${sql.literal(isOldestFirst ? "asc" : "desc")}
-        limit ${Math.min(Math.max(1, limit), 1_000)}`.pipe(Effect.withTracerEnabled(false), entries),
+        order by ${sql.literal(places.map((each) => `${each} ${order}`).join(", "))}
+        limit ${Math.min(Math.max(1, limit), 1_000)}`.pipe(Effect.withTracerEnabled(false), entries)
+    },
     waiting: Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const due = sql`
         requests.state = 'open' and held is null and declined_at is null and (due_at is null or due_at <= ${now})`
       const ops = yield* sql<{ readonly chainId: string; readonly ops: number | string }>`
         select ops.chain_id as "chainId", count(*) as ops
-        from ops join requests on requests.request_id = ops.request_id
-        where ops.state in ('accepted', 'sent') and ${due}
+        from ops cross join requests
+        where ops.state in ('accepted', 'sent') and requests.request_id = ops.request_id and ${due}
         group by ops.chain_id`
       const requests = yield* sql<{
         readonly chainId: string

@@ -5,7 +5,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as Statement from "effect/sql/Statement"
 import * as Tracer from "effect/Tracer"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as SqlRequestHistory from "../../../src/adapters/sql/RequestHistory.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
+import type { RequestHistory } from "../../../src/application/ports/operator/RequestHistory.js"
 import { accept, answer, giveUp, handOver, openIn, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
@@ -139,15 +141,30 @@ const life = Effect.gen(function* () {
   yield* lifeOfOps(journal)
 })
 
+/** Questions that the console repeats. */
+const looks = (history: RequestHistory["Service"]) =>
+  Effect.gen(function* () {
+    const page = { limit: 10, before: 2n }
+    yield* history.waiting
+    yield* history.find({ ...page, state: "held" })
+    yield* history.find({ ...page, state: "pending", isOldestFirst: true })
+    yield* history.find({ ...page, accountId: Make.alice })
+    for (const text of ["salt", Make.word(1), Make.op().space.wallet]) yield* history.search(text, 10)
+  })
+
 /** SQL and parameters of every statement in the journal's life. */
 const statementsOf = Effect.gen(function* () {
   const statements = new Map<string, ReadonlyArray<unknown>>()
-  yield* Effect.provideService(life, Statement.CurrentTransformer, (statement) =>
-    Effect.sync(() => {
-      const [text, parameters] = statement.compile()
-      statements.set(text, parameters)
-      return statement
-    })
+  const history = yield* SqlRequestHistory.make
+  yield* Effect.provideService(
+    Effect.andThen(life, looks(history)),
+    Statement.CurrentTransformer,
+    (statement) =>
+      Effect.sync(() => {
+        const [text, parameters] = statement.compile()
+        statements.set(text, parameters)
+        return statement
+      })
   )
   expect(statements.size).toBeGreaterThan(75)
   return statements
@@ -170,7 +187,7 @@ const everyOp = /^SEARCH ops USING (?:COVERING )?INDEX ops_nonce \(authority=\? 
 
 /** An index of open rows holds no others, so reading all of it does not search the history. */
 const wholeIndex =
-  /USING (?:COVERING )?INDEX (?:transactions_open|requests_going|requests_lane|requests_open|sqlite_autoindex_handovers_1)$/
+  /USING (?:COVERING )?INDEX (?:ops_under_way|transactions_open|requests_going|requests_lane|requests_open|sqlite_autoindex_handovers_1)$/
 
 describe("the statements of the journal", () => {
   it.effect("find their rows by an index, however long the history is", () =>

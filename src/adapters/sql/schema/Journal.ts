@@ -242,5 +242,6 @@ export const opRows = step((sql) => [
     orElse: () => sql`alter table ops add column prepared blob`
   }),
   sql`alter table ops add column good_until bigint`,
-  sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`
+  sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`,
+  sql`create index deployments_salt on deployments (create2_salt)`
 ])

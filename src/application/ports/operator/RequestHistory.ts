@@ -62,7 +62,7 @@ export interface Waiting {
 export class RequestHistory extends Context.Service<
   RequestHistory,
   {
-    /** Newest first. */
+    /** Newest first: by number, of one account by time. */
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
     /**
      * The newest requests that match the text, at most `limit`: by id, wallet address, hash of an op or transaction,
