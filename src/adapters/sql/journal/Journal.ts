@@ -18,6 +18,7 @@ import * as Cancellation from "./Cancellation.js"
 import * as Events from "./Events.js"
 import * as LaneRequests from "./LaneRequests.js"
 import * as Leases from "./Leases.js"
+import * as Look from "./Look.js"
 import * as OpRows from "./OpRows.js"
 import * as Record from "./Record.js"
 import * as Recovery from "./Recovery.js"
@@ -58,7 +59,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     return Context.empty().pipe(
       Context.add(RequestJournal, {
         accept: early(Accept.accept(store)),
-        look: early(Accept.look(store)),
+        look: early(Look.look(store)),
         openElements: early(Accept.openElements(store)),
         unopened: early(LaneRequests.unopened(store)),
         nextDue: early(LaneRequests.nextDue(store)),

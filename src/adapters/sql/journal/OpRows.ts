@@ -8,8 +8,8 @@ import { type Lane, type LaneAccess, laneKey } from "../../../application/ports/
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
-import * as Accept from "./Accept.js"
 import * as Claims from "./tables/Claims.js"
+import * as NewOps from "./tables/NewOps.js"
 import * as Ops from "./tables/Ops.js"
 import * as RequestRows from "./tables/RequestRows.js"
 import * as StoredOp from "./tables/StoredOp.js"
@@ -206,9 +206,9 @@ const replace = (
       { op_id: "bigint" },
       some.map(({ row }) => [row.op_id])
     )
-    yield* Accept.writeRows(
+    yield* NewOps.writeRows(
       store,
-      some.map(({ op }) => Accept.rowOf(op, now, isExposed))
+      some.map(({ op }) => NewOps.rowOf(op, now, isExposed))
     )
   })
 
@@ -236,7 +236,7 @@ const idsOf = (store: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) 
 
 export const renew: Method<"renew"> = (store) => (lane, prepared) =>
   Effect.gen(function* () {
-    yield* Accept.fits(prepared)
+    yield* NewOps.fits(prepared)
     yield* Claims.fence(store, lane)
     const rows = yield* live(store, prepared)
     const some = prepared.flatMap((op) => {
@@ -274,7 +274,7 @@ class Refused extends Data.TaggedError("Refused")<{ readonly result: Records.Ren
 
 export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
   Effect.gen(function* () {
-    yield* Accept.fits(prepared)
+    yield* NewOps.fits(prepared)
     yield* Claims.fence(store, lane)
     const rows = yield* live(store, prepared)
     const some: Array<{ readonly row: Live; readonly op: Records.PreparedOp }> = []
@@ -293,7 +293,7 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
       { op_id: "bigint" },
       some.map(({ row }) => [row.op_id])
     )
-    const index = yield* Accept.taken(store, prepared)
+    const index = yield* NewOps.taken(store, prepared)
     if (index !== null) return yield* new Refused({ result: { _tag: "nonceTaken", ...index } })
     yield* overwrite(
       store,
