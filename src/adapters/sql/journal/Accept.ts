@@ -5,7 +5,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
-import type { DeploymentIntent } from "../../../application/ports/journal/Requests.js"
+import type { DeploymentIntent, Metadata } from "../../../application/ports/journal/Requests.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as ErrorCode from "../ErrorCode.js"
@@ -110,7 +110,10 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
 }
 
 /** Writes deployments, ended leases and search terms. */
-const writeRest = (store: Store.Store, parts: ReadonlyArray<Records.Opening>) =>
+const writeRest = (
+  store: Store.Store,
+  parts: ReadonlyArray<Records.Opening & { readonly metadata?: Metadata }>
+) =>
   Effect.gen(function* () {
     for (const { deployments, requestId } of parts)
       for (const [position, intent] of deployments.entries())
@@ -121,10 +124,11 @@ const writeRest = (store: Store.Store, parts: ReadonlyArray<Records.Opening>) =>
     yield* Leases.end(store, given)
     yield* writeTerms(
       store,
-      parts.flatMap(({ ops, requestId }) =>
-        Store.distinct(ops.map(({ space }) => Terms.ofWallet(space.wallet))).map(
-          (term) => [requestId, term] as const
-        )
+      parts.flatMap(({ metadata = {}, ops, requestId }) =>
+        [
+          ...Store.distinct(ops.map(({ space }) => Terms.ofWallet(space.wallet))),
+          ...Terms.ofMetadata(metadata)
+        ].map((term) => [requestId, term] as const)
       )
     )
   })
@@ -283,12 +287,6 @@ const write = (
     yield* writeRequests(store, inOrder(fresh), now)
     yield* NewOps.writeOps(store, fresh, now)
     yield* writeRest(store, fresh)
-    yield* writeTerms(
-      store,
-      fresh.flatMap(({ metadata, requestId }) =>
-        Terms.ofMetadata(metadata).map((term) => [requestId, term] as const)
-      )
-    )
     yield* Events.begin(store, fresh, now)
     return results
   })

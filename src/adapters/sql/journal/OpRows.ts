@@ -191,25 +191,24 @@ const overwrite = (
     ])
   )
 
-/** Inserts new rows for the elements; their old rows stay, abandoned. */
-const replace = (
-  store: Store.Store,
-  some: ReadonlyArray<{ readonly row: Live; readonly op: Records.PreparedOp }>,
-  isExposed: boolean
-) =>
+/** Frees the rows' nonces. */
+const abandon = (store: Store.Store, rows: ReadonlyArray<Live>) =>
+  Rows.each(
+    store,
+    "update ops set state = 'abandoned', prepared = null from (%) as given where ops.op_id = given.op_id",
+    { op_id: "bigint" },
+    rows.map((row) => [row.op_id])
+  )
+
+/** Inserts new rows for the elements, whose old rows are abandoned, and returns them by element. */
+const replace = (store: Store.Store, ops: ReadonlyArray<Records.PreparedOp>, isExposed: boolean) =>
   Effect.gen(function* () {
-    if (some.length === 0) return
     const now = yield* Clock.currentTimeMillis
-    yield* Rows.each(
-      store,
-      "update ops set state = 'abandoned' from (%) as given where ops.op_id = given.op_id",
-      { op_id: "bigint" },
-      some.map(({ row }) => [row.op_id])
-    )
     yield* NewOps.writeRows(
       store,
-      some.map(({ op }) => NewOps.rowOf(op, now, isExposed))
+      ops.map((op) => NewOps.rowOf(op, now, isExposed))
     )
+    return yield* live(store, ops)
   })
 
 /** Extends authorisations of creations to the deadline of their signatures. */
@@ -224,15 +223,6 @@ const authoriseLonger = ({ sql }: Store.Store, prepared: ReadonlyArray<Records.P
         update deployments set deadline = ${deadline}
         where request_id = ${requestId} and deadline < ${deadline}`
   })
-
-/** Present row ids of the elements; null: no row. */
-const idsOf = (store: Store.Store, prepared: ReadonlyArray<Records.PreparedOp>) =>
-  Effect.map(live(store, prepared), (rows) =>
-    prepared.map((op) => {
-      const row = rows.get(nameOf(op))
-      return row === undefined ? null : Number(row.op_id)
-    })
-  )
 
 export const renew: Method<"renew"> = (store) => (lane, prepared) =>
   Effect.gen(function* () {
@@ -253,21 +243,24 @@ export const renew: Method<"renew"> = (store) => (lane, prepared) =>
       store,
       some.filter((it) => !isVersion(it))
     )
-    yield* replace(store, fresh, true)
+    yield* abandon(
+      store,
+      fresh.map(({ row }) => row)
+    )
+    const replaced = yield* replace(
+      store,
+      fresh.map(({ op }) => op),
+      true
+    )
     yield* authoriseLonger(
       store,
       some.map(({ op }) => op)
     )
-    const written = new Map(some.map(({ op, row }) => [nameOf(op), Number(row.op_id)]))
-    const ids = yield* idsOf(
-      store,
-      fresh.map(({ op }) => op)
-    )
-    for (const [place, { op }] of fresh.entries()) {
-      const id = ids[place]
-      if (id != null) written.set(nameOf(op), id)
-    }
-    return prepared.map((op) => written.get(nameOf(op)) ?? null)
+    const written = new Map([...some.map(({ op, row }) => [nameOf(op), row] as const), ...replaced])
+    return prepared.map((op) => {
+      const row = written.get(nameOf(op))
+      return row === undefined ? null : Number(row.op_id)
+    })
   }).pipe(Claims.inLane(store, lane))
 
 class Refused extends Data.TaggedError("Refused")<{ readonly result: Records.RenumberResult }> {}
@@ -286,12 +279,10 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
         return yield* new Refused({ result: { _tag: "notReady", requestId, index } })
       some.push({ row, op })
     }
-    // Frees all nonces first: elements may swap nonces.
-    yield* Rows.each(
+    // All nonces first: elements may swap them.
+    yield* abandon(
       store,
-      "update ops set state = 'abandoned' from (%) as given where ops.op_id = given.op_id",
-      { op_id: "bigint" },
-      some.map(({ row }) => [row.op_id])
+      some.map(({ row }) => row)
     )
     const index = yield* NewOps.taken(store, prepared)
     if (index !== null) return yield* new Refused({ result: { _tag: "nonceTaken", ...index } })
@@ -299,13 +290,13 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
       store,
       some.filter(({ row }) => row.was_public !== 1)
     )
-    yield* replace(
+    const replaced = yield* replace(
       store,
-      some.filter(({ row }) => row.was_public === 1),
+      some.flatMap(({ op, row }) => (row.was_public === 1 ? op : [])),
       false
     )
-    const ids = yield* idsOf(store, prepared)
-    const renumbered: Records.RenumberResult = { _tag: "renumbered", opIds: ids.map(Number) }
+    const opIds = some.map(({ op, row }) => Number((replaced.get(nameOf(op)) ?? row).op_id))
+    const renumbered: Records.RenumberResult = { _tag: "renumbered", opIds }
     return renumbered
   }).pipe(
     store.locking([
@@ -338,12 +329,9 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
       [...failed.map(({ index }) => index), ...done].map((index) => ({ requestId, index }))
     )
     const rows = yield* live(store, elements)
-    const over = [...rows.values()].filter(({ state }) => state === "accepted")
-    yield* Rows.each(
+    yield* abandon(
       store,
-      "update ops set state = 'abandoned', prepared = null from (%) as given where ops.op_id = given.op_id",
-      { op_id: "bigint" },
-      over.map((row) => [row.op_id])
+      [...rows.values()].filter(({ state }) => state === "accepted")
     )
     for (const [requestId, row] of open) {
       const before = RequestRows.failedOf(row)
