@@ -170,7 +170,7 @@ const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptanc
     it.endpoint,
     it.lane.chainId.toString(),
     it.lane.signer,
-    JSON.stringify(it.key),
+    RequestRows.laneKeyColumn(it.key),
     store.seal.close(RequestRows.sealName(it.requestId), it.body),
     it.idempotency?.key ?? null,
     it.idempotency?.bodyHash ?? null,

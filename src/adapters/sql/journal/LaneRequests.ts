@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../application/ports/journal/LaneJournal.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
@@ -115,8 +114,6 @@ interface LaneRow {
   readonly account_id: AccountId
 }
 
-const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
-
 export const busy = (store: Store.Store): Effect.Effect<ReadonlyArray<Records.BusyLane>, JournalError> =>
   Effect.suspend(() => {
     // Read before the snapshot, which lacks later writes.
@@ -151,8 +148,7 @@ const lanesWith = (store: Store.Store, newest: Lineage.Stored | null) =>
         group by requests.chain_id, requests.signer
       ) as first
       cross join requests where requests.request_no = first.request_no`
-    for (const row of requests)
-      note(row, row.lane_key === null ? null : Option.getOrNull(readKey(row.lane_key)))
+    for (const row of requests) note(row, RequestRows.laneKeyOf(row.lane_key))
     return [...found.values()]
   })
 

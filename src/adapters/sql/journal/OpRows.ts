@@ -1,7 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import { type Lane, type LaneAccess, laneKey } from "../../../application/ports/journal/Transactions.js"
@@ -32,9 +31,6 @@ const columns = `ops.op_id, ops.request_id, ops.op_index, ops.authority, ops.cha
   ops.revert_data, requests.account_id, requests.endpoint, requests.lane_key, requests.context,
   requests.accepted_at as asked_at, requests.not_before`
 
-/** An unreadable key counts as absent. */
-const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
-
 const preparedOf = (row: ReadyRow): Records.PreparedOp | null => {
   const prepared = row.prepared === null ? null : StoredOp.decode(row.prepared)
   // The journal has chosen the key of a direct transaction's nonce.
@@ -48,7 +44,7 @@ const toOps = (rows: ReadonlyArray<ReadyRow>): ReadonlyArray<Records.Op> => {
     if (text === null) return null
     const known = keys.get(text)
     if (known !== undefined) return known
-    const key = Option.getOrNull(readKey(text))
+    const key = RequestRows.laneKeyOf(text)
     keys.set(text, key)
     return key
   }

@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { RequestJournal } from "../../../../application/ports/journal/RequestJournal.js"
 import type {
   CancellationCode,
@@ -7,6 +8,7 @@ import type {
   Idempotency,
   RequestRecord
 } from "../../../../application/ports/journal/Requests.js"
+import type { LaneAccess } from "../../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../../application/ports/Tenants.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
 import * as Terms from "../../listing/Terms.js"
@@ -40,6 +42,14 @@ export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
 }
 
 export const sealName = (requestId: string): string => `request ${requestId}`
+
+export const laneKeyColumn = (key: LaneAccess["key"]): string => JSON.stringify(key)
+
+const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
+
+/** An unreadable key counts as absent. */
+export const laneKeyOf = (column: string | null): LaneAccess["key"] | null =>
+  column === null ? null : Option.getOrNull(readKey(column))
 
 export const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key: string) =>
   sql<{ readonly request_id: string; readonly body_hash: string }>`
