@@ -87,7 +87,7 @@ const life = Effect.gen(function* () {
   yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)], Make.node())
   yield* journal.revertInclusions(lane.signer, Make.chainId, [Make.word(4)])
   yield* journal.finaliseInclusions(lane.signer, Make.chainId, [Make.deep(Make.word(4))])
-  yield* journal.takeBack(lane, [{ requestId: "r1", index: 3 }], true)
+  yield* journal.takeBack(lane, [Make.word(4)], true)
   yield* journal.identifyAnew(lane, "r1", [{ index: 0, userOpHash: Make.word(1) }])
   yield* record(journal, "r1", [0, 1])
   yield* journal.recordSubmitted(lane, [{ nonce: 0n, txHash: Make.signed(0n).txHash }])

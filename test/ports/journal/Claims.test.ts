@@ -42,7 +42,7 @@ const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalErro
   one.adopt({ ...Make.lane, nonce: 1n, requestId: "r1", access, transaction: adopted }),
   one.note("r1", "{}"),
   one.handOver(Make.lane, { node: Make.node(), since: 1n, ops: [] }),
-  one.takeBack(Make.lane, [{ requestId: "r1", index: 0 }], true),
+  one.takeBack(Make.lane, [Make.word(1)], true),
   one.recordTaken(Make.lane.signer, Make.chainId, [Make.word(1)]),
   one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)], Make.node()),
   one.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),

@@ -404,17 +404,17 @@ const handOver = fc.record({ rank, often, stray: hash }).map(
     }
 )
 
-const takeBack = fc.record({ requestId, index, rank, often, isDead: fc.boolean() }).map(
-  ({ index, isDead, often, rank, requestId }): Command =>
+const takeBack = fc.record({ stray: hash, rank, often, isDead: fc.boolean() }).map(
+  ({ isDead, often, rank, stray }): Command =>
     (model) => {
       const sent = model.elements().filter((it) => it.state === "sent")
       const known = often ? pick(sent, rank) : undefined
-      const element = { requestId: known?.request ?? requestId, index: known?.index ?? index }
+      const userOpHash = known?.hash ?? stray
       return {
         name: "takeBack",
-        request: { element, isDead },
-        journal: (journal) => journal.takeBack(Make.lane, [element], isDead),
-        expected: () => model.takeBack(element, isDead)
+        request: { userOpHash, isDead },
+        journal: (journal) => journal.takeBack(Make.lane, [userOpHash], isDead),
+        expected: () => model.takeBack(userOpHash, isDead)
       }
     }
 )

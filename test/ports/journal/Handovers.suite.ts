@@ -85,8 +85,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const [one, two, three] = yield* ready(1n, 2n, 3n)
         yield* journal.handOver(Make.lane, handover([one, 1n], [two, 2n], [three, 3n]))
         yield* journal.fail(Make.lane, [{ requestId: "r2", failed: [Make.failed(1)] }])
-        const elements = [0, 1, 9].map((index) => ({ requestId: "r2", index }))
-        yield* journal.takeBack(Make.lane, elements, true)
+        yield* journal.takeBack(Make.lane, [1n, 2n, 9n].map(Make.word), true)
         expect(yield* journal.ready(Make.lane, 9)).toMatchObject([
           { opId: one, exposed: false, prepared: null, userOpHash: Make.word(1) }
         ])
@@ -102,7 +101,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const [one] = yield* ready(1n)
         yield* journal.handOver(Make.lane, handover([one, 1n]))
-        yield* journal.takeBack(Make.lane, [{ requestId: "r2", index: 0 }], false)
+        yield* journal.takeBack(Make.lane, [Make.word(1)], false)
         expect(yield* journal.ready(Make.lane, 9)).toMatchObject([
           { opId: one, exposed: true, prepared: null }
         ])
@@ -111,6 +110,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ])
         expect(yield* journal.versions([again ?? 0])).toEqual([{ opId: again, userOpHash: Make.word(1) }])
         expect(yield* journal.handOver(Make.lane, handover([again ?? 0, 5n]))).toEqual([again])
+        yield* journal.takeBack(Make.lane, [Make.word(1)], true)
+        expect(yield* stateOf(5)).toBe("sent")
+        expect(yield* journal.ready(Make.lane, 9)).toEqual([])
       })
     )
 
@@ -122,7 +124,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const ops = yield* journal.ready(Make.lane, 9)
         expect(yield* handOver(journal, "r1", [1])).toBe(1)
         expect(yield* journal.record(Make.recording(0n, ops))).toMatchObject({ _tag: "givenUp" })
-        yield* journal.takeBack(Make.lane, [{ requestId: "r1", index: 1 }], false)
+        yield* journal.takeBack(Make.lane, [Make.word(1)], false)
         expect(yield* journal.record(Make.recording(0n, ops))).toEqual({ _tag: "recorded" })
         expect(yield* opOf(1)).toMatchObject({ txHash: Make.signed(0n).txHash })
       })
@@ -199,7 +201,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           landedAs: Make.word(n)
         })
         expect(yield* journal.remoteSubmissions).toEqual([told(2), told(3)])
-        yield* journal.takeBack(Make.lane, [{ requestId: "r2", index: 2 }], false)
+        yield* journal.takeBack(Make.lane, [Make.word(2)], false)
         expect(yield* journal.remoteSubmissions).toEqual([told(3)])
         yield* refused(handOver(journal, "r2", [2], { since: 2n ** 64n }))
         yield* handOver(journal, "r2", [2], { since: 2n ** 64n - 1n })

@@ -442,8 +442,8 @@ export class Model {
     return true
   }
 
-  takeBack(element: Element, isDead: boolean): void {
-    const op = this.of(element.requestId, element.index)
+  takeBack(userOpHash: Bytes32, isDead: boolean): void {
+    const [op] = this.named(Make.lane.signer, [userOpHash])
     if (op?.state !== "sent" || this.carried(op)) return
     const failed = this.requests.find((it) => it.id === op.request)?.failed ?? []
     const isOver = isDead && failed.some((it) => it.index === op.intent.index)

@@ -375,11 +375,8 @@ const apply = (journal: Journals.Methods, table: Table, { count, kind, rank }: S
       case "takeBack": {
         const isDead = rank % 2 === 0
         const names = pick([...table.elements.keys()], rank, count)
-        const elements = names.map((name) => {
-          const [requestId = "", index] = name.split("/")
-          return { requestId, index: Number(index) }
-        })
-        yield* journal.takeBack(lane, elements, isDead)
+        const hashes = names.map((name) => Make.word(table.named(name).hash))
+        yield* journal.takeBack(lane, hashes, isDead)
         for (const name of names) {
           const element = table.named(name)
           if (element.state !== "sent" || element.watched !== "handed") continue

@@ -102,18 +102,10 @@ const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
 
 export const takeBack =
   (store: Store.Store): RemoteOpJournal["Service"]["takeBack"] =>
-  (lane, elements, isDead) =>
+  (lane, hashes, isDead) =>
     Effect.gen(function* () {
       yield* Claims.fence(store, lane)
-      const rows: Array<Ops.State> = []
-      for (const [requestId, own] of Map.groupBy(elements, ({ requestId }) => requestId))
-        rows.push(
-          ...(yield* Ops.lockElements(
-            store,
-            requestId,
-            own.map(({ index }) => index)
-          ))
-        )
+      const rows = yield* named(store, lane.signer, lane.chainId, hashes)
       const inOurs = yield* Ops.carried(store, rows)
       const back = rows.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id)))
       const failed = isDead ? yield* failedElements(store, back) : new Set()

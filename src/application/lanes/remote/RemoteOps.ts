@@ -149,7 +149,7 @@ export const make = ({
         const inclusion = yield* RemoteInclusions.anywhere(entry, head)
         if (inclusion !== null) return yield* landings.record(entry, inclusion, head)
         const lane = RemoteInclusions.laneOf(entry)
-        yield* remoteOpJournal.takeBack(lane, [submission], true)
+        yield* remoteOpJournal.takeBack(lane, [submission.userOpHash], true)
         drop(entry)
         yield* listener.affected(lane, [submission.requestId])
       })

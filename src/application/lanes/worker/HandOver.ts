@@ -51,8 +51,9 @@ export const hear = (work: Work) =>
     // Each refusal stays until the journal has it.
     for (let next = refusals[0]; next !== undefined; refusals.shift(), next = refusals[0]) {
       const { entry, error, op } = next
+      const { userOpHash } = entry.submission
       if (isPrice(error) && !repriced.has(elementOf(op))) {
-        yield* remote.journal.takeBack(state.lane, [op], false)
+        yield* remote.journal.takeBack(state.lane, [userOpHash], false)
         yield* remote.ops.forget(entry)
         repriced.add(elementOf(op))
         closed.delete(Choose.keyOf(op))
@@ -63,7 +64,7 @@ export const hear = (work: Work) =>
       yield* remote.refused([op.requestId])
       yield* fail(work, new Map([[op.opId, refused(error.message)]]), [op])
       if (entry.validUntil === 0) {
-        yield* remote.journal.takeBack(state.lane, [op], true)
+        yield* remote.journal.takeBack(state.lane, [userOpHash], true)
         yield* remote.ops.forget(entry)
       }
     }

@@ -3,7 +3,6 @@ import type * as Effect from "effect/Effect"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { JournalError } from "./JournalError.js"
-import type { OpRef } from "./OpRef.js"
 import type { OpId } from "./Records.js"
 import type { FoundInclusion, Handover, RemoteSubmission } from "./RemoteSubmissions.js"
 import type { Affected } from "./Requests.js"
@@ -54,11 +53,11 @@ export class RemoteOpJournal extends Context.Service<
     /**
      * Makes the lane's handed-over ops ready again, to be prepared again. `isDead`: none of the ops handed over can
      * land any more. The ops are not exposed then, and those whose elements have failed are abandoned. Ops in a
-     * transaction of ours are ignored.
+     * transaction of ours are ignored, and so are elements handed over since in another version.
      */
     readonly takeBack: (
       lane: Lane,
-      ops: ReadonlyArray<OpRef>,
+      userOpHashes: ReadonlyArray<Bytes32>,
       isDead: boolean
     ) => Effect.Effect<void, JournalError>
     /** Every watched op, in acceptance order: handed over, or landed by others, not taken back or settled. */

@@ -60,13 +60,14 @@ const make = (options: { readonly aggregator?: true } = {}) =>
             if (after !== null) return yield* after
             return own.filter(({ state }) => state === "accepted" || state === "sent").map(({ opId }) => opId)
           }),
-        takeBack: (_: unknown, elements, isDead) =>
+        takeBack: (_: unknown, hashes, isDead) =>
           Effect.sync(() => {
-            for (const { index, requestId } of elements) {
+            for (const op of rows
+              .all("sent")
+              .filter(({ userOpHash }) => hashes.some((it) => it === userOpHash))) {
+              const { index, requestId } = op
               log.push(`taken back ${requestId}${isDead ? ", dead" : ""}`)
-              const op = rows.all("sent").find((each) => each.requestId === requestId && each.index === index)
               const isOver = isDead && rows.failed.get(requestId)?.some((each) => each.index === index)
-              if (op === undefined) continue
               rows.put({
                 ...op,
                 state: isOver === true ? "abandoned" : "accepted",
