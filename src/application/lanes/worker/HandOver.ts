@@ -12,12 +12,12 @@ import type { OpId, SignedOp } from "../../ports/journal/Records.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import * as RemoteInclusions from "../remote/RemoteInclusions.js"
 import { forget, mayGiveUp, pause, type Work } from "./LaneState.js"
+import { examine, isExamined } from "./recovery/Unknown.js"
 import type * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
 import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
-import { examine, isExamined } from "./Unknown.js"
 import { fail, isStale, lookUp, prepareAgain, renumber, revive, sign } from "./Upkeep.js"
 
 /**

@@ -30,7 +30,7 @@ import * as StuckTransactions from "../StuckTransactions.js"
 import * as TransactionMonitor from "../TransactionMonitor.js"
 import type { Dependencies } from "./LaneState.js"
 import * as LookUp from "./LookUp.js"
-import * as Strays from "./Strays.js"
+import * as Strays from "./recovery/Strays.js"
 import * as Worker from "./Worker.js"
 
 /** Lanes of a process: workers that make transactions, and monitors that follow them. */

@@ -5,11 +5,11 @@ import type { Unopened } from "../../../ports/journal/Records.js"
 import * as Slices from "../../../prepare/ops/Slices.js"
 import { mayGiveUp, pause, requestKey, requestKeys, type State, type Work, whole } from "../LaneState.js"
 import * as Reprice from "../Reprice.js"
+import { examine, isExamined } from "../recovery/Unknown.js"
 import { type Context, isRemote } from "../rules/Context.js"
 import * as Pauses from "../rules/Pauses.js"
 import * as Queue from "../rules/Queue.js"
 import * as Reconcile from "../rules/Reconcile.js"
-import { examine, isExamined } from "../Unknown.js"
 
 /**
  * Elements of accepted requests without ops: slices of large requests, and elements whose windows have begun. A lane's worker
