@@ -115,9 +115,12 @@ export const make = (dependencies: Dependencies): Worker => {
         if (done === "leave" || (isIdle && !state.isAskedAgain)) {
           state.isRunning = false
           state.pauses = Pauses.none()
-          if (done === "leave") workers.delete(laneKey(state.lane))
-          yield* tell(state)
-          return done === "leave" ? yield* monitor.leave(state.lane) : undefined
+          if (done === "leave") {
+            workers.delete(laneKey(state.lane))
+            // Before another fiber of the lane watches its transactions.
+            yield* monitor.leave(state.lane)
+          }
+          return yield* tell(state)
         }
         if (done.at === null) yield* changed
         else {
