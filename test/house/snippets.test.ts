@@ -64,7 +64,7 @@ const excepted: ReadonlyArray<readonly [page: string, language: string, why: str
   ["docs/guides/production.md", "text", "commands on a reader's configuration; the README's are run"],
   ["docs/guides/sponsored-gas.md", "json", "a part of a configuration, such as every test chain has"],
   ["docs/operations.md", "sh", "the build is run by npm run test:image, store copy by the guide to backups"],
-  ["docs/performance.md", "sh", "the benches; npm test runs their quick form"],
+  ["docs/performance.md", "sh", "the benches; npm run test:all runs their quick form"],
   ["docs/reference.md", "", "an error, a type of EIP-712 and a call of browsers, which scenarios have"],
   ["docs/signers.md", "json", "configurations of a reader's keys; test/hosts/config decodes such"],
   ["docs/signers/aws-kms.md", "sh", "needs an account at AWS"],
