@@ -11,7 +11,7 @@ export interface Point {
 export const gas = { base: 65_977, perOp: 32_420 }
 
 /** docs/gas.md: ratio of gas limit to use for a bundle of forty, with default buffers. */
-export const limitRatio = 3.38
+export const limitRatio = 2.31
 
 export const plain: Setup = {
   cpuMillisPerOp: 10,
