@@ -24,6 +24,17 @@ export const canBe = ({ latest, next }: EoaNonces): boolean => next <= highest &
 /** Memory limit of the cache, and the size of one entry, bytes. */
 const memory = { most: 1_024 * 1_024, entry: 256 }
 
+/** Reads both from the node. `pending`: the pending nonce, if it was just read. */
+export const read = (
+  chain: ChainClient,
+  eoa: Address,
+  pending: Effect.Effect<bigint, ChainRpcError> = chain.transactionCount(eoa, "pending")
+): Effect.Effect<EoaNonces, ChainRpcError> =>
+  Effect.map(
+    Effect.all([chain.transactionCount(eoa, "latest"), pending], { concurrency: "unbounded" }),
+    ([latest, told]) => ({ latest, next: BigInts.max(latest, told) })
+  )
+
 /**
  * Reads the nonces of an EOA. The nonce at the latest block only grows, and only bounds the pending one. A cached value
  * holds until the node's pending nonce is below it, as after a reorganisation, or too far above it.
@@ -33,20 +44,8 @@ export type ReadNonces = (chain: ChainClient, eoa: Address) => Effect.Effect<Eoa
 export const make = (): ReadNonces => {
   const seen = new NodeCache<bigint>(memory.most, () => memory.entry)
 
-  const both = (chain: ChainClient, eoa: Address, pending?: bigint) =>
-    Effect.map(
-      Effect.all(
-        [
-          chain.transactionCount(eoa, "latest"),
-          pending === undefined ? chain.transactionCount(eoa, "pending") : Effect.succeed(pending)
-        ],
-        { concurrency: "unbounded" }
-      ),
-      ([latest, told]): EoaNonces => {
-        seen.set(chain, eoa, latest)
-        return { latest, next: BigInts.max(latest, told) }
-      }
-    )
+  const both = (chain: ChainClient, eoa: Address, pending?: Effect.Effect<bigint>) =>
+    Effect.tap(read(chain, eoa, pending), ({ latest }) => Effect.sync(() => seen.set(chain, eoa, latest)))
 
   return (chain, eoa) =>
     Effect.suspend(() => {
@@ -54,7 +53,7 @@ export const make = (): ReadNonces => {
       if (latest === undefined) return both(chain, eoa)
       return Effect.flatMap(chain.transactionCount(eoa, "pending"), (pending) =>
         pending < latest || pending > latest + mostAhead
-          ? both(chain, eoa, pending)
+          ? both(chain, eoa, Effect.succeed(pending))
           : Effect.succeed({ latest, next: pending })
       )
     })

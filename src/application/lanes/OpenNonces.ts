@@ -1,8 +1,8 @@
-import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
+import * as EoaNonces from "../chain/EoaNonces.js"
 import * as Prices from "../chain/Prices.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
@@ -86,12 +86,7 @@ export const offerOpen = (
   { accountId, trust }: Pick<LaneAccess, "accountId" | "trust">
 ): Effect.Effect<void, ChainRpcError | JournalError> =>
   Effect.gen(function* () {
-    const from = BigInts.max(
-      ...(yield* Effect.all(
-        [chain.transactionCount(lane.signer, "latest"), chain.transactionCount(lane.signer, "pending")],
-        { concurrency: "unbounded" }
-      ))
-    )
+    const { next: from } = yield* EoaNonces.read(chain, lane.signer)
     const isFor = ({ access }: TransactionRecord) =>
       trust === "operator" || (access.trust === "caller" && access.accountId === accountId)
     yield* offer(

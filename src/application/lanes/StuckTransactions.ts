@@ -6,6 +6,7 @@ import type * as Scope from "effect/Scope"
 import * as Replacement from "../../domain/erc4337/gas/Replacement.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import * as EoaNonces from "../chain/EoaNonces.js"
 import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
@@ -218,10 +219,9 @@ export const make = (dependencies: Dependencies): Attend => {
       const { signer } = lowest.record
       const mine = entries.filter(({ record }) => serves(lead, record.access))
       const wantsHeight = mine.some((entry) => Entry.wantsHeight(entry, lead, now))
-      const [latest, pending, head] = yield* Effect.all(
+      const [{ latest, next: from }, head] = yield* Effect.all(
         [
-          lead.chain.transactionCount(signer, "latest"),
-          lead.chain.transactionCount(signer, "pending"),
+          EoaNonces.read(lead.chain, signer),
           lead.head !== null || !wantsHeight ? Effect.succeed(lead.head) : lead.chain.block("latest")
         ],
         { concurrency: "unbounded" }
@@ -243,7 +243,6 @@ export const make = (dependencies: Dependencies): Attend => {
       }
       if (isStuck && hasNewBlocks && next.record.nonce === latest)
         yield* besideNonce(next.record, bump(next, lead, monitor))
-      const from = BigInts.max(latest, pending)
       if (next.record.nonce > from)
         yield* beside(
           `${laneKey(next.record)} below`,

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
 import * as Connection from "../../chain/Connection.js"
+import * as EoaNonces from "../../chain/EoaNonces.js"
 import * as Prices from "../../chain/Prices.js"
 import * as Delays from "../../failures/Delays.js"
 import { type Failure, unprocessable } from "../../failures/Failure.js"
@@ -78,11 +79,10 @@ export const look = (
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
     const answered = Effect.mapError(Connection.refusal(trust))
-    const [quote, latest, pending, balance] = yield* Effect.all(
+    const [quote, { latest, next }, balance] = yield* Effect.all(
       [
         Prices.now(connection, buffers.price),
-        answered(chain.transactionCount(lane.signer, "latest")),
-        answered(chain.transactionCount(lane.signer, "pending")),
+        answered(EoaNonces.read(chain, lane.signer)),
         answered(chain.balance(lane.signer))
       ],
       { concurrency: "unbounded" }
@@ -90,7 +90,7 @@ export const look = (
     const waiting = (yield* transactionJournal.openOf(lane)).filter(
       ({ nonce, state }) => state === "signed" && nonce >= latest && isWanted(nonce)
     )
-    const end = BigInts.min(pending, latest + maxUnknown)
+    const end = BigInts.min(next, latest + maxUnknown)
     const known = latest < end ? yield* transactionJournal.transactionsBetween(lane, latest, end) : []
     const ours = new Set(known.map(({ nonce }) => nonce))
     const unknown: Array<bigint> = []

@@ -82,15 +82,9 @@ export const look = (work: Work, context: Context) =>
   Effect.gen(function* () {
     const { chain } = context.connection
     const { signer } = work.state.lane
-    const told = yield* Effect.result(
-      Effect.all([chain.transactionCount(signer, "latest"), chain.transactionCount(signer, "pending")], {
-        concurrency: "unbounded"
-      })
-    )
+    const told = yield* Effect.result(EoaNonces.read(chain, signer))
     if (Result.isFailure(told)) return yield* awaitNode(work, context, told.failure.message)
-    const [latest, pending] = told.success
-    const nonces = { latest, next: BigInts.max(latest, pending) }
-    if (EoaNonces.canBe(nonces)) return yield* isReconciled(work, context, nonces)
+    if (EoaNonces.canBe(told.success)) return yield* isReconciled(work, context, told.success)
     return yield* awaitNode(work, context, "the node gives a nonce of the EOA that cannot be")
   })
 
