@@ -16,13 +16,11 @@ const failed = (error: unknown): OperatorLogError =>
 
 export const make: Migrations.Stored<OperatorLog["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
-  const durable = Store.durable(sql)
   return {
     record: (act) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
         yield* Store.transaction(sql)(sql`insert into operator_acts ${sql.insert({ ...act, at })}`)
-        yield* durable
       }).pipe(Effect.mapError(failed)),
     find: ({ before, limit }) =>
       sql<Row>`
