@@ -7,6 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Refusals from "../../application/ports/operator/Refusals.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"
+import * as GroupCommit from "./sqlite/GroupCommit.js"
 
 interface Row extends Omit<Refusals.Refusal, "at" | "chainId"> {
   readonly chainId: string | null
@@ -67,7 +68,12 @@ export const make: Migrations.Stored<Refusals.Kept, Scope.Scope> = Effect.gen(fu
     )
   })
 
-  yield* Effect.ignore(write).pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
+  yield* Effect.ignore(write).pipe(
+    // No answer waits for the disk: a crash of the machine may lose refusals.
+    Effect.provideService(GroupCommit.answered, "committed"),
+    Effect.repeat(Schedule.spaced("1 second")),
+    Effect.forkScoped
+  )
 
   return {
     note: (refusal) => {
