@@ -198,7 +198,8 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
 
   const potOf = (budget: Budget, ids: ReadonlyArray<string>, now: number): Effect.Effect<Pot, SqlError> =>
     Effect.gen(function* () {
-      yield* sql`delete from budget_holds where ${of(budget)} and state = 'reserved' and expires_at <= ${now}`
+      yield* sql`delete from budget_holds
+        where ${of(budget)} and state <> 'settled' and state = 'reserved' and expires_at <= ${now}`
       const rows = yield* openOf(budget, now)
       const settled = yield* Store.inChunks(
         ids,

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Statement from "effect/sql/Statement"
 import * as Tracer from "effect/Tracer"
+import * as SqlBudgets from "../../../src/adapters/sql/Budgets.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as SqlRequestHistory from "../../../src/adapters/sql/RequestHistory.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
@@ -152,12 +153,25 @@ const looks = (history: RequestHistory["Service"]) =>
     for (const text of ["salt", Make.word(1), Make.op().space.wallet]) yield* history.search(text, 10)
   })
 
+const reservation = {
+  accountId: Make.alice,
+  chainId: Make.chainId,
+  name: "sponsor",
+  id: "one",
+  wei: 1n,
+  limit: 2n,
+  maxOpen: 1,
+  daily: true,
+  expiresAt: 1
+}
+
 /** SQL and parameters of every statement in the journal's life. */
 const statementsOf = Effect.gen(function* () {
   const statements = new Map<string, ReadonlyArray<unknown>>()
   const history = yield* SqlRequestHistory.make
+  const budgets = yield* SqlBudgets.make
   yield* Effect.provideService(
-    Effect.andThen(life, looks(history)),
+    Effect.all([life, looks(history), budgets.reserve([[reservation]])]),
     Statement.CurrentTransformer,
     (statement) =>
       Effect.sync(() => {
@@ -182,8 +196,9 @@ const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
     return count
   })
 
-/** All ops that a signer ever had on a chain, found by an index that selects no further. */
-const everyOp = /^SEARCH ops USING (?:COVERING )?INDEX ops_nonce \(authority=\? AND chain_id=\?\)$/
+/** All ops that a signer ever had on a chain, or all reservations there, found by an index that selects no further. */
+const everyRow =
+  /^SEARCH (?:ops USING (?:COVERING )?INDEX ops_nonce \(authority=\? AND chain_id=\?\)|budget_holds USING INDEX budget_holds_id \(chain_id=\?\))$/
 
 /** An index of open rows holds no others, so reading all of it does not search the history. */
 const wholeIndex =
@@ -201,7 +216,7 @@ describe("the statements of the journal", () => {
           .map((row) => row.detail)
           .filter(
             (detail) =>
-              everyOp.test(detail) ||
+              everyRow.test(detail) ||
               (/^SCAN (?!\d+-ROW VALUES|CONSTANT ROW$|\d+ CONSTANT ROWS$|own$|json_each VIRTUAL TABLE|given$|chosen$|placed$|first$|\(subquery)/.test(
                 detail
               ) &&
