@@ -260,6 +260,8 @@ describe("the statements of the journal", () => {
       yield* journal.claim(Make.lane, { process: "this one", independent: [] })
       // SQLite has a statement for each row, which it has prepared.
       expect(yield* countOf(accept(journal, Make.acceptance("r1", ops)))).toBe(ops.length + 5)
+      const keys = ops.map(({ index }) => ({ accountId: Make.alice, endpoint: "/execute", key: `${index}` }))
+      expect(yield* countOf(journal.look({ idempotency: keys, spaces: [] }))).toBe(1)
       const ready = yield* journal.ready(Make.lane, 100)
       expect(yield* countOf(journal.record(Make.recording(0n, ready)))).toBe(10)
       expect(

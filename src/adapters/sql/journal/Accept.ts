@@ -7,7 +7,6 @@ import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { DeploymentIntent, Metadata } from "../../../application/ports/journal/Requests.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Terms from "../listing/Terms.js"
 import * as Rows from "../Rows.js"
@@ -205,15 +204,10 @@ const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
       if (own?.state === "forgotten") refused.set(requestId, { _tag: "over" })
       else if (own !== undefined) accepted.add(requestId)
       if (own !== undefined || idempotency === null) continue
-      const [row] = yield* RequestRows.byKey(store, accountId, endpoint, idempotency.key)
+      const [row] = yield* RequestRows.byKeys(store, [{ accountId, endpoint, key: idempotency.key }])
       const name = JSON.stringify([accountId, endpoint, idempotency.key])
       const before = owners.get(name)
-      if (row !== undefined)
-        refused.set(requestId, {
-          _tag: "known",
-          requestId: row.request_id,
-          bodyHash: Hex.unsafe32(row.body_hash)
-        })
+      if (row != null) refused.set(requestId, { _tag: "known", ...row })
       else if (before?.idempotency != null)
         refused.set(requestId, {
           _tag: "known",

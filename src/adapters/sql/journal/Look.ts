@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type * as Records from "../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
-import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as NewOps from "./tables/NewOps.js"
@@ -83,13 +82,7 @@ export const look =
   ({ idempotency, spaces }) =>
     store.reading(
       Effect.gen(function* () {
-        const known: Array<Records.Seen["known"][number]> = []
-        for (const { accountId, endpoint, key } of idempotency) {
-          const [row] = yield* RequestRows.byKey(store, accountId, endpoint, key)
-          known.push(
-            row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
-          )
-        }
+        const known = yield* RequestRows.byKeys(store, idempotency)
         const now = yield* Clock.currentTimeMillis
         const keys = new Map<string, Set<bigint>>()
         const held = new Map<string, bigint>()

@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type { Look, Seen } from "../../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../../application/ports/journal/RequestJournal.js"
 import type {
   CancellationCode,
@@ -9,7 +10,6 @@ import type {
   RequestRecord
 } from "../../../../application/ports/journal/Requests.js"
 import type { LaneAccess } from "../../../../application/ports/journal/Transactions.js"
-import type { AccountId } from "../../../../application/ports/Tenants.js"
 import * as Hex from "../../../../domain/primitives/Hex.js"
 import * as Terms from "../../listing/Terms.js"
 import * as Store from "../../Store.js"
@@ -51,11 +51,36 @@ const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftT
 export const laneKeyOf = (column: string | null): LaneAccess["key"] | null =>
   column === null ? null : Option.getOrNull(readKey(column))
 
-export const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key: string) =>
-  sql<{ readonly request_id: string; readonly body_hash: string }>`
-    select request_id, body_hash from requests
-    where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
-      and idempotency_key is not null`
+interface KeyRow {
+  readonly account_id: string
+  readonly endpoint: string
+  readonly idempotency_key: string
+  readonly request_id: string
+  readonly body_hash: string
+}
+
+/** The requests of idempotency keys, in the keys' order; null: the key is free. */
+export const byKeys = ({ sql }: Store.Store, keys: Look["idempotency"]) =>
+  Effect.map(
+    Store.inChunks(keys, (chunk) => {
+      const given = chunk.map(({ accountId, endpoint, key }) => sql`(${accountId}, ${endpoint}, ${key})`)
+      return sql<KeyRow>`
+        select account_id, endpoint, idempotency_key, request_id, body_hash from requests
+        where (account_id, endpoint, idempotency_key) in (values ${sql.csv(given)})
+          and idempotency_key is not null`
+    }),
+    (rows): Seen["known"] => {
+      const found = new Map(
+        rows.map((row) => [
+          JSON.stringify([row.account_id, row.endpoint, row.idempotency_key]),
+          { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
+        ])
+      )
+      return keys.map(
+        ({ accountId, endpoint, key }) => found.get(JSON.stringify([accountId, endpoint, key])) ?? null
+      )
+    }
+  )
 
 /**
  * Locks the request until the transaction ends. Lock the request before its ops, whose states decide its end.
@@ -233,12 +258,8 @@ export const requests =
 
 export const requestOf =
   (store: Store.Store): RequestJournal["Service"]["requestOf"] =>
-  (accountId, endpoint, idempotencyKey) =>
-    store.query(
-      Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
-        row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
-      )
-    )
+  (accountId, endpoint, key) =>
+    store.query(Effect.map(byKeys(store, [{ accountId, endpoint, key }]), ([known = null]) => known))
 
 export const finalAmong =
   ({ query, sql }: Store.Store): RequestJournal["Service"]["finalAmong"] =>
