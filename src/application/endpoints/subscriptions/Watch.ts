@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Base64Url from "effect/encoding/Base64Url"
-import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type Failure, invalid, notFound } from "../../failures/Failure.js"
@@ -9,6 +8,7 @@ import * as Span from "../../observe/Span.js"
 import { type Watch, Watches, WatchesError } from "../../ports/Watches.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Changes from "../../watches/Changes.js"
+import * as Endpoints from "../../webhooks/Endpoints.js"
 import * as Page from "../Page.js"
 
 /** The endpoints of watches, except `AddWatch`. */
@@ -47,10 +47,6 @@ export const Shown = Schema.Struct({
   createdAt: Schema.Int.annotate({ description: "Unix seconds." })
 }).annotate({ identifier: "Watch" })
 
-/** Only scheme and host: paths may hold keys. Null: the operator's node. */
-const originOf = ({ rpc }: Pick<Watch, "rpc">): string | null =>
-  rpc === null ? null : new URL(Redacted.value(rpc)).origin
-
 /** Callers never learn the operator's node. */
 const problemOf = ({ problem, rpc }: Watch): string | null =>
   problem === null || rpc !== null ? problem : Reasons.text("operatorNodeUnread")
@@ -59,7 +55,7 @@ export const shown = (watch: Watch): typeof Shown.Type => ({
   watchId: watch.watchId,
   webhookId: watch.webhookId,
   chainId: Number(watch.chainId),
-  origin: originOf(watch),
+  origin: Endpoints.originOf({ url: watch.rpc }),
   contracts: watch.spec.contracts,
   events: watch.spec.events,
   fields: watch.spec.fields,

@@ -1,3 +1,4 @@
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -101,7 +102,7 @@ export const run = (
     const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))
     const facts = yield* ChainFacts
     const addresses = yield* EventLoop.map(accounts, (account) => addressOf(account, formula, profile))
-    const known = [...new Set(addresses.filter(Result.isSuccess).map(({ success: right }) => right))]
+    const known = [...new Set(Arr.getSuccesses(addresses))]
     const states = yield* Effect.mapError(
       Wallets.read(facts, chain, formula.initCode, known),
       Connection.refusal(trust)
