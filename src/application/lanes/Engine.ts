@@ -68,8 +68,9 @@ export const layer: Layer.Layer<
     )
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
     const sponsorships = Sponsorships.make(budgets, scope)
-    return Context.make(ChainFacts.ChainFacts, ChainFacts.make()).pipe(
-      Context.add(Payer.Payers, Payers.make({ budgets, services, system, sponsorships })),
+    const facts = ChainFacts.make()
+    return Context.make(ChainFacts.ChainFacts, facts).pipe(
+      Context.add(Payer.Payers, Payers.make({ budgets, facts, services, system, sponsorships })),
       Context.add(Sponsorships.Sponsorships, sponsorships),
       Context.add(WakeUps.WakeUps, wakeUps),
       Context.add(Claims.Claims, claims),

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Address } from "../../domain/primitives/Address.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Keys from "../keys/Keys.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
@@ -15,11 +16,12 @@ import * as Submitter from "./Submitter.js"
 
 export const make = (options: {
   readonly budgets: Budgets["Service"]
+  readonly facts: Pick<ChainFacts, "block">
   readonly services: PaymasterRpc["Service"]
   readonly system: SystemSigners["Service"]
   readonly sponsorships: Sponsorships
 }): Payers => {
-  const { budgets, services, sponsorships, system } = options
+  const { budgets, facts, services, sponsorships, system } = options
   return {
     of: (accountId, connection, { entryPoint, paymaster, submitter, version }) =>
       Effect.gen(function* () {
@@ -36,12 +38,12 @@ export const make = (options: {
         })
         const sponsorOf = ({ dailyBudget, paymaster: own }: NonNullable<typeof sponsor>) =>
           Sponsor.make(
-            { budgets, sponsorships, signer: Effect.map(system.sponsor, Keys.bounded), dailyBudget },
+            { budgets, facts, sponsorships, signer: Effect.map(system.sponsor, Keys.bounded), dailyBudget },
             siteOf(own)
           )
         if (paymaster === undefined) {
           // The sponsor only trusts the operator's node.
-          const own = sponsor === null || trust !== "operator" ? null : yield* sponsorOf(sponsor)
+          const own = sponsor === null || trust !== "operator" ? null : sponsorOf(sponsor)
           return EncodedPayer.make(
             version,
             (named) => (own?.paymaster === named ? own : Paymaster.plain(budgets, siteOf(named))),
@@ -50,7 +52,7 @@ export const make = (options: {
         }
         if (sponsor !== null && paymaster === sponsor.paymaster)
           return trust === "operator"
-            ? yield* sponsorOf(sponsor)
+            ? sponsorOf(sponsor)
             : yield* Effect.die(new Error("the sponsor trusts only the operator's node"))
         const named = paymasterServices.find((service) => service.paymaster === paymaster)
         const site = siteOf(paymaster)

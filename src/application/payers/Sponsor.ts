@@ -7,6 +7,7 @@ import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as ChainTime from "../chain/ChainTime.js"
 import { refusal } from "../chain/Connection.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
@@ -26,9 +27,6 @@ export const lifeSeconds = 600
 /** Tolerated lag of a node behind the one that supplied the time when the op was built, seconds. */
 const lagSeconds = 60
 
-/** Time for which a block counts as the latest. */
-const blockLife = "5 seconds"
-
 const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
   elementFailure("sponsorship_exhausted", Reasons.text("sponsorBudget", { wei, available }), {
     required: wei.toString(),
@@ -44,151 +42,150 @@ const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
 export const make = (
   options: {
     readonly budgets: Budgets["Service"]
+    readonly facts: Pick<ChainFacts, "block">
     readonly sponsorships: Sponsorships.Sponsorships
     readonly signer: Effect.Effect<Signer, SignerError>
     readonly dailyBudget: bigint
   },
   site: Site
-): Effect.Effect<Payer> =>
-  Effect.gen(function* () {
-    const { budgets, dailyBudget, signer, sponsorships } = options
-    const { accountId, bundler, connection, entryPoint, paymaster, version } = site
-    /** With a remote bundler, the submitting EOA is unknown. */
-    const unbound = bundler === Address.zero
-    const { chain, profile } = connection
-    const { chainId } = profile
+): Payer => {
+  const { budgets, dailyBudget, facts, signer, sponsorships } = options
+  const { accountId, bundler, connection, entryPoint, paymaster, version } = site
+  /** With a remote bundler, the submitting EOA is unknown. */
+  const unbound = bundler === Address.zero
+  const { chain, profile } = connection
+  const { chainId } = profile
 
-    const latest: Effect.Effect<Block, Failure> = yield* Effect.cachedWithTTL(
-      Effect.flatMap(Effect.mapError(chain.block("latest"), refusal("operator")), (block) =>
-        block === null
-          ? Effect.fail(
-              unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeWithoutBlock") }])
-            )
-          : Effect.succeed(block)
-      ),
-      blockLife
-    )
-
-    /** The terms of its sponsorship; for other ops terms that cannot be used. */
-    const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
-      Result.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
-        paymaster: null,
-        validUntil: 0,
-        unbound: false
-      }))
-
-    /** The journal proves that the service built its own ops; for an externally built op, `handedOut` must know it. */
-    const isOwn = ({ given, op }: Part) =>
-      given === null
-        ? Effect.succeed(true)
-        : Effect.map(
-            Effect.orDie(budgets.handedOut(accountId, chainId, given)),
-            (known) => known && UserOperation.hash(version, entryPoint, chainId, op) === given
+  const latest: Effect.Effect<Block, Failure> = Effect.flatMap(
+    Effect.mapError(facts.block(chain, "recent"), refusal("operator")),
+    (block) =>
+      block === null
+        ? Effect.fail(
+            unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeWithoutBlock") }])
           )
+        : Effect.succeed(block)
+  )
 
-    /** The error in the terms of an op; null: none. */
-    const complaint = ({ op }: Part, now: number): ElementFailure | null => {
-      const read = Sponsorship.read(version, op.paymasterAndData)
-      if (Result.isFailure(read))
-        return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.failure }))
-      const terms = read.success
-      if (terms.paymaster !== paymaster) return elementFailure("not_sponsored")
-      if (terms.unbound !== unbound)
-        return elementFailure("not_sponsored", Reasons.text(unbound ? "sponsorBound" : "sponsorUnbound"))
-      const { maxFeePerGas, maxPriorityFeePerGas, transactionGas } = profile.caps
-      if (op.maxFeePerGas > maxFeePerGas || op.maxPriorityFeePerGas > maxPriorityFeePerGas)
-        return elementFailure("fees_above_cap")
-      if (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas > transactionGas)
-        return elementFailure("not_sponsored", Reasons.text("sponsorGas"))
-      if (terms.validUntil === 0 || terms.validUntil > now + lifeSeconds + lagSeconds)
-        return elementFailure("not_sponsored", Reasons.text("sponsorTime"))
-      return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
-    }
+  /** The terms of its sponsorship; for other ops terms that cannot be used. */
+  const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
+    Result.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
+      paymaster: null,
+      validUntil: 0,
+      unbound: false
+    }))
 
-    /** The sponsor's objection to this op; null: none. */
-    const objection: Payer["objection"] = (part, now) => {
-      const why = complaint(part, now)
-      return why === null
-        ? Effect.map(isOwn(part), (own) => (own ? null : elementFailure("not_sponsored")))
-        : Effect.succeed(why)
-    }
+  /** The journal proves that the service built its own ops; for an externally built op, `handedOut` must know it. */
+  const isOwn = ({ given, op }: Part) =>
+    given === null
+      ? Effect.succeed(true)
+      : Effect.map(
+          Effect.orDie(budgets.handedOut(accountId, chainId, given)),
+          (known) => known && UserOperation.hash(version, entryPoint, chainId, op) === given
+        )
 
-    const holdOf = (part: Part) => ({
-      chainId,
-      id: holdId(part),
-      wei: Gas.requiredPrefund(version, part.op)
+  /** The error in the terms of an op; null: none. */
+  const complaint = ({ op }: Part, now: number): ElementFailure | null => {
+    const read = Sponsorship.read(version, op.paymasterAndData)
+    if (Result.isFailure(read))
+      return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.failure }))
+    const terms = read.success
+    if (terms.paymaster !== paymaster) return elementFailure("not_sponsored")
+    if (terms.unbound !== unbound)
+      return elementFailure("not_sponsored", Reasons.text(unbound ? "sponsorBound" : "sponsorUnbound"))
+    const { maxFeePerGas, maxPriorityFeePerGas, transactionGas } = profile.caps
+    if (op.maxFeePerGas > maxFeePerGas || op.maxPriorityFeePerGas > maxPriorityFeePerGas)
+      return elementFailure("fees_above_cap")
+    if (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas > transactionGas)
+      return elementFailure("not_sponsored", Reasons.text("sponsorGas"))
+    if (terms.validUntil === 0 || terms.validUntil > now + lifeSeconds + lagSeconds)
+      return elementFailure("not_sponsored", Reasons.text("sponsorTime"))
+    return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
+  }
+
+  /** The sponsor's objection to this op; null: none. */
+  const objection: Payer["objection"] = (part, now) => {
+    const why = complaint(part, now)
+    return why === null
+      ? Effect.map(isOwn(part), (own) => (own ? null : elementFailure("not_sponsored")))
+      : Effect.succeed(why)
+  }
+
+  const holdOf = (part: Part) => ({
+    chainId,
+    id: holdId(part),
+    wei: Gas.requiredPrefund(version, part.op)
+  })
+
+  const reserve: Payer["reserve"] = (parts) =>
+    Effect.gen(function* () {
+      const [deposit, block] = yield* Effect.all([Deposits.read(connection, site), latest], {
+        concurrency: "unbounded"
+      })
+      const now = yield* ChainTime.present(block)
+      const expiresAt = (yield* Clock.currentTimeMillis) + heldMillis
+      const objections = yield* Effect.forEach(parts, (part) => objection(part, now))
+      const groups = parts.map((part, place): ReadonlyArray<Reservation> => {
+        if (objections[place] !== null) return []
+        const held = { ...holdOf(part), expiresAt }
+        return [
+          { ...held, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, daily: true },
+          Deposits.entry(site, deposit, { ...held, accountId: null })
+        ]
+      })
+      const lacks = yield* Effect.orDie(budgets.reserve(groups))
+      return groups.map(([entry], place) => {
+        const lack = lacks[place] ?? null
+        if (entry === undefined || lack === null) return objections[place] ?? null
+        if (lack.reason === "ended") return elementFailure("not_sponsored")
+        return lack.budget === Sponsorships.budget
+          ? exhausted(entry.wei, lack)
+          : Deposits.failure(site, entry.wei, lack)
+      })
     })
 
-    const reserve: Payer["reserve"] = (parts) =>
+  return {
+    ...wallet,
+    paymaster,
+    tail: Sponsorship.tail,
+    draft: (op) =>
+      op.paymasterAndData === Hex.empty
+        ? Effect.map(Effect.flatMap(latest, ChainTime.present), (now) => ({
+            ...op,
+            paymasterAndData: Sponsorship.paymasterData(version, {
+              paymaster,
+              limits: PaymasterData.noLimits,
+              validUntil: now + lifeSeconds,
+              validAfter: 0,
+              unbound
+            }),
+            signature: Sponsorship.append(op.signature, Sponsorship.dummy)
+          }))
+        : Effect.succeed(op),
+    handOut: (op, userOpHash) =>
+      Effect.orDie(budgets.handOut(accountId, chainId, userOpHash, termsOf(op).validUntil)),
+    objection,
+    reserve,
+    release: release(budgets, chainId),
+    seal: (part, userOpHash) =>
       Effect.gen(function* () {
-        const [deposit, block] = yield* Effect.all([Deposits.read(connection, site), latest], {
-          concurrency: "unbounded"
-        })
-        const now = yield* ChainTime.present(block)
-        const expiresAt = (yield* Clock.currentTimeMillis) + heldMillis
-        const objections = yield* Effect.forEach(parts, (part) => objection(part, now))
-        const groups = parts.map((part, place): ReadonlyArray<Reservation> => {
-          if (objections[place] !== null) return []
-          const held = { ...holdOf(part), expiresAt }
-          return [
-            { ...held, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, daily: true },
-            Deposits.entry(site, deposit, { ...held, accountId: null })
-          ]
-        })
-        const lacks = yield* Effect.orDie(budgets.reserve(groups))
-        return groups.map(([entry], place) => {
-          const lack = lacks[place] ?? null
-          if (entry === undefined || lack === null) return objections[place] ?? null
-          if (lack.reason === "ended") return elementFailure("not_sponsored")
-          return lack.budget === Sponsorships.budget
-            ? exhausted(entry.wei, lack)
-            : Deposits.failure(site, entry.wei, lack)
-        })
+        const block = yield* latest
+        const why = yield* objection(part, yield* ChainTime.present(block))
+        // It is prepared again, with another end.
+        const passes = part.given === null && why?.code === "sponsorship_over"
+        if (why !== null) return yield* new PayerRefusal({ failure: why, passes })
+        const { validUntil } = termsOf(part.op)
+        const hold = holdOf(part)
+        const note = Sponsorships.note({ userOpHash, entryPoint, since: block.number, validUntil })
+        const bind = Effect.orDie(budgets.bind(hold, note))
+        if (!(yield* bind)) {
+          // The hold has expired, or a version that held later accepted the op.
+          const [lack] = yield* reserve([part])
+          if (lack != null) return yield* new PayerRefusal({ failure: lack, passes: true })
+          yield* bind
+        }
+        yield* sponsorships.watch({ accountId, chain, profile })
+        const key = yield* signer
+        return yield* key.sign(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler))
       })
-
-    return {
-      ...wallet,
-      paymaster,
-      tail: Sponsorship.tail,
-      draft: (op) =>
-        op.paymasterAndData === Hex.empty
-          ? Effect.map(Effect.flatMap(latest, ChainTime.present), (now) => ({
-              ...op,
-              paymasterAndData: Sponsorship.paymasterData(version, {
-                paymaster,
-                limits: PaymasterData.noLimits,
-                validUntil: now + lifeSeconds,
-                validAfter: 0,
-                unbound
-              }),
-              signature: Sponsorship.append(op.signature, Sponsorship.dummy)
-            }))
-          : Effect.succeed(op),
-      handOut: (op, userOpHash) =>
-        Effect.orDie(budgets.handOut(accountId, chainId, userOpHash, termsOf(op).validUntil)),
-      objection,
-      reserve,
-      release: release(budgets, chainId),
-      seal: (part, userOpHash) =>
-        Effect.gen(function* () {
-          const block = yield* latest
-          const why = yield* objection(part, yield* ChainTime.present(block))
-          // It is prepared again, with another end.
-          const passes = part.given === null && why?.code === "sponsorship_over"
-          if (why !== null) return yield* new PayerRefusal({ failure: why, passes })
-          const { validUntil } = termsOf(part.op)
-          const hold = holdOf(part)
-          const note = Sponsorships.note({ userOpHash, entryPoint, since: block.number, validUntil })
-          const bind = Effect.orDie(budgets.bind(hold, note))
-          if (!(yield* bind)) {
-            // The hold has expired, or a version that held later accepted the op.
-            const [lack] = yield* reserve([part])
-            if (lack != null) return yield* new PayerRefusal({ failure: lack, passes: true })
-            yield* bind
-          }
-          yield* sponsorships.watch({ accountId, chain, profile })
-          const key = yield* signer
-          return yield* key.sign(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler))
-        })
-    }
-  })
+  }
+}

@@ -1,5 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Redacted } from "effect"
+import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import * as Payers from "../../../src/application/payers/Payers.js"
 import { type PaymasterClient, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import type { NetworkProfile } from "../../../src/application/ports/NetworkProfile.js"
@@ -38,6 +39,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
     const unused = Effect.fail(new SignerError({ reason: "notConfigured", message: "not this one" }))
     const payers = Payers.make({
       budgets,
+      facts: ChainFacts.make(),
       services: {
         connect: (service) =>
           Effect.sync((): PaymasterClient => {

@@ -38,6 +38,7 @@ export const make = (
     const { chain } = yield* Monitor.node("operator")
     const { accountId = Make.alice, bundler = Make.lane.signer } = over
     const calls: Array<Call> = []
+    const reads = { blocks: 0 }
     const answer: { call: CallResult } = {
       call: { success: true, data: Hex.unsafe(`0x${Uint.toWord(deposit)}`) }
     }
@@ -46,7 +47,11 @@ export const make = (
       connection: {
         chain: {
           ...chain,
-          block: () => Effect.succeed(block),
+          block: () =>
+            Effect.sync(() => {
+              reads.blocks += 1
+              return block
+            }),
           call: (call) =>
             Effect.sync(() => {
               calls.push(call)
@@ -62,7 +67,7 @@ export const make = (
       paymaster,
       bundler
     }
-    return { answer, calls, site }
+    return { answer, calls, reads, site }
   })
 
 /** A key that makes this signature of all digests, and records them. */

@@ -1,5 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Result } from "effect"
+import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
 import { heldMillis, type Part } from "../../../src/application/payers/Payer.js"
 import * as Sponsor from "../../../src/application/payers/Sponsor.js"
 import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
@@ -33,14 +34,16 @@ const world = (
   Effect.gen(function* () {
     const { accountId = Make.alice, bundler = Make.lane.signer } = options
     const { dailyBudget = 10n ** 17n, deposit = 10n ** 18n } = options
-    const { site } = yield* Site.make(deposit, { accountId, bundler })
+    const { reads, site } = yield* Site.make(deposit, { accountId, bundler })
     const { connection } = site
     const budgets = options.budgets ?? (yield* InMemory.makeBudgets)
     const watched: Array<Sponsorships.Watched> = []
     const signed: Array<Hex.Bytes32> = []
-    const payer = yield* Sponsor.make(
+    const facts = ChainFacts.make()
+    const payer = Sponsor.make(
       {
         budgets,
+        facts,
         sponsorships: { watch: (each) => Effect.sync(() => void watched.push(each)) },
         signer: Effect.succeed(Site.key(signed, seal)),
         dailyBudget
@@ -61,7 +64,7 @@ const world = (
           onSuccess: () => null
         })
       )
-    return { budgets, bundler, objection, payer, refusal, signed, watched }
+    return { budgets, bundler, connection, facts, objection, payer, reads, refusal, signed, watched }
   })
 
 const terms = (over: Partial<Sponsorship.Terms> = {}) =>
@@ -105,6 +108,13 @@ describe("the sponsor pays for an op", () => {
     expect(yield* until(0, 4n)).toBe("not_sponsored")
     expect(yield* until(now + 1, 5n)).toBeNull()
     expect(yield* until(now, 6n)).toBe("sponsorship_over")
+  })
+
+  test("by the block that the request has read", function* () {
+    const { connection, facts, payer, reads } = yield* world()
+    yield* facts.block(connection.chain, "now")
+    yield* payer.draft(Site.op)
+    expect(reads.blocks).toBe(1)
   })
 
   test("from now on where the chain has rested: its next block has the time of the world", function* () {
