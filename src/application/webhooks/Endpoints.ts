@@ -103,6 +103,6 @@ export const redeliver = Effect.fnUntraced(function* (
   return yield* store.redeliver(webhookId, requestId, actor.by)
 })
 
-/** Only scheme and host: paths may hold keys. Null: it has no URL, or one that is sealed under another key. */
+/** Only scheme and host: paths may hold keys. Null: it has no URL, or its URL is sealed under another key. */
 export const originOf = ({ url }: Pick<Webhook, "url">): string | null =>
   url === null ? null : new URL(Redacted.value(url)).origin

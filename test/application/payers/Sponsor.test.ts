@@ -110,7 +110,7 @@ describe("the sponsor pays for an op", () => {
     expect(yield* until(now, 6n)).toBe("sponsorship_over")
   })
 
-  test("by the block that the request has read", function* () {
+  test("a sponsor judges by the block that the request has read", function* () {
     const { connection, facts, payer, reads } = yield* world()
     yield* facts.block(connection.chain, "now")
     yield* payer.draft(Site.op)
