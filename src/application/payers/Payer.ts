@@ -96,6 +96,8 @@ export interface Payers {
       readonly entryPoint: Address
       readonly version: Version
       readonly paymaster: Address | undefined
+      /** The request's own members for the paymaster's service. */
+      readonly paymasterContext?: Readonly<Record<string, unknown>> | undefined
       readonly submitter: Address
     }
   ) => Effect.Effect<Payer>

@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
+import * as Record from "effect/Record"
 import * as Redacted from "effect/Redacted"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import * as Keys from "../keys/Keys.js"
 import type { Budgets } from "../ports/Budgets.js"
-import type { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
+import type { PaymasterContext, PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { SystemSigners } from "../ports/Signers.js"
 import * as EncodedPayer from "./EncodedPayer.js"
 import type { Payers } from "./Payer.js"
@@ -13,6 +15,16 @@ import * as Paymaster from "./Paymaster.js"
 import * as Sponsor from "./Sponsor.js"
 import type { Sponsorships } from "./Sponsorships.js"
 import * as Submitter from "./Submitter.js"
+
+/** The request's members that the operator permits, under the operator's own. */
+const contextOf = (
+  { callerContext = [], context }: NetworkProfile["paymasterServices"][number],
+  own: Readonly<Record<string, unknown>>
+): PaymasterContext =>
+  Redacted.make({
+    ...Record.filter(own, (_, name) => callerContext.includes(name)),
+    ...(context === undefined ? {} : Redacted.value(context))
+  })
 
 export const make = (options: {
   readonly budgets: Budgets["Service"]
@@ -23,7 +35,7 @@ export const make = (options: {
 }): Payers => {
   const { budgets, facts, services, sponsorships, system } = options
   return {
-    of: (accountId, connection, { entryPoint, paymaster, submitter, version }) =>
+    of: (accountId, connection, { entryPoint, paymaster, paymasterContext = {}, submitter, version }) =>
       Effect.gen(function* () {
         const { profile, trust } = connection
         const { chainId, paymasterServices, sponsor } = profile
@@ -58,7 +70,12 @@ export const make = (options: {
         const site = siteOf(paymaster)
         return named === undefined
           ? Paymaster.plain(budgets, site)
-          : Paymaster.service(budgets, services.connect(Redacted.value(named.url)), site)
+          : Paymaster.service(
+              budgets,
+              services.connect(Redacted.value(named.url)),
+              site,
+              contextOf(named, paymasterContext)
+            )
       })
   }
 }

@@ -13,7 +13,12 @@ import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import { type Failure, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import type { Budgets } from "../ports/Budgets.js"
-import type { PaymasterAnswer, PaymasterClient, PaymasterRpcError } from "../ports/chain/PaymasterRpc.js"
+import type {
+  PaymasterAnswer,
+  PaymasterClient,
+  PaymasterContext,
+  PaymasterRpcError
+} from "../ports/chain/PaymasterRpc.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Deposits from "./Deposits.js"
 import { heldMillis, holdId, type Payer, PayerRefusal, wallet } from "./Payer.js"
@@ -103,11 +108,12 @@ const asFailure = ({ code, figures, message }: ElementFailure): Failure =>
 
 const bare = (op: UserOperation): UserOperation => ({ ...op, paymasterAndData: Hex.empty })
 
-/** A paymaster whose service supplies its data by ERC-7677. */
+/** A paymaster whose service supplies its data by ERC-7677; every call carries this context. */
 export const service = (
   budgets: Budgets["Service"],
   client: Effect.Effect<PaymasterClient, PaymasterRpcError>,
-  site: Site
+  site: Site,
+  context: PaymasterContext
 ): Payer => {
   const { connection, entryPoint, paymaster, version } = site
   const { chainId } = connection.profile
@@ -118,7 +124,7 @@ export const service = (
   const ask = (method: "stub" | "data", op: UserOperation) =>
     Effect.gen(function* () {
       const asked = yield* client
-      const answer = yield* asked[method](chainId, { version, entryPoint, op })
+      const answer = yield* asked[method](chainId, { version, entryPoint, op }, context)
       if (answer.paymaster !== paymaster)
         return yield* Effect.fail(
           elementFailure("paymaster_refused", Reasons.text("otherPaymaster", { paymaster: answer.paymaster }))

@@ -31,6 +31,10 @@ export interface NetworkProfile {
   readonly paymasterServices: ReadonlyArray<{
     readonly paymaster: Address
     readonly url: Redacted.Redacted<string>
+    /** The operator's members of the context that every call carries. */
+    readonly context?: Redacted.Redacted<Readonly<Record<string, unknown>>>
+    /** Names of the members that a request may add. */
+    readonly callerContext?: ReadonlyArray<string>
   }>
   /** Bounds for the service EOA's submissions for an account, when wallets pay for them. */
   readonly serviceSubmission: {

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Version } from "../../domain/erc4337/EntryPoint.js"
 import * as Percent from "../../domain/erc4337/Percent.js"
+import * as Json from "../../domain/json/Json.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
@@ -51,6 +52,27 @@ const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
           { path: `settings.${name}`, message: "expected at most 100 with the operator's paymaster" }
         ])
       )
+}
+
+/** Refuses a context for a paymaster without a service, and members that the operator does not permit. */
+const checkContext = (
+  { paymasterServices }: NetworkProfile,
+  { paymaster, paymasterContext }: ForOps
+): Effect.Effect<void, Failure> => {
+  if (paymasterContext === undefined) return Effect.void
+  const refuse = (path: string, message: string) =>
+    Effect.fail(invalid("invalid_request", [{ path, message }]))
+  const path = "settings.paymasterContext"
+  const service = paymasterServices.find((each) => each.paymaster === paymaster)
+  if (service === undefined)
+    return refuse(
+      path,
+      "possible only with a settings.paymaster that has a service, for ops that the service builds"
+    )
+  const name = Object.keys(paymasterContext).find((each) => service.callerContext?.includes(each) !== true)
+  return name === undefined
+    ? Effect.void
+    : refuse(Json.member(path, name), "the operator does not permit this member")
 }
 
 /** Settings that every endpoint that builds ops resolves before it reads the chain. */
@@ -116,12 +138,13 @@ export const contextOf = (
 ): Effect.Effect<OpContext, Failure, Payers> =>
   Effect.gen(function* () {
     const { chainId } = connection.profile
-    const { entryPoint, paymaster } = settings
+    const { entryPoint, paymaster, paymasterContext } = settings
     const payers = yield* Payers
     const version = yield* Connection.entryPointVersion(connection.profile, entryPoint)
     // Accepted requests continue, whichever factory the operator has configured since.
     const foreign = caller.resumed === true ? null : Wallets.foreignFactory(connection.profile, settings)
     if (foreign !== null) return yield* Effect.fail(foreign)
+    if (caller.resumed !== true) yield* checkContext(connection.profile, settings)
     const formula = yield* Effect.fromResult(Wallets.formula(connection.profile, settings))
     if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
       yield* checkBuffers(settings)
@@ -140,6 +163,7 @@ export const contextOf = (
         entryPoint,
         version,
         paymaster,
+        paymasterContext,
         submitter
       }),
       aggregator: settings.aggregator ?? null

@@ -1,5 +1,6 @@
 import * as Schema from "effect/Schema"
 import * as Percent from "../../domain/erc4337/Percent.js"
+import * as Json from "../../domain/json/Json.js"
 import * as Address from "../../domain/primitives/Address.js"
 import { node, optional, shown } from "./Fields.js"
 
@@ -79,9 +80,32 @@ export const ForPrediction = Schema.Struct({
 /** Settings of `/check`. */
 export const ForReading = Schema.Struct(fields).annotate({ identifier: "CheckSettings" })
 
+const mostContextBytes = 4_096
+const mostContextDepth = 4
+
+const PaymasterContext = Schema.JsonObject.check(
+  Schema.makeFilter((value) => {
+    const text = JSON.stringify(value)
+    return (
+      new TextEncoder().encode(text).length <= mostContextBytes &&
+      Json.refusal(text, { maxDepth: mostContextDepth, maxElements: mostContextBytes }) === null
+    )
+  })
+).annotate({
+  message: `expected an object of at most ${mostContextBytes} bytes and ${mostContextDepth} levels`
+})
+
+const building = {
+  paymasterContext: optional(PaymasterContext).annotateKey({
+    description:
+      "Members of the paymaster service's context (ERC-7677) that the operator permits. At most 4,096 bytes, 4 levels."
+  })
+}
+
 /** Settings of the endpoints that build ops. `signer` may be absent where the endpoint says so. */
 export const ForOps = Schema.Struct({
   ...fields,
+  ...building,
   entryPoint: known.entryPoint
 }).annotate({ identifier: "Settings" })
 export type ForOps = typeof ForOps.Type
@@ -96,6 +120,7 @@ export type ForSigner = typeof ForSigner.Type
 /** Settings of the endpoints that submit with the request's signer. */
 export const ForSubmission = Schema.Struct({
   ...fields,
+  ...building,
   entryPoint: known.entryPoint,
   signer: known.signer
 }).annotate({ identifier: "SubmitSettings" })

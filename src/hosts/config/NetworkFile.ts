@@ -6,7 +6,7 @@ import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Custody from "../../domain/wallet/Custody.js"
-import { integer, optional, Secret, says, saysInteger } from "./FileFields.js"
+import { integer, optional, Secret, says, saysInteger, Text } from "./FileFields.js"
 
 /** A developer's chain has no reorganizations and mines immediately. */
 export const ofDevelopment = { settledDepth: 1, pollIntervalMillis: 100 } satisfies NetworkProfile.Fields
@@ -85,10 +85,19 @@ const profileFields = (field: typeof ofChain) => ({
     "none; dailyBudget 0"
   ),
   paymasters: field(
-    Schema.Array(Schema.Struct({ address: Address.schema, url: Secret })).annotate(
-      says('expected a list of {"address": address, "url": Secret}')
+    Schema.Array(
+      Schema.Struct({
+        address: Address.schema,
+        url: Secret,
+        context: optional(Schema.JsonObject),
+        callerContext: optional(Schema.Array(Text))
+      })
+    ).annotate(
+      says(
+        'expected a list of {"address": address, "url": Secret, "context": object, "callerContext": list of names}'
+      )
     ),
-    "Paymasters of others, asked for their data by ERC-7677"
+    "Paymasters of others, asked for their data by ERC-7677. context: the members that each call sends, whose values may be references to secrets; callerContext: the names that settings.paymasterContext may add"
   ),
   serviceSubmission: field(
     Schema.Struct({ dailyLoss: optional(Wei), maxInFlight: optional(integer(1, 1_000)) }).annotate(

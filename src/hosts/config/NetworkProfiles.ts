@@ -1,9 +1,11 @@
-import type * as Redacted from "effect/Redacted"
+import * as Record from "effect/Record"
+import * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type Problem, type ReadSecret, urlReader } from "./FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
+import * as Secrets from "./Secrets.js"
 
 /** Profile of an account with overrides on a chain. */
 export interface AccountProfile {
@@ -20,8 +22,17 @@ interface Located<N> {
   readonly rpc: Redacted.Redacted<string> | null
   /** URL of the bundler, once read. */
   readonly bundler: Redacted.Redacted<string> | null
-  /** URLs of the paymasters, in order, once read. */
-  readonly paymasters: ReadonlyArray<Redacted.Redacted<string>>
+  /** The paymasters with services, once read; undefined: the network does not say. */
+  readonly paymasters: NetworkProfile.NetworkProfile["paymasterServices"] | undefined
+}
+
+/** JSON of the file with its references to secrets replaced by the secrets. */
+const withSecrets = (secret: ReadSecret, path: string, value: unknown): unknown => {
+  if (typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) return value.map((each, index) => withSecrets(secret, `${path}[${index}]`, each))
+  return Secrets.isReference(value)
+    ? Redacted.value(secret(path, value))
+    : Record.map({ ...value }, (member, name) => withSecrets(secret, `${path}.${name}`, member))
 }
 
 /** A network at a path of the configuration file, with its secret URLs read. */
@@ -38,9 +49,18 @@ export const located = <N extends AccountNetwork>(
     path,
     rpc: network.rpc === undefined ? null : url(`${at}rpc`, network.rpc),
     bundler: network.bundler == null ? null : url(`${at}bundler.url`, network.bundler.url),
-    paymasters: (network.paymasters ?? []).map((paymaster, index) =>
-      url(`${at}paymasters[${index}].url`, paymaster.url)
-    )
+    paymasters: network.paymasters?.map(({ address, callerContext, context, url: reference }, index) => ({
+      paymaster: address,
+      url: url(`${at}paymasters[${index}].url`, reference),
+      ...(context !== undefined && {
+        context: Redacted.make(
+          Record.map(context, (member, name) =>
+            withSecrets(secret, `${at}paymasters[${index}].context.${name}`, member)
+          )
+        )
+      }),
+      ...(callerContext !== undefined && { callerContext })
+    }))
   }
 }
 
@@ -81,10 +101,7 @@ export const overridden = (
       paymaster: network.sponsor.paymaster,
       dailyBudget: network.sponsor.dailyBudget ?? base.sponsor?.dailyBudget ?? 0n
     },
-    paymasterServices: network.paymasters?.flatMap(({ address }, index) => {
-      const url = paymasters[index]
-      return url === undefined ? [] : [{ paymaster: address, url }]
-    }),
+    paymasterServices: paymasters,
     caps: { maxFeePerGas, maxPriorityFeePerGas, transactionGas: network.maxTransactionGas },
     // Null returns an account to the service's bundler.
     remoteBundler: network.bundler === null ? null : (bundler ?? undefined)

@@ -60,7 +60,8 @@ export const read = (secret: Secret, sources: Sources): Result.Result<Redacted.R
   return Result.flatMap(readSecretFile(path, shown), (text) => present(text, `the file${shown}`))
 }
 
-const isReference = (value: object): value is Exclude<Secret, string> => {
+/** Whether a value of the file is a reference to a secret. */
+export const isReference = (value: object): value is Exclude<Secret, string> => {
   const [[name, text] = [], ...others] = Object.entries(value)
   return others.length === 0 && (name === "env" || name === "file") && typeof text === "string"
 }

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Redacted, Result } from "effect"
 import * as Paymaster from "../../../src/application/payers/Paymaster.js"
 import {
   type PaymasterAnswer,
@@ -45,7 +45,7 @@ describe("a paymaster with a service", () => {
             return answer instanceof PaymasterRpcError ? Effect.fail(answer) : Effect.succeed(answer)
           })
       const client = Effect.succeed({ origin: "http://service", stub: method("stub"), data: method("data") })
-      const payer = Paymaster.service(yield* InMemory.makeBudgets, client, site)
+      const payer = Paymaster.service(yield* InMemory.makeBudgets, client, site, Redacted.make({}))
       /** The signed op, or the code of the refusal. */
       const completed = Effect.gen(function* () {
         const drafted = yield* payer.draft(op)

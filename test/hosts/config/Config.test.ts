@@ -298,6 +298,22 @@ describe("a configuration", () => {
         ])
       )
     ).toEqual([`networks[0].paymasters[1].address: ${first} is listed twice`])
+    const context = { policy: "p", key: { env: "PAYMASTER_KEY" }, deep: [{ key: { env: "PAYMASTER_KEY" } }] }
+    const [withContext] =
+      valid(of([{ address: first, url, context, callerContext: ["order"] }]), {
+        PAYMASTER_KEY: "sesame"
+      }).networks.find(({ chainId }) => chainId === 10n)?.paymasterServices ?? []
+    expect(withContext?.callerContext).toEqual(["order"])
+    expect(withContext?.context && Redacted.value(withContext.context)).toEqual({
+      policy: "p",
+      key: "sesame",
+      deep: [{ key: "sesame" }]
+    })
+    expect(JSON.stringify(withContext)).not.toContain("sesame")
+    expect(problems(of([{ address: first, url, context }]))).toEqual([
+      "networks[0].paymasters[0].context.key: the environment variable PAYMASTER_KEY is not set",
+      "networks[0].paymasters[0].context.deep[0].key: the environment variable PAYMASTER_KEY is not set"
+    ])
     expect(problems(of([{ address: first, url: "ftp://paymaster.example" }]))).toEqual([
       "networks[0].paymasters[0].url: expected an http or https URL without user information"
     ])

@@ -17,7 +17,7 @@ export type Answer =
 export interface Service {
   readonly url: string
   /** Its calls, in order. */
-  readonly asked: ReadonlyArray<{ readonly method: Method; readonly op: JsonOp }>
+  readonly asked: ReadonlyArray<{ readonly method: Method; readonly op: JsonOp; readonly context: object }>
   /** Sets the replies from now on; left out or null: those of an honest service. */
   readonly behave: (answer?: (method: Method, op: JsonOp) => Answer | null) => void
   readonly stop: () => Promise<void>
@@ -94,7 +94,7 @@ export const startService = async (options: {
   readonly v06: string
   readonly chainId: number
 }): Promise<Service> => {
-  const asked: Array<{ method: Method; op: JsonOp }> = []
+  const asked: Array<{ method: Method; op: JsonOp; context: object }> = []
   let answerOf: (method: Method, op: JsonOp) => Answer | null = () => null
 
   const honest = (method: Method, op: JsonOp, v06: boolean): Answer => {
@@ -128,7 +128,7 @@ export const startService = async (options: {
     const v06 = entryPoint.toLowerCase() === options.v06.toLowerCase()
     const problem = problemOf(op, v06)
     if (problem !== null) return invalid(problem)
-    asked.push({ method, op })
+    asked.push({ method, op, context })
     return answerOf(method, op) ?? honest(method, op, v06)
   }
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { Contract, dataSlice, Interface, toQuantity } from "ethers"
@@ -6,10 +7,13 @@ import * as EstimateGas from "../../../src/application/endpoints/operations/Esti
 import * as ExecuteEncoded from "../../../src/application/endpoints/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/endpoints/operations/ExecuteOperations.js"
 import type { Failure } from "../../../src/application/failures/Failure.js"
+import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Known from "../../support/stack/Known.js"
 import { type Sponsored, sponsored } from "../../support/stack/Sponsored.js"
 import { Address, type Ports, type Runtime, type Stack, startStack } from "../../support/stack/Stack.js"
 import { npmInterface } from "../lens/Abis.js"
@@ -26,6 +30,7 @@ describe("a paymaster with a service", () => {
   let sponsor: Sponsored
   let service: Service
   let life: Runtime
+  let profile: Fields
   let paymaster: Address.Address
   beforeAll(async () => {
     stack = await startStack()
@@ -38,7 +43,17 @@ describe("a paymaster with a service", () => {
         })
       ).wait()
     service = await startService({ paymaster, v06: entryPoints["v0.6"], chainId: stack.anvil.chainId })
-    life = stack.begin({ profile: { paymasterServices: [{ paymaster, url: Redacted.make(service.url) }] } })
+    profile = {
+      paymasterServices: [
+        {
+          paymaster,
+          url: Redacted.make(service.url),
+          context: Redacted.make({ policy: "ours", token: { secret: "sesame" } }),
+          callerContext: ["order", "policy"]
+        }
+      ]
+    }
+    life = stack.begin({ profile })
     await stack.create("main")
     await stack.fund(stack.predict("main"), 0n)
   })
@@ -121,6 +136,60 @@ describe("a paymaster with a service", () => {
     const op = await carried("v0.7", txHash)
     expect(op.data).toBe(op.commitment)
     expect(service.asked.length).toBe(asked)
+  })
+
+  const paymasterContext = { order: { id: 7 }, policy: "the caller's" }
+  const context = { order: { id: 7 }, policy: "ours", token: { secret: "sesame" } }
+  const contexts = (from: number) => service.asked.slice(from).map((each) => [each.method, each.context])
+  const everyCall = [
+    ["pm_getPaymasterStubData", context],
+    ["pm_getPaymasterData", context]
+  ]
+
+  it("gets one context in both calls: the operator's members and the permitted ones of the caller", async () => {
+    const before = service.asked.length
+    await life.runPromise(EstimateGas.run(stack.caller(), request({ paymasterContext })))
+    expect(contexts(before)).toEqual(everyCall)
+    const { status } = await life.runPromise(
+      ExecuteOperations.run(stack.caller(), request({ paymasterContext }))
+    )
+    expect(status).toBe(1)
+    expect(contexts(before + 2)).toEqual(everyCall)
+    await life.runPromise(EstimateGas.run(stack.caller(), request()))
+    expect(service.asked.at(-1)?.context).toEqual({ policy: "ours", token: { secret: "sesame" } })
+  })
+
+  it.each<[string, () => object, string, RegExp]>([
+    [
+      "a member that the operator does not permit",
+      () => ({ paymasterContext: { "a.b": 1 } }),
+      'settings.paymasterContext["a.b"]',
+      /the operator does not permit this member/
+    ],
+    [
+      "a paymaster without a service",
+      () => ({ paymasterContext, paymaster: stack.suite.paymaster }),
+      "settings.paymasterContext",
+      /has a service/
+    ]
+  ])("refuses a context with %s", async (_, more, path, message) => {
+    const failure = await refused(ExecuteOperations.run(stack.caller(), request(more())))
+    expect(failure).toMatchObject({ code: "invalid_request", details: [{ path }] })
+    expect(failure.details[0]?.message).toMatch(message)
+  })
+
+  it("refuses a context for ops that are built already", async () => {
+    const { userOps } = await life.runPromise(EstimateGas.run(stack.caller(), request()))
+    const operations = userOps.map(({ encodedUserOp, userOpHash }) => ({
+      encodedUserOp: Hex.unsafe(encodedUserOp),
+      userOpHash: Hex.unsafe32(userOpHash),
+      walletCustody: 1 as const
+    }))
+    const { settings } = request({ paymasterContext })
+    for (const named of [settings, { ...stack.settings, paymasterContext }])
+      expect(
+        await refused(ExecuteEncoded.run(stack.caller(), { operations, settings: named }))
+      ).toMatchObject({ code: "invalid_request", details: [{ path: "settings.paymasterContext" }] })
   })
 
   it("is not called again for data that its stub calls final", async () => {
@@ -222,5 +291,35 @@ describe("a paymaster with a service", () => {
     expect(failure.message).toMatch(words)
     expect(JSON.stringify(failure)).not.toContain("secret-key")
     expect(await stack.provider.getTransactionCount(stack.signer.address)).toBe(nonce)
+  })
+
+  // Last: the other process's nonces are foreign to this one.
+  it("gets the same context after a restart, which no row of the journal shows", async () => {
+    const [database, operations] = [stack.database(), [sponsor.mint("main", 77n)]]
+    const caller = stack.caller()
+    const before = service.asked.length
+    const first = stack.begin({ profile, database, ownsLanes: false })
+    await Known.past(stack, first)
+    await new Promise<void>((resolve, reject) => {
+      const asked: Caller = { ...caller, isAsynchronous: true, onAccepted: () => resolve() }
+      const order = { ...paymasterContext, order: "a private order" }
+      first
+        .runPromise(ExecuteOperations.run(asked, { ...request({ paymasterContext: order }), operations }))
+        .catch((error) => reject(error))
+    })
+    await first.dispose()
+    expect(service.asked.slice(before).map(({ method }) => method)).toEqual(["pm_getPaymasterStubData"])
+    const stored = readFileSync(database).toString("latin1")
+    for (const text of ["a private order", "the caller's", "sesame"]) expect(stored).not.toContain(text)
+    await stack.living({ profile, database }, async (second) => {
+      expect(await stack.answerOf(second, caller.requestId)).toMatchObject({ answer: { status: 1 } })
+    })
+    const order = { ...context, order: "a private order" }
+    expect(contexts(before)).toEqual([
+      ["pm_getPaymasterStubData", order],
+      // The next process has not seen the stub.
+      ["pm_getPaymasterStubData", order],
+      ["pm_getPaymasterData", order]
+    ])
   })
 })

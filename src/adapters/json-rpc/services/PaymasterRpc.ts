@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -8,6 +9,7 @@ import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js
 import {
   type PaymasterAnswer,
   type PaymasterClient,
+  type PaymasterContext,
   PaymasterRpc,
   PaymasterRpcError
 } from "../../../application/ports/chain/PaymasterRpc.js"
@@ -61,8 +63,8 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
   }
 
   const ask = (method: string) =>
-    Effect.fnUntraced(function* (chainId: bigint, offer: Offer) {
-      const params = [opOf(offer), offer.entryPoint, Uint.toQuantity(chainId), {}]
+    Effect.fnUntraced(function* (chainId: bigint, offer: Offer, context: PaymasterContext) {
+      const params = [opOf(offer), offer.entryPoint, Uint.toQuantity(chainId), Redacted.value(context)]
       const outcome = yield* Effect.mapError(batches.read(method, params), transport)
       if (outcome._tag === "error")
         return yield* fail(

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import type { Offer } from "./BundlerRpc.js"
@@ -40,14 +41,21 @@ export interface PaymasterAnswer {
   readonly final: boolean
 }
 
+/** The context object of both methods: members that the service defines. It may hold secrets. */
+export type PaymasterContext = Redacted.Redacted<Readonly<Record<string, unknown>>>
+
 /** A paymaster's service, by ERC-7677. */
 export interface PaymasterClient {
   /** Scheme and host of the service, the only parts of its URL that may be shown. */
   readonly origin: string
   /** `pm_getPaymasterStubData`: data of real length and cost to measure the op, whose limits may be zero. */
-  readonly stub: (chainId: bigint, offer: Offer) => Effect.Effect<PaymasterAnswer, PaymasterRpcError>
+  readonly stub: (
+    chainId: bigint,
+    offer: Offer,
+    context: PaymasterContext
+  ) => Effect.Effect<PaymasterAnswer, PaymasterRpcError>
   /** `pm_getPaymasterData`: data for the op as it is. */
-  readonly data: (chainId: bigint, offer: Offer) => Effect.Effect<PaymasterAnswer, PaymasterRpcError>
+  readonly data: PaymasterClient["stub"]
 }
 
 /** Connects to a URL's service. */

@@ -50,6 +50,21 @@ describe("decode failures", () => {
     expect(execute({})).toBeNull()
   })
 
+  it("a paymaster's context has at most 4,096 bytes of UTF-8 and 4 levels", () => {
+    const context = (paymasterContext: object) => execute({}, { paymasterContext })
+    const refused = {
+      code: "invalid_request",
+      message: "invalid request",
+      details: ["settings.paymasterContext: expected an object of at most 4096 bytes and 4 levels"]
+    }
+    const sized = (bytes: number) => ({ a: "é".repeat((bytes - 8) / 2) })
+    expect(context({ a: [{ b: [1.5, null, true] }] })).toBeNull()
+    expect(context({ a: [{ b: [[]] }] })).toEqual(refused)
+    expect(context(sized(4_096))).toBeNull()
+    expect(context(sized(4_098))).toEqual(refused)
+    expect(context([])).toEqual(refused)
+  })
+
   it("failures name each place and the expected value", () => {
     expect(execute({ to: 7, funcSignature: null, funcParams: {}, value: 1.5, dependsOn: 0.5 })).toEqual({
       code: "invalid_function_signature",

@@ -382,6 +382,15 @@ const table: ReadonlyArray<Row> = [
   },
   {
     told: [
+      "expected an object of at most 4096 bytes and 4 levels",
+      "expected an object of at most 4096 bytes and 4 levels",
+      "expected an object of at most 4096 bytes and 4 levels",
+      "expected an object of at most 4096 bytes and 4 levels"
+    ],
+    places: ["settings.paymasterContext"]
+  },
+  {
+    told: [
       "expected whole seconds, 0 to 60",
       "expected whole seconds, 0 to 60",
       "expected whole seconds, 0 to 60",
