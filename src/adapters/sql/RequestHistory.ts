@@ -113,11 +113,7 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
           union select ops.request_id from ${version}
             cross join transaction_ops as link cross join ops
             where link.chain_id = version.chain_id and link.signer = version.signer
-              and link.nonce = version.nonce and ops.op_id = link.op_id
-          union select transactions.direct from ${version}
-            cross join transactions
-            where transactions.chain_id = version.chain_id and transactions.signer = version.signer
-              and transactions.nonce = version.nonce and transactions.direct is not null)`
+              and link.nonce = version.nonce and ops.op_id = link.op_id)`
     }
     const address = Address.from(text)
     if (Result.isSuccess(address))

@@ -126,8 +126,7 @@ const methods: ReadonlyArray<
       )
   ],
   ["unsettle", (journal) => journal.unsettle(lane, 0n)],
-  ["recordExternalUse", (journal) => journal.recordExternalUse(lane, 0n, [Make.landed(Make.word(12), 0n)])],
-  ["takeOver", (journal) => journal.takeOver(lane)]
+  ["recordExternalUse", (journal) => journal.recordExternalUse(lane, 0n, [Make.landed(Make.word(12), 0n)])]
 ]
 
 describe("a method of the journal that ends at a statement", { timeout: 120_000 }, () => {

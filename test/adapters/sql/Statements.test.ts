@@ -58,7 +58,6 @@ const lifeOfOps = (journal: Journals.Methods) =>
     yield* journal.fail(lane, [{ requestId: "n1", failed: [0, 2].map((index) => Make.failed(index)) }])
     yield* journal.ended(["n1"])
     yield* journal.answer([{ requestId: "n1", outcome: "{}", summary: {}, sequence: 0 }])
-    yield* journal.takeOver(lane)
   })
 
 /** Every method of the journal, and most ways through them. */

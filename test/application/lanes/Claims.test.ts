@@ -18,7 +18,6 @@ const world = () => {
   const claims = Claims.make(
     {
       busy: Effect.succeed([]),
-      takeOver: () => Effect.void,
       claim: (_, by) =>
         Effect.suspend(() => {
           state.claims.push(by)

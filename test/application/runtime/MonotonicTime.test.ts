@@ -55,7 +55,6 @@ describe("a clock that is set back by an hour", () => {
     const claims = Claims.make(
       {
         busy: Effect.succeed([]),
-        takeOver: () => Effect.void,
         claim: () => Effect.sync(() => ++asked)
       },
       {

@@ -50,8 +50,7 @@ const changes = (one: Service): ReadonlyArray<Effect.Effect<unknown, JournalErro
   one.keepUnread(Make.lane),
   one.explain(Make.lane, 1n),
   one.identifyAnew(Make.lane, "r1", [{ index: 0, userOpHash: Make.word(2) }]),
-  one.hold(Make.lane, "r1", "why"),
-  one.takeOver(Make.lane)
+  one.hold(Make.lane, "r1", "why")
 ]
 
 for (const [name, pair] of Object.entries(Layers.pairs(databases))) {

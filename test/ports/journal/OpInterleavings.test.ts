@@ -130,8 +130,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
             one.renumber(lane, [{ ...anew, sequence: 5n }]),
             one.fail(lane, [{ requestId, failed: [Make.failed(0)] }]),
             one.publish(lane, [ready.opId]),
-            one.openElements(lane, Make.opening(requestId, [])),
-            one.takeOver(lane)
+            one.openElements(lane, Make.opening(requestId, []))
           ]
           for (const call of late) expect((yield* Effect.flip(call)).isFenced).toBe(true)
           const now = (yield* other.ready(lane, 99)).find(({ opId }) => opId === ready.opId)

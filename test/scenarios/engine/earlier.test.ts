@@ -8,12 +8,10 @@ import { Address, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, (stack) => stack.create("one"))
 
-/** An earlier version's rows of accepted work: ops without their prepared fields, of requests without counts. */
+/** An earlier version's rows of accepted work: ops without their prepared fields. */
 const asBefore = (database: string): void => {
   const file = new DatabaseSync(database)
-  file.exec(
-    "update ops set prepared = null, good_until = null; update requests set context = null, unopened = null"
-  )
+  file.exec("update ops set prepared = null, good_until = null; update requests set context = null")
   file.close()
 }
 

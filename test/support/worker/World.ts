@@ -430,7 +430,7 @@ export const make = (
             return nonces.map((nonce) => ({ nonce, isOurs: ours.has(nonce) }))
           })
       },
-      laneJournal: { takeOver: () => Effect.void },
+      watch: () => Effect.void,
       requestJournal: {
         requests: (requestIds) =>
           Effect.sync(() =>

@@ -302,7 +302,7 @@ export const accept =
   }
 
 type OpenRow = Pick<RequestRows.Row, "cancelled" | "failed" | "not_before" | "state"> & {
-  readonly unopened: number | null
+  readonly unopened: number
 }
 
 /** The part of an opening without rows: an element with a row is already open. */
@@ -339,7 +339,7 @@ const writeOpening = (
     if (obstacle !== null) return obstacle
     const now = yield* Clock.currentTimeMillis
     yield* NewOps.writeOps(store, [opening], now)
-    const left = (row.unopened ?? 0) - ops.length - failed.filter(({ index }) => isNews(index)).length
+    const left = row.unopened - ops.length - failed.filter(({ index }) => isNews(index)).length
     // Waited for: it fails where a nonce of the ops was taken.
     yield* store.sql`
       update requests set unopened = ${Math.max(0, left)}, due_at = ${schedule?.dueAt ?? null},

@@ -53,7 +53,7 @@ export const bodies: Method<"bodies"> = (store) => (requestIds) =>
 const underWay = `(exists (
     select 1 from ops
     where ops.request_id = requests.request_id and ops.state <> 'abandoned' and ops.state in ('accepted', 'sent'))
-  or (requests.cancelled is null and (requests.unopened is null or requests.unopened > 0)))`
+  or (requests.cancelled is null and requests.unopened > 0))`
 
 export const ended: Method<"ended"> = (store) => (requestIds) =>
   store.query(

@@ -6,22 +6,16 @@ import * as Ops from "./tables/Ops.js"
 import * as RequestRows from "./tables/RequestRows.js"
 
 /**
- * Whether signed bytes of the request may have left: of an op, even an abandoned one, or of a direct transaction, or in a
- * foreign transaction on the chain.
+ * Whether signed bytes of the request may have left: of an op, even an abandoned one, or in a foreign transaction on the
+ * chain.
  */
 const wasSigned = ({ sql }: Store.Store, requestId: string) =>
   Effect.map(
     sql`
-      select 1 from ops
-      join transaction_ops on transaction_ops.op_id = ops.op_id
-      join transactions on transactions.chain_id = transaction_ops.chain_id
-        and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-      where ops.request_id = ${requestId} and transactions.state in ('signed', 'mined', 'settled', 'foreign')
+      select 1 from ops join transaction_ops on transaction_ops.op_id = ops.op_id
+      where ops.request_id = ${requestId}
       union all
       select 1 from ops where request_id = ${requestId} and was_public = 1
-      union all
-      select 1 from transactions
-      where direct = ${requestId} and direct is not null and state in ('signed', 'mined', 'settled', 'foreign')
       limit 1`,
     (rows) => rows.length > 0
   )

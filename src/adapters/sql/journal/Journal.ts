@@ -97,7 +97,6 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
       }),
       Context.add(LaneJournal, {
         busy: Effect.provideService(LaneRequests.busy(store), GroupCommit.answered, "committed"),
-        takeOver: early(LaneRequests.takeOver(store)),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {

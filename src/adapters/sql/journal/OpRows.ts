@@ -304,7 +304,7 @@ export const renumber: Method<"renumber"> = (store) => (lane, prepared) =>
 
 interface FailedRequest extends RequestRows.FailedRow {
   readonly state: string
-  readonly unopened: number | null
+  readonly unopened: number
 }
 
 export const fail: Method<"fail"> = (store) => (lane, failures) =>
@@ -341,8 +341,8 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
         (index) => !rows.has(nameOf({ requestId, index })) && !known.has(index)
       )
       yield* RequestRows.writeFailed(store, requestId, RequestRows.merged(before, news))
-      const left = row.unopened === null ? 0 : row.unopened - new Set(opened).size
-      if (row.unopened !== null && left !== row.unopened)
+      const left = row.unopened - new Set(opened).size
+      if (left !== row.unopened)
         yield* sql`update requests set unopened = ${Math.max(0, left)} where request_id = ${requestId}`
     }
   }).pipe(Claims.inLane(store, lane))

@@ -23,12 +23,12 @@ export const nextNonce: Method<"nextNonce"> = (store) => (lane, chainNonce) =>
     Effect.andThen(Store.fits(64, [chainNonce]), Transactions.nextNonce(store, { ...lane, chainNonce }))
   )
 
-/** The state of the nonce's transaction, and whether it has these bytes. */
+/** Whether the nonce's transaction has these bytes; null: it has none. */
 const standing = (store: Store.Store, { chainId, nonce, signer, txHash }: Records.Recording) =>
   Effect.map(
-    Rows.statement<{ readonly state: Transactions.State["state"]; readonly is_same: number | boolean }>(
+    Rows.statement<{ readonly is_same: number | boolean }>(
       store,
-      `select state, exists (
+      `select exists (
          select 1 from transaction_versions
          where transaction_versions.chain_id = transactions.chain_id
            and transaction_versions.signer = transactions.signer
@@ -192,8 +192,7 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
     const epoch = yield* Claims.fence(store, recording)
     const there = yield* standing(store, recording)
     const refused = (result: Records.RecordResult) => ({ result, concerned: [] as ReadonlyArray<string> })
-    if (there !== null && there.state !== "free" && there.state !== "allocated")
-      return refused({ _tag: there.is_same ? "recorded" : "nonceUsed" })
+    if (there !== null) return refused({ _tag: there.is_same ? "recorded" : "nonceUsed" })
     const next = yield* Transactions.nextNonce(store, { ...recording, chainNonce })
     if (next.nonce !== nonce) return refused({ _tag: "nonceUsed" })
     const rows = yield* carriedOf(store, recording)
@@ -215,8 +214,6 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
       return yield* Store.refuse("an op without a hash was not signed")
     const concerned = Store.distinct(rows.map((row) => row.request_id))
     if (next.isGap) yield* KnownNonces.skip(store, recording, nonce, concerned)
-    if (there !== null)
-      yield* store.sql`delete from transactions where ${Transactions.at(store, recording, nonce)}`
     const direct = entryPoint === Requests.direct ? (concerned[0] ?? null) : null
     yield* write(store, recording, epoch, direct, byId)
     const told = { txHash: recording.txHash, ...pricesOf(recording) }

@@ -139,9 +139,6 @@ const write = (store: Store.Store, adopted: Adopted, epoch: number) =>
     const { access, chainId, nonce, requestId, signer } = adopted
     yield* Transactions.checkDirect(store, adopted, requestId)
     yield* sql`
-      delete from transactions
-      where ${Transactions.at(store, adopted, nonce)} and state in ('free', 'allocated')`
-    yield* sql`
       insert into transactions ${sql.insert({
         chain_id: chainId.toString(),
         signer,
@@ -165,9 +162,9 @@ export const adopt =
       const { nonce, requestId, transaction } = adopted
       yield* Store.fits(64, [nonce])
       const epoch = yield* Claims.fence(store, adopted)
-      const [row] = yield* sql<Pick<Transactions.State, "direct" | "state">>`
+      const [row] = yield* sql<Pick<Transactions.State, "state"> & { readonly direct: string | null }>`
         select direct, state from transactions where ${Transactions.at(store, adopted, nonce)}`
-      const isNew = row === undefined || row.state === "free" || row.state === "allocated"
+      const isNew = row === undefined
       if (isNew) yield* write(store, adopted, epoch)
       else if (row.state !== "signed" || row.direct !== requestId)
         return yield* Store.refuse("the nonce is another transaction's")

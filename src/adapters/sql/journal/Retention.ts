@@ -28,10 +28,6 @@ const over = ({ forUpdate, sql }: Store.Store, before: number) =>
           select 1 from ops join handovers on handovers.op_id = ops.op_id
           where ops.request_id = requests.request_id)
         and not exists (
-          select 1 from transactions
-          where transactions.direct = requests.request_id and transactions.direct is not null
-            and transactions.state in ('signed', 'mined'))
-        and not exists (
           select 1 from ops
           join transaction_ops on transaction_ops.op_id = ops.op_id
           join transactions on transactions.chain_id = transaction_ops.chain_id
@@ -84,11 +80,6 @@ const forgetSome = (store: Store.Store, before: number) =>
       yield* sql`delete from transaction_ops where ${sql.in("op_id", chunk)}`
       yield* sql`delete from ops where ${sql.in("op_id", chunk)}`
     }
-    note(
-      yield* sql<Nonce>`
-        select chain_id, signer, nonce from transactions
-        where direct is not null and ${sql.in("direct", requests)}`
-    )
     yield* Effect.forEach(nonces.values(), (nonce) => leave(store, nonce), { discard: true })
     yield* sql`delete from leases where ${sql.in("holder", requests)}`
     for (const table of ["webhook_deliveries", "request_events"])

@@ -4,7 +4,6 @@ import type { TransactionJournal } from "../../../application/ports/journal/Tran
 import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Store from "../Store.js"
 import * as Events from "./Events.js"
-import * as LaneRequests from "./LaneRequests.js"
 import * as Claims from "./tables/Claims.js"
 import * as Ops from "./tables/Ops.js"
 import * as RequestRows from "./tables/RequestRows.js"
@@ -52,8 +51,6 @@ const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =
     const ops = found.ops.filter((op) => op.state !== "abandoned")
     yield* Ops.move(store, ops, "sent", newest)
     yield* RequestRows.reopen(store, found.concerned)
-    // Requests that an earlier version answered have no direct op.
-    yield* LaneRequests.writeDirect(store, lane)
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
   })
 

@@ -1,3 +1,4 @@
+import type * as SqlClient from "effect/sql/SqlClient"
 import { clustered, identity, step } from "./Step.js"
 
 /**
@@ -221,13 +222,69 @@ export const journal = step((sql) => [
     )`
 ])
 
+/** Ops of direct transactions, counts of unopened elements, and exposure, for work that an earlier version accepted. */
+const adopted = (sql: SqlClient.SqlClient) => {
+  const [key, sequence, failed] = sql.onDialectOrElse({
+    pg: () => [
+      sql`lpad(requests.request_no::text, 58, '0')`,
+      sql`lpad('', 20, '0')`,
+      sql`select (value ->> 'index')::integer from json_array_elements(requests.failed::json)`
+    ],
+    orElse: () => [
+      sql`substr(printf('%058d', 0) || requests.request_no, -58)`,
+      sql`printf('%020d', 0)`,
+      sql`select json_extract(value, '$.index') from json_each(requests.failed)`
+    ]
+  })
+  return [
+    sql`delete from transactions where state in ('free', 'allocated')`,
+    sql`
+      insert into ops (request_id, op_index, authority, chain_id, entry_point, wallet, nonce_key, sequence, reserve,
+        returned, state, tx_hash, success, accepted_at, was_public)
+      select requests.request_id, 0, requests.signer, requests.chain_id, 'direct', requests.signer, ${key},
+        ${sequence}, '0', requests.note,
+        case when carrier.state is null then 'accepted' when carrier.state = 'signed' then 'sent' else 'settled' end,
+        coalesce(carrier.tx_hash, (
+          select tx_hash from transaction_versions as version
+          where version.chain_id = carrier.chain_id and version.signer = carrier.signer
+            and version.nonce = carrier.nonce
+          order by version_id desc limit 1)),
+        carrier.success, requests.accepted_at,
+        case when exists (
+          select 1 from transactions where direct = requests.request_id and direct is not null) then 1 end
+      from requests left join transactions as carrier
+        on carrier.direct = requests.request_id and carrier.direct is not null and carrier.state <> 'foreign'
+      where requests.endpoint = '/transactSigner' and requests.state <> 'forgotten' and requests.failed = '[]'
+        and requests.signer is not null and (
+          carrier.state is not null or (requests.state = 'open' and requests.cancelled is null))
+        and not exists (
+          select 1 from ops where ops.request_id = requests.request_id and ops.state <> 'abandoned')`,
+    sql`
+      insert into transaction_ops (chain_id, signer, nonce, op_id, position)
+      select transactions.chain_id, transactions.signer, transactions.nonce, ops.op_id, 0
+      from transactions join ops on ops.request_id = transactions.direct and ops.entry_point = 'direct'
+      where transactions.direct is not null`,
+    sql`
+      update requests set unopened = case when cancelled is null then elements - (
+        select count(*) from (
+          select op_index from ops where ops.request_id = requests.request_id and ops.state <> 'abandoned'
+          union ${failed}) as opened) else 0 end
+      where state = 'open'`,
+    sql`
+      update ops set was_public = 1
+      where was_public is null and request_id in (select request_id from requests where state = 'open') and (
+        exists (select 1 from handovers where handovers.op_id = ops.op_id)
+        or exists (select 1 from transaction_ops where transaction_ops.op_id = ops.op_id))`
+  ]
+}
+
 /**
  * `prepared`: all data for signing an op, after one byte for the format; null: the op is not prepared yet, or is settled.
  * Not sealed, like the bytes of transactions. `good_until`: Unix milliseconds. `context` names settings
- * that requests share. `unopened`: elements without an op that have not failed; null where an earlier version accepted it.
+ * that requests share. `unopened`: elements without an op that have not failed; null for a request that was never open since.
  * An op of the EntryPoint `direct` is a direct transaction. `was_public`: 1 for an exposed op. `proven_at`: Unix milliseconds
  * of the last read of a lane's transaction that the journal had lost.
- * The step alters tables in the order that transactions lock them: processes of the earlier version keep running.
+ * The step alters tables in the order that transactions lock them.
  */
 export const opRows = step((sql) => [
   sql`alter table lanes add column proven_at bigint`,
@@ -236,12 +293,13 @@ export const opRows = step((sql) => [
   sql`create index requests_lane on requests (chain_id, signer, request_no) where state = 'open'`,
   sql`
     create index requests_unopened on requests (chain_id, signer, request_no)
-    where state = 'open' and (unopened is null or unopened > 0)`,
+    where state = 'open' and unopened > 0`,
   sql.onDialectOrElse({
     pg: () => sql`alter table ops add column prepared bytea`,
     orElse: () => sql`alter table ops add column prepared blob`
   }),
   sql`alter table ops add column good_until bigint`,
   sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`,
-  sql`create index deployments_salt on deployments (create2_salt)`
+  sql`create index deployments_salt on deployments (create2_salt)`,
+  ...adopted(sql)
 ])

@@ -6,7 +6,6 @@ import type { SignerOf } from "../../keys/LaneSigners.js"
 import type { BundlerRpc, BundlerRpcError } from "../../ports/chain/BundlerRpc.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
-import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Op, OpId, Overdue, PreparedOp } from "../../ports/journal/Records.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
@@ -108,7 +107,8 @@ export interface Dependencies {
   readonly known: Known
   readonly expiry: Expiry
   readonly facts: Pick<ChainFacts, "balance" | "block" | "fees">
-  readonly laneJournal: Pick<LaneJournal["Service"], "takeOver">
+  /** Watches the lane's stored transactions. */
+  readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
   readonly requestJournal: Pick<
     RequestJournal["Service"],
     "nextDue" | "note" | "openElements" | "requests" | "unopened"

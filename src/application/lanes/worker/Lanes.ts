@@ -12,7 +12,6 @@ import { Budgets } from "../../ports/Budgets.js"
 import { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../../ports/clock/ClockTrust.js"
-import { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
@@ -108,7 +107,6 @@ export const follow = ({
 export const make = ({ affected, claims, following, preparing, refused }: Options) =>
   Effect.gen(function* () {
     const { inFlight, lanes, monitor, remoteOps, told } = following
-    const laneJournal = yield* LaneJournal
     const opJournal = yield* OpJournal
     const transactionJournal = yield* TransactionJournal
     const remoteOpJournal = yield* RemoteOpJournal
@@ -133,7 +131,7 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
         ...transactionJournal,
         record: (recording) => Effect.tap(transactionJournal.record(recording), told)
       },
-      laneJournal: { takeOver: (lane) => Effect.andThen(laneJournal.takeOver(lane), watch(lane)) },
+      watch,
       requestJournal,
       known: Strays.make({
         opJournal,

@@ -46,7 +46,7 @@ const takeOver = (work: Work) =>
     const { lane } = state
     const epoch = work.claims.holding(lane)?.epoch ?? null
     if (epoch === state.epoch && !state.isDoubtful) return
-    yield* work.exclusive(lane, work.laneJournal.takeOver(lane))
+    yield* work.watch(lane)
     if (state.epoch !== null) state.fresh.clear()
     if (epoch !== state.epoch)
       state.claimed = { at: yield* Clock.currentTimeMillis, since: yield* MonotonicTime.millis }

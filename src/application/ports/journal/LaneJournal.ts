@@ -11,11 +11,6 @@ export class LaneJournal extends Context.Service<
     /** Every lane with work: open requests that are due or wait for a time, unsettled transactions, watched ops. */
     readonly busy: Effect.Effect<ReadonlyArray<BusyLane>, JournalError>
     /**
-     * Migrates a lane that this process has claimed from earlier versions: frees nonces that were assigned but not
-     * signed, gives each open request of a direct transaction its op, and counts unopened elements.
-     */
-    readonly takeOver: (lane: Lane) => Effect.Effect<void, JournalError>
-    /**
      * Claims a lane for this instance of the journal, until another instance claims it. From then on this instance's
      * changes to the lane (its transactions, ops and accepted requests) fail without effect. The first such change
      * claims an unclaimed lane. Returns the epoch of the claim, see `Holding`. Null, and no change: one of the

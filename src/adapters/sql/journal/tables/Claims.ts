@@ -25,7 +25,7 @@ const holds = ({ sql }: Store.Store, stored: Lineage.Stored | null) =>
     : sql`(exists (
         select 1 from transactions
         where chain_id = ${stored.chainId.toString()} and signer = ${stored.signer}
-          and nonce = ${Store.uint64(stored.nonce)} and state not in ('free', 'allocated'))
+          and nonce = ${Store.uint64(stored.nonce)})
       or exists (select 1 from requests where request_id = ${stored.requestId} and state = 'forgotten'))`
 
 /** `suffix`: the lock clause. */

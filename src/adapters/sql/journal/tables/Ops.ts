@@ -118,12 +118,8 @@ export const holding = ({ sql }: Store.Store, requestId: string) => {
       select ops.op_id from ops join ${versions}
       where ops.request_id = ${requestId} and ops.state <> 'abandoned' and version.was_public = 1
       union
-      select ops.op_id from ops join ${versions}
-      join transaction_ops on transaction_ops.op_id = version.op_id
-      join transactions on transactions.chain_id = transaction_ops.chain_id
-        and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-      where ops.request_id = ${requestId} and ops.state <> 'abandoned'
-        and transactions.state in ('signed', 'mined', 'settled', 'foreign')`,
+      select ops.op_id from ops join ${versions} join transaction_ops on transaction_ops.op_id = version.op_id
+      where ops.request_id = ${requestId} and ops.state <> 'abandoned'`,
     (rows) => new Set(rows.map((row) => String(row.op_id)))
   )
 }
@@ -193,7 +189,7 @@ export interface Carrier {
   readonly tx_chain: string | null
   readonly signer: string | null
   readonly nonce: string | null
-  readonly tx_state: "free" | "allocated" | "signed" | "mined" | "settled" | "foreign" | null
+  readonly tx_state: "signed" | "mined" | "settled" | "foreign" | null
   readonly first_version: Id | null
   readonly newest: string | null
   readonly mined: string | null
@@ -212,11 +208,7 @@ export const versionsOf = (sql: Store.Store["sql"]) => {
 }
 
 const wasSigned = ({ tx_state, was_public }: Carrier & Pick<Row, "was_public">): boolean =>
-  was_public === 1 ||
-  tx_state === "signed" ||
-  tx_state === "mined" ||
-  tx_state === "settled" ||
-  tx_state === "foreign"
+  was_public === 1 || tx_state !== null
 
 type ReadRow = OwnedRow & Carrier
 

@@ -175,8 +175,7 @@ export const transactionsBetween =
         load(
           store,
           store.sql`transactions.chain_id = ${chainId.toString()} and transactions.signer = ${signer}
-            and transactions.nonce >= ${Store.uint64(from)} and transactions.nonce < ${Store.uint64(below)}
-            and transactions.state in ('signed', 'mined', 'settled', 'foreign')`
+            and transactions.nonce >= ${Store.uint64(from)} and transactions.nonce < ${Store.uint64(below)}`
         )
       )
     )

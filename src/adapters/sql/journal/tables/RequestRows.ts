@@ -160,8 +160,7 @@ export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) 
     requestIds,
     (requestId) =>
       sql`
-        update requests set state = 'open', outcome = null, due_at = null,
-          unopened = case when state = 'final' then coalesce(unopened, 0) else unopened end
+        update requests set state = 'open', outcome = null, due_at = null, unopened = coalesce(unopened, 0)
         where request_id = ${requestId} and (state = 'final' or due_at is not null)`,
     { discard: true }
   )
@@ -178,20 +177,13 @@ const idempotencyOf = (row: Row): Idempotency | null =>
     ? null
     : { key: row.idempotency_key, bodyHash: Hex.unsafe32(row.body_hash) }
 
-/** Signed direct transactions of the request. */
-const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
-  select chain_id as tx_chain, signer, nonce, state as tx_state, ${Ops.versionsOf(sql)}
-  from transactions where direct = ${requestId} and direct is not null`
-
-type FoundRow = Row & { readonly request_id: string; readonly direct: number | boolean }
+type FoundRow = Row & { readonly request_id: string }
 
 const found = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Store.inChunks(
     requestIds,
     (ids) => sql<FoundRow>`
-      select requests.*, exists (
-        select 1 from transactions where direct = requests.request_id and direct is not null) as direct
-      from requests where ${sql.in("request_id", ids)} and state <> 'forgotten'`
+      select * from requests where ${sql.in("request_id", ids)} and state <> 'forgotten'`
   )
 
 const toRecord = (
@@ -201,8 +193,6 @@ const toRecord = (
 ) =>
   Effect.gen(function* () {
     const requestId = row.request_id
-    // A second read, because few requests have a direct transaction in addition to ops.
-    const own = row.direct ? yield* direct(store, requestId) : []
     const record: RequestRecord = {
       requestId,
       accountId: row.account_id,
@@ -216,7 +206,7 @@ const toRecord = (
       ops,
       signed,
       failed: failedOf(row),
-      txHashes: Ops.hashes([...nonces, ...own]),
+      txHashes: Ops.hashes(nonces),
       cancelled: cancelledOf(row),
       held: row.state === "open" ? row.held : null,
       notBefore:

@@ -35,8 +35,7 @@ export const accessColumns = (
 export type Signed = "signed" | "mined" | "settled" | "foreign"
 
 export interface State {
-  readonly state: "free" | "allocated" | Signed
-  readonly direct: string | null
+  readonly state: Signed
   readonly max_cost: string
   readonly tx_hash: string | null
   readonly block_number: string | null
@@ -56,7 +55,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
     yield* Claims.fence(store, lane)
     const nonceAt = at(store, lane, nonce)
     const [row] = yield* sql<State & { readonly has_version: number | boolean }>`
-      select state, direct, max_cost, tx_hash, block_number, block_hash, submitted, exists (
+      select state, max_cost, tx_hash, block_number, block_hash, submitted, exists (
         select 1 from transaction_versions where ${nonceAt} and transaction_versions.tx_hash = ${txHash}
       ) as has_version
       from transactions where ${nonceAt}`
@@ -64,16 +63,17 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
     const carried = sql`op_id in (select op_id from transaction_ops where ${nonceAt})`
     if (row.state === "mined") {
       const of = yield* sql<Pick<Ops.State, "request_id">>`select request_id from ops where ${carried}`
-      const direct = row.direct === null ? [] : [row.direct]
-      yield* RequestRows.lockAll(store, [...of.map((op) => op.request_id), ...direct])
+      yield* RequestRows.lockAll(
+        store,
+        of.map((op) => op.request_id)
+      )
     }
     const ops = yield* Ops.locked(store, carried)
-    const requests = ops.map((op) => op.request_id)
     return {
       row,
       ops,
       hasVersion: Boolean(row.has_version),
-      concerned: Store.distinct(row.direct === null ? requests : [...requests, row.direct])
+      concerned: Store.distinct(ops.map((op) => op.request_id))
     }
   })
 
@@ -86,20 +86,12 @@ export const newest = (store: Store.Store, lane: Lane, nonce: bigint) =>
   )
 
 interface RouteRow {
-  readonly direct: string | null
   readonly entry_point: string | null
 }
 
-const routeOf = ({ direct, entry_point }: RouteRow): string | null =>
-  entry_point ?? (direct === null ? null : "direct")
-
 /** Whether none of these signed transactions has another route. */
 export const admits = (route: string | null, signed: ReadonlyArray<RouteRow>): boolean =>
-  route === null ||
-  signed.every((row) => {
-    const other = routeOf(row)
-    return other === null || other === route
-  })
+  route === null || signed.every(({ entry_point }) => entry_point === null || entry_point === route)
 
 /** The EntryPoint of a transaction's ops, which all have the same. */
 const entryPointOf = ({ sql }: Store.Store) =>
@@ -140,7 +132,6 @@ export const nextNonce = (
       const rows = yield* sql<{ readonly nonce: string }>`
         select nonce from transactions
         where chain_id = ${chainId.toString()} and signer = ${signer} and nonce >= ${Store.uint64(from)}
-          and state in ('signed', 'mined', 'settled', 'foreign')
         order by nonce limit ${sql.literal(String(page))}`
       for (const row of rows) {
         const found = BigInt(row.nonce)
@@ -158,7 +149,7 @@ export const nextNonce = (
 /** The lane's transactions that are signed and not mined. */
 export const inFlight = (store: Store.Store, { chainId, signer }: Lane) =>
   store.sql<RouteRow & { readonly nonce: string; readonly max_cost: string }>`
-    select nonce, direct, max_cost, ${entryPointOf(store)} from transactions
+    select nonce, max_cost, ${entryPointOf(store)} from transactions
     where chain_id = ${chainId.toString()} and signer = ${signer} and state in ('signed', 'mined')
       and state = 'signed'`
 
@@ -176,10 +167,10 @@ export const recordSubmitted =
       const inLane = sql`chain_id = ${lane.chainId.toString()} and signer = ${lane.signer}`
       for (const chunk of Store.chunks([...hashes.keys()])) {
         const nonces = sql.in("nonce", chunk)
-        const fresh = yield* sql<{ readonly nonce: string; readonly direct: string | null }>`
+        const fresh = yield* sql<{ readonly nonce: string }>`
             update transactions set submitted = 1
             where ${inLane} and ${nonces} and state = 'signed' and submitted = 0
-            returning nonce, direct`
+            returning nonce`
         if (fresh.length === 0) continue
         const carried = yield* sql<Submitted>`
             select carried.nonce, ops.request_id, ops.op_index
@@ -192,10 +183,9 @@ export const recordSubmitted =
           store,
           fresh
             .toSorted((one, other) => (one.nonce < other.nonce ? -1 : 1))
-            .flatMap(({ direct, nonce }) => {
+            .flatMap(({ nonce }) => {
               const ops = carried.filter((op) => op.nonce === nonce)
-              const of = ops.map((op) => op.request_id)
-              const concerned = Store.distinct(direct === null ? of : [...of, direct])
+              const concerned = Store.distinct(ops.map((op) => op.request_id))
               return Events.ofElements("submitted", { txHash: hashes.get(nonce) }, concerned, ops)
             })
         )
