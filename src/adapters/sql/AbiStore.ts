@@ -60,7 +60,6 @@ const read = <A>(parsed: Result.Result<A, unknown>): ReadonlyArray<A> =>
   // Skips definitions that only a newer version of the program can parse.
   Result.match(parsed, { onFailure: () => [], onSuccess: (definition) => [definition] })
 
-/** Appends rows to the cache. */
 const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
   const texts = (kind: Row["kind"]) =>
     rows.filter((row) => row.kind === kind).map(({ canonical }) => canonical)

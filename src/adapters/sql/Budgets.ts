@@ -110,7 +110,6 @@ const lackOf = (pot: Pot, { daily, id, limit, maxOpen, name }: Reservation, held
   return maxOpen !== null && others >= maxOpen ? { budget: name, reason: "maxOpen", available: 0n } : null
 }
 
-/** A reservation to store. */
 interface Change {
   readonly entry: Reservation
   readonly held: Held
@@ -157,7 +156,6 @@ const holding = (
   return { changed, lacks }
 }
 
-/** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const lock = Store.lock(sql)
@@ -191,7 +189,6 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       ([row]) => BigInt(row?.booked ?? 0)
     )
 
-  /** Open reservations of a budget. */
   const openOf = (budget: Budget, now: number) => sql<Row>`
     select * from budget_holds
     where ${of(budget)} and state <> 'settled' and (state = 'bound' or expires_at > ${now})`

@@ -8,7 +8,6 @@ import * as Accounts from "./schema/Accounts.js"
 import * as Journal from "./schema/Journal.js"
 import * as Webhooks from "./schema/Webhooks.js"
 
-/** The schema cannot be migrated to this version. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
 
 const table = "castellan_migrations"
@@ -80,7 +79,6 @@ export const inspect: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> 
   (latest) => (latest !== null && latest > newest ? Effect.fail(newer) : Effect.void)
 )
 
-/** Migrates the schema in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
   yield* Effect.retry(Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }), {
     times: 3,
@@ -105,12 +103,10 @@ export const refuseOlder: Effect.Effect<void, MigrationsError, SqlClient.SqlClie
   (latest) => (latest !== null && latest < newest ? Effect.fail(older) : Effect.void)
 )
 
-/** The client of a database with a current schema. */
 export const client: Effect.Effect<SqlClient.SqlClient, MigrationsError, SqlClient.SqlClient> =
   Effect.andThen(run, SqlClient.SqlClient)
 
 /** A port stored in such a database. */
 export type Stored<A, R = never> = Effect.Effect<A, MigrationsError, SqlClient.SqlClient | R>
 
-/** The layer of a `Stored` port. */
 export type StoredLayer<Id> = Layer.Layer<Id, MigrationsError, SqlClient.SqlClient>

@@ -29,7 +29,6 @@ const failed = (error: SqlError): RateLimitError =>
  */
 export const make: Migrations.Stored<RateLimit["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
-  /** Whether the row's window is replaced. */
   const isOther = (window: keyof typeof windowMillis) =>
     sql.literal(
       `(excluded.${window} > rate_counts.${window}

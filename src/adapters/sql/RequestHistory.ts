@@ -100,7 +100,6 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
       where ${where} and ${table}.${column} = own.value`)
   const opsWith = (hash: string, state: string): Fragment => sql`
     select request_id from ${byEach("chain_id", "ops", `state ${state}`)} and user_op_hash = ${hash}`
-  /** Numbers of the requests that match the text. */
   const matching = (text: string): Fragment => {
     if (/^0x[0-9a-fA-F]{64}$/.test(text)) {
       const hash = text.toLowerCase()

@@ -11,7 +11,6 @@ type Sql = Pick<Store.Store, "sql">
 
 const numbered = new Map<string, string>()
 
-/** Numbers the parameters, as PostgreSQL requires. */
 const forPostgres = (text: string): string => {
   const known = numbered.get(text)
   if (known !== undefined) return known
@@ -61,7 +60,6 @@ const textOf = (columns: Columns, name: string, make: () => string): string => {
 
 type Values = ReadonlyArray<unknown>
 
-/** The rows are one parameter. */
 const given = (columns: Columns): string => {
   const typed = Object.entries(columns).map(([name, type]) => `${name} ${type}`)
   return `select * from json_to_recordset($1::json) as given(${typed.join(", ")})`

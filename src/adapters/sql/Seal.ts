@@ -20,7 +20,6 @@ export const openUrl = (
     Effect.orElseSucceed(() => null)
   )
 
-/** Prefix of sealed text. */
 const prefix = "v1:"
 const algorithm = "aes-256-gcm"
 const nonceBytes = 12

@@ -28,7 +28,6 @@ export interface Store {
   readonly locking: (names: ReadonlyArray<string>) => Store["transaction"]
   /** Waits until all earlier commits survive a crash of the machine. */
   readonly durable: Effect.Effect<void, JournalError>
-  /** Holds the named lock until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
   /** Suffix of a query that locks its rows exclusively until the transaction ends. */
   readonly forUpdate: Fragment
@@ -78,7 +77,6 @@ const query = (sql: SqlClient.SqlClient): Run =>
 export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
   isSqlite(sql) ? sql.durable : Effect.void
 
-/** Holds the named lock until the transaction ends. */
 export const lock =
   (sql: SqlClient.SqlClient) =>
   (name: string): Effect.Effect<void, SqlError> =>
@@ -86,7 +84,6 @@ export const lock =
       ? Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
       : Effect.void
 
-/** Runs an effect that first acquires the named locks. */
 const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
   // A fixed order prevents deadlocks.
   isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
@@ -161,14 +158,12 @@ export const chunks = <A>(
 ): ReadonlyArray<Arr.NonEmptyReadonlyArray<A>> =>
   Arr.isReadonlyArrayNonEmpty(values) ? Arr.chunksOf(values, size) : []
 
-/** Runs the statement on chunks of the values and returns all rows. */
 export const inChunks = <A, Row, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Row>, E>
 ): Effect.Effect<ReadonlyArray<Row>, E> =>
   Effect.map(Effect.forEach(chunks(values), statement), (rows) => rows.flat())
 
-/** Runs the statement on chunks of the values and drops the rows. */
 export const forChunks = <A, B, E>(
   values: ReadonlyArray<A>,
   statement: (chunk: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<B, E>,

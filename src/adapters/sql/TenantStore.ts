@@ -27,7 +27,6 @@ const failed = (error: SqlError): TenantStoreError =>
     message: `the store of accounts failed${ErrorCode.suffix(error)}`
   })
 
-/** Stores accounts and keys in the client's database; migrates its schema first. */
 export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const inTransaction = Store.transaction(sql)

@@ -12,7 +12,6 @@ import {
 import * as Reasons from "../failures/Reasons.js"
 import type { EventData } from "../ports/journal/Events.js"
 
-/** The final answer of an accepted request, as the journal keeps it. */
 const Stored = Schema.fromJsonString(
   Schema.Union([
     Schema.Struct({
@@ -34,7 +33,6 @@ const Stored = Schema.fromJsonString(
   ])
 )
 
-/** A final answer (JSON), and its event's data. */
 export interface Final {
   readonly outcome: string
   readonly summary: EventData
@@ -71,7 +69,6 @@ export const encode = <B, J>(
     )
   )
 
-/** Most characters of an element's error in a summary. */
 const longestText = 200
 
 /** Most elements that a summary lists; above that it only counts successes. */
@@ -84,7 +81,6 @@ const elementOf = (index: number, value: unknown): EventData => {
   return { index, success, ...(typeof error === "string" && { error: error.slice(0, longestText) }) }
 }
 
-/** The shape of answers with elements: one object per element, keyed by its index. */
 const isAnswerOfElements = Schema.is(
   Schema.Struct({
     status: Schema.Number,
@@ -132,7 +128,6 @@ export const decode = <B, J>(Response: Schema.Codec<B, J>, text: string): Effect
     )
   })
 
-/** A stored answer as the body of an HTTP answer. */
 export const told = (
   text: string,
   requestId: string

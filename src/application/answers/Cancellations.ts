@@ -6,7 +6,6 @@ import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Cancellation, CancellationCode } from "../ports/journal/Requests.js"
 import * as Answer from "./Answer.js"
 
-/** Cancels the unsigned part of the request, see `RequestJournal.cancel`. */
 export const cancel = (
   requestJournal: Pick<RequestJournal["Service"], "cancel">,
   requestId: string,

@@ -44,7 +44,6 @@ const landedElsewhere = ({ chain, entryPoint }: Place, ops: ReadonlyArray<Op>) =
     })
   })
 
-/** Adds the outcomes of the request's ops that were already done. */
 export const add = (
   opJournal: Pick<OpJournal["Service"], "findOp">,
   place: Place,

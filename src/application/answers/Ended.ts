@@ -18,11 +18,9 @@ export interface Ended {
   readonly landed: ReadonlyMap<number, Landed>
   /** Failures of elements that have not landed. */
   readonly failed: ReadonlyMap<number, Elements.ElementFailure>
-  /** Elements that were already done. */
   readonly existing: ReadonlySet<number>
   /** The distinct transactions that concern it. */
   readonly txHashes: ReadonlyArray<Bytes32>
-  /** The endpoint's own note. */
   readonly note: string | null
 }
 

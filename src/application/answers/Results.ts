@@ -13,7 +13,6 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import type { Ended } from "./Ended.js"
 import type { Created, CreatedAccount, Executed, OperationResult, Unstuck } from "./TransactionResult.js"
 
-/** Outcomes of a request without remaining work. */
 export interface Outcomes extends Pick<Ended, "existing" | "failed" | "landed" | "note"> {
   /** The transactions that concern the request, oldest first, with only the logs of its own ops. */
   readonly receipts: ReadonlyArray<Receipt>
@@ -36,7 +35,6 @@ export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: De
   }))
 }
 
-/** Decodes the return data of an element's call. */
 export type Decode = (index: number, returned: Hex.Hex) => unknown
 
 /** One element's result. Return data is from the last simulation before sending. */
@@ -102,7 +100,6 @@ export const executed = (
     }
   })
 
-/** The answer of `/create`. */
 export const created = (
   accounts: ReadonlyArray<{
     readonly index: number

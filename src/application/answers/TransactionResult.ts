@@ -27,7 +27,6 @@ export const OperationResult = Schema.Struct({
 }).annotate({ identifier: "OperationResult" })
 export type OperationResult = typeof OperationResult.Type
 
-/** The result of one account of `/create`. */
 export const CreatedAccount = Schema.Struct({
   salt: Schema.String,
   wallet: Schema.String,
@@ -62,7 +61,6 @@ const result = <A, I>(element: Schema.Codec<A, I>, statuses: string) =>
     txHashes: Schema.Array(Schema.String)
   })
 
-/** Transaction result of the endpoints that execute operations. */
 export const Executed = result(
   OperationResult,
   "0 failed, 1 success, 4 operations partially executed"
@@ -71,7 +69,6 @@ export const Executed = result(
 })
 export type Executed = typeof Executed.Type
 
-/** Transaction result of `/create`. */
 export const Created = result(
   CreatedAccount,
   "0 failed, 1 success, 2 account already created, 3 accounts partially created"
@@ -90,7 +87,6 @@ export const Replaced = Schema.Struct({
 }).annotate({ identifier: "Replaced" })
 export type Replaced = typeof Replaced.Type
 
-/** Transaction result of `/unstuck`. */
 export const Unstuck = Schema.Struct({
   ...Executed.fields,
   status: Schema.Int.annotate({ description: "0 failed, 1 success, 2 nothing was sent" }),

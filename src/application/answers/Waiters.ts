@@ -18,13 +18,11 @@ import * as Ended from "./Ended.js"
  * Gotchas: every process computes an answer from the journal's data, and the first stored answer stays.
  */
 export interface Waiters {
-  /** These requests' states have changed here. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** Elements of these requests were refused and may still land; callers do not wait until that is known. */
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** The final answer (JSON). Null: none in time, or only refused elements that may still land are left. */
   readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
-  /** Another process has answered the request. */
   readonly heard: (requestId: string) => Effect.Effect<void>
   /** Ends all waits, and refuses later ones. */
   readonly stop: Effect.Effect<void>
@@ -37,13 +35,11 @@ export interface Dependencies {
   >
   /** The endpoint's answer for an ended request; null: data for it cannot be read now. */
   readonly finalOf: (request: RequestRecord) => Effect.Effect<Final | null>
-  /** This process has stored the answers of these requests. */
   readonly answered: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
 /** Delay before the owner answers a request without a waiting caller. */
 const patienceMillis = 2_000
-/** Retry delay for a failed answer. */
 const retryMillis = 1_000
 /** Poll interval for answers of other processes, which may not be announced here; one query serves all waiters. */
 const pollMillis = 1_000
@@ -56,9 +52,7 @@ interface Waiter {
 export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
   Effect.gen(function* () {
     const waiting = new Map<string, Set<Waiter>>()
-    /** Due times, by request. */
     const due = new Map<string, number>()
-    /** Requests with a waiting caller and with refused elements that may still land. */
     const inDoubt = new Set<string>()
     const bell = Latch.makeUnsafe(false)
     let polledAt = 0
@@ -71,7 +65,6 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
       due.delete(requestId)
     }
 
-    /** Resumes callers of requests that have only refused elements left. */
     const tellDoubts = (requestIds: ReadonlyArray<string>) =>
       Effect.map(requestJournal.requests(requestIds), (requests) => {
         for (const request of requests) if (Ended.isToldOf(request)) resume(request.requestId, null)

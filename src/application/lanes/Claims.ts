@@ -7,7 +7,6 @@ import { type Lane, type LaneKey, laneKey } from "../ports/journal/Transactions.
 import type { Replicas } from "../ports/Replicas.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
-/** Lanes that this process works on. */
 export interface Claims {
   /**
    * Whether this process works on the lane. Claims the lane in the journal if it is assigned here and not yet claimed: from
@@ -21,7 +20,6 @@ export interface Claims {
   readonly keyed: (lane: Lane, isKeyed: boolean) => void
   /** Whether the last `take` succeeded and the lane is still assigned here, without reading the journal. */
   readonly holds: (lane: Lane) => boolean
-  /** This process's last known claim on the lane; null: none. */
   readonly holding: (lane: Lane) => Holding | null
 }
 

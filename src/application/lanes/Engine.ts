@@ -24,7 +24,6 @@ import { Lifetime } from "../runtime/Lifetime.js"
 import * as Claims from "./Claims.js"
 import * as Lanes from "./worker/Lanes.js"
 
-/** Services shared by all writes of a process. */
 export type Engine =
   | ChainFacts.ChainFacts
   | Payer.Payers

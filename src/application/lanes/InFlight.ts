@@ -17,7 +17,6 @@ export interface InFlight {
   readonly add: (record: TransactionRecord) => void
   readonly remove: (record: TransactionRecord) => void
   readonly count: (lane: Lane) => number
-  /** Of all lanes. */
   readonly total: () => number
   /** Notes that a transaction about to be watched only creates wallets. */
   readonly noteCreation: (transaction: Lane & { readonly nonce: bigint }) => void
@@ -26,9 +25,7 @@ export interface InFlight {
    * would revert at the EOA's expense.
    */
   readonly isCalling: (lane: Lane) => boolean
-  /** The lane's transactions, unordered. */
   readonly signed: (lane: Lane) => ReadonlyArray<TransactionRecord>
-  /** Wakes all waiters of the lane. */
   readonly wake: (lane: Lane) => void
   /** Waits until a transaction of the lane is added or removed, or `wake` is called. */
   readonly changed: (lane: Lane) => Effect.Effect<void>

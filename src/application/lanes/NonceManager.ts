@@ -9,7 +9,6 @@ import * as Record from "./worker/Record.js"
 export interface NonceManager {
   /** Runs the effect while no other work of the lane runs. Read nonce, balance and simulation inside, so that they are current. */
   readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** See `Record.fill`. */
   readonly fill: (
     chainId: bigint,
     filler: Record.Filler

@@ -33,7 +33,6 @@ export const quote = (
 ): Effect.Effect<FeePrices | null, ChainRpcError> =>
   Effect.map(chain.fees, (market) => Result.getOrNull(Prices.quote(profile, market, overshoot)))
 
-/** Maximum nonces handled per pass. */
 const maxBelow = 64n
 
 export interface Dependencies {
@@ -98,7 +97,6 @@ export const offerOpen = (
   })
 
 export const make = ({ accessNodes, transactionJournal, lanes, signerOf, troubles }: Dependencies) => {
-  /** Uses an unused nonce with an empty transfer from the EOA to itself. */
   const fill = (
     { profile, record }: Entry.Entry,
     { chain }: Entry.LaneNode,

@@ -24,7 +24,6 @@ export interface Dependencies {
   readonly owns: Replicas["Service"]["owns"]
   readonly signerOf: SignerOf
   readonly wake: (lane: Lane) => Effect.Effect<void>
-  /** Notifies the waiters of these requests of a change. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** Waits until this process is assigned lanes, or another process reports a change of its lanes. */
   readonly nudged: Effect.Effect<void>
@@ -33,7 +32,6 @@ export interface Dependencies {
 const everyMillis = 1_000
 /** Interval of thorough rounds, in rounds: they wake lanes without a signal, count open requests and read finished ones. */
 const thorough = 5
-/** Maximum finished requests per read. */
 const most = 1_024
 /** Timeout for reading a key's address, milliseconds. */
 const patienceMillis = 5_000
@@ -55,7 +53,6 @@ export const make = (dependencies: Dependencies) => {
   const { affected, claims, counted, laneJournal, nudged, owns, requestJournal, signerOf, wake } =
     dependencies
   const troubles = Troubles.make()
-  /** This process's lanes in the last round. */
   const own = new Set<LaneKey>()
 
   /** Whether this process has the lane's key. Another service may share the database and use the same key name for another key. */

@@ -57,7 +57,6 @@ const outcomesOf = (
 /** A request's id begins with the Unix milliseconds of its arrival (UUID version 7). */
 const arrivedAt = (requestId: string): number => Number.parseInt(requestId.replace("-", "").slice(0, 12), 16)
 
-/** Updates metrics for a newly mined transaction. */
 const measured = (
   { chainId, ops, signer }: TransactionRecord,
   { effectiveGasPrice, gasUsed, l1Fee = 0n }: Receipt,
@@ -75,7 +74,6 @@ const measured = (
     }
   })
 
-/** Depth of a mined transaction. */
 export interface Seen {
   readonly confirmations: number
   /** At settled depth. */
@@ -106,9 +104,7 @@ export interface Settlement {
     receipt: Receipt,
     seen: Seen
   ) => Effect.Effect<void, ChainRpcError | JournalError>
-  /** A recorded transaction reached settled depth. */
   readonly finalised: (record: TransactionRecord, confirmations: number) => Effect.Effect<void, JournalError>
-  /** A recorded transaction left the chain. */
   readonly vanished: (record: TransactionRecord) => Effect.Effect<void, JournalError>
   /**
    * An external transaction used the nonce, at settled depth. It may carry the same ops, since a restored backup lacks later
@@ -122,15 +118,12 @@ export interface Settlement {
   ) => Effect.Effect<boolean, ChainRpcError | JournalError>
 }
 
-/** Receives changes of transactions, and of ops at remote bundlers. */
 export interface Listener {
   /** These requests of the lane changed; others may proceed. */
   readonly affected: (lane: Lane, requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** `isForGood`: at settled depth; ops that the transaction carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
-  /** A reorganisation undid a request's final answer. */
   readonly reopened: Effect.Effect<void>
-  /** The journal has new events. */
   readonly told: Effect.Effect<void>
 }
 

@@ -23,7 +23,6 @@ import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
 import * as Record from "./worker/Record.js"
 
-/** Whether the mined transaction has the record's payload. */
 const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean =>
   // An adopted version has no bytes; all versions have the same payload.
   versions.some(({ raw }) => {
@@ -33,7 +32,6 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
     return transaction.to === to && transaction.data === data && transaction.value === value
   })
 
-/** Timeout of a pass over a lane, milliseconds. */
 const attendMillis = 5_000
 
 export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> {
@@ -83,7 +81,6 @@ export const make = (dependencies: Dependencies): Attend => {
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     beside(`${laneKey(record)}:${record.nonce}`, record, work)
 
-  /** Offers the newest bytes to the node again; returns whether it accepted them. */
   const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
     Effect.suspend(() => {
       const newest = entry.record.versions.at(-1)

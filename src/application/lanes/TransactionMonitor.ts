@@ -32,7 +32,6 @@ export interface Waiting {
   readonly nodesOf: (entry: Entry.Entry) => ReadonlyArray<Entry.LaneNode>
 }
 
-/** Handles transactions that are not mined; see `StuckTransactions`. */
 export type Attend = (waiting: Waiting, monitor: TransactionMonitor) => Effect.Effect<void>
 
 export interface TransactionMonitor {
@@ -43,11 +42,9 @@ export interface TransactionMonitor {
   readonly watch: (watched: Entry.Watched) => Effect.Effect<void>
   /** Adds a node of the account's current request for its waiting transactions of the lane. */
   readonly useNode: (lane: Lane, access: LaneAccess, chain: ChainClient) => Effect.Effect<void>
-  /** Forgets a nonce that is settled or was used externally. */
   readonly forget: (watched: Pick<Entry.Watched, "record">) => Effect.Effect<void>
   /** Whether the transaction's nonce is watched or about to be. */
   readonly isWatched: (record: TransactionRecord) => boolean
-  /** Number of transactions signed and not seen in a block. */
   readonly underWay: () => number
   /** Forgets the lane's transactions: another process works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
@@ -118,7 +115,6 @@ export const make = (options: {
         }
       })
 
-    /** Applies the nodes' replies about an entry since the last round. */
     const conclude = (
       lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
@@ -167,7 +163,6 @@ export const make = (options: {
       )
     }
 
-    /** Replaces the lane's operator nodes by the operator's current nodes. */
     const setOperators = (lane: WatchedLane.WatchedLane, now: number) =>
       Effect.gen(function* () {
         if (now < lane.operatorsAt) return

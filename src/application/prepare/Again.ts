@@ -106,7 +106,6 @@ const prepareOn = (snapshot: Snapshot.Snapshot, input: Input<Shared>): Preparing
     return made
   })
 
-/** Prepares calls whose nonces are already known. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
   Effect.gen(function* () {
     const { batches, context } = input

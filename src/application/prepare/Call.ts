@@ -33,7 +33,6 @@ interface Element extends OpRef {
 export interface OpCall extends Element {
   readonly kind: "op"
   readonly to: Address
-  /** Wei. */
   readonly value: bigint
   readonly data: Hex
 }
@@ -65,7 +64,6 @@ export interface CreationCall extends Element {
 export interface DirectCall extends Element {
   readonly kind: "direct"
   readonly to: Address
-  /** Wei. */
   readonly value: bigint
   readonly data: Hex
 }

@@ -75,7 +75,6 @@ const sift = (
     return { batch, missing, existing, failed }
   })
 
-/** Makes the ops for measurement. */
 const drafter = ({ context, snapshot }: Input, deadline: number) => {
   const { chainId, connection, entryPoint, formula, payer, submitter, version } = context
   const bundler = Submitter.boundTo(connection.profile, submitter)
@@ -109,7 +108,6 @@ const drafter = ({ context, snapshot }: Input, deadline: number) => {
   }
 }
 
-/** Prepares each batch's calls. */
 export const prepare = (input: Input): Preparing.Each =>
   Effect.gen(function* () {
     const { context, snapshot } = input

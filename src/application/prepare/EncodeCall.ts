@@ -19,7 +19,6 @@ export interface EncodedCall {
   readonly call: WalletCalls.Call
   /** Time limits that the caller sets. */
   readonly window: Window | null
-  /** Decodes the call's return data to JSON. */
   readonly decode: (returned: Hex.Hex) => unknown
 }
 
@@ -67,7 +66,6 @@ export const encodeCall = (
     return { signature, data }
   })
 
-/** Encodes one operation; 400 for errors in it. */
 const encode = (operation: Operation, index: number): Result.Result<EncodedCall, Failure> =>
   Result.gen(function* () {
     const path = `operations[${index}]`
@@ -82,7 +80,6 @@ const encode = (operation: Operation, index: number): Result.Result<EncodedCall,
     }
   })
 
-/** Encodes all operations; fails with the first error. */
 export const encodeAll = (
   operations: ReadonlyArray<Operation>
 ): Effect.Effect<ReadonlyArray<EncodedCall>, Failure> =>

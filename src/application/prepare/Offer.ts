@@ -9,7 +9,6 @@ export interface Offer<C extends Call = Call> {
   readonly caller: Caller
   readonly endpoint: string
   readonly context: OfRequest
-  /** All of one kind. */
   readonly calls: ReadonlyArray<C>
   /** JSON of the request; its calls can be rebuilt from it. */
   readonly body: string

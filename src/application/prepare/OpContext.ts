@@ -109,7 +109,6 @@ interface Submission {
 export interface Shared extends OpContext, Submission {
   readonly kind: "ops"
   readonly settings: Omit<ForOps, "useABI">
-  /** The keys of settings.signer and settings.cosigners, in this order. */
   readonly signers: ReadonlyArray<Address>
 }
 
@@ -118,7 +117,6 @@ export interface Direct extends Submission {
   readonly kind: "direct"
 }
 
-/** The context of an accepted request. */
 export type OfRequest = Shared | Direct
 
 /** Connects to the operator's node when the operator pays for the ops, otherwise to the caller's. */

@@ -233,7 +233,6 @@ export const check = (
     )
   })
 
-/** Prepares each batch's calls. */
 export const prepare = (input: Sift.Input): Preparing.Each =>
   Effect.gen(function* () {
     const { made, timestamp } = yield* prepareOn(input)

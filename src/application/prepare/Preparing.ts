@@ -41,15 +41,12 @@ export interface Input<C extends Call> {
 
 /** The preparation of one request's calls: each call is in `ops`, `failed`, `waiting` or `existing`. */
 export interface Prepared {
-  /** In execution order. */
   readonly ops: ReadonlyArray<PreparedOp>
   readonly failed: ReadonlyMap<number, ElementFailure>
   /** Unix seconds by the chain's clock at which they become due. */
   readonly waiting: ReadonlyMap<number, number>
-  /** The funds of the ops' wallets. */
   readonly funds: Acceptance["funds"]
   readonly deployments: ReadonlyArray<DeploymentIntent>
-  /** Elements that are already done. */
   readonly existing: ReadonlyArray<number>
 }
 
@@ -94,7 +91,6 @@ export const freshMillis = 300_000
 export const goodUntil = (now: number, chainTime: number, validUntil: number): number =>
   now + (validUntil === 0 ? freshMillis : Math.min(freshMillis, Math.max(0, validUntil - chainTime) * 1_000))
 
-/** The calls' distinct wallets. */
 export const walletsOf = (batches: ReadonlyArray<Pick<Batch, "calls">>): ReadonlyArray<Address> => [
   ...new Set(batches.flatMap(({ calls }) => calls.map(({ wallet }) => wallet)))
 ]

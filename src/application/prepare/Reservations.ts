@@ -76,7 +76,6 @@ const giveBackHeld = (
   return ServiceEoa.isAtRisk(context) ? Effect.andThen(paid, ServiceEoa.giveBack(context, held)) : paid
 }
 
-/** State of the chain when ops were prepared. */
 export interface Look {
   /** The EOA's, wei. */
   readonly balance: bigint

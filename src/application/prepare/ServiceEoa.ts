@@ -63,7 +63,6 @@ export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.E
 export interface Route {
   readonly connection: Connection.Connection
   readonly submitter: Address
-  /** The submitter is the service's EOA. */
   readonly byService: boolean
 }
 
@@ -151,7 +150,6 @@ export const objection = (
   return null
 }
 
-/** An op for the EOA to submit. */
 export interface Risk extends Pick<Payer.Part, "requestId" | "index" | "op"> {
   /** Its possible layer 1 fee, wei. */
   readonly l1Fee: bigint

@@ -102,7 +102,6 @@ const sharesPort = ({ admin, listen }: ConfigFile): boolean => {
   return host === listen.host || everyAddress.has(host) || everyAddress.has(listen.host)
 }
 
-/** Rules across fields. */
 const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const say = (path: string, message: string) => problems.push({ path, message })
@@ -252,7 +251,6 @@ export const fromText = (
     })
   })
 
-/** Content of a configuration file. */
 export type File = typeof ConfigFile.Encoded
 
 /** Builds the configuration from a file's content. `env` holds secrets and overrides; relative paths start at `folder`. */

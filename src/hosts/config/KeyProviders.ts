@@ -23,7 +23,6 @@ export interface Reader {
 
 /** Documentation of a kind. */
 interface Help {
-  /** Description of the kind. */
   readonly about: string
   /** The provider's term for a key's name. */
   readonly key: string
@@ -45,7 +44,6 @@ interface Technology<Options> {
 
 /** Definition of one kind of key provider. */
 interface KeyProviderKind<Entry extends Named, Encoded, Options> {
-  /** Schema in the configuration file. */
   readonly schema: Schema.Codec<Entry, Encoded>
   /** Reads the options: secrets read, paths absolute. */
   readonly read: (entry: Entry, path: string, reader: Reader) => Options
@@ -307,7 +305,6 @@ export type Configured<K extends Kind = Kind> = {
   readonly [P in K]: Named<P> & Options[P]
 }[K]
 
-/** Reads the options of a provider. */
 export const read = <K extends Kind>(entry: Entry<K>, path: string, reader: Reader): Options[K] =>
   kinds[entry.kind].read(entry, path, reader)
 

@@ -64,7 +64,6 @@ const ofChain = <A, I>(schema: Schema.Codec<A, I>, about: string, byDefault = "n
 
 const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
 
-/** A network's fields with their descriptions. */
 const profileFields = (field: typeof ofChain) => ({
   rpc: field(Secret, "The operator's own node. Without it nothing that needs a system key is possible"),
   bundler: field(

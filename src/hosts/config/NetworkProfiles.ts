@@ -164,7 +164,6 @@ const factoryProblems = (
   return problems
 }
 
-/** The network profiles of a configuration. */
 export const make = ({ accounts, development, networks, sponsors }: Input): Output => {
   const problems: Array<Problem> = []
   const plain = (chainId: bigint) => NetworkProfile.make({ chainId, ...(development ? ofDevelopment : {}) })

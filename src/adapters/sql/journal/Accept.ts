@@ -71,7 +71,6 @@ const check = (lane: Lane, part: Records.Opening): Effect.Effect<void, JournalEr
 
 const termColumns: Rows.Columns = { request_id: "text", term: "text" }
 
-/** Search terms of requests in their accounts' lists. */
 const writeTerms = (store: Store.Store, terms: ReadonlyArray<readonly [requestId: string, term: string]>) =>
   Rows.each(
     store,
@@ -108,7 +107,6 @@ const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIn
   )
 }
 
-/** Writes deployments, ended leases and search terms. */
 const writeRest = (
   store: Store.Store,
   parts: ReadonlyArray<Records.Opening & { readonly metadata?: Metadata }>

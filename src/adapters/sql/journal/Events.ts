@@ -33,7 +33,6 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
 interface Written {
   readonly request_no: number | string
   readonly sequence: number
-  /** Whether the account has webhooks. */
   readonly heard: number | boolean
 }
 
@@ -123,7 +122,6 @@ const firstColumns: Rows.Columns = {
   told_at: "bigint"
 }
 
-/** The first events of requests that are written in this transaction. */
 export const begin = (
   store: Store.Store,
   requests: ReadonlyArray<Pick<Acceptance, "accountId" | "requestId" | "schedule">>,
@@ -176,7 +174,6 @@ interface Carried {
   readonly op_index: number
 }
 
-/** Creates one event per request, with the affected elements. */
 export const ofElements = (
   kind: EventKind,
   data: EventData,
@@ -204,7 +201,6 @@ interface Landed extends Carried {
   readonly tx_hash: string | null
 }
 
-/** Event data about a block. */
 export const ofDepth = ({ blockNumber, confirmations }: Depth) => ({
   blockNumber: blockNumber.toString(),
   confirmations

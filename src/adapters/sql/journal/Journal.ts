@@ -52,7 +52,6 @@ const early = answering("committed")
 /** A read that callers see: waits until the disk has all of it, so that a crash cannot revoke a reported fact. */
 const told = answering("whole")
 
-/** Stores the journal in the client's database; migrates its schema first. */
 export const make = (options: Store.Options): Migrations.Stored<Context.Context<Journals>> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)

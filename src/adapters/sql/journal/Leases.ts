@@ -16,7 +16,6 @@ const lowestFree = (
   return free.length === count ? free : null
 }
 
-/** Leases the lowest free keys of the range; null: too few are free. */
 const leaseOne = (
   { sql }: Store.Store,
   { authority, chainId, count, entryPoint, holder, keys, ttlMillis, wallet }: LeaseRequest,
@@ -100,7 +99,6 @@ export const end = (
 const place = ["authority", "chain_id", "entry_point", "wallet", "nonce_key"] as const
 type Place = Readonly<Record<(typeof place)[number], string>>
 
-/** Leases read in one transaction. */
 const step = 500
 
 /**

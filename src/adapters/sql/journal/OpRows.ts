@@ -187,7 +187,6 @@ const overwrite = (
     ])
   )
 
-/** Frees the rows' nonces. */
 const abandon = (store: Store.Store, rows: ReadonlyArray<Live>) =>
   Rows.each(
     store,

@@ -185,7 +185,6 @@ const checkCarried = ({ chainId, signer }: Lane, rows: ReadonlyArray<Carried>) =
   return Effect.void
 }
 
-/** Stores a signed transaction. Returns the result and the requests it concerns. */
 const recorded = (store: Store.Store, recording: Records.Recording) =>
   Effect.gen(function* () {
     const { chainNonce, drainedTo, nonce, ops } = recording

@@ -75,7 +75,6 @@ export const known: Method<"known"> =
       )
     )
 
-/** Locks the request's accepted ops of these elements until the transaction ends. */
 const accepted = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) =>
   Effect.map(Ops.lockElements(store, requestId, indexes), (ops) =>
     ops.filter(({ state }) => state === "accepted")
@@ -117,7 +116,6 @@ export const unhold: Method<"unhold"> = (store) => (requestId) =>
 
 type Adopted = Parameters<TransactionJournal["Service"]["adopt"]>[0]
 
-/** Puts the request's op into that transaction. */
 const carry = (store: Store.Store, { chainId, nonce, requestId, signer, transaction }: Adopted) =>
   Effect.gen(function* () {
     const { sql } = store

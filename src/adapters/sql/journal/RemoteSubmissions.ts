@@ -86,7 +86,6 @@ export const handOver =
       return [...fresh, ...known].map((op) => Number(op.op_id))
     }).pipe(Claims.inLane(store, lane))
 
-/** Stops watching the ops; returns the ops it had watched. */
 const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   Effect.map(
     Store.inChunks(

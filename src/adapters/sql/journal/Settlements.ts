@@ -14,7 +14,6 @@ const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
 
 type Found = Effect.Success<ReturnType<typeof Transactions.find>> & {}
 
-/** Events of a mined transaction, for the requests it carries. */
 const told = (
   kind: "submitted" | "included" | "settled" | "reopened",
   { concerned, ops }: Found,
@@ -26,7 +25,6 @@ const told = (
   }
 ): ReadonlyArray<Events.Told> => Events.ofElements(kind, data, concerned, ops)
 
-/** Ops that landed in another transaction. */
 const elsewhere = (ops: ReadonlyArray<Ops.State>, txHash: string | null): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "settled" && op.tx_hash !== txHash)
 

@@ -24,7 +24,6 @@ const toListed = (row: Row): ListedRequest => ({
 const columns = `requests.request_no as number, request_id as "requestId", endpoint, chain_id as "chainId", state,
   requests.accepted_at as "acceptedAt", requests.metadata`
 
-/** Search terms of a question. */
 const termsOf = ({ member, wallet }: ListQuestion): ReadonlyArray<string> => [
   ...(wallet === undefined ? [] : [Terms.ofWallet(wallet)]),
   ...(member === undefined ? [] : [Terms.ofMember(member.key, member.value)])
@@ -55,7 +54,6 @@ const bounds = (
   ]
 }
 
-/** Whether the row's request has the term, by a lookup. */
 const hasTerm = ({ sql }: Store.Store, accountId: AccountId, table: string, term: string): Fragment => sql`
   exists (
     select 1 from request_terms as other

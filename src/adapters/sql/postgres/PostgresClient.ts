@@ -160,7 +160,6 @@ const means = {
   types
 } as const
 
-/** A connection outside the pool. */
 export const session = (
   url: Redacted.Redacted<string>
 ): Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> =>

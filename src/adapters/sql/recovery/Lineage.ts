@@ -5,7 +5,6 @@ import { type Lane, type LaneKey, laneKey } from "../../../application/ports/jou
 /** The newest transaction that this process has stored for a lane. */
 export interface Stored extends Lane {
   readonly nonce: bigint
-  /** One of its requests. */
   readonly requestId: string
 }
 
@@ -15,12 +14,10 @@ export interface Stored extends Lane {
  */
 export interface Lineage {
   readonly stored: (lane: Lane) => Stored | null
-  /** The newest of all lanes. */
   readonly newest: () => Stored | null
   readonly store: (transaction: Stored) => void
   /** Reports an older database: the process no longer reads or writes its journal. */
   readonly lose: Effect.Effect<never, JournalError>
-  /** Fails after `lose`. */
   readonly intact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | JournalError, R>
 }
 

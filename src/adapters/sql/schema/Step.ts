@@ -3,7 +3,6 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 
-/** A step of the schema: statements in order. */
 export const step = (
   statements: (sql: SqlClient.SqlClient) => ReadonlyArray<Effect.Effect<unknown, SqlError>>
 ): Effect.Effect<void, SqlError, SqlClient.SqlClient> =>

@@ -54,9 +54,7 @@ export interface Options {
   readonly busyMillis: number
 }
 
-/** State of a transaction. */
 interface State {
-  /** Whether it has changed the database. */
   changes: boolean
   /** Its last failed statement: the cause, if the database rolled the whole transaction back. */
   failed: SqlError | null
@@ -84,7 +82,6 @@ const pauseMillis = 5
 const isBusy = ({ reason }: SqlError): boolean =>
   reason.cause instanceof ResultCode.Refused && reason.cause.isBusy
 
-/** Read-only statements. A read taken for a write does no harm. */
 const reading = /^\s*(?:select|pragma|explain)\b/i
 
 type Transactions = Context.Service<SqlClient.TransactionConnection, SqlClient.TransactionConnection.Service>
@@ -256,7 +253,6 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
   const commitNext = Effect.suspend(() => {
     const members = waiting.splice(0, largest)
     if (members.length === 0) return Effect.void
-    /** Members that have run. */
     let begun = 0
     const turns = Effect.gen(function* () {
       const [only] = members

@@ -34,7 +34,6 @@ const nameOf = (extended: number): string => {
 export class Refused extends Error {
   override readonly name = "SqliteRefused"
   readonly code: string
-  /** Another connection blocks the statement: it may succeed later. */
   readonly isBusy: boolean
 
   constructor(message: string, extended: number) {

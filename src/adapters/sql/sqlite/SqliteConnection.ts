@@ -14,7 +14,6 @@ type Row = any
 
 /** One SQLite connection. Statements are synchronous; a refusal by the database throws an `SqlError`. */
 export interface SqliteConnection {
-  /** Rows of the statement; empty when it returns none. */
   readonly all: (text: string, parameters: ReadonlyArray<unknown>) => ReadonlyArray<Row>
 }
 
@@ -103,7 +102,6 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
     }
   )
 
-/** A connection that runs each statement with `run`, which returns rows as objects. */
 export const connectionOf = (
   run: (text: string, parameters: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
 ): Connection => {

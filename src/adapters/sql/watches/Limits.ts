@@ -37,7 +37,6 @@ const countOf = ({ sql }: Store.Store, accountId: AccountId, isBroad: boolean) =
     ([row]) => Number(row?.known)
   )
 
-/** Fails when the account has no room for this watch. */
 export const check = (store: Store.Store, { accountId, isBroad }: NewWatch, spec: string) =>
   Effect.gen(function* () {
     if ((yield* countOf(store, accountId, false)) >= mostOfAccount)

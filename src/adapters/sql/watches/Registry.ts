@@ -74,7 +74,6 @@ const selected = ({ sql }: Store.Store) => {
     join watch_cursors on watch_cursors.cursor_no = watches.cursor_no`)
 }
 
-/** Deletes an account's nodes without watches. */
 const forgetSources = ({ sql }: Store.Store, owner: string) =>
   Effect.gen(function* () {
     const unread = sql`
@@ -198,7 +197,6 @@ export const leave = ({ sql }: Store.Store, watch: number) =>
     yield* sql`update watches set cursor_no = ${made?.cursor_no ?? 0} where watch_no = ${watch}`
   })
 
-/** Deletes cursors without watches. */
 export const tidy = ({ sql }: Store.Store, source: number) => sql`
   delete from watch_cursors
   where source_no = ${source} and not exists (
@@ -241,7 +239,6 @@ const remove = (store: Store.Store, watchId: string, by: string) =>
     return gone.length > 0
   })
 
-/** Methods for changes by users. */
 export const make = (
   store: Store.Store,
   asked: Asked

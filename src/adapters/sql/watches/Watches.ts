@@ -135,7 +135,6 @@ const balance = (store: Store.Store, source: number) =>
     return over.length + under.length
   })
 
-/** Stores watches in the client's database; migrates its schema first. */
 export const make = (options: Store.Options): Migrations.Stored<Watches["Service"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)

@@ -62,7 +62,6 @@ interface Endpoint {
   readonly secret: string
 }
 
-/** Methods for deliveries. */
 export const make = (
   store: Store.Store,
   asked: Asked,

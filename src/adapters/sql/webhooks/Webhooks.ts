@@ -42,7 +42,6 @@ const toWebhook =
       kinds: kindsOf(row.kinds)
     }))
 
-/** Stores endpoints and deliveries in the client's database; migrates its schema first. */
 export const make = (options: Store.Options): Migrations.Stored<Webhooks["Service"]> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)

@@ -4,7 +4,6 @@ import type { ChainClient, ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 
-/** Nodes that a transaction's access names. */
 export interface AccessNodes {
   /** The operator's current node for the chain; null: none. A URL stored with a transaction may be outdated. */
   readonly ofOperator: (access: LaneAccess, chainId: bigint) => Effect.Effect<ChainClient | null>

@@ -13,7 +13,6 @@ import type { Entry, LaneNode } from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
 
-/** Maximum receipts that a round requests from a node, in turn. */
 const maxReceiptsPerRound = 256
 /** Wait for a node's reply in a round, milliseconds; a later reply counts in the next round. */
 const answerWaitMillis = 2_000
@@ -22,7 +21,6 @@ const restMillis = 2_000
 /** Wait for a node's reply to an offer, milliseconds; a slower node may have taken it. */
 const offerWaitMillis = 1_000
 
-/** A node's replies since the last round. */
 export interface Told {
   readonly node: LaneNode
   readonly answers: LaneNode["answers"]
@@ -107,7 +105,6 @@ const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Ef
     Effect.catchCause(() => Effect.succeed(false))
   )
 
-/** Offers bytes to a node; returns whether it took them within `offerWaitMillis`. */
 export const offer = (
   node: LaneNode,
   version: TransactionVersion,

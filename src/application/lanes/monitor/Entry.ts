@@ -4,7 +4,6 @@ import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { Answer } from "./TransactionState.js"
 
-/** A transaction with stored bytes. */
 export interface Watched {
   /**
    * Node of the request; it gets the first offer. Absent or null: the node that the access names. Under the operator's access
@@ -24,7 +23,6 @@ export interface LaneNode {
   isKnown: boolean
   /** It did not reply to the last poll. */
   isSilent: boolean
-  /** A poll is running. */
   isBusy: boolean
   /** Its latest block, if the last poll requested it. */
   head: Block | null
@@ -40,7 +38,6 @@ export interface Offer {
   delay: number
 }
 
-/** The monitor's state of one nonce until it is settled. */
 export interface Entry {
   readonly profile: NetworkProfile
   readonly record: TransactionRecord
@@ -183,11 +180,9 @@ export const caredFor = (entry: Entry, now: number): void => {
   if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
 }
 
-/** Whether the node has mined blocks since soon after the newest version was offered. */
 export const hasNewBlocks = ({ since }: Entry, node: LaneNode, height: bigint): boolean =>
   since !== null && since.node === node && height > since.height
 
-/** Whether a check for the cause of its delay is due. */
 export const isDue = (entry: Entry, nodes: ReadonlyArray<LaneNode>, now: number): boolean =>
   now >= entry.careAt ||
   (entry.since === null && now >= entry.sinceAt) ||

@@ -15,7 +15,6 @@ export const note = (
   node.answers = answers
 }
 
-/** Maximum remembered nodes of one account. */
 const maxNodes = 8
 
 const make = (chain: ChainClient, account: AccountId | null): LaneNode => ({
@@ -47,7 +46,6 @@ export class LaneNodes {
     return [...this.operators, ...this.callers]
   }
 
-  /** The node of an account's request. */
   ofCaller(chain: ChainClient, account: AccountId): LaneNode {
     const node = this.callers.find((known) => known.chain === chain) ?? make(chain, account)
     const others = this.callers.filter((known) => known !== node)
@@ -56,14 +54,12 @@ export class LaneNodes {
     return node
   }
 
-  /** A current node of the operator. */
   ofOperator(chain: ChainClient): LaneNode {
     const node = this.operators.find((known) => known.chain === chain) ?? make(chain, null)
     this.operators = [node, ...this.operators.filter((known) => known !== node)]
     return node
   }
 
-  /** Replaces the operator's nodes by the current ones. */
   setOperators(chains: ReadonlyArray<ChainClient>): void {
     this.operators = [...new Set(chains)].map(
       (chain) => this.operators.find((known) => known.chain === chain) ?? make(chain, null)

@@ -72,7 +72,6 @@ interface Last {
   readonly age: number
   /** Age at a poll that came too early, and the poll's time; applies to later submissions. */
   readonly early: { readonly age: number; readonly at: number } | null
-  /** Submissions seen since. */
   readonly count: number
 }
 

@@ -7,17 +7,12 @@ import type { WatchedLane } from "./WatchedLane.js"
 
 /** Schedules the polls of a lane's transactions: all every `pollIntervalMillis`, recent ones more often; see `Looks`. */
 export interface Pace {
-  /** Entries that the starting round polls. */
   readonly turnOf: (lane: WatchedLane, now: number) => ReadonlyArray<Entry>
-  /** Waits for the next round. */
   readonly rest: (lane: WatchedLane) => Effect.Effect<void>
-  /** Ends the lane's rest for a new transaction. */
   readonly wake: (lane: WatchedLane, nonce: bigint) => Effect.Effect<void>
   /** It may be mined before its first regular poll. */
   readonly isYoung: (entry: Entry, now: number) => boolean
-  /** A round that began then showed its receipt. */
   readonly seen: (entry: Entry, began: number) => void
-  /** A round that began then showed no receipt. */
   readonly missed: (entry: Entry, began: number) => void
 }
 

@@ -9,10 +9,8 @@ import * as Wait from "../../runtime/Wait.js"
 import type { AccessNodes } from "./AccessNodes.js"
 import type { LaneNode } from "./Entry.js"
 
-/** Finds receipts of mined transactions for their waiters. */
 export interface ReceiptSearch {
   readonly seen: (teller: LaneNode, receipt: Receipt) => void
-  /** The transaction left the chain. */
   readonly undone: (account: AccountId, txHash: Bytes32) => void
   /** Registers the account that reads through its own node, so that it sees receipts that its other nodes showed. */
   readonly readBy: (chain: ChainClient, chainId: bigint, access: LaneAccess) => void

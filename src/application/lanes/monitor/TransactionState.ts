@@ -118,7 +118,6 @@ const ofMined = (state: Extract<State, { readonly _tag: "mined" }>, event: Event
   }
 }
 
-/** Next state and action of a transaction at an event. */
 export const step = (state: State, event: Event, now: number): Step => {
   switch (state._tag) {
     case "signed":
@@ -133,7 +132,6 @@ export const step = (state: State, event: Event, now: number): Step => {
   }
 }
 
-/** State of a transaction in the journal. */
 export const from = ({ mined, state }: TransactionRecord, missedSince: number | null = null): State => {
   if (state === "settled") return settled
   if (state === "external") return externallyUsed
@@ -141,7 +139,6 @@ export const from = ({ mined, state }: TransactionRecord, missedSince: number | 
   return { _tag: "mined", blockHash: mined.blockHash, txHash: mined.txHash, missedSince }
 }
 
-/** One node's reply in one poll. */
 export interface Answer {
   readonly isOperators: boolean
   /** It is the node that showed the receipt of the mined transaction. */
@@ -158,7 +155,6 @@ interface Depths {
   readonly settledDepth: number
 }
 
-/** Depth of a block below a head. */
 export const depthOf = (
   blockNumber: bigint,
   head: Block | null,

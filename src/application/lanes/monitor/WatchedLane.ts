@@ -5,7 +5,6 @@ import type * as Entry from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
 import type { Resting } from "./Looks.js"
 
-/** A lane whose transactions are watched. */
 export interface WatchedLane extends Resting {
   readonly entries: Map<bigint, Entry.Entry>
   readonly nodes: LaneNodes.LaneNodes
@@ -15,7 +14,6 @@ export interface WatchedLane extends Resting {
   isRunning: boolean
   readonly put: (entry: Entry.Entry) => void
   readonly drop: (record: Pick<TransactionRecord, "nonce">) => void
-  /** Whether the entry is the current one of its nonce. */
   readonly isCurrent: (entry: Entry.Entry) => boolean
 }
 

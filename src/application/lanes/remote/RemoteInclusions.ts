@@ -19,7 +19,6 @@ import * as TransactionState from "../monitor/TransactionState.js"
 
 /** Reads inclusions of ops at remote bundlers from the chain and the bundler. */
 
-/** An op at a remote bundler, or landed by a third party. */
 export interface Held {
   readonly chain: ChainClient
   readonly profile: NetworkProfile
@@ -40,7 +39,6 @@ export interface Entry extends Held {
   bundler: BundlerClient | null
   /** Watched under its own hash again after another version left the chain. */
   submission: RemoteSubmission
-  /** First block still to be read. */
   next: bigint
   /** Transaction in which it landed, according to the bundler. */
   hint: Hex.Bytes32 | null
@@ -61,7 +59,6 @@ export interface Entry extends Held {
   /** Time of the next query at the bundler, and delay of the query after it, milliseconds. */
   offerAt: number
   offerDelay: number
-  /** A background fiber works on it. */
   busy: boolean
   /** The bundler has or had it. */
   isTaken: boolean

@@ -17,7 +17,6 @@ export const make = ({
 }: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
   readonly listener: Pick<Listener, "affected" | "reopened" | "told">
-  /** Stops watching the op. */
   readonly drop: (entry: Entry) => void
   /** Queries the bundler for the op immediately, as after a first offer. */
   readonly offerAgain: (entry: Entry) => void
@@ -35,7 +34,6 @@ export const make = ({
     )
   }
 
-  /** A recorded inclusion has left the chain. */
   const revert = (entry: Entry) =>
     Effect.gen(function* () {
       const lane = RemoteInclusions.laneOf(entry)

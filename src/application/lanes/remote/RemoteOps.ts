@@ -37,7 +37,6 @@ export interface RemoteOps {
   /** Watches an op from the journal, perhaps of an earlier process. An op already watched switches to this node and bundler. */
   readonly resume: (held: Held) => Effect.Effect<Entry>
   readonly isWatched: (submission: RemoteSubmission) => boolean
-  /** Forgets an op that is no longer at a remote bundler. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
 

@@ -20,7 +20,6 @@ import * as RemoteInclusions from "./RemoteInclusions.js"
  */
 export interface Dependencies {
   readonly journal: Pick<RemoteOpJournal["Service"], "remoteSubmissions">
-  /** Whether this process works on the lane. */
   readonly holds: (lane: Lane) => boolean
   readonly networks: Networks["Service"]
   readonly nodes: ChainRpc["Service"]
@@ -55,7 +54,6 @@ const nodeOf = (
   )
 }
 
-/** Watches one op, and offers it again if necessary. */
 export const resume = (
   { bundlers, networks, nodes, ops }: Pick<Dependencies, "bundlers" | "networks" | "nodes" | "ops">,
   submission: RemoteSubmission

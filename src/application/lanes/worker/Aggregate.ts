@@ -38,7 +38,6 @@ const refused = (failed: Iterable<readonly [OpId, Reasons.Text]>): Refused => ({
   failed: new Map([...failed].map(([opId, why]) => [opId, elementFailure("aggregator_refused", why)]))
 })
 
-/** Decodes revert data. */
 type Revert = (data: Hex.Hex) => Effect.Effect<string>
 
 const reverted = (field: string, data: Hex.Hex, revert: Revert) =>
@@ -66,7 +65,6 @@ const bytesOf = (
     : Effect.succeed(inner)
 }
 
-/** The op without what its payer has added. */
 const bare = ({ op, seal }: Sealed) => ({
   ...op,
   signature: Hex.unsafe(op.signature.slice(0, op.signature.length - 2 * Hex.size(seal)))

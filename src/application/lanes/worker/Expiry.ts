@@ -10,7 +10,6 @@ import * as Reconcile from "./rules/Reconcile.js"
 const everyMillis = 2_000
 const most = 256
 
-/** Expires overdue requests; of requests with exposed ops, only the remaining elements. */
 const giveUp = (work: Work, before: number, mayExpire: (row: Overdue) => boolean) =>
   Effect.gen(function* () {
     const { expiry, state } = work

@@ -43,7 +43,6 @@ const isPrice = ({ message, reason }: BundlerRpcError): boolean =>
 
 const elementOf = ({ index, requestId }: Bundle.Held): string => `${requestId} ${index}`
 
-/** Processes the refusals since the last turn. */
 export const hear = (work: Work) =>
   Effect.gen(function* () {
     const { remote, state } = work
@@ -200,7 +199,6 @@ const look = (
 /** A failed call may have been durable: a repeat does no harm. */
 const again = Schedule.max([Schedule.exponential("100 millis"), Schedule.recurs(5)])
 
-/** Records the ops as handed over, and gives them to the bundler. */
 const give = (
   work: Work,
   { access, connection: { chain, profile }, entryPoint, version }: OpContext,

@@ -89,7 +89,6 @@ export interface Expiry {
   ) => Effect.Effect<"final" | "kept" | null, JournalError>
 }
 
-/** Remote bundlers, and the ops handed to them. */
 export interface Remote {
   readonly ops: Pick<RemoteOps, "forget" | "give">
   readonly journal: Pick<RemoteOpJournal["Service"], "handOver" | "takeBack">
@@ -107,7 +106,6 @@ export interface Dependencies {
   readonly known: Known
   readonly expiry: Expiry
   readonly facts: Pick<ChainFacts, "balance" | "block" | "fees">
-  /** Watches the lane's stored transactions. */
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
   readonly requestJournal: Pick<
     RequestJournal["Service"],
@@ -125,7 +123,6 @@ export interface Dependencies {
   readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>
   /** Runs while no other transaction of the lane is signed. */
   readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** State of these requests changed. */
   readonly affected: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   readonly scope: Scope.Scope
 }
@@ -139,7 +136,6 @@ export const requestKey = (requestId: string): `request ${string}` => `request $
 /** Can pause: the lane, a request's opening, or an op. */
 export type PauseKey = OpId | typeof whole | ReturnType<typeof requestKey>
 
-/** Ops handed to a remote bundler. */
 export interface Handed {
   /** Nonce keys with an op that the bundler has not answered. */
   readonly sending: Set<string>
@@ -172,7 +168,6 @@ export interface State {
   /** Transactions mined at settled depth since the last journal read; an op of theirs that is ready again counts as `lacked`. */
   readonly mined: Array<{ readonly opIds: ReadonlyArray<OpId>; readonly isReverted: boolean }>
   turns: number
-  /** Newest block seen. */
   newest: Block | null
   readonly signatures: Sign.Signatures
   reconcile: Reconcile.State
@@ -194,7 +189,6 @@ export interface State {
   readonly handed: Handed
   /** Accounts and EntryPoints of remote lanes whose older work was compared with the chain; see `Unknown.examine`. */
   readonly examined: Set<string>
-  /** Requests another turn. */
   readonly rouse: Effect.Effect<void>
   isRunning: boolean
   isAskedAgain: boolean
@@ -203,7 +197,6 @@ export interface State {
 /** Result of a turn: run again immediately, leave the lane, or wait until `at` (by `MonotonicTime`) or a wake-up. */
 export type Next = "again" | "leave" | { readonly at: number | null }
 
-/** A lane's state with the worker's dependencies. */
 export interface Work extends Dependencies {
   readonly state: State
 }

@@ -40,9 +40,7 @@ export interface Following {
   readonly lanes: NonceManager.NonceManager
   readonly monitor: TransactionMonitor.TransactionMonitor
   readonly remoteOps: RemoteOps.RemoteOps
-  /** The journal has new events. */
   readonly told: Effect.Effect<void>
-  /** Sets the listener for changes. */
   readonly listen: (listener: Listener) => void
 }
 

@@ -43,7 +43,6 @@ export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
   legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
 })
 
-/** One transaction of a lane. */
 export interface Payload {
   readonly access: LaneAccess
   readonly signer: Signer
@@ -57,7 +56,6 @@ export interface Payload {
   /** The EOA's pending nonce and balance, just read. */
   readonly chainNonce: bigint
   readonly balance: bigint
-  /** In the order of the bundle. */
   readonly ops: ReadonlyArray<TransactionRecord["ops"][number] & { readonly opId: OpId }>
   /** Op and request of the signer's own transaction; null: it carries ops, or only uses a nonce. */
   readonly direct: { readonly opId: OpId; readonly requestId: string } | null

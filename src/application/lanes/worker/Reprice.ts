@@ -27,7 +27,6 @@ import * as Pauses from "./rules/Pauses.js"
  * then on the request does not expire: the signed bytes belong to other requests.
  */
 
-/** Endpoint of repricing requests. */
 export const endpoint = "/unstuck"
 
 /** Replacements of a request, oldest first. `newTxHash` and prices are absent until the new bytes are recorded. */
@@ -58,7 +57,6 @@ export const planOf = (note: string | null): Plan | null =>
 /** Maximum unknown nonces per request. */
 const maxUnknown = 64n
 
-/** Maximum requests of a lane per read. */
 const most = 64
 
 interface Seen {
@@ -66,7 +64,6 @@ interface Seen {
   readonly balance: bigint
   /** Waiting transactions with wanted nonces, and their next prices. */
   readonly priced: ReadonlyArray<{ readonly record: TransactionRecord; readonly prices: FeePrices }>
-  /** Nonces of waiting transactions that the journal does not know. */
   readonly unknown: ReadonlyArray<bigint>
 }
 
@@ -110,7 +107,6 @@ export const look = (
     return { quote, balance, priced, unknown }
   })
 
-/** The nonce's replacement, once new bytes are recorded. */
 const replacedOf = (
   record: Pick<TransactionRecord, "nonce" | "versions">,
   oldTxHash: string | null

@@ -179,7 +179,6 @@ const leaveUnpaid = (
     yield* fail(work, failed)
   })
 
-/** Signed ops of one transaction. */
 export interface Signed {
   readonly ops: ReadonlyArray<Bundle.Held>
   readonly signed: ReadonlyArray<Sealed>

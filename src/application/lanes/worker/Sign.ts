@@ -33,7 +33,6 @@ export interface Sealed extends SignedOp {
   readonly seal: Hex.Hex
 }
 
-/** Result of signing: signed, refused permanently, or delayed. */
 export type Signature =
   | { readonly _tag: "signed"; readonly op: Sealed }
   | { readonly _tag: "refused"; readonly failure: ElementFailure }
@@ -158,9 +157,7 @@ export interface Signatures {
     chosen: ReadonlyArray<Chosen>,
     submitter: Address
   ) => Effect.Effect<ReadonlyMap<OpId, Signature>>
-  /** The op waits for its signature. */
   readonly isPending: (opId: OpId) => boolean
-  /** The ops are recorded, or no longer the lane's. */
   readonly forget: (opIds: Iterable<OpId>) => void
 }
 

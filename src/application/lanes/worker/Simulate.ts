@@ -28,11 +28,9 @@ export interface Trial {
   readonly entryPoint: Address
   readonly ops: ReadonlyArray<SignedOp>
   readonly aggregate: Aggregate | null
-  /** Gas limit of the transaction. */
   readonly gas: bigint
 }
 
-/** Result of a simulation on the latest block. */
 export type Result =
   /** `gas`: null if the node returns no logs. */
   | { readonly _tag: "passes"; readonly gas: SubmitterReimbursement.BundleGas | null }

@@ -142,7 +142,6 @@ const routeOf = ({ inFlight, state: { lane } }: Work) =>
     .map(InFlights.routeOf)
     .find((route) => route !== null) ?? null
 
-/** Obstacles of the ops of a turn. */
 interface Obstacles {
   readonly isPaused: (op: Bundle.Held) => boolean
   readonly isHeld: (op: Bundle.Held, component: string) => boolean

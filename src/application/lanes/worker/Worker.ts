@@ -58,10 +58,8 @@ export const make = (dependencies: Dependencies): Worker => {
     isDelay: true
   })
 
-  /** Reported obstacles of all lanes, by paused key. */
   const stranded = new Map<string, Troubles.Trouble>()
 
-  /** Reports lasting obstacles, and their ends. */
   const tell = ({ lane, pauses }: State) =>
     Effect.gen(function* () {
       if (pauses.size === 0 && stranded.size === 0) return

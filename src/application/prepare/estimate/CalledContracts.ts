@@ -14,7 +14,6 @@ export const needsOne = (
   { precompiles }: NetworkProfile
 ): boolean => data !== Hex.empty && !Precompile.isReserved(target) && !precompiles.includes(target)
 
-/** The distinct addresses that these calls need a contract at. */
 export const of = (
   calls: ReadonlyArray<WalletCalls.Call>,
   profile: NetworkProfile

@@ -225,7 +225,6 @@ const secondOf = (measuring: Measuring) => {
   return { balances, trials }
 }
 
-/** The outcome of each op. */
 const concluded = (measuring: Measuring): Effect.Effect<Estimate, never, ChainFacts> =>
   Effect.gen(function* () {
     const current = limited(measuring)

@@ -16,7 +16,6 @@ type Approval = Pick<
   "paymasterGas" | "postOpGas" | "paymasterLimit" | "postOpLimit" | "paymasterData" | "shortfall" | "data"
 > & { readonly stage: "ok" | "paymaster" | "postOp" }
 
-/** The paymaster's part of an op without one. */
 export const nothing = {
   paymasterGas: 0n,
   postOpGas: 0n,

@@ -28,7 +28,6 @@ export interface Input extends LensEstimation.View {
 
 export type FirstTrial = Draft & LensEstimation.Trial
 
-/** The initial simulation of an estimate. */
 export interface FirstLook {
   readonly trials: ReadonlyArray<FirstTrial>
   readonly report: GasLens.Report
@@ -44,7 +43,6 @@ const grantOf = (verificationGas: bigint, callGas: bigint): LensEstimation.Grant
 export const generous = (cap: bigint): LensEstimation.Grant => grantOf(3_000_000n, cap)
 /** For bundles that a node cannot simulate with the generous grant. */
 export const modest = (cap: bigint): LensEstimation.Grant => grantOf(1_000_000n, BigInts.min(2_000_000n, cap))
-/** The grant of the op's own limits. */
 const declaredIn = ({ version }: OpContext, op: UserOperation.UserOperation): LensEstimation.Grant => ({
   verificationGas: op.verificationGasLimit,
   callGas: op.callGasLimit,

@@ -26,7 +26,6 @@ export interface View {
   readonly entryPointCode: Hex.Hex
   /** The submitting EOA (tx.origin). */
   readonly from: Address
-  /** Overrides of the simulation's state. */
   readonly extra?: Readonly<Record<string, LensOverrides.AccountOverride>>
   /** The ops carry their final limits, which are only tried, not measured. */
   readonly declared: boolean
@@ -101,7 +100,6 @@ const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
 
 const senseless = new GasLens.GasLensError({ reason: "its figures make no sense" })
 
-/** The paymaster of an op in the lens's format. */
 const paymasterOf = ({ version }: OpContext, { op, paymaster }: Trial): GasLens.PaymasterProbe | null => {
   const parts = PaymasterData.read(version, op.paymasterAndData)
   return parts === null
@@ -132,7 +130,6 @@ const probeOf = (context: OpContext, trial: Trial): GasLens.Probe => {
   }
 }
 
-/** The query of one simulation. */
 export interface Question {
   readonly trials: ReadonlyArray<Trial>
   /** Distinct wallets and paymasters whose funds and nonces are reported: a row holds every key. */

@@ -11,7 +11,6 @@ export interface FailedCall {
   readonly from?: Address
   readonly to: Address
   readonly data: Hex.Hex
-  /** Wei. */
   readonly value?: bigint
 }
 

@@ -169,7 +169,6 @@ const noteLanded = (
       }
   })
 
-/** Whether some of its ops have neither failed nor landed. */
 const hasOpen = ({ consents }: Sifted): boolean => consents.size > 0
 
 const measured = (input: Input, { batch, consents, dependencies }: Sifted): Estimation.Input => ({
@@ -253,7 +252,6 @@ const takeOut = (
     return misplaced.size > 0
   })
 
-/** Prepares each batch's calls. */
 export const prepare = (input: Input): Preparing.Each =>
   Effect.gen(function* () {
     const { context, snapshot } = input

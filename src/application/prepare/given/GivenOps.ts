@@ -63,7 +63,6 @@ export type PasskeyOperation = typeof PasskeyOperation.Type
 /** An op of the request, decoded and checked as far as possible without the chain. */
 export type Given = Pick<GivenCall, "custody" | "evidence" | "index" | "op" | "userOpHash" | "window">
 
-/** The chain and EntryPoint of the ops. */
 export type Where = Pick<OpContext, "chainId" | "entryPoint" | "version">
 
 const wrong = (path: string, message: string) => Result.fail(invalid("invalid_request", [{ path, message }]))

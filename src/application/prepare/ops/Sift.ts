@@ -32,7 +32,6 @@ export interface Input extends Preparing.Input<Call.OpCall> {
 /** A call with the consent of enough owners among the keys. */
 export interface Willing {
   readonly call: Call.OpCall
-  /** Places of the signing keys. */
   readonly places: ReadonlyArray<number>
   readonly conditions: Conditions.Conditions
   /** A dummy proof of the real shape. */

@@ -12,7 +12,6 @@ import { Custody as CustodyField, optional, SaltText } from "../../request/Field
 import * as Settings from "../../request/Settings.js"
 import * as Wallets from "./Wallets.js"
 
-/** An account of `/create`. */
 export const schema = Schema.Struct({
   salt: optional(SaltText).annotateKey({
     description: "Identifies the wallet. Required if wallet is empty."
@@ -122,7 +121,6 @@ const thresholdOf = (text: string, path: string): Result.Result<number, InvalidR
     ? Result.succeed(Number(text))
     : Result.fail(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
 
-/** Reads one account by itself. Checks for a custody that only profile or chain determine come later. */
 export const parse = (account: Account, index: number): Result.Result<Parsed, InvalidRequest> =>
   Result.gen(function* () {
     const path = `accounts[${index}]`

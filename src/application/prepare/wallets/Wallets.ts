@@ -91,7 +91,6 @@ export const formula = (
     }
   })
 
-/** A request's reference to a wallet. */
 export interface Selector {
   readonly wallet?: string
   readonly salt?: string

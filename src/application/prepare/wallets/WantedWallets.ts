@@ -56,7 +56,6 @@ export const resolve = (
     return resolved
   })
 
-/** Parameters of a wallet's deployment. */
 export interface Making {
   readonly saltHash: Hex.Bytes32
   readonly custody: Custody.Stored

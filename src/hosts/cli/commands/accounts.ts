@@ -57,7 +57,6 @@ const limitOf = (name: string, text: string, most: number): Effect.Effect<number
     : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier", got ${given(text)}`)
 }
 
-/** Changes of an account, from the flags. */
 const changeOf = (given: {
   readonly name?: string | undefined
   readonly tier?: Tier | undefined

@@ -68,7 +68,6 @@ const payerOf = (
 const state = ({ how, present }: Plan.Step): string =>
   present ? "there" : how.kind === "left" ? (how.needed ? "MISSING" : "missing") : "to deploy"
 
-/** The payer and its balance. */
 interface Payer {
   readonly signer: Signer
   readonly address: string

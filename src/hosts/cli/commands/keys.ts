@@ -40,7 +40,6 @@ const durationOf = (text: string): Effect.Effect<number, string> => {
 const stateOf = ({ endsAt }: KnownKey, now: number): "active" | "ending" | "ended" =>
   endsAt === null ? "active" : endsAt > now ? "ending" : "ended"
 
-/** A key for JSON output. */
 export const shown = (key: KnownKey, now: number) => ({
   id: key.id,
   account: key.accountId,
@@ -52,7 +51,6 @@ export const shown = (key: KnownKey, now: number) => ({
   lastUsedAt: key.usedAt === null ? null : Table.time(key.usedAt)
 })
 
-/** Keys as a table and as JSON. */
 export const listed = (keys: ReadonlyArray<KnownKey>, now: number) =>
   Table.listed(
     keys.map((key) => shown(key, now)),
@@ -98,7 +96,6 @@ const issue = (
 
 const key = Argument.String("KEY").pipe(Argument.withDescription("the id of a key, never the key itself"))
 
-/** The database and the key with this id. */
 const find = (id: string) =>
   Effect.gen(function* () {
     const context = yield* OperatorContext.open

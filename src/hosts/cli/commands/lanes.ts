@@ -26,7 +26,6 @@ const keyOf = ({ accountId, key }: LaneAccess): string => {
   return `${accountId}: ${key.clientId} ${id}`
 }
 
-/** Summarises a lane from its transactions. */
 const summary = ([first, ...rest]: Arr.NonEmptyReadonlyArray<TransactionRecord>) => {
   const records = [first, ...rest]
   const waiting = records.filter(({ state }) => state === "signed")
@@ -83,7 +82,6 @@ const addressOf = (role: SystemRole, { keys }: Config) =>
     return asked?.address ?? (yield* Effect.fail(`the key ${role} is unavailable: ${asked?.problem}`))
   })
 
-/** The journal and the lane in it. */
 const find = (chain: string, signer: string) =>
   Effect.gen(function* () {
     const { config, ports } = yield* OperatorContext.open
@@ -143,7 +141,6 @@ const show = Command.make("show", { ...operands, json }).pipe(
   })
 )
 
-/** Response of the running service. */
 const Unstuck = Schema.Struct({
   replaced: Schema.Array(
     Schema.Struct({

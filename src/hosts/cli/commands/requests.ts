@@ -100,7 +100,6 @@ const requestId = Argument.String("REQUEST").pipe(
   Argument.withDescription("the requestId of an answer, or of requests list")
 )
 
-/** The journal and the request with this id. */
 const find = (requestId: string) =>
   Effect.gen(function* () {
     const { ports } = yield* OperatorContext.open

@@ -11,7 +11,6 @@ import * as DeterministicDeployer from "./DeterministicDeployer.js"
 import type * as Plan from "./Plan.js"
 import * as Suite from "./Suite.js"
 
-/** Uses a method of development nodes. */
 export const setCode = async (provider: JsonRpcProvider, address: string, code: string): Promise<void> => {
   await provider
     .send("hardhat_setCode", [address, code])

@@ -32,7 +32,6 @@ const raw = `0xf8a58085174876e800830186a08080b853604580600e600039806000f350fe7ff
 const { data, from: sender, gasLimit, gasPrice } = Transaction.from(raw)
 const from = sender ?? ""
 
-/** Its deployed code. */
 export const runtime = `0x${data.split("f350fe")[1]}`
 
 /** Wei that the keyless account needs: gas limit times gas price, both signed. */

@@ -36,7 +36,6 @@ const specOf = (version: EntryPointVersion): string =>
 export const absent = (): ReadonlyArray<string> =>
   entryPointVersions.filter((version) => compiled(version) === null).map(specOf)
 
-/** Command that installs a missing package. */
 export const advice = (version: EntryPointVersion): string => Bring.advice([specOf(version)])
 
 export const saltOf = (version: EntryPointVersion): string => EntryPointSpec[version].deploymentSalt

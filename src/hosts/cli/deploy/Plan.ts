@@ -137,7 +137,6 @@ export const make = async (provider: JsonRpcProvider, wanted: Wanted): Promise<P
   return { steps, gas, gasPrice, tip, cost: gas * gasPrice + value }
 }
 
-/** Reasons why the plan cannot be executed. */
 export const obstacles = ({ steps }: Plan): ReadonlyArray<string> =>
   steps.flatMap(({ how, name, present }) =>
     !present && how.kind === "left" && how.needed ? [`${name} is missing: ${how.why}`] : []

@@ -26,7 +26,6 @@ const salt = `0x${"00".repeat(32)}`
 /** EntryPoints for the suite's constructors, oldest first. */
 const canonical = Object.values(entryPoints)
 
-/** A contract of the suite: its code and address. */
 export interface Part {
   readonly contract: string
   readonly initCode: string

@@ -84,7 +84,6 @@ const prepare: Prepare = async (provider) => {
     await setCode(provider, Multicall.address, artifact("Multicall").deployedBytecode)
 }
 
-/** Starts a fresh chain and prepares it. */
 const startFresh: StartNode = async (options, prepare) => {
   const anvil = await startAnvil(options)
   try {

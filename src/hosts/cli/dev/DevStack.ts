@@ -100,7 +100,6 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** Port and token of the operator's console. */
 const consoleOf = ({ consolePort }: Options) =>
   consolePort === undefined
     ? Effect.succeed(null)

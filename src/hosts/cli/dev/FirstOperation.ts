@@ -4,7 +4,6 @@ import * as Client from "../../../client/Client.js"
 import { DevError } from "./DevChain.js"
 import type { DevInfo } from "./DevStack.js"
 
-/** An operation executed on a development stack. */
 export interface Executed {
   readonly wallet: string
   readonly txHash: string
@@ -14,7 +13,6 @@ export interface Executed {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** A request for a POSIX shell. */
 const curl = ({ apiKeys, baseUrl }: DevInfo, path: string, body: unknown): string =>
   `curl -s ${baseUrl}${path} -H 'X-API-Key: ${apiKeys.pro}' -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
 

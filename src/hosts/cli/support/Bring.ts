@@ -13,7 +13,6 @@ export const resolvers = (): ReadonlyArray<NodeJS.Require> =>
     createRequire(from)
   )
 
-/** Command that installs packages. */
 export const advice = (specs: ReadonlyArray<string>): string => `npm install ${specs.join(" ")}`
 
 const install = (specs: ReadonlyArray<string>): Promise<void> =>

@@ -17,7 +17,6 @@ import type * as OperatorContext from "./OperatorContext.js"
 
 /** A key of the service, for accounts or for the operator. */
 interface KnownSigner {
-  /** Name in messages. */
   readonly name: string
   readonly accounts: ReadonlyArray<string>
   readonly source: SignerRecord["source"]

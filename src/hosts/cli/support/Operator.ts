@@ -11,7 +11,6 @@ import type * as Secrets from "../../config/Secrets.js"
  * plain sentences, and one-line flag descriptions.
  */
 
-/** Environment of a command. */
 export class Operator extends Context.Service<
   Operator,
   {

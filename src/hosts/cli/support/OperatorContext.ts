@@ -24,7 +24,6 @@ export interface Account extends OwnLimits {
 /** Configuration and database of a service, with the accounts and keys of both. */
 export interface OperatorContext {
   readonly config: Config.Config
-  /** The database's ports. */
   readonly ports: Context.Context<Wiring.Stored>
   readonly store: TenantStore["Service"]
   readonly content: Content
@@ -63,7 +62,6 @@ export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMa
     Effect.fromResult(Config.load({ ...env, CASTELLAN_CONFIG: env.CASTELLAN_CONFIG ?? devConfig }))
 )
 
-/** The configuration and its database. */
 export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> = Effect.gen(function* () {
   const read = yield* config
   const ports = yield* Layer.build(Wiring.stored(read))

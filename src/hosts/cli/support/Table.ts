@@ -16,7 +16,6 @@ export const aligned = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
 /** One line per field and per list element; null fields are left out. */
 export type Fields = Readonly<Record<string, Cell | ReadonlyArray<Cell> | null>>
 
-/** One record, by its parts. */
 export const card = (...parts: ReadonlyArray<Fields>): string =>
   aligned(
     parts

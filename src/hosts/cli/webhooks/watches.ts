@@ -17,7 +17,6 @@ import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 import { commands as common, operator } from "./Subscriptions.js"
 
-/** Watches per page. */
 const page = 1_000
 
 const all = (

@@ -14,7 +14,6 @@ interface Row {
   readonly is_whole: number | boolean
 }
 
-/** A transaction that locks the lane. */
 export const inLane = ({ locking }: Pick<Store.Store, "locking">, lane: Lane): Store.Store["transaction"] =>
   locking([`lane:${laneKey(lane)}`])
 

@@ -47,7 +47,6 @@ const opColumns: Rows.Columns = {
   was_public: "smallint"
 }
 
-/** Row of a ready op. */
 export const rowOf = (op: PreparedOp, now: number, isExposed = false) => [
   op.requestId,
   op.index,

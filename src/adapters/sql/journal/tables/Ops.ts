@@ -31,7 +31,6 @@ export const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<
   select op_id, request_id, op_index, entry_point, user_op_hash, state, tx_hash
   from ops where ${where} order by op_id ${forUpdate}`
 
-/** The request's ops of these indexes that are not abandoned. */
 export const lockElements = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) => {
   const { sql } = store
   return Store.inChunks(indexes, (chunk) =>
@@ -57,11 +56,9 @@ export const move = (
       where ${sql.in("op_id", ids)}`
   )
 
-/** Marks ops whose signed bytes others know. */
 export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   Store.forChunks(idsOf(ops), (ids) => sql`update ops set was_public = 1 where ${sql.in("op_id", ids)}`)
 
-/** Stores the outcomes of open ops; returns the settled ops. */
 export const settle = (
   { sql }: Store.Store,
   ops: ReadonlyArray<State>,
@@ -144,7 +141,6 @@ export const nonceColumns = (sql: Store.Store["sql"]): Fragment =>
     orElse: () => sql`ltrim(nonce_key, '0'), ltrim(sequence, '0')`
   })
 
-/** Values of `nonceColumns` for this nonce. */
 export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: bigint): Fragment => {
   const [key, place] = [Store.nonceKey(nonceKey), Store.uint64(sequence)]
   return sql.onDialectOrElse({
@@ -153,7 +149,6 @@ export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: big
   })
 }
 
-/** Nonce space of an op, except of a direct transaction. */
 export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
   authority: Address.unsafe(row.authority),
   chainId: BigInt(row.chain_id),

@@ -16,7 +16,6 @@ import * as Store from "../../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
-/** Failed elements of a row of `requests`. */
 export interface FailedRow {
   readonly request_id: string
   readonly failed: string

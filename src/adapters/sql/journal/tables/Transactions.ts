@@ -16,7 +16,6 @@ export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigin
 export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
   `transaction ${chainId} ${signer} ${nonce}`
 
-/** Columns of a transaction's key and node. */
 export const accessColumns = (
   { seal }: Store.Store,
   lane: Lane,
@@ -77,7 +76,6 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
     }
   })
 
-/** Hash of the nonce's newest signed version. */
 export const newest = (store: Store.Store, lane: Lane, nonce: bigint) =>
   Effect.map(
     store.sql<{ readonly tx_hash: string }>`
@@ -146,7 +144,6 @@ export const nextNonce = (
     }
   })
 
-/** The lane's transactions that are signed and not mined. */
 export const inFlight = (store: Store.Store, { chainId, signer }: Lane) =>
   store.sql<RouteRow & { readonly nonce: string; readonly max_cost: string }>`
     select nonce, max_cost, ${entryPointOf(store)} from transactions

@@ -22,7 +22,6 @@ export interface Due {
   readonly requests: ReadonlyArray<Unopened>
 }
 
-/** Requests per journal read. */
 const page = 64
 /** Maximum transactions in flight of a request that is being opened: its wallets keep nonce keys for other requests. */
 const mostInFlight = 4

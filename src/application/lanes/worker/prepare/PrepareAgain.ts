@@ -28,12 +28,10 @@ import * as Openings from "../rules/Opening.js"
 
 /** Prepares accepted requests from their bodies, by the functions that intake uses. */
 
-/** Content of an accepted request. */
 export interface Source {
   readonly context: OpContext.OfRequest
   readonly calls: ReadonlyArray<Call.Call>
   readonly revert: (data: Hex) => string
-  /** Keys of its settings. */
   readonly keys: ReadonlyArray<Signer>
 }
 
@@ -147,7 +145,6 @@ export const make = ({
         return made
       })
 
-    /** Prepares the ops under these nonces. */
     const under = (
       context: Context,
       ops: ReadonlyArray<Op>,

@@ -43,7 +43,6 @@ export interface Dependencies {
   readonly unopened: Preparing["unopened"]
 }
 
-/** Ready ops per read. */
 const page = 1_024
 
 /** Refusals in a row after which all affected work is held. */
@@ -109,7 +108,6 @@ const straysOf = ({ data, to, txHash }: KnownTransaction): ReadonlyArray<Matchin
   return ops.map(({ callData, nonce, sender }) => ({ sender, nonce, callData, txHash }))
 }
 
-/** Acceptance time of the lane's oldest open request, Unix milliseconds. */
 const acceptedSince = ({ recoveryJournal }: Dependencies, lane: Lane) =>
   Effect.gen(function* () {
     const [oldest] = yield* recoveryJournal.openIn(lane)

@@ -31,7 +31,6 @@ export interface Held extends Candidate {
   readonly weight: Weight | null
 }
 
-/** Gas and bytes of calldata. */
 export interface Weight {
   readonly gas: bigint
   readonly bytes: bigint
@@ -57,7 +56,6 @@ const companyOf = ({ accountId, opId, requestId }: Op, context: Context | null):
   return context.aggregator === null ? together : `${together} ${context.aggregator} ${requestId}`
 }
 
-/** Gas of the transaction without ops. */
 const frameOf = (context: OpContext): bigint => gasOf(context, [])
 
 const enough = 2n ** 64n

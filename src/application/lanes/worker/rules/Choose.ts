@@ -32,7 +32,6 @@ export interface Surroundings<C extends Candidate, Total> {
   readonly leads: (component: string) => boolean
   /** Components that go without others. */
   readonly isAlone: (component: string) => boolean
-  /** Maximum components of a transaction. */
   readonly most: number
   readonly capacity: Capacity<C, Total>
 }
@@ -42,11 +41,9 @@ export interface Choice<C extends Candidate> {
   readonly ops: ReadonlyArray<C>
   /** Unexposed ops behind a gap of their nonce key, and the sequences that close it. */
   readonly renumbered: ReadonlyArray<{ readonly op: C; readonly sequence: bigint }>
-  /** Ops whose nonces the chain has used. */
   readonly used: ReadonlyArray<C>
   /** Exposed ops behind a gap of their nonce key that nothing closes: they need other nonces once dead. */
   readonly blocked: ReadonlyArray<C>
-  /** Components that exceed a transaction's capacity. */
   readonly tooLarge: ReadonlyArray<C>
   /** Component of an op; see `componentsOf`. */
   readonly componentOf: (op: C) => string

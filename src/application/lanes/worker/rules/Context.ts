@@ -81,7 +81,6 @@ export interface Preparing {
     context: Context,
     ops: ReadonlyArray<Op>
   ) => Effect.Effect<ReadonlyMap<OpId, Prepared>, Obstacle>
-  /** Content of a repricing request. */
   readonly repricingOf: (
     requestId: string,
     chainId: bigint

@@ -32,7 +32,6 @@ export const unopenedOf = (
   return cancelled === null ? calls.filter(({ index }) => !gone.has(index)) : []
 }
 
-/** The first calls, up to the number that one preparation takes. */
 export const firstOf = (calls: ReadonlyArray<Call.Call>): ReadonlyArray<Call.Call> => {
   if (calls.length <= Slices.size) return calls
   const byIndex = new Map(calls.map((call) => [call.index, call]))

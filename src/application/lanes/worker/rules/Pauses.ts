@@ -1,11 +1,9 @@
 /** Pauses after obstacles. An obstacle only delays: each one in a row doubles the pause. Pure. */
 
 export interface Pause {
-  /** In a row. */
   readonly obstacles: number
   /** By `MonotonicTime`, milliseconds. */
   readonly until: number
-  /** The last obstacle. */
   readonly why: string
 }
 
@@ -43,7 +41,6 @@ export const ended = <K>(pauses: Pauses<K>, keys: Iterable<K>): Pauses<K> => {
 export const isPaused = <K>(pauses: Pauses<K>, key: K, now: number): boolean =>
   (pauses.get(key)?.until ?? now) > now
 
-/** End of the pause that ends next; null: none is left. */
 export const nextEnd = <K>(pauses: Pauses<K>, now: number): number | null => {
   let next: number | null = null
   for (const { until } of pauses.values()) if (until > now && (next === null || until < next)) next = until
