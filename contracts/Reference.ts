@@ -79,7 +79,7 @@ interface Described {
   readonly title: string
   readonly text: string
   readonly rows: ReadonlyArray<{
-    readonly role: string
+    readonly role: "takes" | "indexed" | "returns" | "has"
     readonly name: string
     readonly type: string
     readonly text: string
@@ -225,18 +225,21 @@ export const missing = (of: ReadonlyArray<Contract>): ReadonlyArray<string> =>
     ])
   ])
 
-const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll(/\{(\w+(?:-\w+)?)\}/g, "`$1`")
+const cell = (text: string): string => text.replaceAll(/\{(\w+(?:-\w+)?)\}/g, "`$1`")
+
+const rowOf = ({ name, role, text, type }: Described["rows"][number]): string => {
+  const head = { takes: "", indexed: "indexed ", returns: "returns ", has: "" }[role]
+  const typed = role === "returns" || role === "has" ? ` (\`${type}\`)` : ""
+  return `  - ${head}\`${name}\`${typed}: ${cell(text)}`
+}
 
 const section = ({ kind, rows, text, title }: Described): string => {
-  const table = rows.map((row) => `| ${row.role} | \`${row.name}\` | \`${row.type}\` | ${cell(row.text)} |`)
-  const head = ["| | name | type | |", "|---|---|---|---|"]
-  return [
-    `### ${kind} \`${title}\``,
-    cell(text),
-    ...(table.length > 0 ? [[...head, ...table].join("\n")] : [])
-  ]
-    .filter(Boolean)
-    .join("\n\n")
+  const [first] = rows
+  const hasOneResult = rows.length === 1 && first?.role === "returns"
+  const result = hasOneResult ? ` Returns \`${first.type}\`: ${cell(first.text)}` : ""
+  return [`- ${kind} \`${title}\`: ${cell(text)}${result}`, ...(hasOneResult ? [] : rows.map(rowOf))].join(
+    "\n"
+  )
 }
 
 const order = ["constructor", "receive", "function", "event", "error", "struct"]
@@ -249,6 +252,6 @@ export const page = (of: ReadonlyArray<Contract> = contracts()): string =>
     ...of.flatMap(({ name, parts, text }) => [
       `## ${name}`,
       cell(text),
-      ...order.flatMap((kind) => parts.filter((part) => part.kind === kind)).map(section)
+      order.flatMap((kind) => parts.filter((part) => part.kind === kind).map(section)).join("\n")
     ])
   ].join("\n\n")}\n`

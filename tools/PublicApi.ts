@@ -75,8 +75,7 @@ export const entries = (): ReadonlyArray<Entry> => {
   })
 }
 
-const line = (kind: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
-  names.length === 0 ? [] : [`- ${kind}: ${names.map((name) => `\`${name}\``).join(", ")}`]
+const listed = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
 
 export const page = (all: ReadonlyArray<Entry>): string =>
   [
@@ -84,11 +83,8 @@ export const page = (all: ReadonlyArray<Entry>): string =>
     "",
     "Every import path of the package, with its names (generated: `npm run docs`). Other modules are internal and cannot be imported. A removed name, or a changed meaning, is a breaking change and stands in the changelog.",
     "",
-    ...all.flatMap(({ path, types, values }) => [
-      `## ${path}`,
-      "",
-      ...line("values", values),
-      ...line("types", types),
-      ""
-    ])
+    "| path | values | types |",
+    "|---|---|---|",
+    ...all.map(({ path, types, values }) => `| \`${path}\` | ${listed(values)} | ${listed(types)} |`),
+    ""
   ].join("\n")

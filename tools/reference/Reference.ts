@@ -24,7 +24,10 @@ export interface Endpoint {
   readonly summary: string
   readonly description: string
   readonly parameters: ReadonlyArray<Parameter>
+  /** Without the members of `settings`. */
   readonly request: ReadonlyArray<Field>
+  /** The required ones among the members of `settings`. */
+  readonly requiredSettings: ReadonlyArray<string>
   readonly answer: ReadonlyArray<Field>
   /** A shell command. */
   readonly example: string
@@ -57,6 +60,10 @@ export interface Reference {
   readonly version: string
   readonly description: string
   readonly groups: ReadonlyArray<Group>
+  /** Members of `settings`, as an endpoint takes them that requires few; each endpoint names the required ones. */
+  readonly settings: ReadonlyArray<Field>
+  /** Headers that many endpoints take. */
+  readonly headers: ReadonlyArray<Parameter>
   readonly failures: ReadonlyArray<Failures>
 }
 
@@ -70,6 +77,11 @@ export const fromDocument = (
   title: document.info.title,
   version: document.info.version,
   description: document.info.summary,
+  headers: Object.values(document.components.parameters),
+  settings: Object.values(document.paths)
+    .flatMap(Object.values)
+    .filter(({ operationId }: Operation) => operationId === "estimateGas")
+    .flatMap((operation: Operation) => requested(document, operation).filter(isSetting)),
   groups: document.tags.map(({ description, name }) => ({
     name,
     description,
@@ -91,6 +103,13 @@ export const fromDocument = (
   }))
 })
 
+const isSetting = ({ path }: Field): boolean => path.startsWith("settings.")
+
+const requested = (document: Document, { requestBody }: Operation): ReadonlyArray<Field> => {
+  const body = requestBody?.content["application/json"]
+  return body === undefined ? [] : fields(document, body.schema)
+}
+
 const endpoint = (
   document: Document,
   path: string,
@@ -99,6 +118,7 @@ const endpoint = (
   exchange: Exchange | undefined
 ): Endpoint => {
   const request = operation.requestBody?.content["application/json"]
+  const asked = requested(document, operation)
   const success = operation.responses["200"]
   const answer = success !== undefined && "content" in success ? Object.values(success.content)[0] : undefined
   const parameters = (operation.parameters ?? []).flatMap((parameter) =>
@@ -113,7 +133,10 @@ const endpoint = (
     summary: operation.summary,
     description: operation.description,
     parameters,
-    request: request === undefined ? [] : fields(document, request.schema),
+    request: asked.filter((field) => !isSetting(field)),
+    requiredSettings: asked.flatMap(({ path, required }) =>
+      required && /^settings\.\w+$/.test(path) ? [path.slice("settings.".length)] : []
+    ),
     answer: answer === undefined ? [] : fields(document, answer.schema),
     example: example(
       method.toUpperCase(),
@@ -133,9 +156,27 @@ const filled = (path: string, parameters: ReadonlyArray<Parameter>): string =>
   )
 
 const shown = (answer: unknown): ExampleAnswer =>
-  typeof answer === "string"
-    ? { language: "text", text: answer }
-    : { language: "json", text: JSON.stringify(answer, null, 2) }
+  typeof answer === "string" ? { language: "text", text: answer } : { language: "json", text: json(answer) }
+
+/** Columns of an object or array that stays on one line. */
+const width = 110
+
+/** JSON that breaks only the lines that are too long. */
+export const json = (value: unknown, indent = ""): string => {
+  if (value === null || typeof value !== "object") return JSON.stringify(value)
+  const isArray = Array.isArray(value)
+  const members = (inner: string) =>
+    Object.entries(value).map(
+      ([name, member]) => `${isArray ? "" : `${JSON.stringify(name)}: `}${json(member, inner)}`
+    )
+  const [open, close] = isArray ? ["[", "]"] : ["{", "}"]
+  const line = `${open}${members(indent).join(", ")}${close}`
+  if (indent.length + line.length <= width && !line.includes("\n")) return line
+  const inner = `${indent}  `
+  return `${open}\n${members(inner)
+    .map((member) => `${inner}${member}`)
+    .join(",\n")}\n${indent}${close}`
+}
 
 const example = (method: string, path: string, withKey: boolean, body: unknown): string =>
   [
@@ -143,9 +184,7 @@ const example = (method: string, path: string, withKey: boolean, body: unknown):
     // Only parts that are not curl's defaults.
     ...(method === (body === undefined ? "GET" : "POST") ? [] : [`-X ${method}`]),
     ...(withKey ? ["-H 'X-API-Key: <API_KEY>'"] : []),
-    ...(body === undefined
-      ? []
-      : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body, null, 2)}'`])
+    ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${json(body)}'`])
   ].join(" \\\n  ")
 
 const resolve = (document: Document, schema: JsonSchema): JsonSchema => {
