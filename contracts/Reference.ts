@@ -140,13 +140,13 @@ const describe = (entry: Entry, user: Documents, dev: Documents): Described => {
     }`,
     rows: [
       ...inputs.map((input, index) => ({
-        role: input.indexed === true ? "indexed" : "takes",
+        role: input.indexed === true ? ("indexed" as const) : ("takes" as const),
         name: input.name || `#${index + 1}`,
         type: canonical(input),
         text: details.params?.[input.name] ?? standard?.inputs?.[index] ?? ""
       })),
       ...outputs.map((output, index) => ({
-        role: "returns",
+        role: "returns" as const,
         name: output.name || `#${index + 1}`,
         type: canonical(output),
         text:
@@ -174,7 +174,7 @@ const structs = (ast: Node): ReadonlyArray<Described> =>
         title: node.name ?? "",
         text: clean(notice.replace(/^(notice|dev)\s/, "")),
         rows: (node.members ?? []).map(({ name, typeDescriptions }) => ({
-          role: "has",
+          role: "has" as const,
           name,
           type: typeDescriptions.typeString.replaceAll("struct ", ""),
           text: params.get(name) ?? ""
