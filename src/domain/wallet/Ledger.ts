@@ -107,7 +107,8 @@ export const makes = (callData: Hex.Hex, call: WalletCalls.Call | null, ledger: 
   )
 }
 
-const isLink = (call: WalletCalls.Call, ledger: Address): boolean => {
+/** Whether the call records or requires a key of this ledger. */
+export const isLink = (call: WalletCalls.Call, ledger: Address): boolean => {
   const { records, requires } = linksOf(ledger, WalletCalls.execute(call.target, call.value, call.data))
   return call.value === 0n && records.length + requires.length > 0
 }
