@@ -1,0 +1,322 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { FunctionSignature as Signature } from "../abi/FunctionSignature.js"
+import * as FunctionSignature from "../abi/FunctionSignature.js"
+import * as Parameters from "../abi/Parameters.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import { Lru } from "../primitives/Lru.js"
+import * as Uint from "../primitives/Uint.js"
+import type { Movement } from "./Movements.js"
+
+/**
+ * Spending rules of a subject: which movements are allowed, and how much in all.
+ *
+ * Rules apply in their order: the first rule that matches decides a movement, and a movement without a match is refused.
+ * Limits count every movement, whichever rule has matched it.
+ */
+
+export const maxRules = 100
+export const maxLimits = 50
+export const maxAddresses = 1_000
+/** Values of one member of a match. */
+const maxValues = 100
+
+const kinds = [
+  "native",
+  "erc20.transfer",
+  "erc20.approve",
+  "erc721.transfer",
+  "erc1155.transfer",
+  "approvalForAll",
+  "wallet.admin",
+  "call"
+] as const satisfies ReadonlyArray<Movement["kind"]>
+
+const Name = Schema.String.pipe(
+  Schema.check(
+    Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u, {
+      message: "expected a name of 1 to 64 letters, digits, dots, hyphens and underscores"
+    })
+  )
+)
+
+const ChainId = Schema.String.pipe(
+  Schema.check(Schema.isPattern(/^[1-9][0-9]{0,19}$/u, { message: "expected a chain id, a decimal string" }))
+)
+
+const someOf = <S extends Schema.Top>(schema: S, most = maxValues) =>
+  Schema.Array(schema).pipe(Schema.check(Schema.isMinLength(1), Schema.isMaxLength(most)))
+
+const listName = /^list:([A-Za-z0-9][A-Za-z0-9_.-]{0,63})$/u
+
+/** An address, or the name of a list of addresses. */
+const Recipient = Schema.Union([
+  Address.schema,
+  Schema.String.pipe(
+    Schema.check(Schema.isPattern(listName, { message: "expected an address, or list: and the list's name" }))
+  )
+])
+
+/** The time of day, `24:00` at its end. */
+const minutesOf = (text: string): number => {
+  const [hours = "", minutes = ""] = text.split(":")
+  return Number(hours) * 60 + Number(minutes)
+}
+
+const TimeOfDay = Schema.String.pipe(
+  Schema.check(
+    Schema.isPattern(/^(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/u, { message: "expected HH:MM, UTC" })
+  )
+)
+
+const Hours = Schema.Struct({
+  from: TimeOfDay,
+  to: TimeOfDay,
+  /** Days of the week, 1 (Monday) to 7. */
+  days: Schema.optional(someOf(Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 7 })))))
+}).pipe(
+  Schema.check(
+    Schema.makeFilter(({ from, to }) => minutesOf(from) < minutesOf(to) || "expected from before to")
+  )
+)
+
+/** A static parameter of a function: one of these values, or an unsigned integer of at most `max`. */
+const Argument = Schema.Struct({
+  index: Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 63 }))),
+  in: Schema.optional(someOf(Schema.String)),
+  max: Schema.optional(Uint.schema)
+}).pipe(
+  Schema.check(
+    Schema.makeFilter(
+      (each) => (each.in === undefined) !== (each.max === undefined) || "expected either in or max"
+    )
+  )
+)
+export type Argument = typeof Argument.Type
+
+/** Place of a static parameter's word in calldata, and its type; null: the function has no such parameter. */
+const placeOf = ({ inputs }: Signature, index: number) => {
+  const input = inputs[index]
+  if (input === undefined || input.base.dynamic || input.base.words !== 1 || input.base.depth > 0) return null
+  const before = inputs.slice(0, index).reduce((sum, { base }) => sum + base.words, 0)
+  return { input, at: 4 + 32 * before }
+}
+
+/** The word of a value of that parameter; null: it is no such value. */
+const wordOf = (signature: Signature, index: number, text: string): Hex.Hex | null => {
+  const place = placeOf(signature, index)
+  return place === null ? null : Result.getOrNull(Parameters.encode([place.input], [text]))
+}
+
+/** Signatures parsed lately: a movement is compared with those of many rules. */
+const seen = new Lru<string, Signature | null>(1_024)
+
+const signatureOf = (text: string): Signature | null => {
+  const known = seen.get(text)
+  if (known !== undefined) return known
+  const parsed = Result.getOrNull(FunctionSignature.parse(text))
+  const found = parsed?.selector == null ? null : parsed
+  seen.set(text, found)
+  return found
+}
+
+/** Problem of an argument of a function; null: none. */
+const objection = (text: string, { in: values, index, max }: Argument): string | null => {
+  const signature = signatureOf(text)
+  if (signature === null) return null
+  const place = placeOf(signature, index)
+  if (place === null) return `args: parameter ${index} of ${text} is not a static value`
+  if (max !== undefined && place.input.base.kind !== "uint")
+    return `args: max of parameter ${index} of ${text}, which is not an unsigned integer`
+  const wrong = values?.find((value) => wordOf(signature, index, value) === null)
+  return wrong === undefined ? null : `args: ${wrong} is not of type ${place.input.type}`
+}
+
+const Match = Schema.Struct({
+  kinds: someOf(Schema.Literals(kinds)),
+  chains: Schema.optional(someOf(ChainId)),
+  endpoints: Schema.optional(someOf(Schema.String)),
+  tokens: Schema.optional(someOf(Address.schema)),
+  to: Schema.optional(someOf(Recipient)),
+  maxAmount: Schema.optional(Uint.schema),
+  contracts: Schema.optional(someOf(Address.schema)),
+  /** Function signatures. */
+  selectors: Schema.optional(someOf(Schema.String)),
+  args: Schema.optional(someOf(Argument)),
+  hours: Schema.optional(Hours)
+}).pipe(
+  Schema.check(
+    Schema.makeFilter(({ args = [], contracts, kinds: some, selectors }) => {
+      if (some.includes("call") && (contracts === undefined || selectors === undefined))
+        return "kind call: expected contracts and selectors"
+      const unknown = selectors?.find((text) => signatureOf(text) === null)
+      if (unknown !== undefined) return `selectors: ${unknown} is not a function signature`
+      if (args.length > 0 && selectors === undefined) return "args: expected selectors"
+      for (const text of selectors ?? [])
+        for (const each of args) {
+          const problem = objection(text, each)
+          if (problem !== null) return problem
+        }
+      return true
+    })
+  )
+)
+export type Match = typeof Match.Type
+
+const Rule = Schema.Struct({
+  name: Name,
+  effect: Schema.Literals(["allow", "refuse"]),
+  match: Match
+})
+export type Rule = typeof Rule.Type
+
+const Limit = Schema.Struct({
+  name: Name,
+  chain: ChainId,
+  asset: Schema.Union([Schema.Literals(["native", "fees", "ops", "calls"]), Address.schema]),
+  per: Schema.Literals(["op", "request", "day", "24h", "30d"]),
+  max: Uint.schema,
+  /** Whether an allowance is spent when it is given; default: `count`. */
+  approvals: Schema.optional(Schema.Literals(["count", "ignore"]))
+})
+export type Limit = typeof Limit.Type
+
+const distinct = (each: ReadonlyArray<{ readonly name: string }>): boolean =>
+  new Set(each.map(({ name }) => name)).size === each.length
+
+export const Policy = Schema.Struct({
+  mode: Schema.Literals(["enforce", "observe"]),
+  /** Unix second after which everything is refused; 0: never. */
+  expiresAt: Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 48 - 1 }))),
+  /** Paymasters that ops may name; default: the profile's. */
+  paymasters: Schema.optional(someOf(Address.schema)),
+  rules: Schema.Array(Rule).pipe(Schema.check(Schema.isMaxLength(maxRules))),
+  limits: Schema.optional(Schema.Array(Limit).pipe(Schema.check(Schema.isMaxLength(maxLimits))))
+}).pipe(
+  Schema.check(
+    Schema.makeFilter(({ limits = [], rules }) => {
+      if (!distinct(rules)) return "rules: a name is used twice"
+      return distinct(limits) || "limits: a name is used twice"
+    })
+  )
+)
+export type Policy = typeof Policy.Type
+
+/** The subject `list:NAME`. */
+export const List = Schema.Struct({
+  addresses: Schema.Array(Address.schema).pipe(Schema.check(Schema.isMaxLength(maxAddresses)))
+})
+
+/** Addresses of lists by their names. */
+export type Lists = ReadonlyMap<string, ReadonlySet<Address.Address>>
+
+/** Circumstances of an element. */
+export interface Circumstances {
+  readonly chainId: bigint
+  readonly endpoint: string
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+const dayMillis = 86_400_000
+
+const isWithin = ({ days, from, to }: NonNullable<Match["hours"]>, at: number): boolean => {
+  const day = Math.floor(at / dayMillis)
+  const minutes = Math.floor((at - day * dayMillis) / 60_000)
+  // 1970 began on a Thursday.
+  const weekday = ((day + 3) % 7) + 1
+  return minutes >= minutesOf(from) && minutes < minutesOf(to) && (days?.includes(weekday) ?? true)
+}
+
+const isRecipient = (some: ReadonlyArray<string>, to: Address.Address | null, lists: Lists): boolean =>
+  to !== null &&
+  some.some((each) => {
+    const name = listName.exec(each)?.[1]
+    return name === undefined ? each === to : (lists.get(name)?.has(to) ?? false)
+  })
+
+const hasArgument = (signature: Signature, data: Hex.Hex, { in: values, index, max }: Argument): boolean => {
+  const place = placeOf(signature, index)
+  if (place === null || Hex.size(data) < place.at + 32) return false
+  const word = Hex.slice(data, place.at, place.at + 32)
+  return max === undefined
+    ? (values?.some((value) => wordOf(signature, index, value) === word) ?? false)
+    : BigInt(word) <= max
+}
+
+/** Whether a match names the movement; absent members name any. */
+const matches = (
+  match: Match,
+  movement: Movement,
+  { at, chainId, endpoint }: Circumstances,
+  lists: Lists
+) => {
+  const { amount, asset, contract, data, kind, selector, to } = movement
+  if (!match.kinds.includes(kind)) return false
+  if (match.chains?.includes(chainId.toString()) === false) return false
+  if (match.endpoints?.includes(endpoint) === false) return false
+  if (match.tokens?.some((token) => token === asset) === false) return false
+  if (match.to !== undefined && !isRecipient(match.to, to, lists)) return false
+  if (match.maxAmount !== undefined && (amount === null || amount > match.maxAmount)) return false
+  if (match.contracts?.includes(contract) === false) return false
+  if (match.hours !== undefined && !isWithin(match.hours, at)) return false
+  const { args = [], selectors } = match
+  return (
+    selectors === undefined ||
+    selectors.some((text) => {
+      const signature = signatureOf(text)
+      return (
+        signature !== null &&
+        signature.selector === selector &&
+        args.every((each) => hasArgument(signature, data, each))
+      )
+    })
+  )
+}
+
+/** A movement that is not allowed, and the rule that refuses it; null: no rule matches. */
+export interface Refusal {
+  readonly movement: Movement
+  readonly rule: string | null
+}
+
+/** Judges an element by its movements, without limits; null: it is allowed. An element that moves nothing is allowed. */
+export const judge = (
+  { expiresAt, rules }: Pick<Policy, "expiresAt" | "rules">,
+  movements: ReadonlyArray<Movement>,
+  circumstances: Circumstances,
+  lists: Lists
+): Refusal | "expired" | null => {
+  if (expiresAt !== 0 && circumstances.at > expiresAt * 1_000) return "expired"
+  for (const movement of movements) {
+    const rule = rules.find(({ match }) => matches(match, movement, circumstances, lists))
+    if (rule?.effect !== "allow") return { movement, rule: rule?.name ?? null }
+  }
+  return null
+}
+
+/** An element as limits count it. */
+export interface Spending {
+  readonly movements: ReadonlyArray<Movement>
+  readonly calls: number
+  /** Highest cost, wei, for any payer. */
+  readonly fees: bigint
+}
+
+/** Amount by which an element counts against a limit, least units; null: no amount bounds it. */
+export const amountOf = (
+  { approvals = "count", asset }: Limit,
+  { calls, fees, movements }: Spending
+): bigint | null => {
+  if (asset === "ops") return 1n
+  if (asset === "calls") return BigInt(calls)
+  if (asset === "fees") return fees
+  let sum = 0n
+  for (const { amount, asset: moved, kind } of movements) {
+    if (moved !== asset || (kind === "erc20.approve" && approvals === "ignore")) continue
+    if (amount === null) return null
+    sum += amount
+  }
+  return sum
+}
