@@ -24,7 +24,7 @@ const entry = (id: string, wei: bigint, rest: Partial<Reservation> = {}): Reserv
   wei,
   limit: 100n,
   maxOpen: null,
-  daily: true,
+  window: "day",
   expiresAt: 10 * minute,
   ...rest
 })
@@ -47,7 +47,7 @@ export const suite = (
       )
     )
   const today = (budgets: Service) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => budgets.figures(budget, now))
+    Effect.flatMap(Clock.currentTimeMillis, (now) => budgets.figures(budget, now, "day"))
 
   describe(`budgets in ${name}`, () => {
     /** All of these, or none. */
@@ -83,14 +83,17 @@ export const suite = (
           expect(yield* reserve(budgets, [entry("a", 50n, other)])).toBeNull()
           expect(yield* reserve(budgets, [entry(`own ${at}`, 50n, other)])).toBeNull()
         }
-        expect(yield* budgets.figures({ ...budget, accountId: bob }, 0)).toEqual({ held: 100n, booked: 0n })
+        expect(yield* budgets.figures({ ...budget, accountId: bob }, 0, "day")).toEqual({
+          held: 100n,
+          booked: 0n
+        })
       })
     )
 
     fact("several entries are all held or none", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
-          entry(id, wei, { ...deposit, limit: 50n, daily: false })
+          entry(id, wei, { ...deposit, limit: 50n, window: "open" })
         expect(yield* reserve(budgets, [entry("a", 60n), fromDeposit("a", 60n)])).toEqual(
           lacks(50n, "deposit")
         )
@@ -109,7 +112,7 @@ export const suite = (
     fact("of several groups in one call each is held for itself, in their order", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
-          entry(id, wei, { ...deposit, limit: 50n, daily: false })
+          entry(id, wei, { ...deposit, limit: 50n, window: "open" })
         expect(
           yield* budgets.reserve([
             [entry("a", 40n), fromDeposit("a", 40n)],
@@ -130,7 +133,7 @@ export const suite = (
 
     fact("binds at most the held amount; each note is kept once", (budgets) =>
       Effect.gen(function* () {
-        yield* reserve(budgets, [entry("a", 60n), entry("a", 50n, { ...deposit, daily: false })])
+        yield* reserve(budgets, [entry("a", 60n), entry("a", 50n, { ...deposit, window: "open" })])
         expect(yield* bind(budgets, "a", 51n)).toBe(false)
         expect(yield* bind(budgets, "a", 50n)).toBe(true)
         for (const note of ["another", "of a", ""]) yield* budgets.bind({ chainId, id: "a", wei: 0n }, note)
@@ -220,7 +223,7 @@ export const suite = (
     fact("a landed sum counts at its cost, and in full again when the chain undoes it", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
-          entry(id, wei, { ...deposit, limit: 100n, daily: false })
+          entry(id, wei, { ...deposit, limit: 100n, window: "open" })
         yield* reserve(budgets, [entry("a", 90n), fromDeposit("a", 90n)])
         yield* bind(budgets, "a")
         yield* budgets.land(chainId, "a", 30n)
@@ -250,8 +253,8 @@ export const suite = (
         expect(yield* reserve(budgets, [entry("b", 100n, late)])).toBeNull()
         yield* bind(budgets, "a")
         yield* budgets.settle(chainId, "a", 25n)
-        expect(yield* budgets.figures(budget, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
-        expect(yield* budgets.figures(budget, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
+        expect(yield* budgets.figures(budget, 20_000 * day, "day")).toEqual({ held: 0n, booked: 25n })
+        expect(yield* budgets.figures(budget, 20_001 * day, "day")).toEqual({ held: 100n, booked: 0n })
         expect(yield* reserve(budgets, [entry("c", 1n, late)])).toEqual(lacks(0n))
       })
     )
@@ -259,7 +262,7 @@ export const suite = (
     fact("a budget without days holds open sums over days and forgets ended ones", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
-          entry(id, wei, { ...deposit, limit: 100n, daily: false, expiresAt: 3 * day })
+          entry(id, wei, { ...deposit, limit: 100n, window: "open", expiresAt: 3 * day })
         yield* reserve(budgets, [fromDeposit("a", 60n), fromDeposit("b", 40n)])
         yield* Time.adjust(day)
         expect(yield* reserve(budgets, [fromDeposit("c", 1n)])).toEqual(lacks(0n, "deposit"))
@@ -309,7 +312,7 @@ export const suite = (
           (index) =>
             reserve(index % 2 === 0 ? one : other, [
               entry(`op ${index}`, 7n),
-              entry(`op ${index}`, 7n, { ...deposit, limit: 1_000n, daily: false })
+              entry(`op ${index}`, 7n, { ...deposit, limit: 1_000n, window: "open" })
             ]),
           { concurrency: "unbounded" }
         )

@@ -33,7 +33,8 @@ export const migrations = {
     { discard: true }
   ),
   "0033_op_rows": Journal.opRows,
-  "0034_operators": Accounts.operators
+  "0034_operators": Accounts.operators,
+  "0035_budget_totals": Accounts.budgetTotals
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -79,6 +79,16 @@ const jsonOf = (columns: Columns, rows: ReadonlyArray<Values>): string => {
   )
 }
 
+/** Query of the rows of one parameter, `listing` of them; SQLite gives text. */
+export const listed = ({ sql }: Sql, columns: Columns): string =>
+  Store.isSqlite(sql)
+    ? `select ${Object.keys(columns)
+        .map((name) => `value->>'$.${name}'`)
+        .join(", ")} from json_each(?)`
+    : given(columns).replace("$1", "?")
+
+export const listing = (columns: Columns, rows: ReadonlyArray<Values>): string => jsonOf(columns, rows)
+
 /** PostgreSQL takes all rows in one statement, SQLite one row each. */
 const run = (
   { sql }: Sql,

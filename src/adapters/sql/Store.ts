@@ -84,7 +84,8 @@ export const lock =
       ? Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`)
       : Effect.void
 
-const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
+/** Runs an effect atomically and durably, once it has the named locks. */
+export const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>): Run =>
   // A fixed order prevents deadlocks.
   isPostgres(sql) ? sql.locking(distinct(names)) : transaction(sql)
 

@@ -56,13 +56,10 @@ const slow = Effect.gen(function* () {
     sponsor === null
       ? Effect.succeed([])
       : Effect.gen(function* () {
-          const open = yield* budgets.open(chainId)
-          const owners = new Set(
-            open.flatMap(({ accountId, name }) => (name === Sponsorships.budget ? [accountId] : []))
-          )
+          const owners = yield* budgets.owners(chainId, Sponsorships.budget, now)
           return yield* Effect.forEach(owners, (accountId) => {
             const budget = { accountId, chainId, name: Sponsorships.budget }
-            return Effect.map(budgets.figures(budget, now), ({ booked, held }) => ({
+            return Effect.map(budgets.figures(budget, now, "day"), ({ booked, held }) => ({
               ...budget,
               spent: booked + held,
               limit: sponsor.dailyBudget

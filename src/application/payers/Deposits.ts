@@ -41,7 +41,7 @@ export const entry = (
   deposit: Deposit,
   available: bigint,
   op: Pick<Reservation, "accountId" | "chainId" | "id" | "wei" | "expiresAt">
-): Reservation => ({ ...op, name: budget(deposit), limit: available, maxOpen: null, daily: false })
+): Reservation => ({ ...op, name: budget(deposit), limit: available, maxOpen: null, window: "open" })
 
 /** The failure of an op that the deposit cannot cover next to other reservations. */
 export const failure = ({ paymaster }: Deposit, wei: bigint, { available }: Lack): ElementFailure =>

@@ -95,9 +95,7 @@ const heldMillis = 86_400_000
 export const make = (budgets: Budgets["Service"]): Losses => {
   /** Ids of the holds for a transaction: several when a reorganisation has changed its bearer. */
   const idsOf = (record: TransactionRecord) =>
-    Effect.map(budgets.open(record.chainId), (holds) =>
-      holds.filter(({ id }) => id.startsWith(nameOf(record))).map(({ id }) => id)
-    )
+    Effect.map(budgets.open(record.chainId, nameOf(record)), (holds) => holds.map(({ id }) => id))
 
   const settle = (record: TransactionRecord, wei: bigint | null) =>
     Effect.gen(function* () {
@@ -127,7 +125,7 @@ export const make = (budgets: Budgets["Service"]): Losses => {
             wei,
             limit: null,
             maxOpen: null,
-            daily: true,
+            window: "day",
             expiresAt: (yield* Clock.currentTimeMillis) + heldMillis
           }
         ]

@@ -128,7 +128,7 @@ export const make = (
         if (objections[place] !== null) return []
         const held = { ...holdOf(part), expiresAt }
         return [
-          { ...held, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, daily: true },
+          { ...held, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, window: "day" },
           Deposits.entry(site, deposit, { ...held, accountId: null })
         ]
       })

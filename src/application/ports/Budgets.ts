@@ -7,6 +7,16 @@ import type { AccountId } from "./Tenants.js"
 /** The store failed; no effect of the call is durable. */
 export class BudgetsError extends Data.TaggedError("BudgetsError")<{ readonly message: string }> {}
 
+/**
+ * The reservations that a limit counts:
+ *
+ * - `open`: reservations without a landed sum. The limit is a reading that landed sums have lowered already.
+ * - `day`: reservations of the same UTC day.
+ * - `24h`, `30d`: reservations of the same and the 24 preceding hours, or the 30 preceding UTC days. No such span exceeds
+ *   the limit.
+ */
+export type Window = "open" | "day" | "24h" | "30d"
+
 /** A bounded amount of money on one chain. */
 export interface Budget {
   /** Owner; null: the operator, for every account that uses it. */
@@ -20,14 +30,11 @@ export interface Reservation extends Budget {
   readonly id: string
   /** Highest possible cost. */
   readonly wei: bigint
-  /**
-   * Most that may be held; null: no bound. A daily budget counts bookings of the same UTC day too. For other budgets
-   * the limit is a reading that spending has already lowered, so bookings do not count.
-   */
+  /** Most that may be held, with the booked sums of the window; null: no bound. */
   readonly limit: bigint | null
   /** Most open reservations of the budget, excluding landed ones; null: no bound. */
   readonly maxOpen: number | null
-  readonly daily: boolean
+  readonly window: Window
   /** Unix milliseconds. An unbound reservation expires then. */
   readonly expiresAt: number
 }
@@ -64,10 +71,13 @@ export interface Figures {
 /** The UTC day of an instant (Unix milliseconds), counted from 1970-01-01. */
 export const dayOf = (millis: number): number => Math.floor(millis / 86_400_000)
 
+/** The hour of an instant (Unix milliseconds), counted from 1970-01-01. */
+export const hourOf = (millis: number): number => Math.floor(millis / 3_600_000)
+
 /**
  * Bounded money: the operator's payments and risks for accounts, and deposits that several requests share. Each method
- * is one transaction, and all processes together never hold more than a limit. A reservation counts for the UTC day in
- * which it was made, however it ends.
+ * is one transaction, and all processes together never hold more than a limit. A reservation counts for the UTC day and the
+ * hour in which it was made, however it ends. Only `open` takes longer with more open reservations.
  */
 export class Budgets extends Context.Service<
   Budgets,
@@ -99,10 +109,16 @@ export class Budgets extends Context.Service<
      * not held are ignored.
      */
     readonly settle: (chainId: bigint, id: string, wei: bigint | null) => Effect.Effect<void, BudgetsError>
-    /** All holds of the chain, in order of reservation. */
-    readonly open: (chainId: bigint) => Effect.Effect<ReadonlyArray<Hold>, BudgetsError>
-    /** Figures for the UTC day of the instant `at` (Unix milliseconds). */
-    readonly figures: (budget: Budget, at: number) => Effect.Effect<Figures, BudgetsError>
+    /** All holds of the chain, in order of reservation; `beginning`: only of ids that start with it. */
+    readonly open: (chainId: bigint, beginning?: string) => Effect.Effect<ReadonlyArray<Hold>, BudgetsError>
+    /** Figures for the window that ends with the hour or day of the instant `at` (Unix milliseconds). */
+    readonly figures: (budget: Budget, at: number, window: Window) => Effect.Effect<Figures, BudgetsError>
+    /** Owners whose budget of that name has reservations of the UTC day of the instant `at` (Unix milliseconds). */
+    readonly owners: (
+      chainId: bigint,
+      name: string,
+      at: number
+    ) => Effect.Effect<ReadonlyArray<AccountId | null>, BudgetsError>
     /** Remembers until `until` (Unix seconds) that the account received this unsigned op. Idempotent. */
     readonly handOut: (
       accountId: AccountId,

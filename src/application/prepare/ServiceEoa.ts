@@ -215,7 +215,7 @@ export const reserve = (
           wei: atRisk(profile, version, risk, least),
           limit: dailyLoss,
           maxOpen: maxInFlight,
-          daily: true,
+          window: "day",
           expiresAt
         }
       ]

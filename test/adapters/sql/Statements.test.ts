@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Statement from "effect/sql/Statement"
 import * as Tracer from "effect/Tracer"
-import * as SqlBudgets from "../../../src/adapters/sql/Budgets.js"
+import * as SqlBudgets from "../../../src/adapters/sql/budgets/Budgets.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as SqlRequestHistory from "../../../src/adapters/sql/RequestHistory.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
@@ -160,7 +160,7 @@ const reservation = {
   wei: 1n,
   limit: 2n,
   maxOpen: 1,
-  daily: true,
+  window: "day" as const,
   expiresAt: 1
 }
 

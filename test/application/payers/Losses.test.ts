@@ -104,7 +104,7 @@ describe("the loss of a transaction", () => {
   const booked = Effect.gen(function* () {
     const budgets = Context.get(yield* Layer.build(InMemory.budgets), Budgets)
     const figures = (accountId: AccountId) =>
-      budgets.figures({ accountId, chainId: Make.chainId, name: Losses.budget }, 0)
+      budgets.figures({ accountId, chainId: Make.chainId, name: Losses.budget }, 0, "day")
     return { losses: Losses.make(budgets), figures }
   })
 

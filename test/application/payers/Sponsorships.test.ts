@@ -48,7 +48,7 @@ const setting = Effect.gen(function* () {
             wei: 100n,
             limit: null,
             maxOpen: null,
-            daily: true,
+            window: "day",
             expiresAt: 600 * second
           }
         ]
@@ -61,7 +61,7 @@ const setting = Effect.gen(function* () {
   const hold = (...of: Parameters<typeof reserve>) =>
     Effect.tap(reserve(...of), (userOpHash) => bind(userOpHash, noteOf({ ...of[1], userOpHash })))
   const figures = (account = alice) =>
-    budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
+    budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0, "day")
   /** Held and booked amounts after the next poll. */
   const looked = (held: bigint, booked: bigint, account = alice) =>
     Effect.map(Effect.andThen(Time.adjust(look), figures(account)), (told) =>

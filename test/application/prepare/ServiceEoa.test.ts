@@ -126,7 +126,7 @@ describe("the possible cost of an op to the service's EOA", () => {
   const held = (account = Make.alice) =>
     Effect.flatMap(Budgets, (budgets) =>
       Effect.map(
-        budgets.figures({ accountId: account, chainId: Make.chainId, name: Losses.budget }, 0),
+        budgets.figures({ accountId: account, chainId: Make.chainId, name: Losses.budget }, 0, "day"),
         (figures) => figures.held
       )
     )

@@ -47,7 +47,11 @@ const losses = (accountId: AccountId) =>
   stack.ask(
     Effect.flatMap(Budgets, (budgets) =>
       Effect.orDie(
-        budgets.figures({ accountId, chainId: BigInt(stack.anvil.chainId), name: "service-eoa" }, Date.now())
+        budgets.figures(
+          { accountId, chainId: BigInt(stack.anvil.chainId), name: "service-eoa" },
+          Date.now(),
+          "day"
+        )
       )
     )
   )

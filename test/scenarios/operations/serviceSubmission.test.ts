@@ -44,7 +44,7 @@ const fresh = async (by = handed(), more: object = {}, salt = "payer") => {
 /** The account's open charges, in wei. */
 const figures = (runtime = stack.runtime) => {
   const budget = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: "service-eoa" }
-  return runtime.runPromise(Effect.flatMap(Budgets, (budgets) => budgets.figures(budget, Date.now())))
+  return runtime.runPromise(Effect.flatMap(Budgets, (budgets) => budgets.figures(budget, Date.now(), "day")))
 }
 const nothing = { held: 0n, booked: 0n }
 

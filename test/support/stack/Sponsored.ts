@@ -30,7 +30,7 @@ export const sponsored = async (stack: Stack): Promise<Sponsored> => {
     stack.ask(
       Effect.gen(function* () {
         const budgets = yield* Budgets
-        return yield* Effect.orDie(budgets.figures(budget, yield* Clock.currentTimeMillis))
+        return yield* Effect.orDie(budgets.figures(budget, yield* Clock.currentTimeMillis, "day"))
       })
     )
   return {

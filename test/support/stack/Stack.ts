@@ -20,7 +20,7 @@ import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/Paymaster
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
-import * as Budgets from "../../../src/adapters/sql/Budgets.js"
+import * as Budgets from "../../../src/adapters/sql/budgets/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as Execution from "../../../src/application/endpoints/Execution.js"

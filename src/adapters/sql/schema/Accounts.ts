@@ -140,6 +140,48 @@ export const budgets = step((sql) => [
 ])
 
 /**
+ * SQL condition of a reservation whose `counted` is outdated, for an index and its queries. Totals count a cost, or `open`
+ * and the highest cost, and no settled reservation.
+ */
+export const drifted =
+  "counted is distinct from case when state <> 'settled' then coalesce(landed, 'open ' || wei) end"
+
+/**
+ * Running totals of budgets: of open reservations (`at` 0), and of those made in each day and hour, counted from 1970. Wei
+ * are decimal text. `booked` is only of hours: days have `budget_days`. `recounted_at` is of `open`, Unix milliseconds.
+ */
+export const budgetTotals = step((sql) => [
+  sql`
+    create table budget_totals (
+      account_id text not null,
+      chain_id text not null,
+      pot text not null,
+      unit text not null check (unit in ('open', 'day', 'hour')),
+      at bigint not null,
+      held text not null,
+      holds bigint not null,
+      booked text not null,
+      recounted_at bigint not null default 0,
+      primary key (chain_id, pot, account_id, unit, at)
+    )`,
+  sql`create index budget_totals_at on budget_totals (unit, at)`,
+  sql`alter table budget_holds add column hour integer`,
+  sql`alter table budget_holds add column counted text`,
+  sql`
+    create index budget_holds_drifted on budget_holds (chain_id, pot, account_id)
+    where ${sql.literal(drifted)}`,
+  sql`
+    create index budget_holds_expiry on budget_holds (chain_id, pot, account_id, expires_at)
+    where state = 'reserved'`,
+  // PostgreSQL finds the beginnings of ids only in this order, SQLite in the unique index.
+  sql.onDialectOrElse({
+    pg: () =>
+      sql`create index budget_holds_beginning on budget_holds (chain_id, id collate "C") where state <> 'settled'`,
+    orElse: () => Effect.void
+  })
+])
+
+/**
  * The database refuses to change or delete rows; only the table's owner can drop the triggers. Chain ids and nonces are
  * decimal text; times are Unix milliseconds.
  */

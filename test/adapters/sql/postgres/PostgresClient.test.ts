@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Budgets from "../../../../src/adapters/sql/Budgets.js"
+import * as Budgets from "../../../../src/adapters/sql/budgets/Budgets.js"
 import * as Postgres from "../../../../src/adapters/sql/postgres/Postgres.js"
 import * as Store from "../../../../src/adapters/sql/Store.js"
 import { acceptOp, record } from "../../../support/journal/Facts.js"
@@ -44,9 +44,9 @@ describe("reads in PostgreSQL", () => {
       const [sql, other] = [yield* clientOf(address), yield* clientOf(address)]
       const budgets = yield* Effect.provideService(Budgets.make, SqlClient.SqlClient, sql)
       const budget = { accountId: null, chainId: 1n, name: "pot" }
-      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, daily: true }
+      const reservation = { ...budget, id: "a", wei: 7n, limit: null, maxOpen: null, window: "day" } as const
       expect(yield* budgets.reserve([[{ ...reservation, expiresAt: 60_000 }]])).toEqual([null])
-      const figures = budgets.figures(budget, 0)
+      const figures = budgets.figures(budget, 0, "day")
       const seen = yield* Meanwhile.changed(other, sql, {
         lock: other`lock table budget_days in access exclusive mode`,
         method: figures,

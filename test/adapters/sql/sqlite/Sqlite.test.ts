@@ -231,7 +231,8 @@ describe("the schema", () => {
       expect(applied).toEqual([
         { migration_id: 32, name: "schema" },
         { migration_id: 33, name: "op_rows" },
-        { migration_id: 34, name: "operators" }
+        { migration_id: 34, name: "operators" },
+        { migration_id: 35, name: "budget_totals" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

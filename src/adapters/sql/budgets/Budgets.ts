@@ -1,0 +1,318 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { SqlError } from "effect/sql/SqlError"
+import {
+  type Budget,
+  Budgets,
+  BudgetsError,
+  dayOf,
+  type Hold,
+  hourOf
+} from "../../../application/ports/Budgets.js"
+import { ClockTrust } from "../../../application/ports/clock/ClockTrust.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as ErrorCode from "../ErrorCode.js"
+import * as Migrations from "../Migrations.js"
+import * as Rows from "../Rows.js"
+import * as Store from "../Store.js"
+import { drifted } from "../schema/Accounts.js"
+import * as Pots from "./Pots.js"
+import * as Totals from "./Totals.js"
+
+type Row = Totals.Row
+
+/** Days for which settled reservations are kept. */
+const keptDays = 2
+
+const accountOf = (stored: string): AccountId | null => (stored === "" ? null : (stored as AccountId))
+
+const holdOf = (row: Row): Hold => ({
+  ...Totals.budgetOf(row),
+  id: row.id,
+  wei: BigInt(row.wei),
+  bound: row.state === "bound",
+  landed: row.landed === null ? null : BigInt(row.landed),
+  expiresAt: Number(row.expires_at),
+  notes: notesOf(row)
+})
+
+const notesOf = ({ note }: Pick<Row, "note">): ReadonlyArray<string> =>
+  note.split("\n").filter((line) => line !== "")
+
+/** Time between two deletions of old rows by a process. */
+const deleteMillis = 60_000
+
+/** Time between two recounts of a budget. */
+const recountMillis = 60_000
+
+const holdColumns: Rows.Columns = {
+  account_id: "text",
+  chain_id: "text",
+  pot: "text",
+  id: "text",
+  day: "integer",
+  hour: "integer",
+  wei: "text",
+  state: "text",
+  note: "text",
+  expires_at: "bigint",
+  counted: "text"
+}
+
+/** Budgets in the database of the client. */
+export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
+  const forUpdate = sql.literal(Store.isPostgres(sql) ? "for update" : "")
+  const { mayDelete } = yield* ClockTrust
+  const answered =
+    (run: ReturnType<typeof Store.transaction>) =>
+    <A, E>(effect: Effect.Effect<A, E>) =>
+      run(effect).pipe(
+        Effect.retry({ times: 3, while: Store.isBroken }),
+        Effect.catchIf(Store.isSqlError, (error) =>
+          Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
+        )
+      )
+  const transaction = answered(Store.transaction(sql))
+  const reading = answered(Store.reading(sql))
+
+  const store = { sql }
+  let deletedAt = Number.NEGATIVE_INFINITY
+
+  /** Locks budgets in a fixed order, to prevent deadlocks. */
+  const lockAll = (budgets: ReadonlyArray<Budget>) =>
+    Effect.forEach(Store.distinct(budgets.map(Totals.nameOf)), Store.lock(sql), { discard: true })
+
+  const isDue = ({ recountedAt }: Totals.Totals, now: number): boolean =>
+    Math.abs(now - recountedAt) >= recountMillis
+
+  /** Stores what a call holds. */
+  const keep = (pots: ReadonlyMap<string, Pots.Pot>, { changed, lacks }: Pots.Outcome) =>
+    Effect.gen(function* () {
+      const fresh: Array<Pots.Outcome["changed"][number]> = []
+      for (const each of changed) {
+        const { entry, held } = each
+        const raised =
+          held.holdNo === null
+            ? []
+            : yield* sql`
+                update budget_holds set wei = ${held.wei}, expires_at = ${entry.expiresAt},
+                  counted = ${Totals.countOf(held)}
+                where hold_no = ${held.holdNo} and state <> 'settled'
+                returning hold_no`
+        // A process of the previous version may have released it in the meantime.
+        if (raised.length === 0) fresh.push(each)
+      }
+      yield* Rows.insert(
+        store,
+        "budget_holds",
+        holdColumns,
+        fresh.map(({ entry, held }) => [
+          ...Object.values(Totals.columns(entry)),
+          entry.id,
+          held.day,
+          held.hour,
+          held.wei,
+          "reserved",
+          "",
+          entry.expiresAt,
+          Totals.countOf(held)
+        ])
+      )
+      yield* Pots.write(store, pots)
+      return lacks
+    })
+
+  const reserve: Budgets["Service"]["reserve"] = (groups) => {
+    const byBudget = Map.groupBy(groups.flat(), Totals.nameOf)
+    if (byBudget.size === 0) return Effect.succeed(groups.map(() => null))
+    return answered(Store.locking(sql, [...byBudget.keys()]))(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        if (Math.abs(now - deletedAt) >= deleteMillis && (yield* mayDelete)) {
+          deletedAt = now
+          yield* sql`
+            delete from budget_holds
+            where state = 'settled' and day < ${dayOf(now) - keptDays} and counted is null`
+          yield* Totals.forget(store, now)
+        }
+        const first = yield* Pots.read(store, byBudget, now)
+        const held = Pots.holdAll(first, groups, now)
+        const isFull = held.lacks.some((lack) => lack !== null && lack.reason !== "ended")
+        const due = [...first.values()].filter(({ totals }) => isFull && isDue(totals, now))
+        if (due.length === 0) return yield* keep(first, held)
+        // A process of the previous version may have deleted rows that the totals still count.
+        for (const { totals } of due) yield* Totals.recount(store, totals.budget, now)
+        const again = yield* Pots.read(store, byBudget, now)
+        return yield* keep(again, Pots.holdAll(again, groups, now))
+      })
+    )
+  }
+
+  /** Unsettled rows of these ids, in budgets that are locked from here on. */
+  const lockRows = (chainId: bigint, ids: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      const find = (suffix: string) =>
+        Rows.statement<Row>(
+          store,
+          `select * from budget_holds
+           where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled' order by hold_no ${suffix}`,
+          [chainId.toString(), Rows.listOf(store, ids)]
+        )
+      const found = yield* find("")
+      if (!Store.isPostgres(sql) || found.length === 0) return found
+      const names = new Set(found.map((row) => Totals.nameOf(Totals.budgetOf(row))))
+      yield* lockAll(found.map(holdOf))
+      return (yield* find("for update")).filter((row) => names.has(Totals.nameOf(Totals.budgetOf(row))))
+    })
+
+  /** Changes rows of these ids one by one, with the totals of their budgets. */
+  const change = (
+    chainId: bigint,
+    ids: ReadonlyArray<string>,
+    use: (row: Row, totals: Totals.Totals) => Effect.Effect<void, SqlError>
+  ) =>
+    transaction(
+      Effect.gen(function* () {
+        if (ids.length === 0) return
+        const rows = yield* lockRows(chainId, ids)
+        const byName = Map.groupBy(rows, (row) => Totals.nameOf(Totals.budgetOf(row)))
+        const budgets = [...byName.values()].flatMap((own) => own.slice(0, 1).map(holdOf))
+        if (budgets.length === 0) return
+        const totals = yield* Totals.read(store, budgets, rows, [])
+        for (const [name, own] of byName) {
+          const of = totals.get(name)
+          if (of !== undefined) for (const row of own) yield* use(row, of)
+        }
+        yield* Totals.write(store, [...totals.values()])
+      })
+    )
+
+  return {
+    reserve,
+    settle: (chainId, id, wei) =>
+      change(chainId, [id], (row, totals) =>
+        Effect.gen(function* () {
+          const cost = wei ?? BigInt(row.landed ?? 0)
+          yield* sql`
+            update budget_holds set state = 'settled', landed = ${cost.toString()}, counted = null
+            where hold_no = ${row.hold_no}`
+          Totals.shift(totals, row, row.counted, null)
+          Totals.book(totals, row, cost)
+        })
+      ),
+    bind: ({ chainId, id, wei }, note) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql<Row>`
+            select * from budget_holds
+            where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'
+              and (state = 'bound' or expires_at > ${now}) order by hold_no
+            ${forUpdate}`
+          if (rows.length === 0 || rows.some((row) => BigInt(row.wei) < wei)) return false
+          for (const row of rows) {
+            const notes = [...new Set([...notesOf(row), note])].join("\n")
+            yield* sql`update budget_holds set state = 'bound', note = ${notes} where hold_no = ${row.hold_no}`
+          }
+          return true
+        })
+      ),
+    release: (chainId, ids) =>
+      change(chainId, ids, (row, totals) =>
+        Effect.gen(function* () {
+          if (row.state !== "reserved") return
+          yield* sql`delete from budget_holds where hold_no = ${row.hold_no}`
+          Totals.shift(totals, row, row.counted, null)
+        })
+      ),
+    land: (chainId, id, wei) =>
+      change(chainId, [id], (row, totals) =>
+        Effect.gen(function* () {
+          const landed = wei?.toString() ?? null
+          const counted = Totals.countOf({ ...row, landed })
+          yield* sql`
+            update budget_holds set landed = ${landed}, counted = ${counted} where hold_no = ${row.hold_no}`
+          Totals.shift(totals, row, row.counted, counted)
+        })
+      ),
+    open: (chainId, beginning) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const id = sql.literal(Store.isPostgres(sql) ? 'id collate "C"' : "id")
+          const named =
+            beginning === undefined
+              ? sql.literal("1 = 1")
+              : sql`${id} >= ${beginning} and ${id} < ${`${beginning}\uffff`}`
+          const rows = yield* sql<Row>`
+            select * from budget_holds
+            where chain_id = ${chainId.toString()} and ${named} and state <> 'settled'
+              and (state = 'bound' or expires_at > ${now})
+            order by hold_no`
+          return rows.map(holdOf)
+        })
+      ),
+    figures: (budget, at, window) =>
+      reading(
+        Effect.gen(function* () {
+          const expired = yield* Rows.statement<Row>(
+            store,
+            `select * from budget_holds
+             where ${Totals.ofBudget} and state = 'reserved' and expires_at <= ?`,
+            [...Totals.keyOf(budget), yield* Clock.currentTimeMillis]
+          )
+          const others = yield* Totals.drift(store, budget)
+          const last = { day: dayOf(at), hour: hourOf(at) }
+          const read = yield* Totals.read(store, [budget], [last, ...expired, ...others], [window])
+          const totals = read.get(Totals.nameOf(budget))
+          if (totals === undefined) return { held: 0n, booked: 0n }
+          Totals.correct(totals, others)
+          for (const row of expired) Totals.shift(totals, row, Totals.countOf(row), null)
+          return Totals.ending(totals, window, last)
+        })
+      ),
+    owners: (chainId, name, at) =>
+      reading(
+        Effect.gen(function* () {
+          const of = sql`chain_id = ${chainId.toString()} and pot = ${name}`
+          const day = dayOf(at)
+          const rows = yield* sql<Pick<Row, "account_id">>`
+            select account_id from budget_totals where ${of} and unit = 'day' and at = ${day}
+            union select account_id from budget_days where ${of} and day = ${day}
+            union select account_id from budget_holds
+              where ${of} and day = ${day} and ${sql.literal(drifted)}
+            order by account_id`
+          return rows.map(({ account_id }) => accountOf(account_id))
+        })
+      ),
+    handOut: (accountId, chainId, userOpHash, until) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          if (yield* mayDelete) yield* sql`delete from budget_ops where until < ${Math.floor(now / 1_000)}`
+          yield* sql`
+            insert into budget_ops ${sql.insert({
+              account_id: accountId,
+              chain_id: chainId.toString(),
+              user_op_hash: userOpHash,
+              until
+            })}
+            on conflict (account_id, chain_id, user_op_hash) do update set until = ${until}`
+        })
+      ),
+    handedOut: (accountId, chainId, userOpHash) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql<{ readonly until: number | string }>`
+            select until from budget_ops
+            where account_id = ${accountId} and chain_id = ${chainId.toString()} and user_op_hash = ${userOpHash}`
+          return rows.some(({ until }) => Number(until) * 1_000 >= now)
+        })
+      )
+  }
+})
+
+export const layer: Migrations.StoredLayer<Budgets> = Layer.effect(Budgets, make)

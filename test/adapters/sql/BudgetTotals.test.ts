@@ -1,0 +1,618 @@
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
+import * as TestClock from "effect/testing/TestClock"
+import * as fc from "fast-check"
+import * as SqlBudgets from "../../../src/adapters/sql/budgets/Budgets.js"
+import * as Migrations from "../../../src/adapters/sql/Migrations.js"
+import * as PostgresAdapter from "../../../src/adapters/sql/postgres/Postgres.js"
+import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
+import {
+  type Budget,
+  Budgets,
+  dayOf,
+  hourOf,
+  type Lack,
+  type Reservation,
+  type Window
+} from "../../../src/application/ports/Budgets.js"
+import { temporaryFolder } from "../../support/journal/Layers.js"
+import { alice } from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+/** Running totals are what the sum of all reservations is, whatever happened before. */
+
+const databases = Postgres.perFile()
+const chainId = 31_337n
+const minute = 60_000
+const hour = 3_600_000
+const day = 24 * hour
+const cap = 100n
+
+type Client = Layer.Layer<SqlClient.SqlClient, unknown>
+
+const sqlite: Client = Layer.unwrap(
+  Effect.map(temporaryFolder, (folder) => Sqlite.layer({ filename: join(folder, "castellan.db") }))
+)
+
+const databasesOf: ReadonlyArray<{
+  readonly name: string
+  readonly client: Client
+  readonly numRuns: number
+}> = [
+  { name: "SQLite", client: sqlite, numRuns: 40 },
+  { name: "PostgreSQL", client: databases.layer, numRuns: 6 }
+]
+
+const budgetsOn = (client: Client) => Layer.provideMerge(SqlBudgets.layer, Layer.fresh(client))
+
+/** Budgets of each window; one has a bound of open reservations. */
+const pots: ReadonlyArray<Budget & { readonly window: Window; readonly maxOpen: number | null }> = [
+  { accountId: null, chainId, name: "deposit", window: "open", maxOpen: null },
+  { accountId: alice, chainId, name: "sponsor", window: "day", maxOpen: 3 },
+  { accountId: alice, chainId, name: "hours", window: "24h", maxOpen: null },
+  { accountId: alice, chainId, name: "month", window: "30d", maxOpen: null }
+]
+
+type Item = readonly [pot: number, id: number, wei: number]
+
+type Command =
+  | { readonly do: "reserve"; readonly groups: ReadonlyArray<ReadonlyArray<Item>>; readonly minutes: number }
+  | { readonly do: "bind"; readonly id: number; readonly wei: number }
+  | { readonly do: "release"; readonly ids: ReadonlyArray<number> }
+  | { readonly do: "land" | "settle"; readonly id: number; readonly wei: number | null }
+  | { readonly do: "pass"; readonly minutes: number }
+
+const item = fc.tuple(fc.nat(pots.length - 1), fc.nat(4), fc.nat(60))
+const cost = fc.option(fc.nat(60))
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant("reserve" as const),
+      groups: fc.array(fc.array(item, { maxLength: 3 }), { minLength: 1, maxLength: 3 }),
+      minutes: fc.constantFrom(10, 90, 3_000)
+    })
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("bind" as const), id: fc.nat(4), wei: fc.nat(20) })
+  },
+  fc.record({ do: fc.constant("release" as const), ids: fc.array(fc.nat(4), { maxLength: 2 }) }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("land", "settle"), id: fc.nat(4), wei: cost }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("pass" as const),
+      minutes: fc.constantFrom(1, 20, 60, 300, 1_440, 2_880)
+    })
+  }
+) as fc.Arbitrary<Command>
+
+interface ModelHold {
+  readonly pot: number
+  readonly id: number
+  readonly madeAt: number
+  readonly wei: bigint
+  readonly landed: bigint | null
+  readonly state: "reserved" | "bound" | "settled"
+  readonly expiresAt: number
+}
+
+/** Sums all reservations each time; forgets none. */
+class Model {
+  holds: ReadonlyArray<ModelHold> = []
+  now = 0
+
+  private alive(): ReadonlyArray<ModelHold> {
+    return this.holds.filter(({ expiresAt, state }) => state !== "reserved" || expiresAt > this.now)
+  }
+
+  private within(pot: number, end: number): ReadonlyArray<ModelHold> {
+    const own = this.alive().filter((each) => each.pot === pot)
+    const spans = {
+      open: ({ landed, state }: ModelHold) => state !== "settled" && landed === null,
+      day: ({ madeAt }: ModelHold) => dayOf(madeAt) === dayOf(end),
+      "24h": ({ madeAt }: ModelHold) => hourOf(madeAt) <= hourOf(end) && hourOf(madeAt) >= hourOf(end) - 24,
+      "30d": ({ madeAt }: ModelHold) => dayOf(madeAt) <= dayOf(end) && dayOf(madeAt) >= dayOf(end) - 30
+    }
+    return own.filter(spans[pots[pot]?.window ?? "open"])
+  }
+
+  figures(pot: number, end = this.now) {
+    const sum = (holds: ReadonlyArray<ModelHold>) =>
+      holds.reduce((total, { landed, wei }) => total + (landed ?? wei), 0n)
+    const [booked, held] = [true, false].map((isBooked) =>
+      sum(this.within(pot, end).filter(({ state }) => (state === "settled") === isBooked))
+    )
+    return { booked: booked ?? 0n, held: held ?? 0n }
+  }
+
+  /** The fullest window that has an instant in it. */
+  private fullest(pot: number, at: number): bigint {
+    const lengths = { open: 0, day: 0, "24h": 24, "30d": 30 * 24 }
+    const sums = Array.from({ length: lengths[pots[pot]?.window ?? "open"] + 1 }, (_, hours) => {
+      const { booked, held } = this.figures(pot, at + hours * hour)
+      return booked + held
+    })
+    return sums.reduce(BigInts.max)
+  }
+
+  private one([pot, id, given]: Item, expiresAt: number): Lack | null {
+    const { maxOpen, name } = pots[pot] ?? expect.fail("it is there")
+    const ended = this.holds.some(
+      (each) =>
+        each.pot === pot &&
+        each.id === id &&
+        each.state === "settled" &&
+        each.landed !== 0n &&
+        dayOf(each.madeAt) >= dayOf(this.now) - 2
+    )
+    if (ended) return { budget: name, reason: "ended", available: 0n }
+    const before = this.holds
+    const own = this.alive().find((each) => each.pot === pot && each.id === id && each.state !== "settled")
+    this.holds = before.filter((each) => each !== own)
+    const madeAt = own?.madeAt ?? this.now
+    const others = this.fullest(pot, madeAt)
+    const wei = own !== undefined && own.wei > BigInt(given) ? own.wei : BigInt(given)
+    const open = this.alive().filter(
+      (each) => each.pot === pot && each.landed === null && each.state !== "settled"
+    )
+    const isTooMuch = others + wei > cap
+    if (isTooMuch || (maxOpen !== null && open.length >= maxOpen)) {
+      this.holds = before
+      return isTooMuch
+        ? { budget: name, reason: "limit", available: cap > others ? cap - others : 0n }
+        : { budget: name, reason: "maxOpen", available: 0n }
+    }
+    this.holds = [
+      // A reservation that cost nothing, or expired, is replaced.
+      ...this.holds.filter(
+        (each) => each.pot !== pot || each.id !== id || (each.state === "settled" && each.landed !== 0n)
+      ),
+      { pot, id, madeAt, wei, landed: own?.landed ?? null, state: own?.state ?? "reserved", expiresAt }
+    ]
+    return null
+  }
+
+  reserve(groups: ReadonlyArray<ReadonlyArray<Item>>, expiresAt: number): ReadonlyArray<Lack | null> {
+    const named = new Set(groups.flat().map(([pot]) => pot))
+    const alive = this.alive()
+    this.holds = this.holds.filter((each) => !named.has(each.pot) || alive.includes(each))
+    return groups.map((group) => {
+      const before = this.holds
+      for (const each of group) {
+        const lack = this.one(each, expiresAt)
+        if (lack === null) continue
+        this.holds = before
+        return lack
+      }
+      return null
+    })
+  }
+
+  bind(id: number, wei: number): boolean {
+    const own = this.alive().filter((each) => each.id === id && each.state !== "settled")
+    if (own.length === 0 || own.some((each) => each.wei < BigInt(wei))) return false
+    this.change(own, (each) => ({ ...each, state: "bound" }))
+    return true
+  }
+
+  release(ids: ReadonlyArray<number>): void {
+    this.holds = this.holds.filter(({ id, state }) => state !== "reserved" || !ids.includes(id))
+  }
+
+  /** Expired ones, too, as long as they are stored. */
+  of(id: number): ReadonlyArray<ModelHold> {
+    return this.holds.filter((each) => each.id === id && each.state !== "settled")
+  }
+
+  change(some: ReadonlyArray<ModelHold>, to: (hold: ModelHold) => ModelHold): void {
+    this.holds = this.holds.map((each) => (some.includes(each) ? to(each) : each))
+  }
+
+  open() {
+    return this.alive()
+      .filter(({ state }) => state !== "settled")
+      .map(({ id, landed, pot, state, wei }) => [pots[pot]?.name, `id ${id}`, wei, landed, state === "bound"])
+      .map((each) => each.join(" "))
+      .sort()
+  }
+}
+
+const entryOf = ([pot, id, wei]: Item, expiresAt: number): Reservation => {
+  const of = pots[pot] ?? expect.fail("it is there")
+  return { ...of, id: `id ${id}`, wei: BigInt(wei), limit: cap, expiresAt }
+}
+
+const play = (budgets: Budgets["Service"], model: Model, each: Command) =>
+  Effect.gen(function* () {
+    model.now = yield* Clock.currentTimeMillis
+    const named = (id: number) => `id ${id}`
+    switch (each.do) {
+      case "reserve": {
+        const expiresAt = model.now + each.minutes * minute
+        expect(
+          yield* budgets.reserve(each.groups.map((group) => group.map((one) => entryOf(one, expiresAt))))
+        ).toEqual(model.reserve(each.groups, expiresAt))
+        break
+      }
+      case "bind":
+        expect(yield* budgets.bind({ chainId, id: named(each.id), wei: BigInt(each.wei) }, "note")).toBe(
+          model.bind(each.id, each.wei)
+        )
+        break
+      case "release":
+        yield* budgets.release(chainId, each.ids.map(named))
+        model.release(each.ids)
+        break
+      case "land": {
+        const landed = each.wei === null ? null : BigInt(each.wei)
+        yield* budgets.land(chainId, named(each.id), landed)
+        model.change(model.of(each.id), (hold) => ({ ...hold, landed }))
+        break
+      }
+      case "settle":
+        yield* budgets.settle(chainId, named(each.id), each.wei === null ? null : BigInt(each.wei))
+        model.change(model.of(each.id), (hold) => ({
+          ...hold,
+          state: "settled",
+          landed: each.wei === null ? (hold.landed ?? 0n) : BigInt(each.wei)
+        }))
+        break
+      case "pass":
+        yield* TestClock.adjust(each.minutes * minute)
+        model.now = yield* Clock.currentTimeMillis
+    }
+  })
+
+const compare = (budgets: Budgets["Service"], model: Model) =>
+  Effect.gen(function* () {
+    for (const [place, pot] of pots.entries())
+      expect([pot.name, yield* budgets.figures(pot, model.now, pot.window)]).toEqual([
+        pot.name,
+        model.figures(place)
+      ])
+    const open = (yield* budgets.open(chainId)).map(({ bound, id, landed, name, wei }) =>
+      [name, id, wei, landed, bound].join(" ")
+    )
+    expect(open.sort()).toEqual(model.open())
+  })
+
+/** A change of a process of the previous version, which knows budgets by day and open ones. */
+interface Previous {
+  readonly do: "previous"
+  readonly change: "insert" | "raise" | "land" | "settle"
+  readonly pot: number
+  readonly id: number
+  readonly wei: number
+}
+
+const foreign: fc.Arbitrary<Previous> = fc.record({
+  do: fc.constant("previous"),
+  change: fc.constantFrom("insert", "raise", "land", "settle"),
+  pot: fc.nat(1),
+  id: fc.nat(4),
+  wei: fc.nat(20)
+})
+
+/** Without days that pass: ended reservations are kept for two days, and until they are counted. */
+const brief = command.filter((each) => each.do !== "pass" || each.minutes < 1_440)
+
+const previousRow = (now: number) => ({
+  account_id: alice,
+  chain_id: chainId.toString(),
+  pot: "sponsor",
+  day: dayOf(now),
+  note: "",
+  expires_at: now + 10 * minute
+})
+
+const keyOfDay = (now: number) => ({
+  account_id: alice,
+  chain_id: chainId.toString(),
+  pot: "sponsor",
+  day: dayOf(now)
+})
+
+const playPrevious = (model: Model, { change, id, pot, wei }: Previous) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const now = yield* Clock.currentTimeMillis
+    model.now = now
+    const name = `id ${id}`
+    const { accountId, name: potName } = pots[pot] ?? expect.fail("it is there")
+    const key = { account_id: accountId ?? "", chain_id: chainId.toString(), pot: potName }
+    const of = sql`id = ${name} and pot = ${potName} and state <> 'settled'`
+    const own = model.of(id).filter((each) => each.pot === pot)
+    const [first] = own
+    switch (change) {
+      case "insert": {
+        if (model.holds.some((each) => each.pot === pot && each.id === id)) return
+        const row = { ...previousRow(now), ...key, id: name, wei: String(wei), state: "bound", landed: null }
+        yield* sql`insert into budget_holds ${sql.insert(row)}`
+        model.holds = [
+          ...model.holds,
+          {
+            pot,
+            id,
+            madeAt: now,
+            wei: BigInt(wei),
+            landed: null,
+            state: "bound",
+            expiresAt: now + 10 * minute
+          }
+        ]
+        return
+      }
+      case "raise":
+        yield* sql`update budget_holds set wei = ${String(wei + 60)} where ${of}`
+        return model.change(own, (hold) => ({ ...hold, wei: BigInt(wei + 60) }))
+      case "land":
+        yield* sql`update budget_holds set landed = ${String(wei)} where ${of}`
+        return model.change(own, (hold) => ({ ...hold, landed: BigInt(wei) }))
+      case "settle": {
+        if (first === undefined) return
+        yield* sql`update budget_holds set state = 'settled', landed = ${String(wei)} where ${of}`
+        const [booked] = yield* sql<{ readonly booked: string }>`
+          select booked from budget_days where pot = ${potName} and day = ${dayOf(first.madeAt)}`
+        const sum = (BigInt(booked?.booked ?? 0) + BigInt(wei)).toString()
+        yield* sql`
+          insert into budget_days ${sql.insert({ ...key, day: dayOf(first.madeAt), booked: sum })}
+          on conflict (account_id, chain_id, pot, day) do update set booked = ${sum}`
+        return model.change(own, (hold) => ({ ...hold, state: "settled", landed: BigInt(wei) }))
+      }
+    }
+  })
+
+/** The schema up to that migration. */
+const writeOf = (last: number) =>
+  Migrator.make({})({
+    loader: Migrator.fromRecord(
+      Object.fromEntries(
+        Object.entries(Migrations.migrations).filter(([name]) => Number.parseInt(name, 10) <= last)
+      )
+    ),
+    table: "castellan_migrations"
+  })
+
+const ended = "the process ended here"
+
+/** Ends the effect at that one of its statements; those before it were sent. */
+const endedAt = <A, E>(effect: Effect.Effect<A, E>, number: number) => {
+  let count = 0
+  return Effect.exit(
+    Effect.provideService(effect, Statement.CurrentTransformer, (statement) =>
+      Effect.suspend(() => {
+        count += 1
+        return count === number ? Effect.die(ended) : Effect.succeed(statement)
+      })
+    )
+  ).pipe(Effect.map((exit) => ({ exit, isOver: count < number })))
+}
+
+/** Begins on a day of this century, so that windows reach back. */
+const begin = TestClock.setTime(20_000 * day + 5 * hour)
+
+describe("running totals of budgets", { timeout: 300_000 }, () => {
+  for (const { client, name, numRuns } of databasesOf)
+    it.effect(`are the sums of all reservations after any history, in ${name}`, () =>
+      Effect.gen(function* () {
+        const histories = fc.sample(fc.array(command, { minLength: 25, maxLength: 60 }), {
+          numRuns,
+          seed: 42
+        })
+        for (const history of histories)
+          yield* Effect.gen(function* () {
+            yield* begin
+            const budgets = yield* Budgets
+            const model = new Model()
+            for (const each of history) {
+              yield* play(budgets, model, each)
+              yield* compare(budgets, model)
+            }
+          }).pipe(Effect.provide(budgetsOn(client)), Effect.scoped)
+      })
+    )
+
+  for (const { client, name, numRuns } of databasesOf)
+    it.effect(`stay right while processes of the previous version write, in ${name}`, () =>
+      Effect.gen(function* () {
+        const histories = fc.sample(fc.array(fc.oneof(brief, foreign), { minLength: 25, maxLength: 60 }), {
+          numRuns: Math.ceil(numRuns / 2),
+          seed: 7
+        })
+        for (const history of histories)
+          yield* Effect.gen(function* () {
+            yield* begin
+            const budgets = yield* Budgets
+            const model = new Model()
+            for (const each of history) {
+              yield* each.do === "previous" ? playPrevious(model, each) : play(budgets, model, each)
+              yield* compare(budgets, model)
+            }
+          }).pipe(Effect.provide(budgetsOn(client)), Effect.scoped)
+      })
+    )
+
+  for (const { client, name } of databasesOf) {
+    it.effect(`take over what was open before there were any, in ${name}`, () =>
+      Effect.gen(function* () {
+        yield* begin
+        const sql = yield* SqlClient.SqlClient
+        yield* writeOf(34)
+        const now = yield* Clock.currentTimeMillis
+        const rows = [
+          { id: "id 0", wei: "30", landed: null, state: "bound" },
+          { id: "id 1", wei: "40", landed: "5", state: "bound" },
+          { id: "id 2", wei: "20", landed: null, state: "reserved" },
+          { id: "id 3", wei: "50", landed: "7", state: "settled" }
+        ]
+        for (const row of rows)
+          yield* sql`insert into budget_holds ${sql.insert({ ...previousRow(now), ...row })}`
+        yield* sql`insert into budget_days ${sql.insert({ ...keyOfDay(now), booked: "7" })}`
+        const budgets = yield* Effect.map(Layer.build(SqlBudgets.layer), Context.get(Budgets))
+        const sponsor = pots[1] ?? expect.fail("it is there")
+        expect(yield* budgets.figures(sponsor, now, "day")).toEqual({ held: 55n, booked: 7n })
+        expect(yield* budgets.owners(chainId, "sponsor", now)).toEqual([alice])
+        const asked = (wei: number, id: number) =>
+          Effect.map(budgets.reserve([[entryOf([1, id, wei], now + minute)]]), ([lack]) => lack)
+        expect(yield* asked(39, 4)).toEqual({ budget: "sponsor", reason: "limit", available: 38n })
+        expect(yield* asked(38, 4)).toBeNull()
+        expect(yield* asked(0, 9)).toMatchObject({ reason: "maxOpen" })
+        yield* budgets.settle(chainId, "id 0", 10n)
+        expect(yield* budgets.figures(sponsor, now, "day")).toEqual({ held: 63n, booked: 17n })
+      }).pipe(Effect.provide(Layer.fresh(client)), Effect.scoped)
+    )
+
+    it.effect(`are recounted once a minute when a refusal may be due to deleted rows, in ${name}`, () =>
+      Effect.gen(function* () {
+        yield* begin
+        const sql = yield* SqlClient.SqlClient
+        const budgets = yield* Budgets
+        const now = yield* Clock.currentTimeMillis
+        const asked = (id: number) =>
+          Effect.map(budgets.reserve([[entryOf([0, id, 100], now + day)]]), ([lack]) => lack)
+        const gone = (id: number) => sql`delete from budget_holds where id = ${`id ${id}`}`
+        expect(yield* asked(0)).toBeNull()
+        yield* gone(0)
+        expect(yield* asked(1)).toBeNull()
+        yield* gone(1)
+        expect(yield* asked(2)).toMatchObject({ reason: "limit" })
+        yield* TestClock.adjust(minute)
+        expect(yield* asked(2)).toBeNull()
+        expect(yield* asked(3)).toMatchObject({ reason: "limit" })
+      }).pipe(Effect.provide(budgetsOn(client)), Effect.scoped)
+    )
+
+    it.effect(`count rows that the previous version settled before these are deleted, in ${name}`, () =>
+      Effect.gen(function* () {
+        yield* begin
+        const sql = yield* SqlClient.SqlClient
+        const budgets = yield* Budgets
+        const deposit = pots[0] ?? expect.fail("it is there")
+        const asked = (id: number) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            Effect.map(budgets.reserve([[entryOf([0, id, 100], now + day)]]), ([lack]) => lack)
+          )
+        expect(yield* asked(0)).toBeNull()
+        yield* sql`update budget_holds set state = 'settled', landed = '100'`
+        yield* TestClock.adjust(3 * day)
+        expect(yield* asked(1)).toBeNull()
+        const now = yield* Clock.currentTimeMillis
+        expect(yield* budgets.figures(deposit, now, "open")).toEqual({ held: 100n, booked: 0n })
+        yield* TestClock.adjust(minute)
+        yield* asked(2)
+        expect(yield* sql`select id from budget_holds`).toEqual([{ id: "id 1" }])
+      }).pipe(Effect.provide(budgetsOn(client)), Effect.scoped)
+    )
+
+    it.effect(`change with the reservations or not at all, wherever a process ends, in ${name}`, () =>
+      Effect.gen(function* () {
+        yield* begin
+        const sql = yield* SqlClient.SqlClient
+        const budgets = yield* Budgets
+        const now = yield* Clock.currentTimeMillis
+        const items = (id: number, wei: number) => pots.map((_, pot) => entryOf([pot, id, wei], now + hour))
+        const stored = Effect.forEach(["budget_holds", "budget_totals", "budget_days"], (table) =>
+          Effect.map(sql`select * from ${sql(table)}`, (rows) =>
+            rows.map((row) => JSON.stringify(row)).sort()
+          )
+        )
+        const methods: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
+          ["reserve", budgets.reserve([items(0, 20), items(1, 30), items(2, 90)])],
+          ["raise", budgets.reserve([items(1, 40)])],
+          ["recount", budgets.reserve([items(3, 90)])],
+          ["bind", budgets.bind({ chainId, id: "id 0", wei: 20n }, "note")],
+          ["land", budgets.land(chainId, "id 0", 15n)],
+          ["release", budgets.release(chainId, ["id 1"])],
+          ["settle", budgets.settle(chainId, "id 0", 10n)]
+        ]
+        for (const [method, call] of methods) {
+          const before = yield* stored
+          let number = 1
+          for (; ; number++) {
+            const { exit, isOver } = yield* endedAt(call, number)
+            if (isOver) {
+              expect([method, exit._tag]).toEqual([method, "Success"])
+              break
+            }
+            expect([method, number, exit._tag]).toEqual([method, number, "Failure"])
+            expect([method, number, yield* stored]).toEqual([method, number, before])
+          }
+          expect([method, number > 1]).toEqual([method, true])
+        }
+        for (const pot of pots)
+          expect([pot.name, yield* budgets.figures(pot, now, pot.window)]).toEqual([
+            pot.name,
+            { held: 0n, booked: pot.window === "open" ? 0n : 10n }
+          ])
+      }).pipe(Effect.provide(budgetsOn(client)), Effect.scoped)
+    )
+  }
+
+  it.live(
+    "never exceed a limit while two processes write, and are the sums of the stored rows, in PostgreSQL",
+    () =>
+      Effect.gen(function* () {
+        const client = PostgresAdapter.layer(yield* databases.fresh)
+        const process = Effect.map(Layer.build(budgetsOn(client)), Context.get(Budgets))
+        const both = [yield* process, yield* process] as const
+        const sql = yield* Effect.map(Layer.build(client), Context.get(SqlClient.SqlClient))
+        const histories = fc.sample(fc.array(command, { minLength: 60, maxLength: 60 }), {
+          numRuns: 4,
+          seed: 3
+        })
+        const now = Date.now()
+        const isMade = yield* Effect.forEach(
+          histories,
+          (history, place) =>
+            Effect.forEach(history, (each) =>
+              Effect.gen(function* () {
+                const budgets = place % 2 === 0 ? both[0] : both[1]
+                switch (each.do) {
+                  case "reserve":
+                    yield* budgets.reserve(
+                      each.groups.map((group) => group.map((one) => entryOf(one, now + day)))
+                    )
+                    break
+                  case "bind":
+                    yield* budgets.bind({ chainId, id: `id ${each.id}`, wei: BigInt(each.wei) }, "note")
+                    break
+                  case "release":
+                    yield* budgets.release(
+                      chainId,
+                      each.ids.map((id) => `id ${id}`)
+                    )
+                    break
+                  case "land":
+                  case "settle":
+                    // At most what is held: a limit bounds what may be spent.
+                    yield* budgets[each.do](chainId, `id ${each.id}`, each.wei === null ? null : 0n)
+                }
+                const figures = yield* Effect.forEach(pots, (pot) => budgets.figures(pot, now, pot.window))
+                return figures.every(({ booked, held }) => booked + held <= cap)
+              })
+            ),
+          { concurrency: "unbounded" }
+        )
+        expect(isMade.flat().every((each) => each)).toBe(true)
+        const rows = yield* sql<{ readonly pot: string; readonly sum: string }>`
+        select pot, sum(coalesce(landed, wei)::numeric)::text as sum from budget_holds
+        where state <> 'settled' group by pot`
+        const sums = new Map(rows.map(({ pot, sum }) => [pot, BigInt(sum)]))
+        for (const pot of pots.slice(1))
+          expect([pot.name, (yield* both[0].figures(pot, now, pot.window)).held]).toEqual([
+            pot.name,
+            sums.get(pot.name) ?? 0n
+          ])
+      }).pipe(Effect.scoped)
+  )
+})
