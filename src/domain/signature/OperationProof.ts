@@ -14,6 +14,10 @@ import type { Document } from "./typed/TypedData.js"
  */
 const domains: ReadonlySet<unknown> = new Set(["castellan", "castellan approvals", "ERC4337"])
 
+/** Whether typed data is of a domain that moves money, whatever its struct. */
+export const isOfDomain = ({ domain }: Document): boolean =>
+  Predicate.isObject(domain) && domains.has(domain.name)
+
 /** Whether wallets could take the EIP-191 signature of these bytes: they take it of the 32 of a hash. */
 export const isMessage = (bytes: Hex.Hex): boolean => Hex.size(bytes) === 32
 
@@ -28,6 +32,6 @@ const isWrapper = ({ primaryType, types }: Document): boolean => {
 /** Whether a contract could take the signature of typed data that has a digest. */
 export const isDocument = (document: Document): boolean => {
   const { domain } = document
-  if (!Predicate.isObject(domain) || !domains.has(domain.name)) return false
+  if (!isOfDomain(document) || !Predicate.isObject(domain)) return false
   return domain.name !== "castellan" || !isWrapper(document)
 }

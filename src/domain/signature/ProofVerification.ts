@@ -17,12 +17,12 @@ const invalid = (message: string): Refusal => ({ kind: "invalid", message })
 export const threshold = (have: number, { threshold: needed }: WalletConfig): string =>
   `threshold not met: have ${have} of ${needed}`
 
-/** Every signature by an owner, and no owner twice. */
-const verifyEcdsa = (
+/** The owner of every signature; no owner twice. */
+const ownersOf = (
   { owners }: WalletConfig,
   signingHash: Hex.Bytes32,
   ecdsa: Hex.Hex
-): Result.Result<void, Refusal> => {
+): Result.Result<ReadonlyArray<Address>, Refusal> => {
   const first = new Map<Address, number>()
   const eip191 = Proof.eip191(signingHash)
   for (let index = 0; index < Proof.signatures(ecdsa); index++) {
@@ -41,7 +41,7 @@ const verifyEcdsa = (
       return Result.fail(invalid(`signature ${index} is by ${owner}, as signature ${before} is already`))
     first.set(owner, index)
   }
-  return Result.void
+  return Result.succeed([...first.keys()])
 }
 
 /** Every assertion by the passkey that it names, and no passkey twice. */
@@ -67,6 +67,25 @@ const verifyPasskeys = (
     }
   })
 
+/** Validators whose signatures a proof has. */
+export interface Validators {
+  readonly owners: ReadonlyArray<Address>
+  /** Positions in the configuration's `passkeys`. */
+  readonly passkeys: ReadonlyArray<number>
+}
+
+/** Whose signatures over this signing hash the parts are. Every part is valid, and no two parts are by the same validator. */
+export const validatorsOf = (
+  config: WalletConfig,
+  signingHash: Hex.Bytes32,
+  { ecdsa, passkeys }: Proof.Parts
+): Result.Result<Validators, Refusal> =>
+  Result.gen(function* () {
+    const owners = yield* ownersOf(config, signingHash, ecdsa)
+    yield* verifyPasskeys(config, signingHash, passkeys)
+    return { owners, passkeys: passkeys.map(({ index }) => index) }
+  })
+
 /**
  * Whether a wallet of this configuration takes the proof over this signing hash, by the rules of
  * `CustodyValidator.verify`. Every part is valid, no two parts are by the same validator, and there are enough parts.
@@ -78,13 +97,9 @@ export const verify = (
   proof: Hex.Hex
 ): Result.Result<void, Refusal> =>
   Result.gen(function* () {
-    const { ecdsa, passkeys } = yield* Result.mapError(
-      Result.flatMap(Proof.normalise(proof), Proof.decode),
-      invalid
-    )
-    yield* verifyEcdsa(config, signingHash, ecdsa)
-    yield* verifyPasskeys(config, signingHash, passkeys)
-    const have = Proof.signatures(ecdsa) + passkeys.length
+    const parts = yield* Result.mapError(Result.flatMap(Proof.normalise(proof), Proof.decode), invalid)
+    const by = yield* validatorsOf(config, signingHash, parts)
+    const have = by.owners.length + by.passkeys.length
     if (have < Math.max(config.threshold, 1))
       yield* Result.fail<Refusal>({ kind: "threshold", message: threshold(have, config) })
   })

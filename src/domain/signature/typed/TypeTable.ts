@@ -24,7 +24,11 @@ export interface Member {
 
 export interface Struct {
   readonly members: ReadonlyArray<Member>
-  /** keccak256 of `encodeType`: the struct, then its inner structs in the order of their names. */
+  /** `encodeType`: the struct, then its inner structs in the order of their names. */
+  readonly type: string
+  /** The same with the struct itself in the order of the names, as inside another struct. */
+  readonly typeSorted: string
+  /** keccak256 of `type`. */
   readonly typeHash: Hex.Bytes32
 }
 
@@ -149,8 +153,10 @@ export const from = (json: unknown): Result.Result<TypeTable, string> =>
     const table = new Map<string, Struct>()
     for (const [name, { members, text }] of all) {
       const others = [...(inside.get(name) ?? [])].sort()
-      const encoded = [text, ...others.map((other) => all.get(other)?.text ?? "")].join("")
-      table.set(name, { members, typeHash: Keccak.hashText(encoded) })
+      const textOf = (names: ReadonlyArray<string>) => names.map((each) => all.get(each)?.text ?? "").join("")
+      const type = text + textOf(others)
+      const typeSorted = textOf([name, ...others].sort())
+      table.set(name, { members, type, typeSorted, typeHash: Keccak.hashText(type) })
     }
     return table
   })

@@ -87,8 +87,21 @@ const domainSeparator = (
   return StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
 }
 
-/** The signing digest of a document whose domain the caller completes; `Failure` names the problem and its place. */
-export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> => {
+/** The hashes of a document and the type of its message. */
+export interface Parts {
+  /** The domain's separator. */
+  readonly separator: Hex.Bytes32
+  /** `hashStruct(message)`. */
+  readonly contents: Hex.Bytes32
+  readonly primaryType: string
+  /** `encodeType(primaryType)`. */
+  readonly type: string
+  /** The same with all structs in the order of their names. */
+  readonly typeSorted: string
+}
+
+/** The parts of a document whose domain the caller completes; `Failure` names the problem and its place. */
+export const parts = (document: Document, given: Given): Result.Result<Parts, string> => {
   const { message, primaryType, types } = document
   const extra = Object.keys(document).find((name) => !members.has(name))
   if (extra !== undefined)
@@ -98,13 +111,26 @@ export const digest = (document: Document, given: Given): Result.Result<Hex.Byte
   if (!Object.hasOwn(document, "types")) return Result.fail("types: is missing")
   const table = TypeTable.from(types)
   if (Result.isFailure(table)) return Result.fail(table.failure)
-  if (typeof primaryType !== "string" || primaryType === domainType || !table.success.has(primaryType))
+  const named =
+    typeof primaryType === "string" && primaryType !== domainType ? table.success.get(primaryType) : undefined
+  if (typeof primaryType !== "string" || named === undefined)
     return Result.fail("primaryType: expected one of types")
   const separator = domainSeparator(document, given)
-  if (Result.isFailure(separator)) return separator
+  if (Result.isFailure(separator)) return Result.fail(separator.failure)
   const struct = StructHash.hashStruct(table.success, primaryType, message, "message")
-  return Result.map(struct, (hash) => Eip712.digest(separator.success, hash))
+  const { type, typeSorted } = named
+  return Result.map(struct, (contents) => ({
+    separator: separator.success,
+    contents,
+    primaryType,
+    type,
+    typeSorted
+  }))
 }
+
+/** The signing digest of a document, see `parts`. */
+export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> =>
+  Result.map(parts(document, given), ({ contents, separator }) => Eip712.digest(separator, contents))
 
 /** The document that wraps any other text, so that to a contract its signature means only that text. */
 export const wrapped = (contents: string): Document => ({
