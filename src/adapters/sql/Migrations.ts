@@ -34,7 +34,8 @@ export const migrations = {
   ),
   "0033_op_rows": Journal.opRows,
   "0034_operators": Accounts.operators,
-  "0035_budget_totals": Accounts.budgetTotals
+  "0035_budget_totals": Accounts.budgetTotals,
+  "0036_unbound_deployments": Journal.unboundDeployments
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

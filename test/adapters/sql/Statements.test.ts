@@ -75,6 +75,7 @@ const life = Effect.gen(function* () {
     metadata: { order: "4711" }
   })
   yield* journal.accept([acceptance])
+  yield* journal.authorise(Make.deployment({ create2Salt: Make.word(7) }))
   yield* journal.accept([{ ...acceptance, requestId: "r2", ops: [] }])
   const given = Make.op({ index: 8, nonceKey: 9n, kind: "given", userOpHash: Make.word(9) })
   yield* journal.openElements(lane, Make.opening("r1", [given]))

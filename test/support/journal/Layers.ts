@@ -45,6 +45,7 @@ const tables = [
   "transaction_versions",
   "transactions",
   "deployments",
+  "unbound_deployments",
   "leases",
   "ops",
   "webhook_deliveries",

@@ -42,10 +42,13 @@ const isTaken = (error: unknown): boolean =>
     ErrorCode.suffix(error)
   )
 
+const lockOf = ({ chainId, create2Salt, factory }: DeploymentIntent): string =>
+  `deployment:${chainId}:${factory}:${create2Salt}`
+
 const locksOf = (parts: ReadonlyArray<Records.Opening>): ReadonlyArray<string> =>
   parts.flatMap(({ deployments, ops }) => [
     ...ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`),
-    ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
+    ...deployments.map(lockOf)
   ])
 
 const check = (lane: Lane, part: Records.Opening): Effect.Effect<void, JournalError> => {
@@ -82,30 +85,41 @@ const writeTerms = (store: Store.Store, terms: ReadonlyArray<readonly [requestId
     terms
   )
 
-/** False: a valid authorisation exists for another configuration. */
-const authorise = ({ sql }: Store.Store, requestId: string, intent: DeploymentIntent) => {
-  const { chainTime, configHash, create2Salt, deadline, factory } = intent
-  return Effect.map(
-    sql`
-      insert into deployments ${sql.insert({
-        chain_id: intent.chainId.toString(),
+/** False: a valid authorisation exists for another configuration. `requestId` null: no accepted request caused it. */
+const authorised = ({ sql }: Store.Store, requestId: string | null, intent: DeploymentIntent) =>
+  Effect.gen(function* () {
+    const { chainTime, configHash, create2Salt, deadline, factory } = intent
+    const chainId = intent.chainId.toString()
+    const tables = [sql("deployments"), sql("unbound_deployments")] as const
+    const [others, own] = requestId === null ? tables : ([tables[1], tables[0]] as const)
+    const alive = yield* sql`
+      select 1 from ${others} where chain_id = ${chainId} and factory = ${factory}
+        and create2_salt = ${create2Salt} and config_hash <> ${configHash} and deadline >= ${chainTime}`
+    if (alive.length > 0) return false
+    const rows = yield* sql`
+      insert into ${own} ${sql.insert({
+        chain_id: chainId,
         factory,
         create2_salt: create2Salt,
         config_hash: configHash,
         deadline,
-        request_id: requestId
+        ...(requestId !== null && { request_id: requestId })
       })}
       on conflict (chain_id, factory, create2_salt) do update set
         deadline = case
-          when deployments.config_hash = excluded.config_hash and deployments.deadline > excluded.deadline
-          then deployments.deadline else excluded.deadline end,
-        config_hash = excluded.config_hash,
-        request_id = excluded.request_id
-      where deployments.config_hash = excluded.config_hash or deployments.deadline < ${chainTime}
-      returning factory`,
-    (rows) => rows.length > 0
-  )
-}
+          when ${own}.config_hash = excluded.config_hash and ${own}.deadline > excluded.deadline
+          then ${own}.deadline else excluded.deadline end,
+        ${sql.literal(requestId === null ? "" : "request_id = excluded.request_id,")}
+        config_hash = excluded.config_hash
+      where ${own}.config_hash = excluded.config_hash or ${own}.deadline < ${chainTime}
+      returning factory`
+    return rows.length > 0
+  })
+
+export const authorise =
+  (store: Store.Store): RequestJournal["Service"]["authorise"] =>
+  (intent) =>
+    store.locking([lockOf(intent)])(authorised(store, null, intent))
 
 const writeRest = (
   store: Store.Store,
@@ -114,7 +128,7 @@ const writeRest = (
   Effect.gen(function* () {
     for (const { deployments, requestId } of parts)
       for (const [position, intent] of deployments.entries())
-        if (!(yield* authorise(store, requestId, intent)))
+        if (!(yield* authorised(store, requestId, intent)))
           return yield* again(requestId, { _tag: "otherConfiguration", deployment: position })
     // The op now holds the leased key.
     const given = parts.flatMap(({ ops }) => ops.flatMap((op) => (op.kind === "given" ? op : [])))

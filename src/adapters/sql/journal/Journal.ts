@@ -59,6 +59,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
       Context.add(RequestJournal, {
         accept: early(Accept.accept(store)),
         look: early(Look.look(store)),
+        authorise: Accept.authorise(store),
         openElements: early(Accept.openElements(store)),
         unopened: early(LaneRequests.unopened(store)),
         nextDue: early(LaneRequests.nextDue(store)),

@@ -98,18 +98,21 @@ const forgetSome = (store: Store.Store, before: number) =>
  * Deletes authorisations whose deadline is past retention. The outer condition repeats the check: another transaction may
  * renew a row during a lock wait.
  */
-const forgetDeployments = ({ sql }: Store.Store, before: number) => {
-  const isOver = sql`deadline < ${Math.floor(before / 1_000)}`
-  return Effect.map(
-    sql`
-      delete from deployments
+const forgetDeployments =
+  (name: string) =>
+  ({ sql }: Store.Store, before: number) => {
+    const table = sql(name)
+    const isOver = sql`deadline < ${Math.floor(before / 1_000)}`
+    return Effect.map(
+      sql`
+      delete from ${table}
       where (chain_id, factory, create2_salt) in (
-        select chain_id, factory, create2_salt from deployments
+        select chain_id, factory, create2_salt from ${table}
         where ${isOver} order by deadline limit ${step}) and ${isOver}
       returning chain_id`,
-    (rows) => rows.length === step
-  )
-}
+      (rows) => rows.length === step
+    )
+  }
 
 const forgetDeclined = ({ sql }: Store.Store, before: number) =>
   Effect.map(
@@ -135,7 +138,12 @@ export const forget =
       )
     return Effect.andThen(
       Effect.forEach(
-        [forgetSome, forgetDeployments, forgetDeclined],
+        [
+          forgetSome,
+          forgetDeployments("deployments"),
+          forgetDeployments("unbound_deployments"),
+          forgetDeclined
+        ],
         (some) => all(store.transaction(some(store, before))),
         { discard: true }
       ),

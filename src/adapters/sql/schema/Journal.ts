@@ -286,6 +286,20 @@ const adopted = (sql: SqlClient.SqlClient) => {
  * of the last read of a lane's transaction that the journal had lost.
  * The step alters tables in the order that transactions lock them.
  */
+/** Authorisations of deployments that were signed for no accepted request. */
+export const unboundDeployments = step((sql) => [
+  sql`
+    create table unbound_deployments (
+      chain_id text not null,
+      factory text not null,
+      create2_salt text not null,
+      config_hash text not null,
+      deadline bigint not null,
+      primary key (chain_id, factory, create2_salt)
+    )`,
+  sql`create index unbound_deployments_deadline on unbound_deployments (deadline)`
+])
+
 export const opRows = step((sql) => [
   sql`alter table lanes add column proven_at bigint`,
   sql`alter table requests add column context text`,

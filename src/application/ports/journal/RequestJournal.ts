@@ -5,7 +5,7 @@ import type { AccountId } from "../Tenants.js"
 import type { RequestEvent } from "./Events.js"
 import type { JournalError } from "./JournalError.js"
 import type * as Records from "./Records.js"
-import type { Cancellation, ListQuestion, RequestList, RequestRecord } from "./Requests.js"
+import type { Cancellation, DeploymentIntent, ListQuestion, RequestList, RequestRecord } from "./Requests.js"
 import type { Lane } from "./Transactions.js"
 
 /** Accepted requests: their work, their failures, their final answers. See `Journals`. */
@@ -31,6 +31,11 @@ export class RequestJournal extends Context.Service<
     readonly accept: (
       list: ReadonlyArray<Records.Acceptance>
     ) => Effect.Effect<ReadonlyArray<Records.AcceptanceResult>, JournalError>
+    /**
+     * Notes the authorisation of a deployment before it is signed outside of any accepted request. False, and nothing is
+     * noted, while an authorisation for another configuration is alive. `accept` heeds noted authorisations likewise.
+     */
+    readonly authorise: (intent: DeploymentIntent) => Effect.Effect<boolean, JournalError>
     /** Reads the state for requests that are prepared together. */
     readonly look: (question: Records.Look) => Effect.Effect<Records.Seen, JournalError>
     /**
