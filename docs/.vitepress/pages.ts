@@ -73,6 +73,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
     text: "Using it",
     items: items({
       "Executing operations": "/executing",
+      "Messages signed as a wallet": "/messages",
       Clients: "/clients",
       Library: "/library",
       Gas: "/gas",

@@ -3,7 +3,7 @@ import type * as CancelRequest from "../application/endpoints/operations/CancelR
 import type * as GetRequest from "../application/endpoints/operations/GetRequest.js"
 import type * as ListRequests from "../application/endpoints/operations/ListRequests.js"
 import { CastellanError } from "./CastellanError.js"
-import { type Reads, reads, type Signing, type Writes, writes } from "./Endpoints.js"
+import { type Reads, reads, type Signing, signing, type Writes, writes } from "./Endpoints.js"
 import * as Events from "./Events.js"
 import * as Transport from "./Transport.js"
 import * as Watches from "./Watches.js"
@@ -200,7 +200,7 @@ export const make = (options: Transport.Options): Client => {
   return {
     ...Object.fromEntries(reads.map((name) => [name, read(name, true)])),
     ...Object.fromEntries(writes.map((name) => [name, write(name)])),
-    sign: read("sign", false),
+    ...Object.fromEntries(signing.map((name) => [name, read(name, false)])),
     request,
     networks: (more: Transport.CallOptions = {}) => plain("GET", "/networks", {}, more),
     requests: (query = {}, more = {}) => plain("GET", "/requests", { ...query }, more),

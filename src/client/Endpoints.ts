@@ -13,6 +13,7 @@ import type * as AddError from "../application/endpoints/registry/AddError.js"
 import type * as AddEvent from "../application/endpoints/registry/AddEvent.js"
 import type * as GetBundlerAddress from "../application/endpoints/signing/GetBundlerAddress.js"
 import type * as GetSigner from "../application/endpoints/signing/GetSigner.js"
+import type * as SignMessage from "../application/endpoints/signing/SignMessage.js"
 import type * as SignMessages from "../application/endpoints/signing/SignMessages.js"
 import type * as CheckWallets from "../application/endpoints/wallets/CheckWallets.js"
 import type * as CreateWallets from "../application/endpoints/wallets/CreateWallets.js"
@@ -80,7 +81,10 @@ export interface Reads {
 /** Every signature is an entry of the audit log: retried only after a 429 or a 503. */
 export interface Signing {
   readonly sign: Of<typeof SignMessages>
+  readonly signMessage: Of<typeof SignMessage>
 }
+
+export const signing: ReadonlyArray<keyof Signing> = ["sign", "signMessage"]
 
 export const writes: ReadonlyArray<keyof Writes> = [
   "create",

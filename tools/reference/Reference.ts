@@ -196,10 +196,11 @@ const resolve = (document: Document, schema: JsonSchema): JsonSchema => {
 const described = ({ description }: JsonSchema): Pick<JsonSchema, "description"> =>
   description === undefined ? {} : { description }
 
-/** The members of a schema in order, each followed by its own members. */
+/** The members of a schema in order, each followed by its own members. Alternatives of a whole answer stand in sequence. */
 const fields = (document: Document, schema: JsonSchema, path = ""): ReadonlyArray<Field> => {
   const here = resolve(document, schema)
   if (here.items !== undefined) return fields(document, here.items, `${path}[]`)
+  if (path === "" && here.anyOf !== undefined) return here.anyOf.flatMap((one) => fields(document, one))
   const named = Object.entries(here.properties ?? {}).flatMap(([name, property]) => {
     const at = path === "" ? name : `${path}.${name}`
     return [

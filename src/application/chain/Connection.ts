@@ -217,11 +217,11 @@ export const open = Effect.fnUntraced(function* (
 
 /**
  * Connects to the operator's node of the request's chain. All data that a system key signs is read from it; a caller's
- * node only supplies its chain id.
+ * node only supplies its chain id. Not `required`: the caller's node serves a chain for which the operator has none.
  */
-export const openOperator = (caller: Caller, node: NodeChoice) =>
+export const openOperator = (caller: Caller, node: NodeChoice, required = true) =>
   Effect.flatMap(open(caller, node), (connection) =>
-    connection.trust === "operator"
+    connection.trust === "operator" || (!required && connection.profile.rpc === null)
       ? Effect.succeed(connection)
       : openOperators(connection.profile, "settings.rpc")
   )

@@ -47,6 +47,12 @@ export const reasons = {
   dependency: of("dependency_failed")("dependency failed: operation {operation}"),
   invalidSignature: of("invalid_signature")("invalid signature: {problem}"),
   unexpectedSignature: of("invalid_signature")("invalid signature: {problem}; expected over {expected}"),
+  refusedByWallet: of("invalid_signature")(
+    "wallet {wallet} refuses the signature: its configuration changed meanwhile, or the chain verifies otherwise; send the request again"
+  ),
+  describeWallet: of("wallet_not_deployed")(
+    "wallet not deployed: create it first, or describe it in account, as for /create"
+  ),
   nonceOrder: of("invalid_nonce")("op nonce out of order: the next sequence of its key is {expected}"),
   configuration: of("configuration_changed")(
     "the wallet's configuration has changed: the nonce of the operation names configuration {named}, in force is {current}; estimate the operation again"

@@ -1,5 +1,6 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import * as StoreFailure from "../failures/StoreFailure.js"
@@ -73,6 +74,25 @@ export const bounded = (signer: Signer): Signer => ({
       )
     )
 })
+
+/** Logs the digest that a caller has a key sign, signed or not, and no part of what it is the digest of. */
+export const audited =
+  (
+    { principal, requestId }: Caller,
+    { address }: Signer,
+    digest: Bytes32,
+    more: Readonly<Record<string, unknown>>
+  ) =>
+  <A, E, R>(signing: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.onExit(signing, ({ _tag }) =>
+      Effect.annotateLogs(Effect.logInfo(_tag === "Success" ? "digest signed" : "digest not signed"), {
+        requestId,
+        accountId: principal.accountId,
+        signer: address,
+        digest,
+        ...more
+      })
+    )
 
 /** Resolves the key that a request names. */
 export const resolve = (

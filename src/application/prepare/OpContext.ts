@@ -257,7 +257,8 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
     return shared
   })
 
-const ofChain = (
+/** The chain as a request names it. */
+export const ofChain = (
   chainId: bigint,
   { chainId: named, rpc }: Pick<ForOps, "chainId" | "rpc">
 ): KillSwitch.Relied => ({
@@ -266,7 +267,7 @@ const ofChain = (
 })
 
 /** The settings' field of the key at that place. */
-const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
+export const pathOf = ({ signer }: Pick<ForOps, "signer">, place: number): string =>
   signer === undefined
     ? `settings.cosigners[${place}]`
     : place === 0

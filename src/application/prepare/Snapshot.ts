@@ -36,7 +36,8 @@ export interface Snapshot {
   readonly balance: bigint | null
 }
 
-const noBlock = () =>
+/** The refusal of a node without blocks. */
+export const noBlock = () =>
   unprocessable("node_refused", [{ path: "settings.rpc", message: Reasons.text("nodeWithoutBlock") }])
 
 const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>

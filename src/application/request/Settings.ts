@@ -102,6 +102,10 @@ const building = {
   })
 }
 
+/** Settings of `/signMessage`. */
+export const ForMessages = Schema.Struct(fields).annotate({ identifier: "MessageSettings" })
+export type ForMessages = typeof ForMessages.Type
+
 /** Settings of the endpoints that build ops. `signer` may be absent where the endpoint says so. */
 export const ForOps = Schema.Struct({
   ...fields,

@@ -60,6 +60,11 @@ export const fromBytes = (bytes: Uint8Array): Hex => {
   return ascii.decode(units) as Hex
 }
 
+const utf8 = new TextEncoder()
+
+/** The text's UTF-8. */
+export const fromText = (text: string): Hex => fromBytes(utf8.encode(text))
+
 const digitUnits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
 
 /** Value of a UTF-16 unit as a hex digit. */

@@ -27,7 +27,7 @@ export const check = (hash: Hex.Bytes32, signature: Hex.Hex): Hex.Hex =>
 export const isValid = (returnData: Hex.Hex): boolean => returnData === isValidSignature.padEnd(66, "0")
 
 const push3 = (value: number): string => `62${value.toString(16).padStart(6, "0")}`
-const push20 = (address: Address): string => `73${address.slice(2).toLowerCase()}`
+const push20 = (address: Address): string => `73${address.slice(2)}`
 
 /**
  * Creation code that deploys the wallet, then asks it, and returns its answer as runtime code; zero where the wallet did
@@ -36,19 +36,20 @@ const push20 = (address: Address): string => `73${address.slice(2).toLowerCase()
 export const deployAndCheck = (deploy: Deploy, wallet: Address, checkData: Hex.Hex): Hex.Hex => {
   const made = Hex.size(deploy.data)
   const asked = Hex.size(checkData)
-  const codeOf = (codeSize: number) =>
-    [
-      // CODECOPY(0, codeSize, made + asked)
-      `${push3(made + asked)}${push3(codeSize)}600039`,
-      // POP(CALL(GAS, factory, 0, 0, made, 0, 0))
-      `60006000${push3(made)}60006000${push20(deploy.factory)}5af150`,
-      // MSTORE(0, 0): a wallet that answers less than a word says nothing
-      "60006000526020",
-      // STATICCALL(GAS, wallet, made, asked, 0, 32)
-      `6000${push3(asked)}${push3(made)}${push20(wallet)}5afa`,
-      // MSTORE(0, MUL(success, MLOAD(0))); RETURN(0, 32)
-      "6000510260005260206000f3"
-    ].join("")
-  const size = codeOf(0).length / 2
-  return Hex.concat(Hex.unsafe(`0x${codeOf(size)}`), deploy.data, checkData)
+  const codeOf = (codeSize: number): Hex.Hex =>
+    Hex.unsafe(
+      [
+        // CODECOPY(0, codeSize, made + asked)
+        `0x${push3(made + asked)}${push3(codeSize)}600039`,
+        // POP(CALL(GAS, factory, 0, 0, made, 0, 0))
+        `60006000${push3(made)}60006000${push20(deploy.factory)}5af150`,
+        // MSTORE(0, 0): a wallet that answers less than a word says nothing
+        "60006000526020",
+        // STATICCALL(GAS, wallet, made, asked, 0, 32)
+        `6000${push3(asked)}${push3(made)}${push20(wallet)}5afa`,
+        // MSTORE(0, MUL(success, MLOAD(0))); RETURN(0, 32)
+        "6000510260005260206000f3"
+      ].join("")
+    )
+  return Hex.concat(codeOf(Hex.size(codeOf(0))), deploy.data, checkData)
 }

@@ -1,10 +1,10 @@
-import * as Result from "effect/Result"
 import * as Eip712 from "../evm/Eip712.js"
 import type { Address } from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 import type * as TypedData from "./typed/TypedData.js"
+import * as WebAuthn from "./WebAuthn.js"
 
 /**
  * ERC-7739: messages nested under the wallet's own EIP-712 domain, as wallets verify them in ERC-1271.
@@ -31,44 +31,30 @@ export const first = (chainId: bigint, wallet: Address): Domain => ({
 /** Calldata of `eip712Domain()`. */
 export const domainCall: Hex.Hex = Keccak.selector("eip712Domain()")
 
-const utf8 = new TextEncoder()
-const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-const hexOf = (text: string): Hex.Hex => Hex.fromBytes(utf8.encode(text))
-
 /** Name, version, chain id and verifying contract are used; salt and extensions are not. */
 const fieldsUsed = "0f".padEnd(64, "0")
 
 const encodeDomain = ({ chainId, name, version, wallet }: Domain): Hex.Hex =>
   Words.encode([
     fieldsUsed,
-    Words.bytes(hexOf(name)),
-    Words.bytes(hexOf(version)),
+    Words.bytes(Hex.fromText(name)),
+    Words.bytes(Hex.fromText(version)),
     Words.uint(chainId),
     Words.address(wallet),
     Words.uint(0n),
     Words.array([])
   ])
 
-/** Reads the return data of `eip712Domain()`. `Failure` unless this wallet on this chain uses exactly the four members. */
+/** Reads the return data of `eip712Domain()`. Null unless this wallet on this chain uses exactly the four members. */
 export const readDomain = (
   returnData: Hex.Hex,
   { chainId, wallet }: Pick<Domain, "chainId" | "wallet">
-): Result.Result<Domain, string> => {
-  const cursor = Words.read(returnData)
-  return Result.try({
-    try: (): Domain => ({
-      name: strict.decode(Hex.toBytes(Words.readBytes(cursor, 32))),
-      version: strict.decode(Hex.toBytes(Words.readBytes(cursor, 64))),
-      chainId,
-      wallet
-    }),
-    catch: () => "eip712Domain(): expected text in UTF-8"
-  }).pipe(
-    Result.filterOrFail(
-      (domain) => encodeDomain(domain) === returnData,
-      () => `eip712Domain(): expected name, version, chain ${chainId} and wallet ${wallet}, and nothing else`
-    )
-  )
+): Domain | null => {
+  const text = (at: number) => WebAuthn.textOf(Hex.toBytes(Words.readBytes(Words.read(returnData), at)))
+  const [name, version] = [text(32), text(64)]
+  if (name === null || version === null) return null
+  const domain = { name, version, chainId, wallet }
+  return encodeDomain(domain) === returnData ? domain : null
 }
 
 /** A message as an application knows it, and its nested form under one wallet's domain. */
@@ -104,7 +90,7 @@ export const typedData = (
   { chainId, name, version, wallet }: Domain
 ): Nested => {
   // A type in the order of EIP-712 names its struct by itself only when that struct comes first.
-  const description = hexOf(type === typeSorted ? type : typeSorted + primaryType)
+  const description = Hex.fromText(type === typeSorted ? type : typeSorted + primaryType)
   const typeHash = Keccak.hashText(`TypedDataSign(${primaryType} contents,${domainMembers})${typeSorted}`)
   const nested = Eip712.hashStruct(typeHash, [
     Words.bytes32(contents),

@@ -67,23 +67,19 @@ const verifyPasskeys = (
     }
   })
 
-/** Validators whose signatures a proof has. */
-export interface Validators {
-  readonly owners: ReadonlyArray<Address>
-  /** Positions in the configuration's `passkeys`. */
-  readonly passkeys: ReadonlyArray<number>
-}
+/** A validator of a wallet: an owner, or a passkey by its position in the configuration. */
+export type Validator = Address | number
 
 /** Whose signatures over this signing hash the parts are. Every part is valid, and no two parts are by the same validator. */
 export const validatorsOf = (
   config: WalletConfig,
   signingHash: Hex.Bytes32,
   { ecdsa, passkeys }: Proof.Parts
-): Result.Result<Validators, Refusal> =>
+): Result.Result<ReadonlyArray<Validator>, Refusal> =>
   Result.gen(function* () {
     const owners = yield* ownersOf(config, signingHash, ecdsa)
     yield* verifyPasskeys(config, signingHash, passkeys)
-    return { owners, passkeys: passkeys.map(({ index }) => index) }
+    return [...owners, ...passkeys.map(({ index }) => index)]
   })
 
 /**
@@ -98,8 +94,7 @@ export const verify = (
 ): Result.Result<void, Refusal> =>
   Result.gen(function* () {
     const parts = yield* Result.mapError(Result.flatMap(Proof.normalise(proof), Proof.decode), invalid)
-    const by = yield* validatorsOf(config, signingHash, parts)
-    const have = by.owners.length + by.passkeys.length
+    const { length: have } = yield* validatorsOf(config, signingHash, parts)
     if (have < Math.max(config.threshold, 1))
       yield* Result.fail<Refusal>({ kind: "threshold", message: threshold(have, config) })
   })

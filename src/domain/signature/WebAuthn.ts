@@ -56,7 +56,7 @@ export const textOf = (bytes: Uint8Array): string | null =>
 
 /** The UTF-8 bytes of `clientDataJSON`. */
 export const clientDataOf = ({ clientDataJSON }: Pick<Auth, "clientDataJSON">): Hex.Hex =>
-  Hex.fromBytes(utf8Bytes.encode(clientDataJSON))
+  Hex.fromText(clientDataJSON)
 
 interface Members {
   readonly type: string

@@ -78,6 +78,7 @@ describe("access", () => {
         "POST /addEvent",
         "POST /addError",
         "POST /sign",
+        "POST /signMessage",
         "POST /unstuck",
         "POST /executePasskey",
         "POST /transactSigner",

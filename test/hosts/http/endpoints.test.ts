@@ -35,6 +35,7 @@ describe("the endpoints", () => {
       "POST /addEvent",
       "POST /addError",
       "POST /sign",
+      "POST /signMessage",
       "POST /getSigner",
       "POST /getbundleraddress",
       "GET /getbundleraddress",

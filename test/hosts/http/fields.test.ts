@@ -77,6 +77,13 @@ const requests = {
     signer,
     eip712: { address: token, chainId: "137" }
   },
+  "/signMessage": {
+    wallet,
+    walletCustody: 1,
+    message: "x",
+    proofs: [{ signature: `0x${"11".repeat(65)}` }],
+    settings
+  },
   "/getSigner": { signer }
 } as const
 type Path = keyof typeof requests
@@ -274,6 +281,21 @@ const fields: Readonly<Record<Path, Fields>> = {
     eip712: [[]],
     "eip712.chainId": [137, "-1", `0x1${"0".repeat(64)}`],
     "eip712.address": ["0x44"]
+  },
+  "/signMessage": {
+    ...settingsFields,
+    ...signerFields("settings.signer"),
+    wallet: [...text, "0x12"],
+    salt: [...text, "a "],
+    walletCustody: [...integer, no, -1, 6],
+    account: object,
+    message: [null, 7, {}, '{"types":'],
+    typedData: [null, 7, "x", []],
+    proofs: list,
+    "proofs[0]": [...object, {}],
+    "proofs[0].signature": hex.filter((value) => value !== ""),
+    "proofs[0].validationData": object,
+    settings: [...object, no]
   },
   "/getSigner": { ...signerFields("signer"), signer: [...object, no] }
 }

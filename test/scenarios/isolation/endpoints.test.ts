@@ -383,6 +383,18 @@ const cases = {
     expect((await add(bob)).body).toEqual(hers.body)
   },
   sign: () => noSigner("/sign", (signer) => ({ messages: ["m"], signer })),
+  signMessage: async () => {
+    const content = { message: "m" }
+    const named = { salt, walletCustody: 1, ...content }
+    await noSigner("/signMessage", (signer) => ({ ...named, settings: withSigner(bob, signer) }))
+    const account = { salt: "of the other factory", walletCustody: 1 }
+    const settings = { ...bob.settings, factory: alice.factory }
+    const refused = await bob.ask<Envelope>("/signMessage", { account, ...content, settings })
+    expect([refused.status, refused.body.code]).toEqual([400, "factory_not_allowed"])
+    // The chain shows her wallet to every caller; no signer of bob owns it.
+    const hers = { wallet, walletCustody: 1, ...content, settings: bob.settings }
+    expect((await bob.ask("/signMessage", hers)).body).toMatchObject({ status: 0, have: 0, need: 1 })
+  },
   getSigner: async () => {
     await noSigner("/getSigner", (signer) => ({ signer }))
     // Both have a client of this name, and neither learns of the other's versions.

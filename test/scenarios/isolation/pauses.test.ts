@@ -75,6 +75,9 @@ const request = ({ settings }: Tenant = alice) => ({
   transfer: { to: bob.eoa.address, value: "1", settings }
 })
 
+/** A message of alice's wallet. */
+const message = () => ({ salt, walletCustody: 1, message: "m", settings: alice.settings })
+
 /** A write without an effect. */
 const harmless = () => ({ settings: alice.settings, dryRun: true })
 
@@ -128,6 +131,7 @@ describe("a paused chain", () => {
     }
     expect(await codeOf("/transactSigner", request(bob).transfer, bob)).toEqual({ code: "writes_paused" })
     expect(await nonces()).toEqual([before[0], before[1]])
+    expect(await codeOf("/signMessage", message())).toEqual({ code: "writes_paused" })
     expect((await alice.ask<Estimate>("/estimateGas", request().execute)).body.status).toBe(1)
     expect((await alice.ask("/check", { accounts, settings: alice.settings })).status).toBe(200)
     await command("chains", "resume", "31337")
@@ -170,6 +174,7 @@ describe("a paused signer", () => {
       expect(await codeOf("/sign", signing(signer))).toEqual({ code: "writes_paused" })
       expect(await codeOf("/execute", { ...request().execute, settings })).toEqual({ code: "writes_paused" })
       expect(await codeOf("/unstuck", { settings })).toEqual({ code: "writes_paused" })
+      expect(await codeOf("/signMessage", { ...message(), settings })).toEqual({ code: "writes_paused" })
       expect((await alice.ask("/getSigner", { signer })).status).toBe(200)
       expect(
         (await alice.ask<Estimate>("/estimateGas", { ...request().execute, settings })).body.status
@@ -191,6 +196,10 @@ describe("a paused signer", () => {
     await command("signers", "pause", devKeys.deployer.address)
     const body = { accounts: [{ salt: "third", walletCustody: 1 }], settings: alice.settings }
     await until("writes_paused", () => codeOf("/create", body))
+    const [account] = body.accounts
+    const undeployed = { account, message: "m", settings: alice.settings }
+    expect(await codeOf("/signMessage", undeployed)).toEqual({ code: "writes_paused" })
+    expect(await codeOf("/signMessage", message())).toEqual({ code: null })
     expect((await alice.ask<TransactionResult>("/execute", request().execute)).body.status).toBe(1)
     await command("signers", "resume", devKeys.deployer.address)
   })

@@ -98,21 +98,22 @@ const forgetSome = (store: Store.Store, before: number) =>
  * Deletes authorisations whose deadline is past retention. The outer condition repeats the check: another transaction may
  * renew a row during a lock wait.
  */
-const forgetDeployments =
-  (name: string) =>
-  ({ sql }: Store.Store, before: number) => {
-    const table = sql(name)
-    const isOver = sql`deadline < ${Math.floor(before / 1_000)}`
-    return Effect.map(
-      sql`
+const forgetDeployments = ({ sql }: Store.Store, before: number, name = "deployments") => {
+  const table = sql(name)
+  const isOver = sql`deadline < ${Math.floor(before / 1_000)}`
+  return Effect.map(
+    sql`
       delete from ${table}
       where (chain_id, factory, create2_salt) in (
         select chain_id, factory, create2_salt from ${table}
         where ${isOver} order by deadline limit ${step}) and ${isOver}
       returning chain_id`,
-      (rows) => rows.length === step
-    )
-  }
+    (rows) => rows.length === step
+  )
+}
+
+const forgetUnbound = (store: Store.Store, before: number) =>
+  forgetDeployments(store, before, "unbound_deployments")
 
 const forgetDeclined = ({ sql }: Store.Store, before: number) =>
   Effect.map(
@@ -138,12 +139,7 @@ export const forget =
       )
     return Effect.andThen(
       Effect.forEach(
-        [
-          forgetSome,
-          forgetDeployments("deployments"),
-          forgetDeployments("unbound_deployments"),
-          forgetDeclined
-        ],
+        [forgetSome, forgetDeployments, forgetUnbound, forgetDeclined],
         (some) => all(store.transaction(some(store, before))),
         { discard: true }
       ),

@@ -286,20 +286,6 @@ const adopted = (sql: SqlClient.SqlClient) => {
  * of the last read of a lane's transaction that the journal had lost.
  * The step alters tables in the order that transactions lock them.
  */
-/** Authorisations of deployments that were signed for no accepted request. */
-export const unboundDeployments = step((sql) => [
-  sql`
-    create table unbound_deployments (
-      chain_id text not null,
-      factory text not null,
-      create2_salt text not null,
-      config_hash text not null,
-      deadline bigint not null,
-      primary key (chain_id, factory, create2_salt)
-    )`,
-  sql`create index unbound_deployments_deadline on unbound_deployments (deadline)`
-])
-
 export const opRows = step((sql) => [
   sql`alter table lanes add column proven_at bigint`,
   sql`alter table requests add column context text`,
@@ -316,4 +302,18 @@ export const opRows = step((sql) => [
   sql`create index ops_ready on ops (authority, chain_id, op_id) where state = 'accepted'`,
   sql`create index deployments_salt on deployments (create2_salt)`,
   ...adopted(sql)
+])
+
+/** Authorisations of deployments that were signed for no accepted request. */
+export const unboundDeployments = step((sql) => [
+  sql`
+    create table unbound_deployments (
+      chain_id text not null,
+      factory text not null,
+      create2_salt text not null,
+      config_hash text not null,
+      deadline bigint not null,
+      primary key (chain_id, factory, create2_salt)
+    )`,
+  sql`create index unbound_deployments_deadline on unbound_deployments (deadline)`
 ])

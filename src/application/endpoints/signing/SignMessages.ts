@@ -13,7 +13,6 @@ import { invalid, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
-import type { Signer } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional, shown } from "../../request/Fields.js"
 import { SignerRef } from "../../request/Settings.js"
@@ -101,22 +100,6 @@ const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.
     : digest(TypedData.digest(TypedData.wrapped(message), given), false)
 }
 
-/** Logs every digest, signed or not, and no part of the message. */
-const audited = (
-  { principal, requestId }: Caller,
-  { address }: Signer,
-  { hash, isProof }: Digest,
-  signed: boolean
-): Effect.Effect<void> =>
-  Effect.annotateLogs(Effect.logInfo(signed ? "digest signed" : "digest not signed"), {
-    requestId,
-    accountId: principal.accountId,
-    signer: address,
-    digest: hash,
-    purpose: "sign",
-    ...(isProof && { allowOperationHash: true })
-  })
-
 const guarded = "looks like an operation: set allowOperationHash"
 
 /** The act's author in the audit log, where the caller has lifted the guard. */
@@ -150,7 +133,10 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
       )
       return yield* signer.sign(digest.hash).pipe(
         Effect.annotateLogs(digest.isProof ? lifted : {}),
-        Effect.onExit(({ _tag }) => audited(caller, signer, digest, _tag === "Success")),
+        Keys.audited(caller, signer, digest.hash, {
+          purpose: "sign",
+          ...(digest.isProof && { allowOperationHash: true })
+        }),
         Effect.mapBoth({
           onSuccess: (signature) => SignatureFormat.write(signature, format),
           onFailure: (error): Failed => ({ why: error.message, signer: true })

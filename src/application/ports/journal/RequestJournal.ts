@@ -32,8 +32,8 @@ export class RequestJournal extends Context.Service<
       list: ReadonlyArray<Records.Acceptance>
     ) => Effect.Effect<ReadonlyArray<Records.AcceptanceResult>, JournalError>
     /**
-     * Notes the authorisation of a deployment before it is signed outside of any accepted request. False, and nothing is
-     * noted, while an authorisation for another configuration is alive. `accept` heeds noted authorisations likewise.
+     * Stores the authorisation of a deployment before it is signed outside of any accepted request. False, and without
+     * effect, while an authorisation for another configuration is alive. `accept` heeds these authorisations likewise.
      */
     readonly authorise: (intent: DeploymentIntent) => Effect.Effect<boolean, JournalError>
     /** Reads the state for requests that are prepared together. */

@@ -42,19 +42,24 @@ export const EncodedOperation = Schema.Struct({
 }).annotate({ identifier: "EncodedOperation" })
 export type EncodedOperation = typeof EncodedOperation.Type
 
+/** A passkey's assertion, as the browser gives it. */
+export const assertion = {
+  signature: Schema.String.annotate({
+    description: "base64 or base64url: the assertion's signature, DER or r || s."
+  }),
+  authenticatorData: Schema.String.annotate({
+    description: "base64 or base64url, at most 160 bytes; user present and user verified are set."
+  }),
+  clientDataJSON: Schema.String.annotate({
+    description:
+      "base64 or base64url, at most 512 bytes. Its challenge is base64url of signingHash, or of an op's userOpHash when there is no window."
+  })
+}
+
 export const PasskeyOperation = Schema.Struct({
   ...opFields,
   validationData: Schema.Struct({
-    signature: Schema.String.annotate({
-      description: "base64 or base64url: the assertion's signature, DER or r || s."
-    }),
-    authenticatorData: Schema.String.annotate({
-      description: "base64 or base64url, at most 160 bytes; user present and user verified are set."
-    }),
-    clientDataJSON: Schema.String.annotate({
-      description:
-        "base64 or base64url, at most 512 bytes. Its challenge is base64url of signingHash, or of userOpHash when there is no window."
-    }),
+    ...assertion,
     ...windowFields
   }).annotate({ identifier: "PasskeyValidationData" })
 }).annotate({ identifier: "PasskeyOperation" })

@@ -53,6 +53,8 @@ export interface Validators {
 /** An account whose fields are each well-formed. */
 export interface Parsed {
   readonly index: number
+  /** Its place in the request, empty for the request itself. */
+  readonly path: string
   readonly selector: Wallets.Selector
   /** Null: the account gives only the wallet's address. */
   readonly salt: Salt | null
@@ -121,9 +123,23 @@ const thresholdOf = (text: string, path: string): Result.Result<number, InvalidR
     ? Result.succeed(Number(text))
     : Result.fail(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
 
-export const parse = (account: Account, index: number): Result.Result<Parsed, InvalidRequest> =>
+/** An existing wallet, named without a description of its validators. */
+export const named = (selector: Wallets.Selector): Parsed => ({
+  index: 0,
+  path: "",
+  selector,
+  salt: null,
+  walletCustody: selector.walletCustody,
+  legacy: false,
+  validators: { passkeys: null, signers: null, threshold: null }
+})
+
+export const parse = (
+  account: Account,
+  index: number,
+  path = `accounts[${index}]`
+): Result.Result<Parsed, InvalidRequest> =>
   Result.gen(function* () {
-    const path = `accounts[${index}]`
     const { legacyWallet = false, passkeyPubKey, salt = "", signers, threshold, wallet = "" } = account
     const { walletCustody } = account
     if (salt === "" && wallet === "")
@@ -144,6 +160,7 @@ export const parse = (account: Account, index: number): Result.Result<Parsed, In
     if (walletCustody !== 0 && described) yield* checkUse(given, walletCustody, path)
     return {
       index,
+      path,
       selector: { salt, wallet, walletCustody, legacyWallet },
       salt: salt === "" ? null : yield* Wallets.saltOf(salt, `${path}.salt`),
       walletCustody,

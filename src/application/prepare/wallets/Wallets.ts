@@ -120,7 +120,10 @@ export const custodyOf = (
   return own ?? defaultCustody
 }
 
-/** The address that a selector names. `path` is the element's. An empty string counts as absent. */
+/** A field of an element; `path` is empty for the request itself. */
+const at = (path: string, field: string): string => (path === "" ? field : `${path}.${field}`)
+
+/** The address that a selector names. `path` is the element's, empty for the request itself. An empty string counts as absent. */
 export const select = (
   selector: Selector,
   formula: Formula,
@@ -131,22 +134,22 @@ export const select = (
     const { salt = "", wallet = "" } = selector
     if (salt === "" && wallet === "")
       return yield* Result.fail(
-        invalid("invalid_request", [{ path: `${path}.salt`, message: "either salt or wallet is required" }])
+        invalid("invalid_request", [{ path: at(path, "salt"), message: "either salt or wallet is required" }])
       )
     const named =
       wallet === ""
         ? null
         : yield* Result.mapError(Address.from(wallet), ({ message }) =>
-            invalid("invalid_request", [{ path: `${path}.wallet`, message }])
+            invalid("invalid_request", [{ path: at(path, "wallet"), message }])
           )
     if (salt === "") return named ?? Address.zero
-    const text = yield* saltOf(salt, `${path}.salt`)
+    const text = yield* saltOf(salt, at(path, "salt"))
     const custody = custodyOf(text, selector, named, formula, profile)
     const predicted = formula.predict(text, custody, selector.legacyWallet === true)
     if (named !== null && named !== predicted)
       return yield* Result.fail(
         invalid("invalid_request", [
-          { path: `${path}.wallet`, message: `salt and walletCustody name another wallet: ${predicted}` }
+          { path: at(path, "wallet"), message: `salt and walletCustody name another wallet: ${predicted}` }
         ])
       )
     return predicted
@@ -168,7 +171,7 @@ export const otherCustody = (
 ): InvalidRequest =>
   invalid("custody_mismatch", [
     {
-      path: `${path}.walletCustody`,
+      path: at(path, "walletCustody"),
       message: `wallet ${wallet} has custody ${custody}; send ${custody} or 0`
     }
   ])

@@ -43,7 +43,7 @@ export const resolve = (
           continue
         }
         const name = JSON.stringify([signer.clientId, signer.versionId, signer.assetId])
-        const path = `accounts[${account.index}].signers[${index}]`
+        const path = `${account.path}.signers[${index}]`
         const address = known.get(name) ?? (yield* Keys.resolve(caller, signer, path)).address
         known.set(name, address)
         addresses.push(address)
@@ -94,12 +94,11 @@ export const checkFactory = (
 
 /** The configuration that an account describes for this custody. `owner` is the request's signer. */
 const configOf = (
-  { index, validators }: Resolved,
+  { path, validators }: Resolved,
   custody: Custody.Stored,
   owner: Address
 ): Result.Result<WalletConfig.WalletConfig, InvalidRequest> =>
   Result.gen(function* () {
-    const path = `accounts[${index}]`
     const { passkeys, signers, threshold } = validators
     const given = { passkeys: passkeys !== null, signers: signers !== null, threshold: threshold !== null }
     yield* Account.checkUse(given, custody, path)
@@ -133,16 +132,14 @@ const distinct = (wanted: ReadonlyArray<Wanted>): Result.Result<void, InvalidReq
 export const read = (
   accounts: ReadonlyArray<Resolved>,
   owner: Address,
-  { connection: { profile }, formula }: OpContext
+  { connection: { profile }, formula }: Pick<OpContext, "connection" | "formula">
 ): Effect.Effect<ReadonlyArray<Wanted>, Failure> =>
   Effect.gen(function* () {
     const wanted: Array<Wanted> = []
     for (const account of accounts) {
       yield* EventLoop.breathe
-      const { index, legacy, salt, selector } = account
-      const wallet = yield* Effect.fromResult(
-        Wallets.select(selector, formula, profile, `accounts[${index}]`)
-      )
+      const { index, legacy, path, salt, selector } = account
+      const wallet = yield* Effect.fromResult(Wallets.select(selector, formula, profile, path))
       if (salt === null) {
         wanted.push({ index, account, wallet, making: null })
         continue
@@ -175,9 +172,9 @@ export const isAsWanted = (
 ): Result.Result<boolean, InvalidRequest> => {
   const configHash = WalletConfig.configHash(config)
   if (making !== null) return Result.succeed(making.configHash === configHash)
-  const { index, validators, walletCustody } = account
+  const { path, validators, walletCustody } = account
   if (walletCustody !== 0 && walletCustody !== config.custody)
-    return Result.fail(Wallets.otherCustody(wallet, config, `accounts[${index}]`))
+    return Result.fail(Wallets.otherCustody(wallet, config, path))
   if (Object.values(validators).every((part) => part === null)) return Result.succeed(true)
   return Result.map(
     configOf(account, config.custody, owner),

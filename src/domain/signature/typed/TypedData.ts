@@ -87,17 +87,11 @@ const domainSeparator = (
   return StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
 }
 
-/** The hashes of a document and the type of its message. */
-export interface Parts {
-  /** The domain's separator. */
+/** The hashes of a document's domain and message, and the type of the message. */
+export interface Parts extends TypeTable.Struct {
   readonly separator: Hex.Bytes32
-  /** `hashStruct(message)`. */
   readonly contents: Hex.Bytes32
   readonly primaryType: string
-  /** `encodeType(primaryType)`. */
-  readonly type: string
-  /** The same with all structs in the order of their names. */
-  readonly typeSorted: string
 }
 
 /** The parts of a document whose domain the caller completes; `Failure` names the problem and its place. */
@@ -118,14 +112,7 @@ export const parts = (document: Document, given: Given): Result.Result<Parts, st
   const separator = domainSeparator(document, given)
   if (Result.isFailure(separator)) return Result.fail(separator.failure)
   const struct = StructHash.hashStruct(table.success, primaryType, message, "message")
-  const { type, typeSorted } = named
-  return Result.map(struct, (contents) => ({
-    separator: separator.success,
-    contents,
-    primaryType,
-    type,
-    typeSorted
-  }))
+  return Result.map(struct, (contents) => ({ ...named, separator: separator.success, contents, primaryType }))
 }
 
 /** The signing digest of a document, see `parts`. */

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { CastellanError } from "../../../client/CastellanError.js"
-import { reads, writes } from "../../../client/Endpoints.js"
+import { reads, signing, writes } from "../../../client/Endpoints.js"
 import * as Transport from "../../../client/Transport.js"
 import * as Json from "../../../domain/json/Json.js"
 import { isHttpUrl, notHttpUrl } from "../../config/FileFields.js"
@@ -19,7 +19,7 @@ const writing: ReadonlyArray<string> = writes
 const reading: ReadonlyArray<string> = reads
 
 /** Endpoints with a body, whose names work without one. */
-const posted: ReadonlyArray<string> = [...reads, ...writes, "sign"]
+const posted: ReadonlyArray<string> = [...reads, ...writes, ...signing]
 
 /** Adds default settings for a development stack, where wallets need no money. */
 const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unknown =>

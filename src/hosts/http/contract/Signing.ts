@@ -3,6 +3,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as GetBundlerAddress from "../../../application/endpoints/signing/GetBundlerAddress.js"
 import * as GetSigner from "../../../application/endpoints/signing/GetSigner.js"
+import * as SignMessage from "../../../application/endpoints/signing/SignMessage.js"
 import * as SignMessages from "../../../application/endpoints/signing/SignMessages.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import { Authentication, BodyOptional, post, RequiredScope, said } from "./EndpointAnnotations.js"
@@ -23,6 +24,25 @@ export const group = HttpApiGroup.make("signing")
         "A message that cannot be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
       ].join(" "),
       example: { messages: ["hello"], format: "rsv", signer: Sample.signer }
+    }),
+    post("signMessage", "sign", SignMessage, {
+      summary: "Sign a message as a wallet",
+      description: [
+        "Signs a message or typed data as a wallet, so that applications verify it by the wallet's isValidSignature (ERC-1271).",
+        "The message is nested under the wallet's own domain (ERC-7739): the signature holds for this wallet, this chain and this configuration only.",
+        "The keys of settings.signer and settings.cosigners sign where they are owners, and proofs brings signatures of others.",
+        "status 0: validators are missing. Let them sign signingHash, a passkey as its challenge, and post the request again with all proofs; the service stores none.",
+        "status 1: the wallet itself has confirmed the signature, at the operator's node where the chain has one.",
+        "A wallet that is not deployed needs account: its signature carries an authorisation of the deployer for an hour (ERC-6492), with which every EOA may deploy the wallet as described. For that the operator's node serves the request, the factory is the account's own, and the key needs the scope write too.",
+        "Documents of the domains castellan, castellan approvals and ERC4337 are refused.",
+        "A key with this scope can sign permits that move a wallet's tokens: every digest is in the service's log."
+      ].join(" "),
+      example: {
+        wallet: Sample.recipient,
+        walletCustody: 1,
+        message: "hello",
+        settings: { rpc: Sample.rpc, signer: Sample.signer }
+      }
     }),
     post("getSigner", "read", GetSigner, {
       summary: "Get a signer's address",
@@ -49,6 +69,7 @@ export const group = HttpApiGroup.make("signing")
 
 export const useCases = {
   sign: SignMessages.run,
+  signMessage: SignMessage.run,
   getSigner: GetSigner.run,
   getBundlerAddress: GetBundlerAddress.run,
   getBundlerAddressByGet: (caller: Caller) => GetBundlerAddress.run(caller, {})
