@@ -52,8 +52,8 @@ export class CastellanError extends Error {
         details: []
       })
     const { code, details, error, requestId } = body
-    const said = details.map(({ message, path }) => (path === "" ? message : `${path}: ${message}`))
-    return new CastellanError([error, ...said.filter((text) => text !== error)].join("; "), {
+    const problems = details.map(({ message, path }) => (path === "" ? message : `${path}: ${message}`))
+    return new CastellanError([error, ...problems.filter((text) => text !== error)].join("; "), {
       ...about,
       code,
       requestId,

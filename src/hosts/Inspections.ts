@@ -34,13 +34,13 @@ const placeOf = ({ account, chainId }: Inspection.Finding): string =>
   `chain ${chainId}${account === null ? "" : `, account ${account}`}`
 
 /** A line of `castellan config check --connect`. */
-export interface Told {
+export interface ReportLine {
   readonly severity: Inspection.Finding["severity"]
   readonly place: string
   readonly message: string
 }
 
-const tell = (finding: Inspection.Finding): Told => ({
+const toReportLine = (finding: Inspection.Finding): ReportLine => ({
   severity: finding.severity,
   place: placeOf(finding),
   message: finding.message
@@ -48,7 +48,9 @@ const tell = (finding: Inspection.Finding): Told => ({
 
 const broken =
   (place: string) =>
-  ({ message }: { readonly message: string }): ReadonlyArray<Told> => [{ severity: "broken", place, message }]
+  ({ message }: { readonly message: string }): ReadonlyArray<ReportLine> => [
+    { severity: "broken", place, message }
+  ]
 
 /** Time-out per server. */
 const checkPatience = Duration.seconds(30)
@@ -59,25 +61,28 @@ const refusalPatience = Duration.seconds(5)
 const connection = (
   { name, open }: Wiring.Connection,
   patience: Duration.Duration
-): Effect.Effect<ReadonlyArray<Told>> =>
+): Effect.Effect<ReadonlyArray<ReportLine>> =>
   Effect.scoped(open).pipe(
-    Effect.as<ReadonlyArray<Told>>([]),
+    Effect.as<ReadonlyArray<ReportLine>>([]),
     Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail({ message: "no answer in time" }) }),
     Effect.catch((error) => Effect.succeed(broken(name)(error)))
   )
 
 /** Inspects chains with the usable keys, whatever faults the other keys have. */
-const keysAndChains = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<Told>> =>
+const keysAndChains = (
+  config: Config,
+  patience: Duration.Duration
+): Effect.Effect<ReadonlyArray<ReportLine>> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { ports, problems } = yield* Wiring.keys(config, patience)
       const findings = yield* Effect.provide(Inspection.run(networksOf(config), patience), ports)
-      return [...problems.flatMap((message) => broken("keys")({ message })), ...findings.map(tell)]
+      return [...problems.flatMap((message) => broken("keys")({ message })), ...findings.map(toReportLine)]
     })
   ).pipe(Effect.provide(Wiring.nodes))
 
 /** Connects to every server that the configuration names and reports all problems together. Writes nothing. */
-const within = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<Told>> =>
+const within = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<ReportLine>> =>
   Effect.map(
     Effect.all(
       [
@@ -89,7 +94,7 @@ const within = (config: Config, patience: Duration.Duration): Effect.Effect<Read
     (found) => found.flat()
   )
 
-export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> => within(config, checkPatience)
+export const run = (config: Config): Effect.Effect<ReadonlyArray<ReportLine>> => within(config, checkPatience)
 
 /** Explains why a service cannot start, and adds the other problems. */
 export const explained = (config: Config, refusal: string): Effect.Effect<string> =>

@@ -128,7 +128,7 @@ export const decode = <B, J>(Response: Schema.Codec<B, J>, text: string): Effect
     )
   })
 
-export const told = (
+export const toHttpResponse = (
   text: string,
   requestId: string
 ): Effect.Effect<{ readonly httpStatus: 200 | 422; readonly answer: unknown }> =>

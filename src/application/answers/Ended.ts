@@ -63,7 +63,7 @@ export const mayBeUnmined = ({ landed, txHashes }: Ended): boolean => {
 }
 
 /** Whether every element has landed or failed; failed ones may still land. */
-export const isToldOf = (record: Parameters<typeof of>[0]): boolean => {
+export const isDecided = (record: Parameters<typeof of>[0]): boolean => {
   const { failed, landed } = of(record)
   return failed.size + landed.size >= record.elements
 }

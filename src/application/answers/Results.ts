@@ -135,12 +135,12 @@ export const created = (
 /** The answer of `/unstuck`, with the outcome of the first replacement. */
 export const unstuck = (
   receipt: Receipt | null,
-  told: Pick<Unstuck, "replaced" | "unknown">,
+  outcome: Pick<Unstuck, "replaced" | "unknown">,
   decoding: Decoding
 ): Effect.Effect<Unstuck> =>
   Effect.map(transactionFields(receipt === null ? [] : [receipt], decoding), (fields) => ({
     ...fields,
-    ...told,
+    ...outcome,
     status: receipt === null ? 2 : receipt.success ? 1 : 0,
     returnData: []
   }))

@@ -23,7 +23,8 @@ export interface Waiters {
   readonly refused: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
   /** The final answer (JSON). Null: none in time, or only refused elements that may still land are left. */
   readonly wait: (requestId: string, millis: number) => Effect.Effect<string | null>
-  readonly heard: (requestId: string) => Effect.Effect<void>
+  /** Another process says that the request has changed: reads it now. */
+  readonly recheck: (requestId: string) => Effect.Effect<void>
   /** Ends all waits, and refuses later ones. */
   readonly stop: Effect.Effect<void>
 }
@@ -65,9 +66,9 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
       due.delete(requestId)
     }
 
-    const tellDoubts = (requestIds: ReadonlyArray<string>) =>
+    const answerDoubtful = (requestIds: ReadonlyArray<string>) =>
       Effect.map(requestJournal.requests(requestIds), (requests) => {
-        for (const request of requests) if (Ended.isToldOf(request)) resume(request.requestId, null)
+        for (const request of requests) if (Ended.isDecided(request)) resume(request.requestId, null)
       })
 
     const answer = (requestIds: ReadonlyArray<string>): Effect.Effect<void, JournalError> =>
@@ -76,7 +77,7 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
         const doubtful = requestIds.filter(
           (requestId) => inDoubt.has(requestId) && !ended.includes(requestId)
         )
-        if (doubtful.length > 0) yield* tellDoubts(doubtful)
+        if (doubtful.length > 0) yield* answerDoubtful(doubtful)
         if (ended.length === 0) return
         // Read before the requests: an event in between makes the answer void.
         const newest = yield* requestJournal.newestEvents(ended)
@@ -203,7 +204,7 @@ export const make = ({ answered, finalOf, requestJournal }: Dependencies) =>
             })
           })
         ),
-      heard: (requestId) =>
+      recheck: (requestId) =>
         Effect.sync(() => {
           if (!waiting.has(requestId)) return
           polledAt = Number.NEGATIVE_INFINITY

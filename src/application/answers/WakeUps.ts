@@ -12,12 +12,12 @@ import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 export interface WakeUps {
   /** The state of these requests has changed (see also `events`). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
-  /** The journal has a new event: readers of events read immediately, and so does the waiter of `told`. */
-  readonly tell: Effect.Effect<void>
-  /** Waits for a `tell` or `notify` since the last call. For a single waiter. */
-  readonly told: Effect.Effect<void>
+  /** The journal has a new event: readers of events read immediately, and so does the waiter of `changed`. */
+  readonly notifyEvents: Effect.Effect<void>
+  /** Waits for a `notifyEvents` or `notify` since the last call. For a single waiter. */
+  readonly changed: Effect.Effect<void>
   /** Reads until the result is not null: immediately, and again after each change. */
-  readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
+  readonly until: <A, E, R>(name: string, read: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
 }
 
 export const WakeUps: Context.Key<WakeUps, WakeUps> = Context.Service("castellan/WakeUps")
@@ -25,7 +25,7 @@ export const WakeUps: Context.Key<WakeUps, WakeUps> = Context.Service("castellan
 /** Poll interval of the journal, which other processes write without a wake-up here; one query serves all waiters. */
 const pollMillis = 1_000
 /** Least interval between reads of announced events. */
-const betweenLooksMillis = 25
+const readIntervalMillis = 25
 /** Interval of the waiters' own reads, for changes without an event. */
 const recheckMillis = 30_000
 
@@ -53,11 +53,11 @@ export const make = ({
 > =>
   Effect.gen(function* () {
     const gates = new Map<string, Gate>()
-    const toldHere = yield* Queue.sliding<void>(1)
-    const toldOthers = yield* Queue.sliding<void>(1)
-    const tell = Effect.andThen(
-      Queue.offer(toldHere, undefined),
-      Effect.asVoid(Queue.offer(toldOthers, undefined))
+    const readersDue = yield* Queue.sliding<void>(1)
+    const waiterDue = yield* Queue.sliding<void>(1)
+    const notifyEvents = Effect.andThen(
+      Queue.offer(readersDue, undefined),
+      Effect.asVoid(Queue.offer(waiterDue, undefined))
     )
 
     const enter = (requestId: string) =>
@@ -87,7 +87,7 @@ export const make = ({
           open(requestId)
           open(events(requestId))
         }
-        return Queue.offer(toldOthers, undefined)
+        return Queue.offer(waiterDue, undefined)
       })
 
     const pollEvents = Effect.gen(function* () {
@@ -102,14 +102,14 @@ export const make = ({
       }
     })
 
-    const until = <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>): Effect.Effect<A, E, R> =>
+    const until = <A, E, R>(name: string, read: Effect.Effect<A | null, E, R>): Effect.Effect<A, E, R> =>
       Effect.acquireUseRelease(
         enter(name),
         (gate) => {
           const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
             // Taken before the read: a change during the read opens this one.
             const { opened } = gate
-            return Effect.flatMap(look, (seen) =>
+            return Effect.flatMap(read, (seen) =>
               seen === null
                 ? Effect.andThen(Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis)), again)
                 : Effect.succeed(seen)
@@ -136,16 +136,16 @@ export const make = ({
 
     yield* Effect.forkScoped(
       Effect.forever(
-        Queue.take(toldHere).pipe(
+        Queue.take(readersDue).pipe(
           Effect.andThen(Effect.ignoreCause(pollEvents, { log: "Debug" })),
-          Effect.andThen(Effect.sleep(betweenLooksMillis))
+          Effect.andThen(Effect.sleep(readIntervalMillis))
         )
       )
     )
 
     return {
-      tell,
-      told: Queue.take(toldOthers),
+      notifyEvents,
+      changed: Queue.take(waiterDue),
       notify,
       until
     }

@@ -112,7 +112,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       enterWaiting: (entry) => Effect.catchTag(schedule(entry), "JournalError", Effect.die),
       ring: (lane, accepted) =>
         Effect.andThen(
-          wakeUps.tell,
+          wakeUps.notifyEvents,
           replicas.owns(lane)
             ? lanes.accepted(lane, accepted)
             : replicas.tell({
@@ -137,7 +137,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       Stream.runForEach(replicas.heard, (signal) => {
         if (signal._tag !== "final") return wake(signal.lane, signal.hasUnopened)
         openRequests.close(signal.requestId)
-        return waiters.heard(signal.requestId)
+        return waiters.recheck(signal.requestId)
       })
     )
 

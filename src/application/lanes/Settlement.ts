@@ -15,10 +15,10 @@ import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
 
 type Ops = TransactionRecord["ops"]
 
-/** Outcomes of a transaction's ops, which share one EntryPoint, as `look` finds them. */
+/** Outcomes of a transaction's ops, which share one EntryPoint, as `outcomesOf` finds them. */
 const outcomesBy = (
   ops: Ops,
-  look: (
+  outcomesOf: (
     entryPoint: Address,
     hashes: ReadonlyArray<Bytes32>
   ) => Effect.Effect<ReadonlyMap<Bytes32, Inclusions.Found>, ChainRpcError>,
@@ -27,7 +27,7 @@ const outcomesBy = (
   const [first] = ops
   if (first === undefined) return Effect.succeed([])
   const hashes = ops.map(({ userOpHash }) => userOpHash)
-  return Effect.map(look(first.entryPoint, hashes), (outcomes) =>
+  return Effect.map(outcomesOf(first.entryPoint, hashes), (outcomes) =>
     [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome, confirmations }))
   )
 }
@@ -124,7 +124,7 @@ export interface Listener {
   /** `isForGood`: at settled depth; ops that the transaction carried and does not show are ready again. */
   readonly mined: (record: TransactionRecord, isForGood: boolean) => Effect.Effect<void>
   readonly reopened: Effect.Effect<void>
-  readonly told: Effect.Effect<void>
+  readonly notifyEvents: Effect.Effect<void>
 }
 
 export interface Dependencies {
@@ -134,7 +134,7 @@ export interface Dependencies {
 }
 
 export const make = ({ listener, losses, transactionJournal }: Dependencies): Settlement => {
-  const { affected, mined, reopened, told } = listener
+  const { affected, mined, notifyEvents, reopened } = listener
 
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
@@ -148,7 +148,7 @@ export const make = ({ listener, losses, transactionJournal }: Dependencies): Se
             return newest === undefined ? [] : [{ nonce, txHash: newest.txHash }]
           })
         ),
-        told
+        notifyEvents
       ),
     mined: (chain, record, receipt, { confirmations, final }) =>
       Effect.gen(function* () {

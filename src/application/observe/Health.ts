@@ -84,7 +84,7 @@ interface Chain extends Mutable<Omit<ChainHealth, "deposits" | "eoas">> {
 
 const labels = ({ profile: { chainId } }: Pick<Chain, "profile">) => ({ chain: chainId.toString() })
 
-const heard = (chain: Chain, head: Block | null, began: number) =>
+const noteHead = (chain: Chain, head: Block | null, began: number) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     if (head !== null && (chain.head === null || head.number !== chain.head.number)) chain.headAt = now
@@ -101,7 +101,7 @@ const heard = (chain: Chain, head: Block | null, began: number) =>
       yield* Metrics.note(Metrics.baseFee, labels(chain), Number(head.baseFeePerGas))
   })
 
-const unheard = (chain: Chain, { message }: Pick<ChainRpcError, "message">) =>
+const noteSilence = (chain: Chain, { message }: Pick<ChainRpcError, "message">) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     chain.failing = {
@@ -165,14 +165,14 @@ const pollChain = (chain: Chain): Effect.Effect<void, never, ChainRpc> => {
     ]
     yield* Effect.all(
       [
-        Effect.flatMap(client.block("latest"), (head) => heard(chain, head, began)),
+        Effect.flatMap(client.block("latest"), (head) => noteHead(chain, head, began)),
         ...amounts.map((reading) => Effect.ignore(reading))
       ],
       { concurrency: "unbounded", discard: true }
     )
   }).pipe(
     (asking) => Wait.within(asking, patienceMillis, () => Effect.fail({ message: "no answer in time" })),
-    Effect.catch((error) => unheard(chain, error))
+    Effect.catch((error) => noteSilence(chain, error))
   )
 }
 

@@ -13,7 +13,7 @@ type Say = (severity: "broken" | "limited", message: string) => void
 /** Prices up to this are probably meant in gwei; in wei only some layer 2 chains have such low prices. */
 const mostGwei = 100_000n
 
-const looksLikeGwei = (wei: bigint): boolean => wei > 0n && wei <= mostGwei
+const isLikelyGwei = (wei: bigint): boolean => wei > 0n && wei <= mostGwei
 
 const inGwei = (wei: bigint): string => `fees are in wei, and ${wei} gwei are ${wei * 1_000_000_000n}`
 
@@ -32,7 +32,7 @@ const prices = ({ caps, minPriorityFeePerGas }: NetworkProfile, market: Fees.Mar
   )
   for (const name of ["maxFeePerGas", "maxPriorityFeePerGas", "minPriorityFeePerGas"] as const) {
     const wei = amounts[name]
-    const meant = looksLikeGwei(wei) ? `; it looks like gwei: ${inGwei(wei)}` : ""
+    const meant = isLikelyGwei(wei) ? `; it looks like gwei: ${inGwei(wei)}` : ""
     if (name === below?.name)
       say("broken", `${name} is ${wei} wei, less than ${below.than}: nothing is sent. Raise it${meant}`)
     else if (meant !== "") say("limited", `${name} is ${wei} wei${meant}. Write that, or leave the field out`)

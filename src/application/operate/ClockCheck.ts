@@ -17,7 +17,7 @@ const toleratedMillis = 3_600_000
 const patienceMillis = 5_000
 const askAgain = "10 seconds"
 /** Poll interval for the operator's confirmation. */
-const lookInterval = "5 seconds"
+const pollInterval = "5 seconds"
 
 /** Developers set these chains' block times at will. */
 const developmentChains = new Set([1_337n, 31_337n])
@@ -44,22 +44,25 @@ const aheadOf = ({ chainId, rpc }: NetworkProfile) =>
     Effect.catchCause(() => Effect.succeed(null))
   )
 
-interface Heard {
+interface Difference {
   readonly chainId: bigint
   readonly millis: number
 }
 
 /** Waits for the first chains that answer. */
-const hear = (asked: ReadonlyArray<NetworkProfile>): Effect.Effect<ReadonlyArray<Heard>, never, ChainRpc> =>
+const measure = (
+  asked: ReadonlyArray<NetworkProfile>
+): Effect.Effect<ReadonlyArray<Difference>, never, ChainRpc> =>
   Effect.gen(function* () {
-    const heard = yield* Effect.forEach(asked, aheadOf, { concurrency: "unbounded" })
-    const known = heard.filter((each) => each !== null)
+    const differences = yield* Effect.forEach(asked, aheadOf, { concurrency: "unbounded" })
+    const known = differences.filter((each) => each !== null)
     if (known.length > 0) return known
     yield* (yield* ClockTrust).become("unheard")
-    return yield* Effect.delay(hear(asked), askAgain)
+    return yield* Effect.delay(measure(asked), askAgain)
   })
 
-const namesOf = (heard: ReadonlyArray<Heard>): string => heard.map(({ chainId }) => chainId).join(", ")
+const namesOf = (differences: ReadonlyArray<Difference>): string =>
+  differences.map(({ chainId }) => chainId).join(", ")
 
 /** Whether the operator has confirmed the clock, after `before` or within the hour. */
 const confirmed = ({ confirmation }: Options, before: bigint) =>
@@ -72,25 +75,28 @@ const confirmed = ({ confirmation }: Options, before: bigint) =>
 const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
   Effect.gen(function* () {
     const trust = yield* ClockTrust
-    const first = yield* Effect.retry(options.confirmation, Schedule.spaced(lookInterval))
+    const first = yield* Effect.retry(options.confirmation, Schedule.spaced(pollInterval))
     const isConfirmed = confirmed(options, first?.number ?? 0n)
-    const heard = yield* hear(asked)
-    const far = heard.filter(({ millis }) => Math.abs(millis) > toleratedMillis)
+    const differences = yield* measure(asked)
+    const far = differences.filter(({ millis }) => Math.abs(millis) > toleratedMillis)
     if (far.length === 0) return yield* trust.become("trusted")
     const chains = far.map(({ chainId, millis }) => `${chainId}: ${Math.round(millis / 1_000)} s`).join(", ")
-    const near = namesOf(heard.filter((each) => !far.includes(each)))
-    const told = Effect.annotateLogs({ aheadOfChains: chains, ...(near !== "" && { nearToChains: near }) })
+    const near = namesOf(differences.filter((each) => !far.includes(each)))
+    const annotated = Effect.annotateLogs({
+      aheadOfChains: chains,
+      ...(near !== "" && { nearToChains: near })
+    })
     if (!(yield* isConfirmed)) {
       yield* trust.become("doubted")
       yield* Metric.update(Metrics.clockDoubted, 1)
       yield* Effect.logWarning(
         `clock over an hour from a chain's; nothing expires; set it, or ${options.remedy}`
-      ).pipe(told)
-      yield* Effect.repeat(isConfirmed, { schedule: Schedule.spaced(lookInterval), until: (is) => is })
+      ).pipe(annotated)
+      yield* Effect.repeat(isConfirmed, { schedule: Schedule.spaced(pollInterval), until: (is) => is })
       yield* Metric.update(Metrics.clockDoubted, 0)
     }
     yield* trust.become("trusted")
-    yield* told(Effect.logInfo("clock confirmed by the operator; deletion and expiry resume"))
+    yield* annotated(Effect.logInfo("clock confirmed by the operator; deletion and expiry resume"))
   })
 
 /**

@@ -287,11 +287,11 @@ export const run = (networks: ReadonlyArray<Inspected>, patience: Duration.Durat
   Effect.map(
     Effect.forEach(networks, (network) => inspect(network, patience), { concurrency: 16 }),
     (found) => {
-      const told = new Set<string>()
+      const reported = new Set<string>()
       // Reports an account's finding that the whole chain shares only once.
       return found.flat().filter(({ chainId, message }) => {
         const key = `${chainId} ${message}`
-        return told.has(key) ? false : told.add(key)
+        return reported.has(key) ? false : reported.add(key)
       })
     }
   )

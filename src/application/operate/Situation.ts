@@ -33,7 +33,7 @@ export interface Observer {
 const interval = "4 seconds"
 
 /** Readings whose failures count: about a minute. */
-const recentLooks = 15
+const recentPolls = 15
 
 /** Time limit for the stores; a late answer leaves the previous facts, milliseconds. */
 const patienceMillis = 5_000
@@ -140,7 +140,7 @@ export const observe = (
       endedAt: null
     }
     let sampledAt = yield* MonotonicTime.millis
-    const look = Effect.gen(function* () {
+    const poll = Effect.gen(function* () {
       stored = yield* Wait.within(
         Effect.orElseSucceed(
           Effect.zipWith(read, occasionally, (now, { budgets, failingWebhooks }) => ({
@@ -157,7 +157,7 @@ export const observe = (
       const figures = yield* Figures.read
       const latest = failuresIn(figures)
       const [first = latest] = recent
-      recent = [...recent, latest].slice(-recentLooks)
+      recent = [...recent, latest].slice(-recentPolls)
       const failing = new Map(
         [...latest.signers].flatMap(([signer, count]) => {
           const fresh = count - (first.signers.get(signer) ?? 0)
@@ -207,7 +207,7 @@ export const observe = (
         yield* series.sample
       }
     })
-    yield* look.pipe(
+    yield* poll.pipe(
       Effect.catchCause((cause) => Effect.logError("look at the situation failed; retrying", cause)),
       Effect.repeat(Schedule.spaced(interval)),
       Effect.forkScoped

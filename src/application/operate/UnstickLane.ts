@@ -51,7 +51,7 @@ const aboveCap = ({ cap, needed }: { readonly cap: bigint; readonly needed: bigi
   `it needs ${needed} wei a gas unit; the operator's cap is ${cap}`
 
 /** The node of a transaction, and the current price of a gas unit. */
-const look = Effect.fnUntraced(
+const snapshot = Effect.fnUntraced(
   function* ({
     access,
     chainId,
@@ -87,17 +87,17 @@ const replace = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Replaced, string | JournalError, Requirements> {
   const { lanes, monitor } = yield* Following
   const signerOf = yield* SignerOf
-  const { chain, profile, quote } = yield* look(waiting)
+  const { chain, profile, quote } = yield* snapshot(waiting)
   const priced = ({ versions }: TransactionRecord) =>
     Result.mapError(Replacement.prices({ ...Record.standing(versions), quote, caps: profile.caps }), aboveCap)
-  const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
+  const toReplaced = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
     nonce: record.nonce,
     oldTxHash: newest(record),
     newTxHash,
     maxFeePerGas: prices.maxFeePerGas,
     maxPriorityFeePerGas: prices.maxPriorityFeePerGas
   })
-  if (dryRun) return told(waiting, null, yield* Effect.fromResult(priced(waiting)))
+  if (dryRun) return toReplaced(waiting, null, yield* Effect.fromResult(priced(waiting)))
   const signer = yield* Effect.mapError(signerOf(waiting.access), ({ message }) => message)
   return yield* lanes.exclusive(
     waiting,
@@ -110,7 +110,7 @@ const replace = Effect.fnUntraced(function* (
         error._tag === "JournalError" ? error : error.message
       )
       yield* monitor.watch({ chain, profile, record: renewed })
-      return told(record, newest(renewed), prices)
+      return toReplaced(record, newest(renewed), prices)
     })
   )
 })
@@ -125,8 +125,8 @@ const fill = Effect.fnUntraced(function* (
   const { lanes, monitor } = yield* Following
   const signerOf = yield* SignerOf
   const transactionJournal = yield* TransactionJournal
-  const { chain, profile, quote } = yield* look({ ...lane, access, nonce })
-  const told = (newTxHash: Bytes32 | null): Replaced => ({
+  const { chain, profile, quote } = yield* snapshot({ ...lane, access, nonce })
+  const toReplaced = (newTxHash: Bytes32 | null): Replaced => ({
     nonce,
     oldTxHash: null,
     newTxHash,
@@ -136,7 +136,7 @@ const fill = Effect.fnUntraced(function* (
   const answered = Effect.mapError(({ message }: ChainRpcError) => `its node: ${message}`)
   if (nonce < (yield* answered(chain.transactionCount(lane.signer, "pending"))))
     return yield* Effect.fail("a transaction that is not the service's waits under it")
-  if (dryRun) return told(null)
+  if (dryRun) return toReplaced(null)
   const signer = yield* Effect.mapError(signerOf(access), ({ message }) => message)
   return yield* lanes.exclusive(
     lane,
@@ -149,7 +149,7 @@ const fill = Effect.fnUntraced(function* (
         (error) => (error._tag === "JournalError" ? error : error.message)
       )
       yield* monitor.watch({ chain, profile, record })
-      return told(newest(record))
+      return toReplaced(newest(record))
     })
   )
 })

@@ -43,14 +43,14 @@ export const map = <A, B>(
 ): Effect.Effect<ReadonlyArray<B>> =>
   Effect.suspend(() => {
     const results: Array<B> = []
-    const goOn: Effect.Effect<ReadonlyArray<B>> = Effect.suspend(() => {
+    const nextSlice: Effect.Effect<ReadonlyArray<B>> = Effect.suspend(() => {
       for (let at = results.length; at < items.length; at += 1) {
-        if (isSpent()) return Effect.andThen(turn, goOn)
+        if (isSpent()) return Effect.andThen(turn, nextSlice)
         results.push(one(items[at] as A, at))
       }
       return Effect.succeed(results)
     })
-    return goOn
+    return nextSlice
   })
 
 /** Runs sequentially, with turns of the event loop in between. */

@@ -17,7 +17,7 @@ import * as Backoff from "./Backoff.js"
 
 /** Poll interval for due events that were not announced, and the least time between two polls, milliseconds. */
 const pollMillis = 1_000
-const betweenLooksMillis = 25
+const deliveryIntervalMillis = 25
 /** Events per round of one endpoint, of different requests, and the number sent concurrently. */
 const round = 16
 const atOnce = 8
@@ -239,7 +239,7 @@ const measure = Effect.fnUntraced(function* ({ store }: Parts) {
 export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replicas | WakeUps | Scope.Scope> =
   Effect.gen(function* () {
     const { process } = yield* Replicas
-    const { tell, told } = yield* WakeUps
+    const { changed, notifyEvents } = yield* WakeUps
     const parts: Parts = {
       store: yield* Webhooks,
       sender: yield* WebhookSender,
@@ -267,7 +267,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
           Effect.ensuring(
             Effect.suspend(() => {
               served.delete(webhookId)
-              return missed.has(webhookId) ? tell : Effect.void
+              return missed.has(webhookId) ? notifyEvents : Effect.void
             })
           )
         )
@@ -275,8 +275,8 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
       }
     })
     const next = Effect.andThen(
-      Effect.sleep(betweenLooksMillis),
-      Effect.raceFirst(told, Effect.sleep(pollMillis - betweenLooksMillis))
+      Effect.sleep(deliveryIntervalMillis),
+      Effect.raceFirst(changed, Effect.sleep(pollMillis - deliveryIntervalMillis))
     )
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.catchCause(look, failed), next)))
     yield* Effect.forkScoped(

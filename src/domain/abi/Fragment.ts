@@ -143,8 +143,9 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
   const given = field(fragment, "inputs")
   const inputs = readList(given === undefined ? [] : given, "inputs", type === "event", 0, budget)
   if (Result.isFailure(inputs)) return Result.fail(inputs.failure)
-  const said = field(fragment, "outputs")
-  const outputs = said === undefined ? Result.succeed(null) : readList(said, "outputs", false, 0, budget)
+  const declared = field(fragment, "outputs")
+  const outputs =
+    declared === undefined ? Result.succeed(null) : readList(declared, "outputs", false, 0, budget)
   if (Result.isFailure(outputs)) return Result.fail(outputs.failure)
   // Every accepted definition must also be readable from its canonical text.
   if (Parameter.fullList(inputs.success).length + name.length + 64 > Grammar.maxLength)

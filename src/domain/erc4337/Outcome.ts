@@ -42,7 +42,7 @@ const accountDeployed = Keccak.hashText("AccountDeployed(bytes32,address,address
 const beforeExecution = Keccak.hashText("BeforeExecution()")
 const signatureAggregatorChanged = Keccak.hashText("SignatureAggregatorChanged(address)")
 
-const telling = new Set<string>([
+const outcomeTopics = new Set<string>([
   userOperationEvent,
   userOperationRevertReason,
   postOpRevertReason,
@@ -52,7 +52,8 @@ const telling = new Set<string>([
 ])
 
 /** Whether `parse` reads outcomes from a log with these topics, if it is the EntryPoint's. */
-export const isTelling = ([topic]: RawLog["topics"]): boolean => topic !== undefined && telling.has(topic)
+export const isOfOutcome = ([topic]: RawLog["topics"]): boolean =>
+  topic !== undefined && outcomeTopics.has(topic)
 
 /** Parsed outcomes of a list of logs, by EntryPoint: every request of a bundle reads all logs of the bundle. */
 const parsed = new WeakMap<ReadonlyArray<RawLog>, Map<Address, ReadonlyMap<Hex.Bytes32, Outcome>>>()

@@ -91,7 +91,7 @@ const indexOf = (text: string): number | null => {
   }
 }
 
-const told = (text: string, index: number | null): string => {
+const describe = (text: string, index: number | null): string => {
   if (index === null) return ""
   if (text.startsWith("\ufeff")) return ": it begins with a byte order mark"
   const before = text.slice(0, index)
@@ -101,4 +101,4 @@ const told = (text: string, index: number | null): string => {
 }
 
 /** `: line 3, column 7`, or another description of the place; never its text, which may be a secret. Empty for JSON. */
-export const tell = (text: string): string => told(text, indexOf(text))
+export const describeIn = (text: string): string => describe(text, indexOf(text))

@@ -199,7 +199,9 @@ export const read = (text: string, { maxValues }: Bounds): Result.Result<unknown
     return Result.succeed(JSON.parse(text))
   } catch {
     const message =
-      text.trim() === "" ? "the body is empty" : `the body is not one JSON document${Breakage.tell(text)}`
+      text.trim() === ""
+        ? "the body is empty"
+        : `the body is not one JSON document${Breakage.describeIn(text)}`
     return Result.fail({ kind: "malformed", path: "", message })
   }
 }

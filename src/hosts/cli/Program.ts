@@ -131,8 +131,8 @@ const reason = (error: CliError.NonShowHelpErrors): string => {
     }
     case "InvalidValue": {
       const { expected, kind, option, value } = error
-      const told = /^(\d+ occurrences)?$/.test(value) ? value : "***"
-      return new CliError.InvalidValue({ expected, kind, option, value: told }).message
+      const shownValue = /^(\d+ occurrences)?$/.test(value) ? value : "***"
+      return new CliError.InvalidValue({ expected, kind, option, value: shownValue }).message
     }
     case "UnexpectedArgument":
       return new CliError.UnexpectedArgument({ arguments: error.arguments.map(() => "***") }).message

@@ -54,7 +54,7 @@ export const read = (
 > =>
   Result.gen(function* () {
     const json = yield* Result.mapError(Json.parse(settings, Json.unbounded), ({ kind, message, path }) => [
-      { path, message: kind === "malformed" ? `it is not JSON${Breakage.tell(settings)}` : message }
+      { path, message: kind === "malformed" ? `it is not JSON${Breakage.describeIn(settings)}` : message }
     ])
     const network = yield* decode(json)
     const base = profileOf(config, network.chainId)

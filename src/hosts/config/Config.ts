@@ -81,15 +81,15 @@ const parse = (
   const json = Json.parse(plain, Json.unbounded)
   if (Result.isFailure(json)) {
     const { kind, message, path } = json.failure
-    const said = kind === "malformed" ? `it is not JSON${Breakage.tell(plain)}` : message
-    return Result.fail(failure([{ path, message: said }], where))
+    const problem = kind === "malformed" ? `it is not JSON${Breakage.describeIn(plain)}` : message
+    return Result.fail(failure([{ path, message: problem }], where))
   }
   const overridden = EnvOverrides.apply(json.success, env)
   if (overridden.problems.length > 0) return Result.fail(failure(overridden.problems, where))
   return Result.mapError(decode(overridden.file), (problems) => {
-    const told = problems.map(({ path }) => path)
+    const paths = problems.map(({ path }) => path)
     const sources = { env, folder, allowInline: true }
-    return failure([...problems, ...Secrets.unreadable(overridden.file, sources, told)], where)
+    return failure([...problems, ...Secrets.unreadable(overridden.file, sources, paths)], where)
   })
 }
 

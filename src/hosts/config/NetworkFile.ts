@@ -49,7 +49,7 @@ const { defaults } = NetworkProfile
 type Value = bigint | number | string | null | undefined
 
 /** A field's default, with the chains that differ. */
-const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
+const defaultText = (of: (fields: NetworkProfile.Fields) => Value): string =>
   [
     String(of(defaults) ?? "none"),
     ...[...NetworkProfile.chains].flatMap(([chainId, fields]) => {
@@ -103,7 +103,7 @@ const profileFields = (field: typeof ofChain) => ({
       says('expected {"dailyLoss": wei, "maxInFlight": 1 to 1000}')
     ),
     "Bounds of what the service's EOA submits for one account: wei that it may lose in one UTC day, and ops under way",
-    `dailyLoss ${said(({ serviceSubmission }) => serviceSubmission?.dailyLoss)}; maxInFlight ${defaults.serviceSubmission.maxInFlight}`
+    `dailyLoss ${defaultText(({ serviceSubmission }) => serviceSubmission?.dailyLoss)}; maxInFlight ${defaults.serviceSubmission.maxInFlight}`
   ),
   factory: field(Address.schema, "The only factory for which deployments are authorised"),
   validator: field(Address.schema, "The validator that the wallets' implementation reports"),
@@ -125,37 +125,37 @@ const profileFields = (field: typeof ofChain) => ({
   defaultCustody: field(
     Custody.storedSchema,
     "Custody that walletCustody 0 means together with a salt",
-    said(({ defaultCustody }) => defaultCustody)
+    defaultText(({ defaultCustody }) => defaultCustody)
   ),
   maxFeePerGas: field(
     PositiveWei,
     "Absolute cap on maxFeePerGas of every op and transaction, wei",
-    said(({ caps }) => caps?.maxFeePerGas)
+    defaultText(({ caps }) => caps?.maxFeePerGas)
   ),
   maxPriorityFeePerGas: field(
     Wei,
     "Absolute cap on maxPriorityFeePerGas, wei",
-    said(({ caps }) => caps?.maxPriorityFeePerGas)
+    defaultText(({ caps }) => caps?.maxPriorityFeePerGas)
   ),
   maxTransactionGas: field(
     PositiveWei,
     "Cap on the gas limit of one transaction",
-    said(({ caps }) => caps?.transactionGas)
+    defaultText(({ caps }) => caps?.transactionGas)
   ),
   minPriorityFeePerGas: field(
     Wei,
     "Least tip that the chain's nodes take, wei; the least gas price on chains without EIP-1559",
-    said(({ minPriorityFeePerGas }) => minPriorityFeePerGas)
+    defaultText(({ minPriorityFeePerGas }) => minPriorityFeePerGas)
   ),
   l1Fee: field(
     Schema.NullOr(Schema.Literal("op-stack")).annotate(says('expected "op-stack" or null')),
     "Source of the layer 1 fee of a transaction's data; null: there is no such fee",
-    said(({ l1Fee }) => l1Fee)
+    defaultText(({ l1Fee }) => l1Fee)
   ),
   confirmations: field(
     integer(1, 10_000),
     "Blocks, the including one counted, before an answer is given",
-    said(({ confirmations }) => confirmations)
+    defaultText(({ confirmations }) => confirmations)
   ),
   settledDepth: field(
     integer(1, 10_000),
@@ -166,22 +166,22 @@ const profileFields = (field: typeof ofChain) => ({
   bumpAfterMillis: field(
     integer(100, 3_600_000),
     "How long the lowest waiting transaction of an EOA waits before it is replaced at a higher price, milliseconds",
-    said(({ bumpAfterMillis }) => bumpAfterMillis)
+    defaultText(({ bumpAfterMillis }) => bumpAfterMillis)
   ),
   maxInFlight: field(
     integer(1, 1_000),
     "Most transactions of one EOA on their way at a time",
-    said(({ maxInFlight }) => maxInFlight)
+    defaultText(({ maxInFlight }) => maxInFlight)
   ),
   receiptTimeoutMillis: field(
     integer(1_000, 3_600_000),
     "How long a request waits for its transaction before it answers outcome_unknown, milliseconds",
-    said(({ receiptTimeoutMillis }) => receiptTimeoutMillis)
+    defaultText(({ receiptTimeoutMillis }) => receiptTimeoutMillis)
   ),
   requestExpiryMillis: field(
     integer(1_000, 86_400_000),
     "Time after acceptance at which an unsigned request expires, milliseconds",
-    said(({ requestExpiryMillis }) => requestExpiryMillis)
+    defaultText(({ requestExpiryMillis }) => requestExpiryMillis)
   ),
   pollIntervalMillis: field(
     integer(10, 60_000),

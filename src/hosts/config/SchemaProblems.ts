@@ -34,15 +34,17 @@ interface Place {
 
 /** A schema's annotation replaces all problems below it. */
 function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Problem> {
-  const said = "ast" in issue ? AST.resolve(issue.ast) : undefined
+  const annotations = "ast" in issue ? AST.resolve(issue.ast) : undefined
   const problem = (message: string, { path } = place): Problem => ({ path: pathOf(path), message })
   if (issue._tag === "Pointer") {
     const inner = issue.path.reduce(inside, place)
     if (issue.issue._tag === "UnexpectedKey") yield problem(unknown(issue, place), inner)
     else yield* walk(issue.issue, inner)
   } else if (issue._tag === "MissingKey") yield problem("is missing")
-  else if (typeof said?.message === "string")
-    yield problem(`${said.message}${said[quoting] === true ? `, got ${givenInteger(place.value)}` : ""}`)
+  else if (typeof annotations?.message === "string")
+    yield problem(
+      `${annotations.message}${annotations[quoting] === true ? `, got ${givenInteger(place.value)}` : ""}`
+    )
   else if (issue._tag === "Encoding") yield* walk(issue.issue, place)
   else if (issue._tag === "Composite")
     for (const part of issue.issues) yield* walk(part, { ...place, kinds: [...place.kinds, issue.ast] })

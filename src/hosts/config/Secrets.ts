@@ -73,15 +73,15 @@ export const unreadable = (
   except: ReadonlyArray<string>
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
-  const look = (value: unknown, path: ReadonlyArray<string | number>): void => {
+  const visit = (value: unknown, path: ReadonlyArray<string | number>): void => {
     if (typeof value !== "object" || value === null || except.includes(SchemaProblems.pathOf(path))) return
-    if (Array.isArray(value)) for (const [index, each] of value.entries()) look(each, [...path, index])
+    if (Array.isArray(value)) for (const [index, each] of value.entries()) visit(each, [...path, index])
     else if (isReference(value))
       Result.mapError(read(value, sources), (message) =>
         problems.push({ path: SchemaProblems.pathOf(path), message })
       )
-    else for (const [name, each] of Object.entries(value)) look(each, [...path, name])
+    else for (const [name, each] of Object.entries(value)) visit(each, [...path, name])
   }
-  look(file, [])
+  visit(file, [])
   return problems
 }

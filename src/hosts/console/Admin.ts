@@ -155,7 +155,7 @@ const laneOf = (
 }
 
 /** New prices in JSON form. */
-const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
+const unstuckBody = ({ left, replaced }: UnstickLane.Unstuck) => ({
   replaced: replaced.map(({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) => ({
     nonce: Number(nonce),
     oldTxHash,
@@ -223,7 +223,7 @@ const routes = ({ data: { audit, operators, refresh, unstick } }: Options): Read
                 ),
                 {
                   onFailure: ({ message }) => refuse(503, message),
-                  onSuccess: (unstuck) => json(200, told(unstuck))
+                  onSuccess: (unstuck) => json(200, unstuckBody(unstuck))
                 }
               )
           })

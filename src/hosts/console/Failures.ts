@@ -8,7 +8,7 @@ import type { Failure } from "./Data.js"
 /** Recent failures: refused requests, and accepted requests with a failed answer. */
 
 /** Refusals, and ended requests, read for the list. */
-const looked = 300
+const scanned = 300
 const shown = 20
 
 const isListed = (code: string): code is keyof typeof catalogue => code in catalogue
@@ -35,10 +35,10 @@ export const make = ({
   readonly requests: Pick<RequestJournal["Service"], "newestEvents">
 }): Effect.Effect<ReadonlyArray<Failure>> =>
   Effect.gen(function* () {
-    const refused = yield* refusals.latest(looked)
+    const refused = yield* refusals.latest(scanned)
     // An accepted request that then failed is in the history.
     const accepted = yield* requests.newestEvents(refused.map(({ requestId }) => requestId))
-    const ended = yield* history.find({ state: "final", limit: looked })
+    const ended = yield* history.find({ state: "final", limit: scanned })
     const all = [
       ...refused.filter(({ requestId }) => (accepted.get(requestId) ?? 0) === 0),
       ...ended.flatMap(ofEntry)

@@ -5,7 +5,7 @@
  * does the end of standard input: containers and service managers have neither.
  */
 
-const lookMillis = 250
+const pollMillis = 250
 
 /** Whether npm's shell runs only this program. */
 const isAlone = (script: string, program: RegExp): boolean => program.test(script) && !/[;&|]/.test(script)
@@ -18,7 +18,7 @@ export const onEnd = (program: RegExp, callback: () => void): void => {
     if (process.ppid === shell) return
     clearInterval(timer)
     callback()
-  }, lookMillis)
+  }, pollMillis)
   timer.unref()
 }
 

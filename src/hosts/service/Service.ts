@@ -28,7 +28,7 @@ export interface Options extends Wiring.Seams {
 const isTraced: Effect.Effect<boolean> = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /** Logs the work that a stop leaves open. */
-const tellStop = (
+const logStop = (
   front: HttpService.HttpService,
   ports: Context.Context<Following | Submissions>
 ): Effect.Effect<void> =>
@@ -79,7 +79,7 @@ const build = <A, E, R>(
     // Service and transport share a context, so that requests need not switch it.
     return yield* Effect.provide(
       Effect.flatMap(service, (front) =>
-        Effect.tap(serve(front), () => Effect.addFinalizer(() => tellStop(front, ports)))
+        Effect.tap(serve(front), () => Effect.addFinalizer(() => logStop(front, ports)))
       ),
       ports
     )

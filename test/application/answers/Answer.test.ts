@@ -19,7 +19,7 @@ describe("a stored answer", () => {
   it("repeats a success unchanged", async () => {
     const stored = await Effect.runPromise(Answer.encode(Response, Result.succeed({ done: 3 })))
     expect(await Effect.runPromise(Answer.decode(Response, stored))).toEqual({ done: 3 })
-    expect(await Effect.runPromise(Answer.told(stored, "r"))).toEqual({
+    expect(await Effect.runPromise(Answer.toHttpResponse(stored, "r"))).toEqual({
       httpStatus: 200,
       answer: { done: 3 }
     })
@@ -29,7 +29,7 @@ describe("a stored answer", () => {
     const stored = await Effect.runPromise(Answer.encode(Response, Result.fail(failure)))
     const again = await Effect.runPromise(Effect.result(Answer.decode(Response, stored)))
     expect(again).toEqual(Result.fail(failure))
-    expect(await Effect.runPromise(Answer.told(stored, "r"))).toEqual({
+    expect(await Effect.runPromise(Answer.toHttpResponse(stored, "r"))).toEqual({
       httpStatus: 422,
       answer: {
         error: "insufficient funds",

@@ -98,14 +98,14 @@ describe("answers", () => {
   })
 
   test("come immediately from another process that announces them", function* () {
-    const { heard, outcomes, wait } = yield* world
+    const { recheck, outcomes, wait } = yield* world
     const fiber = yield* Effect.forkChild(wait("a", 60_000))
     yield* Time.settle
     outcomes.set("a", "theirs")
-    yield* heard("nobody's")
+    yield* recheck("nobody's")
     yield* Time.settle
     expect(fiber.pollUnsafe()).toBe(undefined)
-    yield* heard("a")
+    yield* recheck("a")
     yield* Time.settle
     expect(yield* Fiber.join(fiber)).toBe("theirs")
   })

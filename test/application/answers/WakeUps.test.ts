@@ -105,10 +105,10 @@ describe("events", () => {
 
   test("ends of requests and events wake each notifier once, however many there were", function* () {
     const { wakeUps } = yield* start
-    for (const word of [wakeUps.tell, wakeUps.notify(["a"])]) {
+    for (const word of [wakeUps.notifyEvents, wakeUps.notify(["a"])]) {
       yield* Effect.andThen(word, word)
-      yield* wakeUps.told
-      const waiting = yield* Effect.forkChild(wakeUps.told)
+      yield* wakeUps.changed
+      const waiting = yield* Effect.forkChild(wakeUps.changed)
       yield* Time.adjust(0)
       expect(waiting.pollUnsafe()).toBeUndefined()
       yield* Fiber.interrupt(waiting)

@@ -46,7 +46,7 @@ describe("shared work begun by a request whose lane another process has claimed 
     const chain: ChainClient = { ...client, block: (tag) => Effect.andThen(note, client.block(tag)) }
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal: {} as never,
-      listener: { affected: () => Effect.void, reopened: Effect.void, told: Effect.void }
+      listener: { affected: () => Effect.void, reopened: Effect.void, notifyEvents: Effect.void }
     })
     yield* under(1)(
       remoteOps.resume({

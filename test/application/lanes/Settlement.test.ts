@@ -87,7 +87,7 @@ const world = ({ booksFail = false, sender, taker }: Knows = {}) =>
         affected: (_, requestIds) => tell(`affected: ${requestIds}`, undefined),
         mined: (_, isForGood) => tell(isForGood ? "mined finally" : "mined", undefined),
         reopened: Effect.asVoid(tell("reopened", undefined)),
-        told: Effect.asVoid(tell("events", undefined))
+        notifyEvents: Effect.asVoid(tell("events", undefined))
       },
       losses: {
         mined: (_, __, bearer) => booked(`loss of ${bearer}`),

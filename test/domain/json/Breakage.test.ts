@@ -40,7 +40,7 @@ describe("where text stops to be JSON", () => {
     ['\ufeff{"a":1}', ": it begins with a byte order mark"],
     ["[".repeat(200_000), ": it ends too early, line 1, column 200001"]
   ])("%#", (text, where) => {
-    expect(Breakage.tell(text)).toBe(where)
+    expect(Breakage.describeIn(text)).toBe(where)
   })
 
   it("valid JSON has no breakage; other text has the place up to which it can continue as JSON", () => {
@@ -50,13 +50,13 @@ describe("where text stops to be JSON", () => {
       fc.nat({ max: 2 }),
       fc.constantFrom(..."{}[]:,\"'\\ 0-.e1tn\n\u0000")
     )
-    forAll([fc.oneof(fc.json(), fc.string())], (text) => (Breakage.tell(text) === "") === isJson(text))
+    forAll([fc.oneof(fc.json(), fc.string())], (text) => (Breakage.describeIn(text) === "") === isJson(text))
     forAll(
       [change],
       ([json, at, removed, added]) => {
         const place = at % (json.length + 1)
         const text = json.slice(0, place) + added + json.slice(place + removed)
-        const where = Breakage.tell(text)
+        const where = Breakage.describeIn(text)
         expect(where === "").toBe(isJson(text))
         const [, line, column] = /line (\d+), column (\d+)$/.exec(where) ?? []
         if (line === undefined) return

@@ -672,7 +672,7 @@ for (const [name, layer] of [
         yield* owed(webhookId, 0)
         // Of the second between two looks less than a half passes: a millisecond for each turn of the event loop.
         yield* Facts.acceptOp("r1", 1)
-        yield* wakeUps.tell
+        yield* wakeUps.notifyEvents
         for (let turns = 0; turns < 400 && (yield* webhookOf(webhookId))?.waiting !== 0; turns++)
           yield* Effect.andThen(
             Time.adjust("1 millis"),

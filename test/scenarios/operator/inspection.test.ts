@@ -114,7 +114,7 @@ const inspect = (networks: ReadonlyArray<object>, more?: object) =>
     Inspections.run
   )
 
-const messages = (found: ReadonlyArray<Inspections.Told>) =>
+const messages = (found: ReadonlyArray<Inspections.ReportLine>) =>
   found.map(({ message, severity }) => `${severity}: ${message}`).join("\n")
 
 const nobody = "0x1000000000000000000000000000000000000001"

@@ -68,7 +68,7 @@ export const begin = async (
       const affected = (requestIds: ReadonlyArray<string>) => Effect.sync(() => void told.push(...requestIds))
       const following = yield* Lanes.follow({
         reopened: Effect.void,
-        wakeUps: { notify: () => Effect.void, tell: Effect.void }
+        wakeUps: { notify: () => Effect.void, notifyEvents: Effect.void }
       })
       const lanes = yield* Lanes.make({
         following,

@@ -76,7 +76,7 @@ export const mayTellOfOps = (value: unknown, emitters?: ReadonlySet<Address.Addr
   const topics = topicsOf(value.topics)
   const address = addressOf(value.address)
   return (
-    (topics === null || Outcome.isTelling(topics)) &&
+    (topics === null || Outcome.isOfOutcome(topics)) &&
     (emitters === undefined || (address === null ? emitters.size > 0 : emitters.has(address)))
   )
 }

@@ -170,7 +170,7 @@ export const run = (
   Effect.gen(function* () {
     const { delayOf } = yield* Submissions
     const record = yield* wait === "0" ? find(caller, requestId) : awaited(caller, requestId, Number(wait))
-    const final = record.outcome === null ? null : yield* Answer.told(record.outcome, requestId)
+    const final = record.outcome === null ? null : yield* Answer.toHttpResponse(record.outcome, requestId)
     return {
       requestId,
       endpoint: record.endpoint,

@@ -16,7 +16,7 @@ export const make = ({
   remoteOpJournal
 }: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
-  readonly listener: Pick<Listener, "affected" | "reopened" | "told">
+  readonly listener: Pick<Listener, "affected" | "reopened" | "notifyEvents">
   readonly drop: (entry: Entry) => void
   /** Queries the bundler for the op immediately, as after a first offer. */
   readonly offerAgain: (entry: Entry) => void
@@ -29,7 +29,7 @@ export const make = ({
       remoteOpJournal.finaliseInclusions(signer, chainId, [op]),
       Effect.suspend(() => {
         drop(entry)
-        return listener.told
+        return listener.notifyEvents
       })
     )
   }
@@ -95,7 +95,7 @@ export const make = ({
 /** Records ops that bundlers took and no block shows, in one write per lane. A failed write is repeated in the next round. */
 export const tellTaken = (
   { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
-  { told }: Pick<Listener, "told">,
+  { notifyEvents }: Pick<Listener, "notifyEvents">,
   entries: ReadonlyArray<Entry>
 ): Effect.Effect<void> => {
   const untold = entries.filter(({ isTaken, isTold }) => isTaken && !isTold)
@@ -107,7 +107,7 @@ export const tellTaken = (
       if (first === undefined) return Effect.void
       const { chainId, signer } = RemoteInclusions.laneOf(first)
       const hashes = taken.map(({ submission }) => submission.userOpHash)
-      return Effect.matchCauseEffect(Effect.tap(recordTaken(signer, chainId, hashes), told), {
+      return Effect.matchCauseEffect(Effect.tap(recordTaken(signer, chainId, hashes), notifyEvents), {
         onFailure: (cause) => Effect.logDebug("submitted events deferred", cause),
         onSuccess: () =>
           Effect.sync(() => {

@@ -81,7 +81,7 @@ export const make = ({
   remoteOpJournal
 }: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
-  readonly listener: Pick<Listener, "affected" | "reopened" | "told">
+  readonly listener: Pick<Listener, "affected" | "reopened" | "notifyEvents">
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const nodes = new Map<ChainClient, Watched>()

@@ -40,7 +40,7 @@ export interface Following {
   readonly lanes: NonceManager.NonceManager
   readonly monitor: TransactionMonitor.TransactionMonitor
   readonly remoteOps: RemoteOps.RemoteOps
-  readonly told: Effect.Effect<void>
+  readonly notifyEvents: Effect.Effect<void>
   readonly listen: (listener: Listener) => void
 }
 
@@ -62,11 +62,11 @@ export const follow = ({
   wakeUps
 }: {
   readonly reopened: Effect.Effect<void>
-  readonly wakeUps: Pick<WakeUps, "notify" | "tell">
+  readonly wakeUps: Pick<WakeUps, "notify" | "notifyEvents">
 }) =>
   Effect.gen(function* () {
     let listener: Listener = { affected: () => Effect.void, mined: () => Effect.void }
-    const told: Settlement.Listener = {
+    const listening: Settlement.Listener = {
       affected: (lane, requestIds) =>
         Effect.andThen(
           wakeUps.notify(requestIds),
@@ -74,14 +74,14 @@ export const follow = ({
         ),
       mined: (...of) => Effect.suspend(() => listener.mined(...of)),
       reopened,
-      told: wakeUps.tell
+      notifyEvents: wakeUps.notifyEvents
     }
     const transactionJournal = yield* TransactionJournal
     const inFlight = InFlight.make()
     const lanes = NonceManager.make(transactionJournal)
     const accessNodes = AccessNodes.make(yield* ChainRpc, yield* Networks)
     const losses = Losses.make(yield* Budgets)
-    const settlement = Settlement.make({ transactionJournal, losses, listener: told })
+    const settlement = Settlement.make({ transactionJournal, losses, listener: listening })
     const attend = StuckTransactions.make({
       accessNodes,
       lanes,
@@ -94,8 +94,8 @@ export const follow = ({
       inFlight,
       lanes,
       monitor: yield* TransactionMonitor.make({ accessNodes, attend, inFlight, settlement }),
-      remoteOps: yield* RemoteOps.make({ remoteOpJournal: yield* RemoteOpJournal, listener: told }),
-      told: wakeUps.tell,
+      remoteOps: yield* RemoteOps.make({ remoteOpJournal: yield* RemoteOpJournal, listener: listening }),
+      notifyEvents: wakeUps.notifyEvents,
       listen: (next) => {
         listener = next
       }
@@ -104,7 +104,7 @@ export const follow = ({
 
 export const make = ({ affected, claims, following, preparing, refused }: Options) =>
   Effect.gen(function* () {
-    const { inFlight, lanes, monitor, remoteOps, told } = following
+    const { inFlight, lanes, monitor, notifyEvents, remoteOps } = following
     const opJournal = yield* OpJournal
     const transactionJournal = yield* TransactionJournal
     const remoteOpJournal = yield* RemoteOpJournal
@@ -127,7 +127,7 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
       opJournal,
       transactionJournal: {
         ...transactionJournal,
-        record: (recording) => Effect.tap(transactionJournal.record(recording), told)
+        record: (recording) => Effect.tap(transactionJournal.record(recording), notifyEvents)
       },
       watch,
       requestJournal,
@@ -166,7 +166,7 @@ export const make = ({ affected, claims, following, preparing, refused }: Option
         ops: remoteOps,
         journal: {
           ...remoteOpJournal,
-          handOver: (...of) => Effect.tap(remoteOpJournal.handOver(...of), told)
+          handOver: (...of) => Effect.tap(remoteOpJournal.handOver(...of), notifyEvents)
         },
         bundlers: yield* BundlerRpc,
         refused

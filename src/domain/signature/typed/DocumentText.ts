@@ -91,7 +91,7 @@ export const of = (text: string, maxLength: number): { readonly problem: string 
     return isNamed(text) ? { problem: `the typed data is longer than ${maxLength} characters` } : null
   const json = parsed(text)
   if (Result.isFailure(json))
-    return isNamed(text) ? { problem: `the typed data is not JSON${Breakage.tell(text)}` } : null
+    return isNamed(text) ? { problem: `the typed data is not JSON${Breakage.describeIn(text)}` } : null
   const place = find(json.success, 0)
   if (place === null) return null
   if (place.above === null && typeof place.value !== "string") return { problem: null }

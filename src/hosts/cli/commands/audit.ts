@@ -25,10 +25,12 @@ export const commands = [
       "--hash 0x… --json"
     ),
     report(function* ({ json: _, ...asked }) {
-      const said = Object.entries(asked).flatMap(([name, value]) =>
+      const parameters = Object.entries(asked).flatMap(([name, value]) =>
         value === undefined ? [] : [[name, value]]
       )
-      const question = yield* Effect.fromResult(Admin.question(new URLSearchParams(Object.fromEntries(said))))
+      const question = yield* Effect.fromResult(
+        Admin.question(new URLSearchParams(Object.fromEntries(parameters)))
+      )
       const { ports } = yield* OperatorContext.open
       const entries = yield* Context.get(ports, AuditLog).find(question)
       return Table.listed(entries.map(Admin.shown), "no entry", {

@@ -86,7 +86,7 @@ const repeatable = (method: Transport.Exchange["method"], endpoint: string): boo
     ? writing.includes(endpoint) || reading.includes(endpoint)
     : method !== "DELETE" || endpoint.startsWith("requests/")
 
-const said = (error: unknown, baseUrl: string): string => {
+const failureText = (error: unknown, baseUrl: string): string => {
   if (!(error instanceof CastellanError)) return String(error)
   const { code, idempotencyKey, requestId, status } = error
   const why = status === 0 ? NoAnswer.reason(error.cause) : null
@@ -166,7 +166,7 @@ export const commands = [
       }
       const { body: answer } = yield* Effect.tryPromise({
         try: (signal) => Transport.make(to)({ ...exchange, signal }),
-        catch: (error) => said(error, to.baseUrl)
+        catch: (error) => failureText(error, to.baseUrl)
       })
       return { json: answer, text: JSON.stringify(answer, null, 2) }
     })

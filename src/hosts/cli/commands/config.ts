@@ -27,7 +27,7 @@ const connected = (config: Config.Config) =>
     const { tell } = yield* Operator
     yield* tell("connecting to databases, nodes and key providers")
     const found = yield* Inspections.run(config)
-    const lines = (severity: Inspections.Told["severity"]) =>
+    const lines = (severity: Inspections.ReportLine["severity"]) =>
       found.filter((told) => told.severity === severity).map(({ message, place }) => `  ${place}: ${message}`)
     const [broken, limited] = [lines("broken"), lines("limited")]
     if (broken.length === 0) return found
@@ -64,7 +64,7 @@ export const commands = [
         ? OperatorContext.config
         : Effect.fromResult(Config.load({ ...env, CASTELLAN_CONFIG: file }))
       const found = summary(config)
-      const told = connect ? yield* connected(config) : []
+      const findings = connect ? yield* connected(config) : []
       return {
         text: `the configuration can be used\n${Table.card({
           "  profile": found.profile,
@@ -79,10 +79,10 @@ export const commands = [
               : [
                   `networks: /networks shows chains that have no entry, ${found.unconfigured.join(", ")}: they are built in, and serve requests that name an rpc. An entry with rpc lets your node serve them`
                 ]),
-            ...told.map(({ message, place }) => `${place}: ${message}`)
+            ...findings.map(({ message, place }) => `${place}: ${message}`)
           ]
         })}`,
-        json: connect ? { ...found, notes: told } : found
+        json: connect ? { ...found, notes: findings } : found
       }
     })
   ),

@@ -46,7 +46,7 @@ const chainsOf = (urls: ReadonlyArray<string>, ids: ReadonlyArray<string>) =>
       : [...chains]
   })
 
-const said = (
+const prompted = (
   place: { readonly file: string; readonly secrets: string },
   chains: ReadonlyArray<readonly [number, string | undefined]>,
   addresses: Partial<Record<InitialConfig.Role, string>>,
@@ -137,7 +137,7 @@ export const commands = [
         secrets: relative(process.cwd(), secrets) || secrets
       }
       return {
-        text: said(place, chains, addresses, answers),
+        text: prompted(place, chains, addresses, answers),
         json: { file, secrets, chains: chains.map(([chainId]) => chainId), addresses }
       }
     })

@@ -171,25 +171,25 @@ const unstick = Command.make("unstick", {
         `no transaction of ${lane.signer} is pending on chain ${chain}; run "castellan lanes list"`
       )
     const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
-    const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
-    const said = yield* Effect.fromResult(
+    const body = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
+    const answer = yield* Effect.fromResult(
       Result.mapError(
-        Schema.decodeUnknownResult(Unstuck)(answer),
+        Schema.decodeUnknownResult(Unstuck)(body),
         () => "the service gave an answer that cannot be read"
       )
     )
-    if (said.replaced.length + said.left.length === 0)
+    if (answer.replaced.length + answer.left.length === 0)
       return yield* Effect.fail(
         "nothing waits there any more; if it does here, the service that answered has another database"
       )
     return {
-      json: said,
+      json: answer,
       text: [
-        ...said.replaced.map(
+        ...answer.replaced.map(
           ({ maxFeePerGas, newTxHash, nonce, oldTxHash }) =>
             `nonce ${nonce}: ${oldTxHash} ${newTxHash === null ? "would be replaced" : `is replaced by ${newTxHash}`} at ${maxFeePerGas} wei a gas unit`
         ),
-        ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is not replaced: ${reason}`)
+        ...answer.left.map(({ nonce, reason }) => `nonce ${nonce} is not replaced: ${reason}`)
       ].join("\n")
     }
   })

@@ -67,7 +67,8 @@ const list = Command.make("list", {
 /** Leaves out the request's content: it names the caller's node, whose URL may contain a key. */
 const detailed = (record: RequestRecord) =>
   Effect.gen(function* () {
-    const final = record.outcome === null ? null : yield* Answer.told(record.outcome, record.requestId)
+    const final =
+      record.outcome === null ? null : yield* Answer.toHttpResponse(record.outcome, record.requestId)
     return {
       requestId: record.requestId,
       account: record.accountId,
@@ -147,13 +148,13 @@ const cancel = Command.make("cancel", { requestId, json }).pipe(
   help("Cancels the unsigned elements of a request permanently.", example),
   report(function* ({ requestId }) {
     const { journal, record } = yield* find(requestId)
-    const told = yield* CancelRequest.cancel(journal, record)
+    const cancelled = yield* CancelRequest.cancel(journal, record)
     const of = (elements: ReadonlyArray<number>) => (elements.length === 0 ? "none" : elements.join(", "))
     return {
-      json: told,
-      text: `request ${requestId} is ${told.state}\n${Table.card({
-        "  elements cancelled": of(told.cancelled),
-        "  elements that were signed before": of(told.kept)
+      json: cancelled,
+      text: `request ${requestId} is ${cancelled.state}\n${Table.card({
+        "  elements cancelled": of(cancelled.cancelled),
+        "  elements that were signed before": of(cancelled.kept)
       })}`
     }
   })

@@ -99,8 +99,8 @@ export const implementationCodeHash = async (
   beacon: string
 ): Promise<string | null> => {
   const data = reads.encodeFunctionData("implementation")
-  const said = await provider.call({ to: beacon, data })
-  const code = await provider.getCode(String(reads.decodeFunctionResult("implementation", said)[0]))
+  const returned = await provider.call({ to: beacon, data })
+  const code = await provider.getCode(String(reads.decodeFunctionResult("implementation", returned)[0]))
   return code === "0x" ? null : keccak256(code)
 }
 
@@ -134,8 +134,8 @@ export const verify = (
         runtime === null || isCode(code, runtime) ? [] : ["the code differs from this version's"]
       for (const [read, expected] of Object.entries(answers(step, keys))) {
         const data = reads.encodeFunctionData(read)
-        const said = await provider.call({ to: address, data }).catch(() => "0x")
-        const found = said === "0x" ? "nothing" : String(reads.decodeFunctionResult(read, said)[0])
+        const returned = await provider.call({ to: address, data }).catch(() => "0x")
+        const found = returned === "0x" ? "nothing" : String(reads.decodeFunctionResult(read, returned)[0])
         if (found.toLowerCase() !== expected.toLowerCase())
           notes.push(`${read}() is ${found}, not ${expected}`)
       }

@@ -87,16 +87,16 @@ export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => 
   child.once("error", forget)
   child.once("exit", forget)
   const port = await new Promise<string>((resolve, reject) => {
-    let said = ""
+    let output = ""
     const read = (chunk: Buffer) => {
-      said += chunk.toString()
-      const [, listening] = /Listening on \S+:(\d+)\s/.exec(said) ?? []
+      output += chunk.toString()
+      const [, listening] = /Listening on \S+:(\d+)\s/.exec(output) ?? []
       if (listening !== undefined) resolve(listening)
     }
     child.stdout?.on("data", read)
     child.stderr?.on("data", read)
     child.once("error", reject)
-    child.once("exit", (code) => reject(new Error(`anvil ended with ${code}: ${said.slice(-500)}`)))
+    child.once("exit", (code) => reject(new Error(`anvil ended with ${code}: ${output.slice(-500)}`)))
   })
   child.stdout?.removeAllListeners("data").resume()
   child.stderr?.removeAllListeners("data").resume()

@@ -23,13 +23,13 @@ const install = (specs: ReadonlyArray<string>): Promise<void> =>
       stdio: ["ignore", "ignore", "pipe"],
       shell: process.platform === "win32"
     })
-    let said = ""
+    let output = ""
     child.stderr.on("data", (chunk: Buffer) => {
-      said += chunk.toString()
+      output += chunk.toString()
     })
     const failed = (why: string) => reject(new Error(`npm cannot install (${why}): ${advice(specs)}`))
     child.once("error", ({ message }) => failed(message))
-    child.once("close", (code) => (code === 0 ? resolve() : failed(said.trim().slice(-300))))
+    child.once("close", (code) => (code === 0 ? resolve() : failed(output.trim().slice(-300))))
   })
 
 /** Installs absent packages with npm, once for all runs in this folder. */

@@ -41,8 +41,8 @@ export const chainIdOf = (url: string): Effect.Effect<number, string> =>
         body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
         redirect: "error"
       })
-      const said: unknown = await answer.json()
-      return Predicate.hasProperty(said, "result") ? Number(said.result) : Number.NaN
+      const body: unknown = await answer.json()
+      return Predicate.hasProperty(body, "result") ? Number(body.result) : Number.NaN
     },
     catch: (why) => {
       const reason = NoAnswer.reason(why)

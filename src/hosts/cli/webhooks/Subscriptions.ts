@@ -18,7 +18,7 @@ interface Failed {
 
 type Use<A> = Effect.Effect<A, Failed, Stored>
 
-const told = ({ _tag, message, reason }: Failed): string => {
+const failureText = ({ _tag, message, reason }: Failed): string => {
   if (reason === "url") return `URL: ${message}`
   const group = _tag === "UnknownWatch" ? "watches" : reason === "unknown" ? "webhooks" : null
   return group === null ? message : `${message}; "castellan ${group} list" lists them`
@@ -27,7 +27,7 @@ const told = ({ _tag, message, reason }: Failed): string => {
 /** The configuration's database, with a runner for use cases on it. */
 export const open = Effect.map(OperatorContext.open, (context) => ({
   ...context,
-  within: <A>(use: Use<A>) => Effect.mapError(Effect.provide(use, context.ports), told)
+  within: <A>(use: Use<A>) => Effect.mapError(Effect.provide(use, context.ports), failureText)
 }))
 
 interface Kind<A, Row> {

@@ -27,7 +27,7 @@ const Log = Schema.Struct({
   data: Schema.String
 })
 
-const Told = Schema.Struct({
+const AnswerBody = Schema.Struct({
   status: Schema.optional(Schema.Number),
   code: Schema.optional(Schema.String),
   gasUsed: Schema.optional(Schema.Number),
@@ -48,17 +48,17 @@ const Told = Schema.Struct({
   logs: Schema.optional(Schema.Array(Log)),
   txHashes: Schema.optional(Schema.Array(Schema.String))
 })
-type Told = typeof Told.Type
+type AnswerBody = typeof AnswerBody.Type
 
-const decodeTold = Schema.decodeUnknownOption(Told)
+const decodeAnswerBody = Schema.decodeUnknownOption(AnswerBody)
 
 interface Final {
   readonly httpStatus: number
   readonly json: unknown
-  readonly told: Told
+  readonly body: AnswerBody
 }
 
-const resultOf = ({ httpStatus, told: { code, status } }: Final): Outcome => {
+const resultOf = ({ httpStatus, body: { code, status } }: Final): Outcome => {
   if (httpStatus === 200)
     return status === 0 ? "failed" : status === 3 || status === 4 ? "partly" : "succeeded"
   if (code === "request_cancelled" || code === "request_dropped") return "cancelled"
@@ -117,7 +117,7 @@ const opStatus = ({ state, success }: OpRecord): Html => {
   return Page.status(tone, word)
 }
 
-const elementOf = ({ returnData = [] }: Told, index: number) =>
+const elementOf = ({ returnData = [] }: AnswerBody, index: number) =>
   returnData.find((each) => String(index) in each)?.[String(index)]
 
 const short = (value: unknown): string => {
@@ -131,7 +131,7 @@ const operations = (record: RequestRecord, calls: ReadonlyArray<Calls.Call>, fin
   const elements = Array.from({ length: shown }, (_, index) => {
     const op = record.ops.find((each) => each.index === index)
     const failure = record.failed.find((each) => each.index === index)
-    const element = final === null ? undefined : elementOf(final.told, index)
+    const element = final === null ? undefined : elementOf(final.body, index)
     const wallet = op?.space.wallet ?? element?.wallet
     const call = calls[index]
     const status =
@@ -237,7 +237,7 @@ const moved = (
       )
   )
 
-const fees = (record: RequestRecord, { told }: Final): Html => {
+const fees = (record: RequestRecord, { body: told }: Final): Html => {
   const { chainId, signer } = record.lane
   const { effectiveGasPrice = "0", gasUsed = 0, logs = [], txHashes = [] } = told
   const own = new Set(record.ops.flatMap(({ userOpHash }) => userOpHash ?? []))
@@ -356,10 +356,10 @@ export const request = (data: Data, view: View, requestId: string): Effect.Effec
     const final: Final | null =
       record.outcome === null
         ? null
-        : yield* Effect.map(Answer.told(record.outcome, requestId), ({ answer, httpStatus }) => ({
+        : yield* Effect.map(Answer.toHttpResponse(record.outcome, requestId), ({ answer, httpStatus }) => ({
             httpStatus,
             json: answer,
-            told: Option.getOrElse(decodeTold(answer), () => ({}))
+            body: Option.getOrElse(decodeAnswerBody(answer), () => ({}))
           }))
     const state = final !== null ? ("final" as const) : record.held == null ? "pending" : "held"
     const status = statusOf(
@@ -376,8 +376,8 @@ export const request = (data: Data, view: View, requestId: string): Effect.Effec
     )
     const hash = record.txHashes.at(-1)
     const { explorer, name: chain } = Chains.of(chainId)
-    const said = Object.entries(metadata).map(([key, value]) => html` · ${key} <b>${value}</b>`)
-    const meta = html`${chain} · account <b>${accountId}</b> · ${Page.code(endpoint)}${said}`
+    const entries = Object.entries(metadata).map(([key, value]) => html` · ${key} <b>${value}</b>`)
+    const meta = html`${chain} · account <b>${accountId}</b> · ${Page.code(endpoint)}${entries}`
     return html`<div class="paper"><h2>Receipt</h2><p>Account ${accountId} · ${chain} (${chainId})</p><p>Request ${requestId} · accepted ${exact(record.acceptedAt)}, printed ${new Date(view.now).toISOString().slice(0, 19).replace("T", " ")} UTC</p></div>
 ${Page.head(
   html`${call?.text ?? `Request ${requestId.slice(0, 8)}…`}${more > 0 ? `, and ${Page.count(more)} more` : ""} ${status}`,
@@ -402,7 +402,7 @@ ${Page.box(
 ${
   final === null
     ? null
-    : html`<div class="two">${Page.box("What moved", yield* moved(data, chainId, final.told.logs ?? [], names), html`<small>as the tokens' logs say</small>`)}
+    : html`<div class="two">${Page.box("What moved", yield* moved(data, chainId, final.body.logs ?? [], names), html`<small>as the tokens' logs say</small>`)}
 ${Page.box("Fees", fees(record, final))}</div>
 ${folded(`Answer as JSON, HTTP ${final.httpStatus}`, final.json)}`
 }

@@ -4,7 +4,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWatch from "../../../application/endpoints/subscriptions/AddWatch.js"
 import * as Watch from "../../../application/endpoints/subscriptions/Watch.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, RequiredScope, said } from "./EndpointAnnotations.js"
+import { Authentication, described, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const one = { watchId: Sample.watchId }
@@ -18,7 +18,7 @@ export const group = HttpApiGroup.make("watches")
       payload: AddWatch.Request,
       success: AddWatch.Response
     }).annotateMerge(
-      said(
+      described(
         "Add a watch",
         "The webhook receives matching events from fromBlock on in one sequence without a gap, and reorganisations as such. A repeat makes another watch; an account has at most 10,000 watches, and at most 100 without a value of an indexed field.",
         {
@@ -37,7 +37,7 @@ export const group = HttpApiGroup.make("watches")
       query: Watch.ListQuery.fields,
       success: Watch.List
     }).annotateMerge(
-      said("List watches", "The account's watches in the order of their making, by pages.", {
+      described("List watches", "The account's watches in the order of their making, by pages.", {
         cursor: "NDI",
         limit: "20"
       })
@@ -46,7 +46,7 @@ export const group = HttpApiGroup.make("watches")
       ...ofOne,
       success: Watch.Shown
     }).annotateMerge(
-      said(
+      described(
         "Ask for one watch",
         "How far it has read and what it is owed. Another account's is not found.",
         one
@@ -57,7 +57,7 @@ export const group = HttpApiGroup.make("watches")
       payload: Watch.ChangeRequest,
       success: Watch.Shown
     }).annotateMerge(
-      said(
+      described(
         "Pause or resume a watch",
         "A paused watch keeps its position and continues there when it is enabled. The subject of a watch cannot change: add another watch and remove this one.",
         { ...one, state: "paused" }
@@ -66,7 +66,7 @@ export const group = HttpApiGroup.make("watches")
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
       ...ofOne,
       success: Watch.Removed
-    }).annotateMerge(said("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
+    }).annotateMerge(described("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)

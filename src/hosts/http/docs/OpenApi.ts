@@ -109,15 +109,16 @@ const completed = (
   { parameters, requestBody, responses, ...operation }: Generated.OpenAPISpecOperation,
   { endpoint, errors, mergedAnnotations, middleware }: Reflected
 ) => {
-  const said = <T, A>(tag: Context.Key<T, A>): A | undefined => Context.getOrUndefined(mergedAnnotations, tag)
+  const annotation = <T, A>(tag: Context.Key<T, A>): A | undefined =>
+    Context.getOrUndefined(mergedAnnotations, tag)
   const withKey = [...middleware].some(({ key }) => key === Contract.Authentication.key)
-  const scope = said(Contract.RequiredScope)
-  const example = said(Contract.Example)
+  const scope = annotation(Contract.RequiredScope)
+  const example = annotation(Contract.Example)
   const values = Object.entries(Object(example))
   const { idempotencyHeader, lastEventHeader, metadataHeader, preferHeader } = Contract
   const named = [
-    ...(said(Contract.Idempotent) === true ? [idempotencyHeader, metadataHeader, preferHeader] : []),
-    ...(said(Contract.Streamed) === true ? [lastEventHeader] : [])
+    ...(annotation(Contract.Idempotent) === true ? [idempotencyHeader, metadataHeader, preferHeader] : []),
+    ...(annotation(Contract.Streamed) === true ? [lastEventHeader] : [])
   ]
   const all = [
     ...parameters.map(({ schema, ...parameter }) => {
@@ -137,7 +138,7 @@ const completed = (
     ...(all.length > 0 && { parameters: all }),
     ...(media !== undefined && {
       requestBody: {
-        required: said(Contract.BodyOptional) !== true,
+        required: annotation(Contract.BodyOptional) !== true,
         content: { "application/json": { ...media, ...(example !== undefined && { example: body }) } }
       }
     }),
@@ -147,10 +148,10 @@ const completed = (
         description: "Success",
         headers: withKey ? counted : headerRefs("X-Request-Id")
       },
-      ...(said(Contract.Streamed) === true && {
+      ...(annotation(Contract.Streamed) === true && {
         "204": { description: "No more events will come.", headers: counted, content: {} }
       }),
-      ...(said(Contract.Idempotent) === true && { "202": { $ref: "#/components/responses/Accepted" } }),
+      ...(annotation(Contract.Idempotent) === true && { "202": { $ref: "#/components/responses/Accepted" } }),
       ...Object.fromEntries(
         [...errors.keys()].map((status) => [
           status,

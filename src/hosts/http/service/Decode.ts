@@ -105,7 +105,8 @@ function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
   const close = issue.issues.filter(
     (inner) => inner._tag === "Composite" && inner.issues.some(({ _tag }) => _tag !== "Filter")
   )
-  if (close.length === 0 || said(annotationsOf(place.ast), "message") !== null) yield misfit(issue, place)
+  if (close.length === 0 || annotationOf(annotationsOf(place.ast), "message") !== null)
+    yield misfit(issue, place)
   else for (const inner of close) yield* walk(inner, place)
 }
 
@@ -151,7 +152,8 @@ type Misfit = Exclude<
 const misfit = (issue: Misfit, { ast, path, value }: Place): Found => {
   const all = annotationsOf(ast, issue._tag === "Filter" ? issue.filter : undefined)
   const own = "annotations" in issue ? issue.annotations : undefined
-  const message = said(all, "message") ?? said([own], "message") ?? expected(issue, ast, value)
+  const message =
+    annotationOf(all, "message") ?? annotationOf([own], "message") ?? expected(issue, ast, value)
   const code = all.map((one) => one?.[codeAnnotation]).find(isCode) ?? "invalid_request"
   return { code, detail: { path, message: withNumber(message, value) } }
 }
@@ -176,7 +178,7 @@ const holds = (check: AST.Check<never>, filter: AST.Filter<unknown> | undefined)
   check === filter || (check._tag === "FilterGroup" && check.checks.some((one) => holds(one, filter)))
 
 /** The first annotated text. */
-const said = (all: ReadonlyArray<Annotations>, name: "message" | "expected"): string | null =>
+const annotationOf = (all: ReadonlyArray<Annotations>, name: "message" | "expected"): string | null =>
   all.map((one) => one?.[name]).find((text) => typeof text === "string") ?? null
 
 /** Adds the given value where an integer is expected: "a number" does not distinguish 0.5 from 5. */
@@ -197,7 +199,7 @@ const expected = (issue: Misfit, ast: AST.AST | undefined, value: unknown): stri
 
 const wanted = (issue: Misfit, ast: AST.AST | undefined): string => {
   if (ast !== undefined && AST.isUnion(ast)) return noun(ast)
-  if (issue._tag === "Filter") return said([issue.filter.annotations], "expected") ?? "another value"
+  if (issue._tag === "Filter") return annotationOf([issue.filter.annotations], "expected") ?? "another value"
   const kinds = "ast" in issue ? issue.ast : ast
   return kinds === undefined ? "another value" : noun(kinds)
 }
@@ -228,7 +230,7 @@ const noun = (ast: AST.AST): string => {
 /** A union member, as narrow as possible. */
 const choice = (type: AST.AST): string => {
   const ast = AST.toEncoded(type)
-  return said([ast.checks?.at(-1)?.annotations], "expected") ?? noun(ast)
+  return annotationOf([ast.checks?.at(-1)?.annotations], "expected") ?? noun(ast)
 }
 
 const kind = (value: unknown): string => {

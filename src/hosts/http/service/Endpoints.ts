@@ -93,21 +93,21 @@ const endpointOf = (
   annotations: Context.Context<never>,
   needsKey: boolean
 ): Endpoint => {
-  const said = <T, A>(tag: Context.Key<T, A>): A | undefined => Context.getOrUndefined(annotations, tag)
+  const annotation = <T, A>(tag: Context.Key<T, A>): A | undefined => Context.getOrUndefined(annotations, tag)
   const [payload] = endpoint.payload.values()
   const [success] = endpoint.success
   return {
     name: endpoint.identifier,
     path: endpoint.path,
     needsKey,
-    scope: said(Contract.RequiredScope) ?? "read",
-    unlimited: said(Contract.Unlimited) ?? false,
+    scope: annotation(Contract.RequiredScope) ?? "read",
+    unlimited: annotation(Contract.Unlimited) ?? false,
     decode: payload === undefined ? null : Decode.decoder(payload.schemas[0] as Schema.Codec<unknown>),
     query: endpoint.query === undefined ? null : Decode.decoder(endpoint.query as Schema.Codec<object>),
-    bodyOptional: said(Contract.BodyOptional) ?? false,
-    idempotent: said(Contract.Idempotent) ?? false,
-    longList: said(Contract.LongList) ?? null,
-    streams: said(Contract.Streamed) ?? false,
+    bodyOptional: annotation(Contract.BodyOptional) ?? false,
+    idempotent: annotation(Contract.Idempotent) ?? false,
+    longList: annotation(Contract.LongList) ?? null,
+    streams: annotation(Contract.Streamed) ?? false,
     encode: SchemaParser.encodeUnknownResult(success as Schema.Codec<unknown>)
   }
 }

@@ -97,7 +97,7 @@ const world = (
       listener: {
         affected: ({ signer }, requestIds) => Effect.sync(() => void woken.push(...requestIds, signer)),
         reopened: Effect.asVoid(tell("reopened")),
-        told: Effect.void
+        notifyEvents: Effect.void
       }
     })
     const space = { ...Make.space(1), entryPoint: Landings.entryPoint }
