@@ -44,8 +44,14 @@ export interface Options {
   readonly sealingKey: Redacted.Redacted<string>
 }
 
-const storeFailed = (error: SqlError): JournalError =>
-  new JournalError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
+const storeFailed = (error: SqlError): JournalError => {
+  const code = ErrorCode.suffix(error)
+  return new JournalError({
+    message: `the journal's store failed${code}`,
+    // SQLite rolls a transaction back that finds the disk full, its commit too.
+    ...(code === " (SQLITE_FULL)" && { isUndone: true as const })
+  })
+}
 
 export const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 

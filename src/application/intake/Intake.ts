@@ -13,6 +13,7 @@ import { type Failure, invalid, unavailable, unprocessable } from "../failures/F
 import * as Troubles from "../observe/Troubles.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import { isUndone } from "../ports/journal/JournalError.js"
 import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { Acceptance, AcceptanceResult } from "../ports/journal/Records.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
@@ -192,6 +193,14 @@ export const make = (options: {
         discard: true
       }).pipe(Effect.provideContext(services))
 
+    const refuseAll = (undone: ReadonlyArray<Waiting>): Effect.Effect<void> =>
+      Effect.andThen(
+        giveBack(undone),
+        Effect.sync(() => {
+          for (const { resume } of undone) resume(Exit.fail(unavailable()))
+        })
+      )
+
     /** A commit whose reply was lost may have taken effect: the journal decides for each request. */
     const resolveDoubt = (one: Waiting): Effect.Effect<void> => {
       const { requestId } = one.offer
@@ -246,10 +255,12 @@ export const make = (options: {
               onFailure: (cause) =>
                 Effect.andThen(
                   journalFailed(cause),
-                  Effect.forEach(ready, ({ one }) => resolveDoubt(one), {
-                    concurrency: "unbounded",
-                    discard: true
-                  })
+                  isUndone(cause)
+                    ? refuseAll(ready.map(({ one }) => one))
+                    : Effect.forEach(ready, ({ one }) => resolveDoubt(one), {
+                        concurrency: "unbounded",
+                        discard: true
+                      })
                 ),
               onSuccess: (results) =>
                 Effect.gen(function* () {

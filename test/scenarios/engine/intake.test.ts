@@ -50,7 +50,7 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
   const lists: Array<ReadonlyArray<Acceptance>> = []
   const accepted: Array<Acceptance> = []
   const declined: Array<string> = []
-  let fails = false
+  let failure: JournalError | null = null
   const keyed = (accountId: string, endpoint: string, key: string) =>
     accepted.find(
       (each) => each.accountId === accountId && each.endpoint === endpoint && each.idempotency?.key === key
@@ -76,7 +76,7 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
     accept: (list) =>
       Effect.suspend(() => {
         lists.push(list)
-        if (fails) return new JournalError({ message: "the disk is full" })
+        if (failure !== null) return failure
         return Effect.succeed(
           list.map((each) => {
             const result = judge(each)
@@ -98,8 +98,8 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
     accepted,
     declined,
     lists,
-    fail: () => {
-      fails = true
+    fail: (isUndone?: true) => {
+      failure = new JournalError({ message: "the disk is full", ...(isUndone && { isUndone }) })
     },
     free: () => void accepted.splice(0),
     ops: () => accepted.flatMap(({ ops }) => ops),
@@ -356,6 +356,15 @@ it("a commit whose answer is lost is decided by the journal", async () => {
   expect(exits.map(tagOf)).toEqual(["failed"])
   expect(declined.length).toBe(2)
   expect(codeOf(exits[0])).toBe("unavailable")
+})
+
+it("a request that the journal has certainly not accepted is refused without asking again", async () => {
+  const { declined, fail, journal } = journalOf()
+  const intake = await begin(journal)
+  fail(true)
+  const exits = await takeAll(intake, [[stack.hit(salts[0] ?? "", idOf(115))]])
+  expect(codeOf(exits[0])).toBe("unavailable")
+  expect(declined).toEqual([])
 })
 
 it("a stop refuses waiting and arriving requests", async () => {

@@ -1,17 +1,29 @@
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 
-/** The store failed; no effect of the call is durable. */
+/** The store failed. */
 export class JournalError extends Data.TaggedError("JournalError")<{
   readonly message: string
   /** Another instance of the journal has claimed the lane; this instance's plans for it are out of date. */
   readonly isFenced?: true
+  /** The store has rolled the call back. Without this, the call may have taken effect: its reply may be lost. */
+  readonly isUndone?: true
 }> {}
 
-const isFence = (error: unknown): boolean => error instanceof JournalError && error.isFenced === true
+const has =
+  (mark: "isFenced" | "isUndone") =>
+  (cause: Cause.Cause<unknown>): boolean =>
+    cause.reasons.some((reason) => {
+      const error = Cause.isFailReason(reason)
+        ? reason.error
+        : Cause.isDieReason(reason)
+          ? reason.defect
+          : null
+      return error instanceof JournalError && error[mark] === true
+    })
 
 /** Whether the cause is that another process has claimed the lane. */
-export const isFenced = (cause: Cause.Cause<unknown>): boolean =>
-  cause.reasons.some((reason) =>
-    Cause.isFailReason(reason) ? isFence(reason.error) : Cause.isDieReason(reason) && isFence(reason.defect)
-  )
+export const isFenced = has("isFenced")
+
+/** Whether the call certainly has no effect. */
+export const isUndone = has("isUndone")

@@ -3,9 +3,11 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import { SqlError } from "effect/sql/SqlError"
 import * as ErrorCode from "../../../../src/adapters/sql/ErrorCode.js"
+import * as Store from "../../../../src/adapters/sql/Store.js"
 import * as Sqlite from "../../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
 import { temporaryFolder } from "../../../support/journal/Layers.js"
@@ -175,6 +177,26 @@ describe("a database of SQLite that is full", () => {
       yield* write(answered)
       expect(yield* sql`select count(*) as n from t`).toEqual([{ n: answered + 1 }])
       expect(yield* sql`pragma integrity_check`).toEqual([{ integrity_check: "ok" }])
+    })
+  )
+
+  it.effect("says that a journal's call has no effect; another failure does not", () =>
+    Effect.gen(function* () {
+      const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
+      yield* sql`create table t (n integer primary key, bytes blob)`
+      yield* sql`pragma max_page_count = 10`
+      const { transaction } = Store.make(sql, { sealingKey: Redacted.make("key") })
+      const failureOf = (bytes: number) =>
+        Effect.flip(
+          transaction(
+            Effect.andThen(
+              sql`insert into t values (1, zeroblob(${bytes}))`,
+              sql`insert into t values (1, zeroblob(1))`
+            )
+          )
+        )
+      expect(yield* failureOf(200_000)).toMatchObject({ isUndone: true })
+      expect(yield* failureOf(1)).not.toHaveProperty("isUndone")
     })
   )
 })
