@@ -7,16 +7,14 @@ import type * as Scope from "effect/Scope"
 import * as Metrics from "../observe/Metrics.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { ClockConfirmations } from "../ports/clock/ClockConfirmations.js"
-import { ClockTrust } from "../ports/clock/ClockTrust.js"
+import * as ClockTrust from "../ports/clock/ClockTrust.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import * as Wait from "../runtime/Wait.js"
 
-/** A larger distance from a chain's time, or from the confirmed time, makes the clock doubtful. */
-const toleratedMillis = 3_600_000
 /** Time limit of a node's answer, and the delay before a silent node is queried again. */
 const patienceMillis = 5_000
 const askAgain = "10 seconds"
-/** Poll interval for the operator's confirmation. */
+/** Poll interval for the operator's confirmation, and for a clock that was set. */
 const pollInterval = "5 seconds"
 
 /** Developers set these chains' block times at will. */
@@ -49,68 +47,105 @@ interface Difference {
   readonly millis: number
 }
 
-/** Waits for the first chains that answer. */
 const measure = (
   asked: ReadonlyArray<NetworkProfile>
 ): Effect.Effect<ReadonlyArray<Difference>, never, ChainRpc> =>
+  Effect.map(Effect.forEach(asked, aheadOf, { concurrency: "unbounded" }), (answers) =>
+    answers.filter((each) => each !== null)
+  )
+
+const isFar = ({ millis }: Difference): boolean => Math.abs(millis) > ClockTrust.toleratedMillis
+
+/** The first chains that answer. */
+const firstMeasured = (asked: ReadonlyArray<NetworkProfile>): ReturnType<typeof measure> =>
   Effect.gen(function* () {
-    const differences = yield* Effect.forEach(asked, aheadOf, { concurrency: "unbounded" })
-    const known = differences.filter((each) => each !== null)
-    if (known.length > 0) return known
-    yield* (yield* ClockTrust).become("unheard")
-    return yield* Effect.delay(measure(asked), askAgain)
+    const differences = yield* measure(asked)
+    if (differences.length > 0) return differences
+    yield* (yield* ClockTrust.ClockTrust).become("unheard")
+    return yield* Effect.delay(firstMeasured(asked), askAgain)
   })
 
-const namesOf = (differences: ReadonlyArray<Difference>): string =>
-  differences.map(({ chainId }) => chainId).join(", ")
+/** Whether the operator has confirmed the clock since this call, or within the hour. */
+const confirming = ({ confirmation }: Options) =>
+  Effect.map(Effect.retry(confirmation, Schedule.spaced(pollInterval)), (first) =>
+    Effect.gen(function* () {
+      const latest = yield* confirmation
+      const now = yield* Clock.currentTimeMillis
+      return (
+        latest !== null &&
+        (latest.number > (first?.number ?? 0n) || Math.abs(now - latest.at) <= ClockTrust.toleratedMillis)
+      )
+    }).pipe(Effect.orElseSucceed(() => false))
+  )
 
-/** Whether the operator has confirmed the clock, after `before` or within the hour. */
-const confirmed = ({ confirmation }: Options, before: bigint) =>
+/** Trusts the clock when the operator confirms it, or when all of `far` and all other chains that answer are near. */
+const regain = (
+  asked: ReadonlyArray<NetworkProfile>,
+  isConfirmed: Effect.Effect<boolean>,
+  far: ReadonlyArray<Difference>
+) =>
   Effect.gen(function* () {
-    const latest = yield* confirmation
-    const now = yield* Clock.currentTimeMillis
-    return latest !== null && (latest.number > before || Math.abs(now - latest.at) <= toleratedMillis)
-  }).pipe(Effect.catch(() => Effect.succeed(false)))
+    const { become } = yield* ClockTrust.ClockTrust
+    yield* become("doubted")
+    yield* Metric.update(Metrics.clockDoubted, 1)
+    const isNear = Effect.map(
+      measure(asked),
+      (differences) =>
+        differences.length > 0 &&
+        !differences.some(isFar) &&
+        far.every(({ chainId }) => differences.some((each) => each.chainId === chainId))
+    )
+    const until = { until: (is: boolean) => is }
+    yield* Effect.raceFirst(
+      Effect.repeat(isConfirmed, { schedule: Schedule.spaced(pollInterval), ...until }),
+      Effect.repeat(isNear, { schedule: Schedule.spaced(askAgain), ...until })
+    )
+    yield* Metric.update(Metrics.clockDoubted, 0)
+    yield* become("trusted")
+    yield* Effect.logInfo("clock near the chains' time, or confirmed; deletion and expiry resume")
+  })
 
-const decide = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
+const first = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
   Effect.gen(function* () {
-    const trust = yield* ClockTrust
-    const first = yield* Effect.retry(options.confirmation, Schedule.spaced(pollInterval))
-    const isConfirmed = confirmed(options, first?.number ?? 0n)
-    const differences = yield* measure(asked)
-    const far = differences.filter(({ millis }) => Math.abs(millis) > toleratedMillis)
-    if (far.length === 0) return yield* trust.become("trusted")
-    const chains = far.map(({ chainId, millis }) => `${chainId}: ${Math.round(millis / 1_000)} s`).join(", ")
-    const near = namesOf(differences.filter((each) => !far.includes(each)))
-    const annotated = Effect.annotateLogs({
-      aheadOfChains: chains,
-      ...(near !== "" && { nearToChains: near })
-    })
-    if (!(yield* isConfirmed)) {
-      yield* trust.become("doubted")
-      yield* Metric.update(Metrics.clockDoubted, 1)
-      yield* Effect.logWarning(
-        `clock over an hour from a chain's; nothing expires; set it, or ${options.remedy}`
-      ).pipe(annotated)
-      yield* Effect.repeat(isConfirmed, { schedule: Schedule.spaced(pollInterval), until: (is) => is })
-      yield* Metric.update(Metrics.clockDoubted, 0)
-    }
-    yield* trust.become("trusted")
-    yield* annotated(Effect.logInfo("clock confirmed by the operator; deletion and expiry resume"))
+    const isConfirmed = yield* confirming(options)
+    const differences = yield* firstMeasured(asked)
+    const far = differences.filter(isFar)
+    if (far.length === 0 || (yield* isConfirmed))
+      return yield* (yield* ClockTrust.ClockTrust).become("trusted")
+    const near = differences.filter((each) => !far.includes(each)).map(({ chainId }) => chainId)
+    yield* Effect.annotateLogs(
+      Effect.logWarning(`clock over an hour from a chain's; nothing expires; set it, or ${options.remedy}`),
+      {
+        aheadOfChains: far
+          .map(({ chainId, millis }) => `${chainId}: ${Math.round(millis / 1_000)} s`)
+          .join(", "),
+        ...(near.length > 0 && { nearToChains: near.join(", ") })
+      }
+    )
+    yield* regain(asked, isConfirmed, far)
+  })
+
+/** Doubts a clock that was set while the process runs, for example by a wrong time server. */
+const watch = (options: Options, asked: ReadonlyArray<NetworkProfile>) =>
+  Effect.gen(function* () {
+    const { wasSet } = yield* ClockTrust.ClockTrust
+    yield* Effect.repeat(wasSet, { schedule: Schedule.spaced(pollInterval), until: (is) => is })
+    yield* Effect.logWarning(`clock set by over an hour; nothing expires; set it right, or ${options.remedy}`)
+    yield* regain(asked, yield* confirming(options), [])
   })
 
 /**
- * Compares this process's clock with its chains' time once, in the background. A clock far ahead would delete the
- * records that answer repeated requests. Until chains have answered, or while the clock is doubted, no record is
- * deleted and no work expires.
+ * Compares this process's clock with its chains' time at the start, and whenever it was set, in the background. A clock
+ * far ahead would delete the records that answer repeated requests. Until chains have answered, or while the clock is
+ * doubted, no record is deleted and no work expires.
  */
 export const start = (options: Options): Effect.Effect<void, never, ChainRpc | Scope.Scope> =>
   Effect.gen(function* () {
-    const trust = yield* ClockTrust
+    const trust = yield* ClockTrust.ClockTrust
     yield* Metric.update(Metrics.clockDoubted, 0)
     const asked = options.profiles.filter(
       ({ chainId, rpc }) => rpc !== null && !developmentChains.has(chainId)
     )
-    if (asked.length === 0) return yield* trust.become("trusted")
-    yield* Effect.forkScoped(decide(options, asked))
+    if (asked.length === 0) return yield* trust.become("exempt")
+    yield* Effect.forkScoped(Effect.andThen(first(options, asked), Effect.forever(watch(options, asked))))
   })

@@ -1,5 +1,6 @@
 import type { ChainHealth } from "../observe/Health.js"
 import type { Budget } from "../ports/Budgets.js"
+import * as ClockTrust from "../ports/clock/ClockTrust.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import type { Waiting } from "../ports/operator/RequestHistory.js"
 
@@ -80,6 +81,19 @@ const hasClock = ({ profile: { chainId } }: ChainHealth): boolean => chainId !==
 /** The head block's age that is no longer usual, milliseconds: 30 seconds, and more on slow chains. */
 const usualHeadAge = ({ profile }: ChainHealth): number => (profile.chainId === 1n ? 90_000 : 30_000)
 
+/** A chain's newest block may be this far in the future of a right clock, milliseconds. */
+const usualFuture = 30_000
+
+/** Lead of the clock over the chain, milliseconds; null: it gives no reason to doubt the clock. */
+const clockAhead = (chain: ChainHealth, now: number): number | null => {
+  const { head, headAt } = chain
+  if (head === null || headAt === null || !hasClock(chain)) return null
+  const ahead = now - head.timestamp * 1_000
+  // A node that is behind by an hour and still follows its chain is as rare as a clock that far ahead.
+  const grows = Math.abs(now - headAt) <= usualHeadAge(chain)
+  return ahead < -usualFuture || (grows && ahead > ClockTrust.toleratedMillis) ? ahead : null
+}
+
 const ofChain = (chain: ChainHealth, { now, transactions, waiting }: Facts): ReadonlyArray<Incident> => {
   const { answeredAt, eoas, failing, head, lowBalance, profile } = chain
   const { bumpAfterMillis, caps, chainId, sponsor } = profile
@@ -146,7 +160,16 @@ export const of = (facts: Facts): ReadonlyArray<Incident> => {
     incidents.push({ kind: "request-held", chainId, subject: requestId, level: "stops", figures: {} })
   if (facts.isRateLimitStoreAway)
     incidents.push({ ...service, kind: "rate-limit-store-gone", level: "warns", figures: {} })
-  if (isClockDoubted) incidents.push({ ...service, kind: "clock-doubted", level: "warns", figures: {} })
+  const [ahead] = facts.chains
+    .flatMap((chain) => clockAhead(chain, facts.now) ?? [])
+    .sort((one, other) => Math.abs(other) - Math.abs(one))
+  if (isClockDoubted || ahead !== undefined)
+    incidents.push({
+      ...service,
+      kind: "clock-doubted",
+      level: "warns",
+      figures: ahead === undefined ? {} : { ahead }
+    })
   for (const { accountId, chainId, limit, spent } of budgets)
     if (limit > 0n && spent * 5n >= limit * 4n)
       incidents.push({

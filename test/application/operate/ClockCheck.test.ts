@@ -1,11 +1,12 @@
 import { describe, expect } from "@effect/vitest"
-import { Context, Effect, Redacted } from "effect"
+import { Clock, Context, Effect, Redacted } from "effect"
 import * as ClockCheck from "../../../src/application/operate/ClockCheck.js"
 import { type ChainClient, ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { Confirmation } from "../../../src/application/ports/clock/ClockConfirmations.js"
 import * as ClockTrust from "../../../src/application/ports/clock/ClockTrust.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Log from "../../support/Log.js"
+import * as SetClock from "../../support/SetClock.js"
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
@@ -19,6 +20,8 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
     const at = new Map(Object.entries(times))
     const trust = ClockTrust.make()
     const log = Log.make()
+    let ahead = 0
+    const here = SetClock.settable(() => ahead)
     let latest: Confirmation | null = confirmedAt === null ? null : { number: 1n, at: confirmedAt }
     const connect = (url: string) =>
       Effect.succeed({
@@ -27,7 +30,10 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
             const time = at.get(url)
             return time === undefined || time === null
               ? Effect.fail(new ChainRpcError({ reason: "unavailable", message: "away" } as never))
-              : Effect.succeed({ timestamp: time / 1_000 })
+              : // The chain's time advances with the true clock.
+                Effect.map(Clock.currentTimeMillis, (here) => ({
+                  timestamp: (time + here - ahead - now) / 1_000
+                }))
           })
       } as unknown as ChainClient)
     yield* ClockCheck.start({
@@ -38,7 +44,8 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
       confirmation: Effect.sync(() => latest)
     }).pipe(
       Effect.provide(Context.make(ClockTrust.ClockTrust, trust).pipe(Context.add(ChainRpc, { connect }))),
-      Effect.provide(log.layer)
+      Effect.provide(log.layer),
+      here
     )
     const before = yield* Effect.all([trust.mayDelete, trust.mayExpire])
     yield* Time.adjust(1)
@@ -46,7 +53,11 @@ const started = (times: Readonly<Record<string, number | null>>, confirmedAt: nu
       at,
       before,
       /** Whether it deletes, and whether requests expire. */
-      may: Effect.all([trust.mayDelete, trust.mayExpire]),
+      may: here(Effect.all([trust.mayDelete, trust.mayExpire])),
+      /** Sets the machine's clock this far ahead of the true time. */
+      set: (millis: number) => {
+        ahead = millis
+      },
       confirm: (time: number) => {
         latest = { number: (latest?.number ?? 0n) + 1n, at: time }
       },
@@ -113,5 +124,63 @@ describe("the clock of a process that starts", () => {
     expect(yield* may).toEqual([false, false])
     const other = yield* started({ 1: null, 10: now })
     expect(yield* other.may).toEqual([true, true])
+  })
+
+  test("is trusted again when every far chain is near, without a start", function* () {
+    const { at, lines, may } = yield* started({ 1: now - 2 * hour, 10: now })
+    at.set("1", null)
+    yield* Time.adjust("10 seconds")
+    expect(yield* may).toEqual([false, false])
+    at.set("1", now)
+    yield* Time.adjust("10 seconds")
+    expect(yield* may).toEqual([true, true])
+    expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
+  })
+})
+
+describe("the clock of a process that runs", () => {
+  test("is doubted immediately when it is set by over an hour, until it is set right", function* () {
+    for (const ahead of [hour + 1, -hour - 1]) {
+      const { lines, may, set } = yield* started({ 1: now, 10: null })
+      set(ahead)
+      expect(yield* may).toEqual([false, false])
+      yield* Time.adjust("1 minute")
+      expect(yield* may).toEqual([false, false])
+      expect(lines.map(({ level }) => level)).toEqual(["WARN"])
+      expect(lines[0]?.message).toContain("confirm it")
+      set(0)
+      yield* Time.adjust("10 seconds")
+      expect(yield* may).toEqual([true, true])
+      expect(lines.map(({ level }) => level)).toEqual(["WARN", "INFO"])
+    }
+  })
+
+  test("is trusted when the operator confirms it, and doubted when it is set again", function* () {
+    const { confirm, may, set } = yield* started({ 1: now })
+    set(2 * hour)
+    yield* Time.adjust("5 seconds")
+    confirm(now)
+    yield* Time.adjust("5 seconds")
+    expect(yield* may).toEqual([true, true])
+    set(0)
+    expect(yield* may).toEqual([false, false])
+    yield* Time.adjust("5 seconds")
+    expect(yield* may).toEqual([true, true])
+  })
+
+  test("is trusted while it is set by less, and after the sleep of its machine", function* () {
+    const { at, may, set } = yield* started({ 1: now })
+    set(hour)
+    expect(yield* may).toEqual([true, true])
+    set(9 * hour)
+    at.set("1", now + 9 * hour)
+    yield* Time.adjust("5 seconds")
+    expect(yield* may).toEqual([true, true])
+  })
+
+  test("is not looked at where nothing checks it", function* () {
+    const { may, set } = yield* started({ 31337: 0 })
+    set(9 * hour)
+    expect(yield* may).toEqual([true, true])
   })
 })

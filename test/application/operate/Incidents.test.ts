@@ -117,6 +117,22 @@ describe("incidents", () => {
     ["Redis away", facts({ isRateLimitStoreAway: true }), ["rate-limit-store-gone warns"]],
     ["a doubted clock", facts({ isClockDoubted: true }), ["clock-doubted warns"]],
     [
+      "a clock 31 seconds behind a head",
+      chain({ head: { ...head, timestamp: now / 1_000 + 31 } }),
+      ["clock-doubted warns"]
+    ],
+    ["a head 30 seconds in the future", chain({ head: { ...head, timestamp: now / 1_000 + 30 } }), []],
+    [
+      "a clock over an hour ahead of a head that grows",
+      chain({ head: { ...head, timestamp: now / 1_000 - 3_601 } }),
+      ["node-behind stops", "clock-doubted warns"]
+    ],
+    [
+      "a chain that stopped an hour ago",
+      chain({ head: { ...head, timestamp: now / 1_000 - 3_601 }, headAt: now - 3_601_000 }),
+      ["node-behind stops"]
+    ],
+    [
       "a budget at four fifths",
       facts({
         budgets: [

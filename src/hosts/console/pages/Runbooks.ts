@@ -183,16 +183,21 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
   },
   "clock-doubted": {
     title: "The clock may be wrong",
-    effect: "Nothing is deleted for its age, and no request expires. Work continues.",
-    remedy: "Set the clock right and restart, or run `castellan store confirm-clock`.",
+    effect:
+      "Times in logs and answers are wrong, and key providers may refuse signatures. Over an hour off, nothing is deleted for its age and no request expires.",
+    remedy: "Set this machine's clock right. The service notices it by itself.",
     causes: [
-      "This machine's clock is over an hour from a chain's newest block.",
+      "This machine's clock is behind a chain's newest block by over 30 seconds, or ahead of it by over an hour.",
+      "The clock was set by over an hour.",
       "The node is far behind its chain."
     ],
-    checks: ["`date -u` here and on another machine.", "The log line names the chains and the difference."],
+    checks: [
+      "`date -u` here and on another machine; on PostgreSQL, the clock of its server.",
+      "The log line `clock over an hour from a chain's` names the chains and the difference."
+    ],
     steps: [
-      "Synchronise the clock, and restart.",
-      "Confirm the clock if it is right and the chain makes no blocks."
+      "Synchronise the clock with NTP.",
+      "Run `castellan store confirm-clock` if the clock is right and the node is behind, or its chain makes no blocks."
     ]
   },
   "budget-near": {
