@@ -110,6 +110,14 @@ const tools = {
     remedy: "apt-get install python3-certifi python3-dateutil python3-six python3-urllib3",
     files: ["test/sdk/sdk.test.ts"]
   },
+  tmpfs: {
+    has: () =>
+      spawnSync("sh", ["-c", 'd=$(mktemp -d) && mount -t tmpfs tmpfs "$d" && umount "$d" && rmdir "$d"'])
+        .status === 0,
+    lacks: "the right to mount a tmpfs",
+    remedy: "run the tests as root",
+    files: []
+  },
   promtool: {
     has: () => onPath("promtool"),
     lacks: "promtool",
@@ -137,6 +145,8 @@ export const leftOut = (): ReadonlyArray<{ readonly files: string; readonly why:
   if (mustHaveAll && found[0] !== undefined) throw new Error(found[0].why)
   return found
 }
+
+export const has = (name: keyof typeof tools): boolean => tools[name].has()
 
 /** Skips the running test if the machine lacks the tool. */
 export const need = async (name: keyof typeof tools): Promise<void> => {

@@ -1,11 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { Wallet } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import type * as Incidents from "../../../src/application/operate/Incidents.js"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as AwsKms from "../../adapters/keys/aws-kms/AwsKms.js"
 import * as DevService from "../../support/http/DevService.js"
@@ -14,6 +17,7 @@ import type * as Server from "../../support/kms/Server.js"
 import * as Port from "../../support/process/Port.js"
 import * as Redis from "../../support/redis/Redis.js"
 import * as FaultyNode from "../../support/stack/FaultyNode.js"
+import * as Tools from "../../support/Tools.js"
 import * as Accessibility from "./Accessibility.js"
 import * as Browser from "./Browser.js"
 
@@ -27,6 +31,8 @@ let redis: Redis.Server
 let kms: Server.Server
 let scope: Scope.Closeable
 let chainUrl: string
+/** Lead of the service's clock, milliseconds. */
+let clockAhead = 0
 /** Another program's connection to the service's database. */
 let lock: DatabaseSync
 /** Requests that wait for the silent signer. */
@@ -36,8 +42,11 @@ const dev = { clientId: "dev", versionId: "1" }
 const held = { clientId: "held", versionId: "1" }
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-incidents-"))
+/** Fills the database's disk. */
+const ballast = join(folder, "ballast")
 
 beforeAll(async () => {
+  if (Tools.has("tmpfs")) execFileSync("mount", ["-t", "tmpfs", "-o", "size=16m", "tmpfs", folder])
   redis = await Redis.start()
   scope = await Effect.runPromise(Scope.make())
   const stored = [AwsKms.key("incidents", Keys.secp256k1(DevService.anvilKey(7).privateKey))]
@@ -46,6 +55,7 @@ beforeAll(async () => {
   service = await Port.withFree((port) => {
     console_ = `http://127.0.0.1:${port}`
     return DevService.start({
+      clockAhead: () => clockAhead,
       // Heads of a development chain have no age.
       chainId: 100,
       network: { bumpAfterMillis: 2_000 },
@@ -96,6 +106,7 @@ afterAll(async () => {
   await service?.stop()
   await redis?.stop()
   await Effect.runPromise(Scope.close(scope, Exit.void))
+  if (Tools.has("tmpfs")) execFileSync("umount", [folder])
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -126,14 +137,112 @@ const chain = async (method: string, ...params: ReadonlyArray<unknown>) => {
 
 const hex = (value: number) => `0x${value.toString(16)}`
 
+const balanceOf = (receiver: string) => service.token.getFunction("balanceOf")(receiver)
+
 const signer = () => service.signer.getAddress()
 
 interface Trial {
   readonly name: string
+  /** The incident's kind; default: the name. */
+  readonly kind?: Incidents.Kind
   /** Title of the incident. */
   readonly title: string
   readonly begin: () => Promise<unknown>
   readonly end: () => Promise<unknown>
+  /** Further expectations while the incident lasts. */
+  readonly meanwhile?: () => Promise<void>
+  /** Expectations after its end. */
+  readonly after?: () => Promise<void>
+  readonly needs?: Parameters<typeof Tools.need>[0]
+}
+
+/** The service's clock is off; money still moves. */
+const clockOff = (millis: number): Omit<Trial, "name"> => ({
+  kind: "clock-doubted",
+  title: "the clock may be wrong",
+  begin: async () => {
+    clockAhead = millis
+    // The head of a running chain is fresh.
+    await chain("evm_mine")
+  },
+  meanwhile: async () => {
+    const receiver = Wallet.createRandom().address
+    await service.ok("/execute", service.mint("incidents", receiver, 3))
+    expect(await balanceOf(receiver)).toBe(3n)
+  },
+  end: async () => {
+    clockAhead = 0
+  }
+})
+
+/** Writes to the database's disk until nothing fits any more. */
+const fillDisk = () => {
+  for (let size = 1 << 20; size > 0; )
+    try {
+      appendFileSync(ballast, Buffer.alloc(size))
+    } catch (error) {
+      expect(error).toMatchObject({ code: "ENOSPC" })
+      size >>= 1
+    }
+}
+
+const diskFull = (): Omit<Trial, "name"> => {
+  const receiver = Wallet.createRandom().address
+  const pay = (key: string) =>
+    service.keyed<DevService.Envelope>("/execute", service.mint("incidents", receiver, 1), key, {
+      headers: { prefer: "respond-async" }
+    })
+  const balance = () => balanceOf(receiver)
+  const accepted: Array<string> = []
+  let refused: string
+  const settled = async (requestId: string) => {
+    const ended = async () => (await service.request(requestId)).body
+    await expect.poll(ended, { timeout: 30_000 }).toMatchObject({ state: "final", httpStatus: 200 })
+  }
+  return {
+    kind: "database-fails",
+    title: "the database fails",
+    needs: "tmpfs",
+    begin: async () => {
+      await chain("evm_setAutomine", false)
+      const first = (await pay("full-0")).body.requestId
+      accepted.push(first)
+      const sent = async () => (await service.request(first)).body.txHashes
+      await expect.poll(sent, { timeout: 10_000 }).toHaveLength(1)
+      fillDisk()
+      // It is mined while nothing can be stored.
+      await chain("evm_setAutomine", true)
+      await chain("evm_mine")
+      await expect.poll(balance).toBe(1n)
+      // SQLite's log may have room left from its last turn.
+      for (;;) {
+        refused = `full-${accepted.length}`
+        const answer = await pay(refused)
+        if (answer.status !== 202) {
+          expect([answer.status, answer.body]).toMatchObject([503, { code: "unavailable" }])
+          expect(answer.headers.get("retry-after")).toMatch(/^\d+$/)
+          return
+        }
+        accepted.push(answer.body.requestId)
+      }
+    },
+    meanwhile: async () => {
+      console.log(`${accepted.length} payments fitted`)
+      expect((await fetch(`${service.info.baseUrl}/health/ready`)).status).toBe(503)
+      expect((await pay(refused)).status).toBe(503)
+      expect(Number(await balance())).toBeLessThanOrEqual(accepted.length)
+    },
+    end: async () => {
+      await chain("evm_setAutomine", true)
+      rmSync(ballast, { force: true })
+    },
+    after: async () => {
+      accepted.push((await pay(refused)).body.requestId)
+      for (const requestId of accepted) await settled(requestId)
+      expect(await pay(refused)).toMatchObject({ status: 200 })
+      expect(await balance()).toBe(BigInt(accepted.length))
+    }
+  }
 }
 
 const faulty = (fault: () => FaultyNode.Fault): Pick<Trial, "begin" | "end"> => ({
@@ -221,6 +330,9 @@ const trials: ReadonlyArray<Trial> = [
       lock.close()
     }
   },
+  { name: "disk-full", ...diskFull() },
+  { name: "clock-behind", ...clockOff(-120_000) },
+  { name: "clock-ahead", ...clockOff(7_200_000) },
   {
     name: "rate-limit-store-gone",
     title: "the store of the rate limits does not answer",
@@ -238,24 +350,30 @@ const trials: ReadonlyArray<Trial> = [
 describe("incidents in the console", () => {
   test.each(trials)(
     "$name appears within 30 s, and disappears when it is over",
-    async ({ begin, end, name, title }) => {
+    async ({ name, kind = name, ...trial }) => {
+      const { after, begin, end, meanwhile, needs, title } = trial
+      if (needs !== undefined) await Tools.need(needs)
       const { page, picture } = browser
       const incident = page.locator("#incidents > li").filter({ hasText: new RegExp(title, "i") })
       // A head of an honest node is fresh.
       await chain("evm_mine")
       await page.goto(`${console_}/console`)
-      await begin()
-      const began = Date.now()
-      await incident.first().waitFor({ timeout: 30_000 })
-      console.log(`${name}: shown after ${((Date.now() - began) / 1_000).toFixed(1)} s`)
-      expect(await incident.first().getByRole("link", { name: "Runbook" }).getAttribute("href")).toBe(
-        `/console/runbooks#${name}`
-      )
-      expect(await Accessibility.breaches(page)).toEqual([])
-      await picture(`incident-${name}`)
-      const metrics = await fetch(`${console_}/metrics`, { headers: { authorization: `Bearer ${token}` } })
-      expect(await metrics.text()).toMatch(new RegExp(`castellan_incident\\{[^}]*kind="${name}"[^}]*\\} 1`))
-      await end()
+      try {
+        await begin()
+        const began = Date.now()
+        await incident.first().waitFor({ timeout: 30_000 })
+        console.log(`${name}: shown after ${((Date.now() - began) / 1_000).toFixed(1)} s`)
+        expect(await incident.first().getByRole("link", { name: "Runbook" }).getAttribute("href")).toBe(
+          `/console/runbooks#${kind}`
+        )
+        expect(await Accessibility.breaches(page)).toEqual([])
+        await picture(`incident-${name}`)
+        const metrics = await fetch(`${console_}/metrics`, { headers: { authorization: `Bearer ${token}` } })
+        expect(await metrics.text()).toMatch(new RegExp(`castellan_incident\\{[^}]*kind="${kind}"[^}]*\\} 1`))
+        await meanwhile?.()
+      } finally {
+        await end()
+      }
       await chain("evm_mine")
       await expect
         .poll(
@@ -264,10 +382,12 @@ describe("incidents in the console", () => {
             await service.ask("/predict", {})
             return incident.count()
           },
-          { interval: 1_000, timeout: 60_000 }
+          // Failed calls count for a minute.
+          { interval: 1_000, timeout: 90_000 }
         )
         .toBe(0)
+      await after?.()
     },
-    120_000
+    240_000
   )
 })

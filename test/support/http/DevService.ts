@@ -6,6 +6,7 @@ import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, W
 import * as DevStack from "../../../src/hosts/cli/dev/DevStack.js"
 import * as Provider from "../../../src/hosts/cli/support/Provider.js"
 import { startNode } from "../../../tools/PreparedChain.js"
+import * as SetClock from "../SetClock.js"
 import { mined } from "../suite/Receipt.js"
 
 /** Body of every answer that is not 200. */
@@ -174,13 +175,18 @@ export const first = <A>(list: ReadonlyArray<A>): A => {
 /** Inputs for a client of a service. */
 export interface Place extends Pick<DevService, "info" | "log" | "provider" | "signer" | "stop"> {}
 
+interface Options extends Partial<DevStack.Options> {
+  /** Lead of the service's clock, milliseconds; default: none. */
+  readonly clockAhead?: () => number
+}
+
 /** Starts a service for exclusive use. */
-export const start = async (options: Partial<DevStack.Options> = {}): Promise<DevService> => {
+export const start = async ({ clockAhead = () => 0, ...options }: Options = {}): Promise<DevService> => {
   const lines: Array<string> = []
   const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
   const scope = await Effect.runPromise(Scope.make())
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
-    Effect.runPromise(Scope.provide(Effect.provide(effect, capture), scope))
+    Effect.runPromise(Scope.provide(SetClock.settable(clockAhead)(Effect.provide(effect, capture)), scope))
   const info = await inScope(
     DevStack.start({ port: 0, rpcPort: 0, chainId: 31337, blockTime: null, startNode, ...options })
   )

@@ -74,8 +74,8 @@ ${Page.box(
       html`<a href="${Page.path}/requests?account=${encodeURIComponent(accountId)}">${accountId}</a>`,
       name,
       account.tier,
-      limitsOf(account).minute,
-      limitsOf(account).hour,
+      Page.count(limitsOf(account).minute),
+      Page.count(limitsOf(account).hour),
       origin,
       paused || isPaused(accountId) ? Page.status("pause", "Paused") : Page.status("ok", "Active"),
       // Only the file can resume a pause set in the file.

@@ -28,9 +28,17 @@ const names = (chainIds: ReadonlyArray<bigint>): string =>
 
 const some = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
+/** Chains that the operator's node observes, or that have work. Without any, all. */
+const observed = ({ chains, waiting }: Incidents.Facts): ReadonlyArray<ChainHealth> => {
+  const some = chains.filter(
+    ({ profile: { chainId, rpc } }) => rpc !== null || waiting.some((each) => each.chainId === chainId)
+  )
+  return some.length === 0 ? chains : some
+}
+
 /** Whether money moves, in a sentence; where not, why and what that means. */
 const verdict = ({ endedAt, facts, incidents }: Situation): Html => {
-  const all = facts.chains.map(({ profile: { chainId } }) => chainId)
+  const all = observed(facts).map(({ profile: { chainId } }) => chainId)
   const of = (...states: ReadonlyArray<keyof typeof verdicts>) =>
     all.filter((chainId) => states.includes(Incidents.verdictOf(chainId, incidents)))
   const stuck = of("stopped", "partly")
@@ -96,6 +104,9 @@ const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): P
     case "database-fails":
       return html`${String(figures.errors)} failed calls in the last minute.`
     case "clock-doubted":
+      return figures.ahead === undefined
+        ? null
+        : html`This clock is ${Page.age(Math.abs(Number(figures.ahead)) / 1_000)} ${Number(figures.ahead) < 0 ? "behind" : "ahead of"} a chain's newest block.`
     case "rate-limit-store-gone":
       return null
   }
@@ -234,17 +245,23 @@ export const overview = (data: Data, view: View): Effect.Effect<Html> =>
     const situation = data.observer.situation()
     const [hour, day] = [yield* data.observer.series.hour, yield* data.observer.series.day]
     const failures = yield* data.failures
+    const rows = observed(situation.facts)
+    const others = situation.facts.chains.filter((each) => !rows.includes(each))
     return html`${verdict(situation)}
 <section aria-labelledby="inc-t"><h2 id="inc-t" class="unseen">Incidents</h2><ol class="inc" id="incidents" data-live>${situation.incidents.map((each, at) => incident(view, each, at))}</ol></section>
 ${Page.box(
   "Chains",
-  Page.table(
+  html`${Page.table(
     "Health of each chain",
     ["Chain", "Head", "Node", "Base fee", "Waiting", "Submitting EOA", "Sponsor deposit", "Budget today"],
-    situation.facts.chains.map((health) => chainRow(health, situation, day, view.now)),
+    rows.map((health) => chainRow(health, situation, day, view.now)),
     "The configuration has no network.",
     "tight"
-  ),
+  )}${
+    others.length === 0
+      ? null
+      : html`<p class="in dim">By callers' nodes only, and without work: ${others.map(({ profile: { chainId } }, at) => html`${at === 0 ? "" : ", "}<a href="${Page.path}/chains/${chainId}">${Chains.of(chainId).name}</a>`)}.</p>`
+  }`,
   html`<small>runway: at the gas paid since this process started, 24 hours at most</small>`,
   true
 )}
