@@ -53,6 +53,15 @@ describe("The page of the interface in a browser", () => {
     }
     const operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods))
     expect(await page.locator(".opblock").count()).toBe(operations.length)
+    const groups = page.locator(".opblock-tag-section")
+    const title = `${operations.length} operations in ${await groups.count()} groups`
+    expect(await page.getByRole("heading", { name: title }).isVisible()).toBe(true)
+    for (const group of await groups.all()) {
+      const own = await group.locator(".opblock").count()
+      expect(await group.locator(".opblock-tag small").textContent()).toMatch(
+        new RegExp(` ${own} operations?\\.$`)
+      )
+    }
     await page.locator("summary", { hasText: "Writing once" }).click()
     expect(await page.getByText("Choose a new key for each action").isVisible()).toBe(true)
     expect(complaints).toEqual([])

@@ -16,27 +16,44 @@ const folded = (description) => {
   return [lead, use, ...folds].join("\n\n")
 }
 
-/** Components of Swagger UI that a screen reader can use. */
-const accessible = ({ React: { createElement } }) => ({
-  wrapComponents: {
-    InfoContainer: (Original) => (props) =>
-      createElement("section", { "aria-label": "Introduction" }, createElement(Original, props)),
-    operations: (Original) => (props) =>
-      createElement("div", null, createElement("h2", null, "Operations"), createElement(Original, props)),
-    TextArea: (Original) => (props) => createElement(Original, { "aria-label": "Body", ...props }),
-    // One server, this one.
-    ServersContainer: () => () => null,
-    // A link inside of the button that opens the operation; the button changes the address as well.
-    DeepLink:
-      () =>
-      ({ text }) =>
-        createElement("span", null, text)
-  }
-})
+const some = (count) => `${count} operation${count === 1 ? "" : "s"}`
 
-const show = (spec) =>
+/** Operations by the name of their group. */
+const grouped = ({ paths }) =>
+  Map.groupBy(Object.values(paths).flatMap(Object.values), ({ tags: [group] }) => group)
+
+/** Components of Swagger UI that a screen reader can use; `title`: the heading of the operations. */
+const accessible =
+  (title) =>
+  ({ React: { createElement } }) => ({
+    wrapComponents: {
+      InfoContainer: (Original) => (props) =>
+        createElement("section", { "aria-label": "Introduction" }, createElement(Original, props)),
+      operations: (Original) => (props) =>
+        createElement("div", null, createElement("h2", null, title), createElement(Original, props)),
+      TextArea: (Original) => (props) => createElement(Original, { "aria-label": "Body", ...props }),
+      // One server, this one.
+      ServersContainer: () => () => null,
+      // A link inside of the button that opens the operation; the button changes the address as well.
+      DeepLink:
+        () =>
+        ({ text }) =>
+          createElement("span", null, text)
+    }
+  })
+
+const show = (spec) => {
+  const groups = grouped(spec)
+  const all = [...groups.values()].flat().length
   SwaggerUIBundle({
-    spec: { ...spec, info: { ...spec.info, description: folded(spec.info.description) } },
+    spec: {
+      ...spec,
+      info: { ...spec.info, description: folded(spec.info.description) },
+      tags: spec.tags.map(({ description, name }) => ({
+        name,
+        description: `${description} ${some(groups.get(name)?.length ?? 0)}.`
+      }))
+    },
     url: new URL("openapi.json", document.baseURI).href,
     dom_id: "#reference",
     validatorUrl: null,
@@ -45,8 +62,9 @@ const show = (spec) =>
     defaultModelsExpandDepth: -1,
     displayRequestDuration: true,
     persistAuthorization: false,
-    plugins: [accessible]
+    plugins: [accessible(`${some(all)} in ${groups.size} groups`)]
   })
+}
 
 /** Makes what Swagger UI adds usable without a mouse: code blocks scroll by keys, tables of answers have names. */
 new MutationObserver(() => {
