@@ -27,12 +27,17 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Values for the placeholders of these guides. */
-const choices = async (): Promise<Guides.Choices> => [
-  ["https://your-node.example", anvil.url],
-  ["0xYOUR_PRIVATE_KEY", devKeys.faucet.privateKey],
-  ["8080", String(await Port.free())]
-]
+/** Values for the placeholders of these guides, and free ports, whose command is the one that names the configuration. */
+const choices = async (named: string, more = ""): Promise<Guides.Choices> => {
+  const port = await Port.free()
+  const ports = `CASTELLAN__listen__port=${port} CASTELLAN__admin__port=${await Port.free()}`
+  return [
+    ["https://your-node.example", anvil.url],
+    ["0xYOUR_PRIVATE_KEY", devKeys.faucet.privateKey],
+    ["8080", String(port)],
+    [named, `${named} ${ports} ${more}`]
+  ]
+}
 
 const expectDone = (ran: Finished): void => {
   expect(ran.status, Guides.lastLines(ran)).toBe(0)
@@ -48,7 +53,7 @@ describe("guides in an empty folder", () => {
     const restored = await Effect.runPromise(Server.createDatabase(postgres, "restored"))
     const databases = `export DATABASE_URL=${live} RESTORE_URL=${restored}`
     const ran = await Guides.run(folder, Guides.onAmoy, [
-      ...(await choices()),
+      ...(await choices("export CASTELLAN_CONFIG=castellan.jsonc")),
       ["npx castellan store copy", `${databases}; npx castellan store copy`]
     ])
     expectDone(ran)
@@ -58,8 +63,7 @@ describe("guides in an empty folder", () => {
     await anvil.stop()
     anvil = await startAnvil({ chainId: 84_532, ...blocks })
     const ran = await Guides.run(folder, Guides.onBase, [
-      ...(await choices()),
-      ["node configure.mjs", "node configure.mjs; export CASTELLAN__networks__0__l1Fee=null"]
+      ...(await choices("export CASTELLAN_CONFIG=castellan.json", "CASTELLAN__networks__0__l1Fee=null"))
     ])
     expect(ran.status, Guides.lastLines(ran)).toBe(0)
     expect(ran.stdout.match(/^true$/gm), Guides.lastLines(ran)).toHaveLength(2)
