@@ -6,9 +6,7 @@ import * as P256Precompile from "./P256Precompile.js"
 
 /** Optional features of a node. Null: the node did not say. */
 export interface Capabilities {
-  /** `eth_simulateV1`. */
   readonly simulation: boolean | null
-  /** State overrides of `eth_call`. */
   readonly overrides: boolean | null
   /** The P-256 precompile of RIP-7212 and EIP-7951. `broken`: the code in its place accepts wrong signatures too. */
   readonly p256: "there" | "absent" | "broken" | null
@@ -25,7 +23,6 @@ const isWord = (data: Hex.Hex, value: bigint): boolean => Hex.size(data) === 32 
 /** Nodes that have shown that they have it; they are not queried again. */
 const simulating = new WeakSet<ChainClient>()
 
-/** Whether the node has `eth_simulateV1`; null when it did not say. */
 export const simulates = (chain: ChainClient) =>
   Effect.suspend(() =>
     simulating.has(chain)

@@ -142,7 +142,6 @@ const supported = Effect.fnUntraced(function* (
   return profile
 })
 
-/** Connects, and queries the node's chain id. */
 const served = (connecting: Effect.Effect<ChainClient, ChainRpcError>) =>
   Effect.flatMap(connecting, (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId })))
 

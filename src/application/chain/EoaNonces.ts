@@ -4,7 +4,6 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { NodeCache } from "./NodeCache.js"
 
-/** The nonces of an EOA, by its node. */
 export interface EoaNonces {
   /** At most the nonce at the latest block: mined transactions have used all below it. */
   readonly latest: bigint

@@ -22,7 +22,6 @@ const lookBackBlocks = 1_024n
 
 const noHash = `0x${"00".repeat(32)}`
 
-/** An op's outcome in the EntryPoint's logs. */
 export interface OpOutcome {
   readonly success: boolean
   readonly txHash: Hex.Bytes32
@@ -177,7 +176,6 @@ export interface Found extends OpOutcome {
   readonly blockNumber: bigint
 }
 
-/** The newest block at settled depth below a head. */
 export const settledTo = (head: bigint, { settledDepth }: { readonly settledDepth: number }): bigint =>
   BigInts.max(head - BigInt(settledDepth) + 1n, 0n)
 

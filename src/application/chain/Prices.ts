@@ -16,7 +16,6 @@ export const quote = (
 ): Result.Result<Fees.FeePrices, Fees.AboveCap> =>
   Fees.quote(market, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffer))
 
-/** `quote` with a request's failure. */
 export const offered = (
   profile: NetworkProfile,
   market: Fees.Market,
@@ -26,7 +25,6 @@ export const offered = (
     unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("gasPrice", { needed, cap }) }])
   )
 
-/** Reads the node's market, and quotes. */
 export const now = ({ chain, profile, trust }: Connection, buffer: Percent.Percent) =>
   Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) =>
     Effect.fromResult(offered(profile, market, buffer))

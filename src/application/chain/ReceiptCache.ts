@@ -40,7 +40,6 @@ export class ReceiptCache {
     this.receipts.set(keyOf(teller, receipt.txHash), receipt)
   }
 
-  /** Removes the account's transaction, which has left the chain. */
   delete(account: AccountId, txHash: Bytes32): void {
     this.receipts.delete(keyOf(null, txHash))
     this.receipts.delete(keyOf(account, txHash))

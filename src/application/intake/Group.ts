@@ -39,9 +39,7 @@ export interface Groups<M> {
   readonly turn: () => boolean
   /** Takes the next group to prepare; null: no group may start now. */
   readonly next: () => ReadonlyArray<M> | null
-  /** Reports the end of one run of the group. */
   readonly end: (group: string) => void
-  /** Removes and returns all waiting members. */
   readonly drain: () => ReadonlyArray<M>
 }
 

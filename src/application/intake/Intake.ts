@@ -187,7 +187,6 @@ export const make = (options: {
         ? Exit.succeed({ _tag: "accepted", requestId, isKnown: requestId !== caller.requestId })
         : reused()
 
-    /** Releases the reservations of requests that were not accepted. */
     const giveBack = (lost: ReadonlyArray<Waiting>): Effect.Effect<void> =>
       Effect.forEach(lost, ({ offer: { calls, context } }) => Reservations.giveBack(context, calls), {
         discard: true

@@ -19,7 +19,6 @@ export interface Keys {
   readonly take: (space: NonceSpace, epoch: bigint, used: ReadonlySet<bigint>, look: Look) => bigint | null
   /** Releases a key when its run ends. If an op was accepted under it, the journal has it. */
   readonly giveBack: (space: NonceSpace, key: bigint) => void
-  /** Number of remembered keys. */
   readonly size: () => number
 }
 

@@ -10,7 +10,6 @@ import * as MonotonicTime from "../runtime/MonotonicTime.js"
 
 /** Bounds on accepted work: requests in progress, and requests that wait for their windows. */
 
-/** An element is an operation or an account of a request. */
 export interface Bounds {
   readonly requests: number
   readonly elements: number
@@ -48,7 +47,6 @@ interface Count {
   elements: number
 }
 
-/** Counts per account and in total. */
 const counts = (tallies: ReadonlyArray<Tally>) => {
   const ofAccount = new Map<AccountId, Count>()
   const whole: Count = { requests: 0, elements: 0 }
@@ -99,7 +97,6 @@ const refusalOf = (
   })
 }
 
-/** A request that this process has begun. */
 export interface Entry {
   readonly requestId: string
   readonly accountId: AccountId
@@ -110,11 +107,9 @@ export interface Entry {
 export interface OpenRequests {
   /** Refusal of the account's next request; null: there is room. */
   readonly refusal: (accountId: AccountId) => TooManyRequests | Unavailable | null
-  /** Counts a request that begins in this process. */
   readonly begin: (entry: Entry) => void
   /** `isOpen`: whether the request was accepted; otherwise it no longer counts. */
   readonly end: (requestId: string, isOpen: boolean) => void
-  /** The request has its final answer. */
   readonly close: (requestId: string) => void
   /** Known accepted requests without a final answer. */
   readonly accepted: () => number

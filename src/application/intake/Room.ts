@@ -6,7 +6,6 @@ import * as Group from "./Group.js"
 /** Requests wait here for other requests, for their run, or for an op of their lane to end. */
 
 export interface Member extends Group.Member {
-  /** Key of its lane. */
   readonly lane: string
 }
 
@@ -16,7 +15,6 @@ export interface Room<M> {
   /** Lets the member enter again when an op of its lane ends, at the latest after `retryMillis`. */
   readonly wait: (member: M) => void
   readonly released: (lane: string) => void
-  /** Removes and returns all waiting members. */
   readonly drain: () => ReadonlyArray<M>
 }
 

@@ -154,7 +154,6 @@ const unopened = ({
 const payingOf = ({ connection: { profile }, submitter }: OfRequest): Address | null =>
   profile.remoteBundler === null ? submitter : null
 
-/** Prepares calls that become ops under free nonce keys. */
 const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { context, offers } = input
@@ -252,7 +251,6 @@ interface Rest {
   readonly existing: ReadonlyArray<number>
 }
 
-/** Prepares calls whose nonces are known. */
 const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
   Effect.gen(function* () {
     const { context, offers } = input
@@ -288,7 +286,6 @@ const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
     }
   })
 
-/** Prepares requests of one kind, in their order. */
 export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
   const { context, offers } = input
   return context.kind === "ops" && offers.every((offer) => kindOf(offer) === "op")

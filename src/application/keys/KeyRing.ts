@@ -59,7 +59,6 @@ const ringOf = Effect.fnUntraced(function* ({ providers }: Registry) {
   const keys = new Map<string, RingKey.RingKey>()
   const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
   return {
-    /** Adds the keys that are missing. */
     add: (sources: ReadonlyArray<KeySource>) =>
       Effect.gen(function* () {
         for (const source of sources) {

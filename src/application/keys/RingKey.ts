@@ -11,7 +11,6 @@ import * as Once from "./Once.js"
 import * as Call from "./RingKeyCall.js"
 import * as Signing from "./RingKeySigning.js"
 
-/** A provider's key as a signer. */
 export interface Options {
   /** The key's name in logs. */
   readonly label: string

@@ -85,6 +85,5 @@ export const bounded = <A>(
     )
   })
 
-/** A provider's failure as the ring's. */
 export const ofRing = ({ message, reason }: KeyProviderError): RingKeyError =>
   new RingKeyError({ reason, message })

@@ -7,7 +7,6 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import * as Wait from "../runtime/Wait.js"
 import * as Call from "./RingKeyCall.js"
 
-/** One digest, and the caller that waits for its signature. */
 interface Job {
   readonly digest: Bytes32
   readonly done: Deferred.Deferred<Hex, Call.RingKeyError>

@@ -16,14 +16,12 @@ const histogram = (name: string, description: string, boundaries: Array<number>,
 
 type Labels = Readonly<Record<string, string>>
 
-/** Sets a gauge, or adds a value to a histogram, with these labels. */
 export const note = <Out>(
   metric: Metric.Metric<number, Out>,
   labels: Labels,
   value: number
 ): Effect.Effect<void> => Metric.update(Metric.withAttributes(metric, labels), value)
 
-/** Increments a counter with these labels. */
 export const count = (metric: Metric.Counter<number>, labels: Labels): Effect.Effect<void> =>
   note(metric, labels, 1)
 

@@ -44,7 +44,6 @@ const request: Effect.Effect<{ readonly requestId: string | null; readonly by: s
 
 type Recording = AuditLog["Service"]["record"]
 
-/** Records an act with its request. */
 const recorded = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
   Effect.flatMap(request, (found) => record({ ...act, ...found }))
 

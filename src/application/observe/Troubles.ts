@@ -21,7 +21,6 @@ export interface Troubles {
 }
 
 export interface Trouble {
-  /** The line of the log. */
   readonly what: string
   readonly place: string
   readonly subject?: string
@@ -56,7 +55,6 @@ interface Standing {
   owesEnd: boolean
 }
 
-/** Characters that distinguish causes. */
 const mostText = 500
 
 /** The part of a cause that identifies it: without hashes, numbers, and names that contain a digit. */

@@ -55,7 +55,6 @@ const budget = ({ sponsor }: NetworkProfile, { nextBaseFee, tip }: Fees.Market, 
     )
 }
 
-/** Compares a profile's fees and budgets with the chain's prices. */
 export const inspect = (chain: ChainClient, profile: NetworkProfile, say: Say) =>
   Effect.map(chain.fees, (market) => {
     prices(profile, market, say)

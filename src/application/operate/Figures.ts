@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
-/** One value of a counter or a gauge, with its labels. */
 export interface Figure {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
@@ -10,7 +9,6 @@ export interface Figure {
 /** By the metric's name without prefix. */
 export type Figures = ReadonlyMap<string, ReadonlyArray<Figure>>
 
-/** Current metrics. */
 export const read: Effect.Effect<Figures> = Effect.map(Metric.snapshot, (metrics) => {
   const found = new Map<string, Array<Figure>>()
   for (const metric of metrics) {

@@ -59,7 +59,6 @@ export interface Facts {
   readonly waiting: ReadonlyArray<Waiting>
   /** Transactions that are not settled. */
   readonly transactions: ReadonlyArray<TransactionRecord>
-  /** Daily budgets that accounts have used today. */
   readonly budgets: ReadonlyArray<Spending>
   /** Requests that wait for the operator's decision. */
   readonly held: ReadonlyArray<{ readonly requestId: string; readonly chainId: bigint }>

@@ -25,7 +25,6 @@ export interface Finding {
   readonly message: string
 }
 
-/** A signer of an account that submits and pays for the account's requests. */
 export interface Submitter {
   readonly account: AccountId
   readonly ref: SignerRef
@@ -109,7 +108,6 @@ const beacon = Effect.fnUntraced(function* (
 
 type Keys = SystemSigners["Service"]
 
-/** The address of a key; null when there is none, or when its provider does not answer now. */
 const addressOf = (signer: Effect.Effect<{ readonly address: Address.Address }, SignerError>) =>
   signer.pipe(
     Effect.map(({ address }) => address),

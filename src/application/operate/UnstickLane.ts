@@ -29,7 +29,6 @@ export interface Replaced {
   readonly maxPriorityFeePerGas: bigint
 }
 
-/** A transaction that was left unchanged. */
 export interface Left {
   readonly nonce: bigint
   readonly reason: string

@@ -36,7 +36,6 @@ export const read = (
 
 export const budget = ({ entryPoint, paymaster }: Deposit): string => `deposit:${entryPoint}:${paymaster}`
 
-/** An op's possible cost for the deposit. */
 export const entry = (
   deposit: Deposit,
   available: bigint,

@@ -29,7 +29,6 @@ export interface Costed {
   readonly prefund: bigint
 }
 
-/** The paymaster that the op names; null: its wallet pays. */
 export const paymasterOf = (version: Version, op: UserOperation): Address | null =>
   PaymasterData.read(version, op.paymasterAndData)?.paymaster ?? null
 
@@ -61,7 +60,6 @@ export const found = (
   }
 }
 
-/** Missing prefund of each op after the payable ops before it, wei; 0: none. */
 export const lacks = (
   version: Version,
   trials: ReadonlyArray<Costed>,
@@ -99,7 +97,6 @@ export const paying = (
   })
 }
 
-/** Failures of the ops without enough money, by their place. */
 export const failures = (
   version: Version,
   ops: ReadonlyArray<Costed & { readonly value: bigint; readonly measure: GasLens.Measure | undefined }>,
@@ -152,7 +149,6 @@ const depositTooLow = (
     missing: missing.toString()
   })
 
-/** The wallets' funds in the format of `RequestJournal.accept`. */
 export const forAcceptance = (
   { spaceOf }: { readonly spaceOf: (wallet: Address) => NonceSpace },
   { available }: Funds

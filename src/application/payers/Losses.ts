@@ -35,14 +35,12 @@ export interface Losses {
 
 const isService = ({ access }: TransactionRecord): boolean => access.key === "serviceEoa"
 
-/** Prefix of all holds of a transaction. */
 const nameOf = ({ nonce, signer }: TransactionRecord): string => `${budget}:${signer}:${nonce}:`
 
 const idOf = (record: TransactionRecord, bearer: AccountId): string => `${nameOf(record)}${bearer}`
 
 type Landed = Pick<OpSettlement, "txHash" | "userOpHash">
 
-/** Queries of `bearerOf` about other transactions. */
 export interface Others {
   /** The account of the lane's transaction with that hash; null: not in the journal. */
   readonly accountOf: (txHash: Bytes32) => Effect.Effect<AccountId | null, JournalError>
@@ -79,7 +77,6 @@ export const bearerOf = (
     return (yield* senderOf(elsewhere)) === record.signer ? null : own
   })
 
-/** Wei; 0 when the ops paid for it. */
 export const lossOf = ({ ops }: Pick<TransactionRecord, "ops">, receipt: Receipt): bigint => {
   const { effectiveGasPrice, gasUsed, l1Fee = 0n, logs } = receipt
   const entryPoint = ops[0]?.entryPoint

@@ -105,7 +105,6 @@ export interface Payers {
 
 export const Payers: Context.Key<Payers, Payers> = Context.Service("castellan/Payers")
 
-/** Each wallet pays for itself. */
 export const wallet: Payer = {
   paymaster: null,
   tail: 0,

@@ -23,7 +23,6 @@ import type { AccountId } from "../ports/Tenants.js"
 import * as Deposits from "./Deposits.js"
 import { heldMillis, holdId, type Payer, PayerRefusal, wallet } from "./Payer.js"
 
-/** The account, chain and paymaster of ops. */
 export interface Site {
   readonly accountId: AccountId
   readonly connection: Connection

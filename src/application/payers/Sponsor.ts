@@ -66,7 +66,6 @@ export const make = (
         : Effect.succeed(block)
   )
 
-  /** The terms of its sponsorship; for other ops terms that cannot be used. */
   const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
     Result.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
       paymaster: null,
@@ -83,7 +82,6 @@ export const make = (
           (known) => known && UserOperation.hash(version, entryPoint, chainId, op) === given
         )
 
-  /** The error in the terms of an op; null: none. */
   const complaint = ({ op }: Part, now: number): ElementFailure | null => {
     const read = Sponsorship.read(version, op.paymasterAndData)
     if (Result.isFailure(read))
@@ -102,7 +100,6 @@ export const make = (
     return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
   }
 
-  /** The sponsor's objection to this op; null: none. */
   const objection: Payer["objection"] = (part, now) => {
     const why = complaint(part, now)
     return why === null

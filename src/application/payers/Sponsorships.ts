@@ -35,7 +35,6 @@ type Note = typeof Note.Type
 const encodeNote = SchemaParser.encodeSync(Note)
 const decodeNote = Schema.decodeUnknownOption(Note)
 
-/** Encodes the data that finds the end of a sponsored op. */
 export const note = (of: Note): string => encodeNote(of)
 
 /** An account's sponsored ops, and the operator's node, which shows their outcomes. */
@@ -55,7 +54,6 @@ export interface Sponsorships {
 
 export const Sponsorships: Context.Key<Sponsorships, Sponsorships> = Context.Service("castellan/Sponsorships")
 
-/** Polling interval, in polls of the chain. */
 const pollsPerLook = 5
 
 const isOwn =
@@ -63,7 +61,6 @@ const isOwn =
   ({ accountId: owner, bound, name }: Hold): boolean =>
     bound && name === budget && owner === accountId
 
-/** The accounts that have sealed ops on a chain. */
 export const accountsOf = (
   budgets: Budgets["Service"],
   chainId: bigint

@@ -129,7 +129,6 @@ export const question = (query: URLSearchParams): Result.Result<Question, string
   return Result.succeed(asked)
 }
 
-/** An entry in JSON form. */
 export const shown = (entry: Entry) => ({
   ...entry,
   number: entry.number.toString(),
@@ -154,7 +153,6 @@ const laneOf = (
   })
 }
 
-/** New prices in JSON form. */
 const unstuckBody = ({ left, replaced }: UnstickLane.Unstuck) => ({
   replaced: replaced.map(({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) => ({
     nonce: Number(nonce),

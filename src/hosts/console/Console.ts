@@ -53,7 +53,6 @@ const compact = (css: string): string =>
     .replaceAll(": ", ":")
     .replaceAll(";}", "}")
 
-/** A file in this folder. */
 const file = (path: string, contentType: string): Response => {
   const text = kept.get(path) ?? readFileSync(new URL(`.${path}`, import.meta.url), "utf8")
   const sent = contentType === "text/css" ? compact(text) : text
@@ -133,7 +132,6 @@ const pageAt = (data: Data, view: View, path: string): Shown | null => {
   return lane === null ? null : { title: "Lane", section: "/lanes", content: Lanes.lane(data, view, lane) }
 }
 
-/** The frame of a page for the signed-in operator. */
 const frameOf = (
   data: Data,
   { formToken, now, operator, query }: View,
@@ -166,7 +164,6 @@ const unknown = (data: Data, view: View): Response =>
     )
   )
 
-/** Runs a signed-in operator's form. */
 const act = (data: Data, view: View, path: string, form: URLSearchParams): Effect.Effect<Response> => {
   const wrong = ({ message }: { readonly message: string }) =>
     answer(400, Page.page(frameOf(data, view, "Not done", ""), Page.problem(message)))

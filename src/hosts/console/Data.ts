@@ -24,7 +24,6 @@ export interface Failure extends Omit<Refusal, "answer"> {
   readonly times: number
 }
 
-/** Data and actions of the console. */
 export interface Data {
   /** Updates gauges before they are read. */
   readonly refresh: Effect.Effect<void>

@@ -31,7 +31,6 @@ export interface Frame {
   readonly now: number
   /** Requests that wait, for the menu. */
   readonly waiting?: number
-  /** Text of the search. */
   readonly search?: string
   /** Confirmation of the last action. */
   readonly said?: string
@@ -124,11 +123,9 @@ ${sprite}
 `.text
 }
 
-/** Hidden form fields. */
 export const hidden = (fields: Readonly<Record<string, string>>): Part =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-/** The heading of a page, with a line below and actions on its right. */
 export const head = (title: Part, below: Part = null, acts: Part = null, crumb: Part = null): Html =>
   html`<div class="head"><div>${crumb === null ? null : html`<p class="crumb">${crumb}</p>`}<h1>${title}</h1>${
     below === null ? null : html`<p>${below}</p>`
@@ -171,7 +168,6 @@ ${rows.map(
 )}</tbody></table>`
 }
 
-/** Names and values, in a grid. */
 export const facts = (entries: ReadonlyArray<readonly [string, Part]>): Html =>
   html`<div class="in"><dl class="facts">${entries.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></div>`
 
@@ -232,7 +228,6 @@ export const clock = (millis: number): Html => {
   return html`<time datetime="${iso}" title="${iso.replace("T", " ").replace("Z", " UTC")}">${iso.slice(11, 19)}</time>`
 }
 
-/** A duration in the largest sufficient unit. */
 export const age = (seconds: number): string => {
   const whole = Math.max(0, Math.floor(seconds))
   if (whole < 90) return `${whole} s`

@@ -10,7 +10,6 @@ export interface Session {
 }
 
 export interface Sessions {
-  /** Returns the cookie's value. */
   readonly begin: (operator: string, now: number) => string
   readonly find: (secret: string, now: number) => Session | null
   readonly end: (secret: string) => void

@@ -18,7 +18,6 @@ import * as Client from "./Client.js"
 
 export type { Exchange } from "../transport/Batches.js"
 
-/** Overrides of `defaults`. */
 export interface Options {
   readonly egress?: Partial<Egress.Rules>
   readonly http?: Partial<Http.Limits>

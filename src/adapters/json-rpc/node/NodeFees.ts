@@ -10,13 +10,10 @@ export const pastBlocks = 10
 /** Half of a block's gas paid at most this tip. */
 export const rewardPercentile = 50
 
-/** Calls to a node about its fees. */
 export interface Questions {
   /** `eth_feeHistory` of `pastBlocks` with the `rewardPercentile`. */
   readonly history: Effect.Effect<typeof FeeHistory.Type, ChainRpcError>
-  /** `eth_maxPriorityFeePerGas`. */
   readonly suggestedTip: Effect.Effect<bigint, ChainRpcError>
-  /** `eth_gasPrice`. */
   readonly gasPrice: Effect.Effect<bigint, ChainRpcError>
   /** Base fee of the latest block: null without EIP-1559, undefined when the node returns no block. */
   readonly baseFee: Effect.Effect<bigint | null | undefined, ChainRpcError>

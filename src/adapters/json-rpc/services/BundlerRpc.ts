@@ -57,7 +57,6 @@ const EntryPoints = Schema.Array(Schema.Unknown).pipe(
 const Estimate = Schema.Struct({ preVerificationGas: Quantity })
 const Found = Schema.NullOr(Schema.Struct({ transactionHash: Schema.optional(Schema.NullOr(Hex.schema32)) }))
 
-/** Implements the port with ERC-7769. */
 const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
   const errorOf = (error: RpcError) =>
     new BundlerRpcError({ reason: reasonOf(error), origin, message: error.message, rpcCode: error.code })

@@ -44,7 +44,6 @@ const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswe
   return parts === null ? null : { ...parts, final: answer.isFinal === true }
 }
 
-/** Implements the port with ERC-7677. */
 const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => {
   const fail = (reason: PaymasterRpcError["reason"], message: string) =>
     new PaymasterRpcError({ reason, origin, message })

@@ -49,7 +49,6 @@ export interface Batches {
 
 type Answer = Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 
-/** A caller that waits for a result. */
 interface Asker {
   readonly resume: (answer: Answer) => void
   /** False after an interruption. */
@@ -78,7 +77,6 @@ interface Again {
   readonly afterMillis: number
 }
 
-/** Calls collected for the next request. */
 interface Moment {
   readonly entries: Array<Entry>
   /** Entries by method and parameters. */
@@ -136,7 +134,6 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   /** Reads of the current tick; undefined between ticks. */
   let moment: Moment | undefined
 
-  /** Fails the open entries. */
   const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string): void => {
     const open = entries.filter(({ isSettled }) => !isSettled)
     if (open.length === 0) return

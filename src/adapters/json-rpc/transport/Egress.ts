@@ -16,7 +16,6 @@ export interface Rules {
   readonly allow: ReadonlyArray<IpAddress.Range>
   /** Further networks that one account may reach, by account id. */
   readonly accounts: ReadonlyMap<string, ReadonlyArray<IpAddress.Range>>
-  /** Resolves the host names of callers. */
   readonly resolve: Resolve
 }
 
@@ -27,7 +26,6 @@ export interface Target {
   readonly scope: string
   /** Scheme, host and port to connect to; the host has no trailing dot. */
   readonly connection: string
-  /** Path and query. */
   readonly path: string
   readonly origin: string
   readonly href: string

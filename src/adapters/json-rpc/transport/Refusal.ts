@@ -24,7 +24,6 @@ const rateWords =
   /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput|request (?:rate|count|limit) (?:is )?(?:exceeded|reached)|(?:capacity|quota)(?: limit| usage)? (?:exceeded|reached)|exceeded (?:the|its|your) (?:quota|capacity)|throttl|slow down/i
 const rateCodes: ReadonlySet<number> = new Set([429, -32_029, -32_097])
 
-/** The node limits the request rate. */
 export const isRateLimit = ({ code, message }: RpcError): boolean => {
   if (code === 3 || revertWords.test(message)) return false
   if (rateCodes.has(code)) return true

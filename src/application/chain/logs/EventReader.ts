@@ -24,7 +24,6 @@ export interface FoundEvent {
   readonly decoded: DecodedLog
 }
 
-/** Most blocks in one request. */
 export const maxBlocks = 1_000_000n
 
 export const bounds: LogRanges.Bounds = {
@@ -224,7 +223,6 @@ const told = (
   }
 }
 
-/** The request's events, in chain order. */
 export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQuery.Request) {
   const from = yield* Effect.fromResult(reference("fromBlock", request.fromBlock))
   const to = yield* Effect.fromResult(reference("toBlock", request.toBlock))

@@ -8,7 +8,6 @@ import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
 
 /** Limits for reading one range. */
 export interface Bounds {
-  /** Most queries to the node. */
   readonly asks: number
   readonly concurrency: number
   /** Most elements in the result. */

@@ -73,7 +73,6 @@ const verdict = ({ endedAt, facts, incidents }: Situation): Html => {
   return html`<div id="verdict" data-live><div class="verdict">${Page.icon(icon, ` ${tone}`)}<div><h1>${title}</h1><p class="dim">${told.join(" ")}</p></div></div></div>`
 }
 
-/** Details of one incident. */
 const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): Part => {
   const amount = (name: string) => Page.coins(BigInt(figures[name] ?? 0), chainId ?? 0n)
   switch (kind) {

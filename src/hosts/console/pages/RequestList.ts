@@ -45,7 +45,6 @@ export const statusOf = (
 /** The list says of larger requests how large they are: their bodies have megabytes. */
 const mostElements = 32
 
-/** A table of requests with their calls. */
 export const listed = (
   data: Data,
   { now }: View,

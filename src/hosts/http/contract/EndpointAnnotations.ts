@@ -71,13 +71,11 @@ export const described = (summary: string, description: string, example?: unknow
     example === undefined ? identity : Context.add(Example, example)
   )
 
-/** A use case with a request body. */
 interface UseCase<Request, Response> {
   readonly Request: Request
   readonly Response: Response
 }
 
-/** Documentation of the endpoint, see `described`. */
 interface About {
   readonly summary: string
   readonly description: string

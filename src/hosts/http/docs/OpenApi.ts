@@ -8,7 +8,6 @@ import * as Contract from "../contract/EndpointAnnotations.js"
 import * as Statuses from "../message/Statuses.js"
 import * as Guide from "./Guide.js"
 
-/** Response headers, by component name. */
 const headers = {
   "X-Request-Id": { description: "Name of the request in the service's log.", schema: { type: "string" } },
   "RateLimit-Limit": { description: "Requests of the window that binds first.", schema: { type: "integer" } },
@@ -29,7 +28,6 @@ const errorHeaders = (status: number) => {
   return status === 503 ? headerRefs("X-Request-Id", "Retry-After") : headerRefs("X-Request-Id")
 }
 
-/** A request header. */
 const requestHeader = (name: string, example: string, description: string, pattern?: string) => ({
   name,
   in: "header",
@@ -83,7 +81,6 @@ const accepted = {
   }
 }
 
-/** Error responses, by component name. */
 const failures = Object.fromEntries(
   ([400, 401, 404, 422, 429, 500, 503] as const).map((status) => {
     const name = Statuses.names[status]

@@ -48,18 +48,15 @@ export class AnonymousRateLimit {
     return !before
   }
 
-  /** Counts a request without a valid key. */
   count(address: string, now: number): void {
     this.enter(now)
     this.counts.set(address, (this.counts.get(address) ?? 0) + 1)
   }
 
-  /** Remembers a valid key. */
   recognise(key: string): void {
     if (!this.recognises(key)) this.known.set(beginning(key), true)
   }
 
-  /** Seconds until the next minute. */
   resetSeconds(now: number): number {
     return Math.ceil((minute - (now % minute)) / 1_000)
   }

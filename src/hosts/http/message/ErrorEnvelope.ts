@@ -11,7 +11,6 @@ export interface Problem {
   readonly code: Code
   readonly message: string
   readonly details: ReadonlyArray<Detail>
-  /** Response fields in addition to the error. */
   readonly extra: Readonly<Record<string, unknown>>
   readonly headers: Readonly<Record<string, string>>
 }
@@ -52,7 +51,6 @@ const more = (extra: Problem["extra"]): string => {
   return text === "{}" ? "" : `,${text.slice(1, -1)}`
 }
 
-/** The shape of every error response. */
 export interface Answer {
   readonly status: Statuses.Status
   readonly headers: Readonly<Record<string, string>>

@@ -18,7 +18,6 @@ export type Status = (typeof statuses)[FailureKind]
 
 export const of = (code: Code): Status => statuses[catalogue[code].kind]
 
-/** Status names in schemas and headings. */
 export const names = {
   400: "BadRequest",
   401: "Unauthorized",

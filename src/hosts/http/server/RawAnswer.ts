@@ -46,7 +46,6 @@ export const onClientError =
 
 const missingHost = problem("invalid_request", [{ path: "Host", message: "the header is required" }])
 
-/** Responds to a request without a Host header. */
 export const noHost = (response: ServerResponse): void => {
   const { body, headers, status } = ErrorEnvelope.answer(missingHost, globalThis.crypto.randomUUID())
   const length = { "content-length": Buffer.byteLength(body) }

@@ -51,7 +51,6 @@ export class ListenError extends Data.TaggedError("ListenError")<{
 }> {}
 
 interface ConnectionLimits {
-  /** Most open connections. */
   readonly most: number
   /** Most open connections per address (IPv6: per /64). */
   readonly mostPerAddress: number
@@ -137,7 +136,6 @@ export const serve = (
     return listening(server, options)
   })
 
-/** Responses in progress. */
 class Answers {
   readonly bySocket: RawAnswer.InFlight = new WeakMap()
   private readonly owed = new Set<http.ServerResponse>()
@@ -173,7 +171,6 @@ class Answers {
     for (const response of this.owed) if (!response.headersSent) response.setHeader("connection", "close")
   }
 
-  /** Waits until no response is in progress. */
   get all(): Effect.Effect<void> {
     return Effect.interruptible(this.settled.await)
   }

@@ -43,7 +43,6 @@ export const decoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A> => {
     )
 }
 
-/** Explains why a value does not fit its schema. */
 export const problemOf = (issue: SchemaIssue.Issue, schema: Schema.Top, value: unknown): Problem =>
   toProblem(issue, { path: "", name: "", ast: schema.ast, value })
 
@@ -110,7 +109,6 @@ function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
   else for (const inner of close) yield* walk(inner, place)
 }
 
-/** Descends into a member or an element. */
 const inside = ({ ast, path, value }: Place, step: PropertyKey): Place => ({
   path: typeof step === "number" ? `${path}[${step}]` : member(path, String(step)),
   name: String(step),

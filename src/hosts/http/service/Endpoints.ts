@@ -26,13 +26,10 @@ export interface Endpoint {
   /** Decodes the query; null: the method has no parameters. */
   readonly query: Decode.Decoder<object> | null
   readonly bodyOptional: boolean
-  /** Whether it supports idempotency keys. */
   readonly idempotent: boolean
   /** The body member that may be a long list when the caller does not wait; null: none. */
   readonly longList: string | null
-  /** Whether the response is a stream of events. */
   readonly streams: boolean
-  /** Encodes a response as JSON. */
   readonly encode: (answer: unknown) => Result.Result<unknown, SchemaIssue.Issue>
 }
 
@@ -41,7 +38,6 @@ export type Methods = ReadonlyMap<string, Endpoint | Page>
 
 export interface Place {
   readonly methods: Methods
-  /** Parameters of the path. */
   readonly params: Readonly<Record<string, string>>
 }
 

@@ -21,10 +21,8 @@ export interface Known {
   chainId: bigint | null
   /** Status of the response; null: the client has gone. */
   status: number | null
-  /** Code of an error response. */
   code: string | null
   millis: number
-  /** Response headers. */
   readonly headers: Record<string, string>
   /** Client address, parsed only for keyless callers; null: the transport has none. */
   address?: string | null
@@ -72,7 +70,6 @@ const figuresOf = (endpoint: string, status: number, code: string) => ({
 /** Cached by labels, which are bounded, so that metrics need not look up their series. */
 const kept = new Map<string, ReturnType<typeof figuresOf>>()
 
-/** Counts an answered request. */
 export const count = (known: Known, context: Context.Context<never>): void => {
   const { code, status } = known
   const endpoint = nameOf(known) ?? "other"
@@ -83,7 +80,6 @@ export const count = (known: Known, context: Context.Context<never>): void => {
   figures.timed.updateUnsafe(known.millis / 1_000, context)
 }
 
-/** Adds to the log annotations. */
 export const noted = <R>(context: Context.Context<R>, more: Record<string, unknown>): Context.Context<R> =>
   Context.add(context, References.CurrentLogAnnotations, {
     ...Context.get(context, References.CurrentLogAnnotations),

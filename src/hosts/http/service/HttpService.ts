@@ -62,7 +62,6 @@ export interface HttpService {
    * interrupted and get 503. `/health/live` responds to the end.
    */
   readonly stop: (drain: Duration.Input) => Effect.Effect<void>
-  /** Number of requests in flight. */
   readonly underWay: () => number
 }
 

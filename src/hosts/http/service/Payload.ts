@@ -41,7 +41,6 @@ const announced = ({ headers, source }: HttpServerRequest): boolean =>
 const hasLength = ({ headers }: HttpServerRequest): boolean =>
   /^[0-9]+$/.test(headers["content-length"] ?? "")
 
-/** Whether the headers announce bytes. */
 export const isKnownToFollow = (request: HttpServerRequest): boolean =>
   announced(request) && hasLength(request)
 

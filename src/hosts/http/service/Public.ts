@@ -24,7 +24,6 @@ const notReady = problem("unavailable", [{ path: "", message: "the database does
 
 const stopping = problem("shutting_down", [], { headers: retryAfter(5) })
 
-/** Endpoints without a key, by name. */
 export const make = ({
   basePath,
   inFlight,

@@ -39,7 +39,6 @@ const tooMany = (most: number): Problem =>
     { headers: ErrorEnvelope.retryAfter(10) }
   )
 
-/** Sends the events of a request as Server-Sent Events. */
 export const answer = (
   { events }: EventStream,
   requestId: string,
