@@ -531,8 +531,8 @@ export class Model {
     ops[0]?.intent.space.entryPoint ?? (direct === null ? null : "direct")
 
   /** Whether a signed transaction of the lane has another route. */
-  private blocked(signer: string, it: Pick<Nonce, "direct" | "ops">, drainedTo: bigint): boolean {
-    const signed = this.lane(signer).filter((other) => other.state === "signed" && other.nonce >= drainedTo)
+  private blocked(signer: string, it: Pick<Nonce, "direct" | "ops">): boolean {
+    const signed = this.lane(signer).filter((other) => other.state === "signed")
     const routes = [it, ...signed].map(this.route).filter((route) => route !== null)
     return this.route(it) !== null && new Set(routes).size > 1
   }
@@ -551,7 +551,7 @@ export class Model {
     elements: ReadonlyArray<Element>,
     stray: Bytes32
   ): Failing<{ readonly _tag: string; readonly reserved?: bigint; readonly count?: number }> {
-    const { balance, chainNonce, drainedTo, maxCost, nonce, signer, txHash } = recording
+    const { balance, chainNonce, maxCost, nonce, signer, txHash } = recording
     const there = this.nonce(signer, nonce)
     if (there !== undefined) return { _tag: there.versions.includes(txHash) ? "recorded" : "nonceUsed" }
     if (this.nextNonce(signer, chainNonce) !== nonce) return { _tag: "nonceUsed" }
@@ -559,7 +559,7 @@ export class Model {
     const places = new Set(ops.map((op) => op.intent.space.entryPoint))
     if (places.size > 1 || (ops.length > 1 && places.has("direct"))) return "fails"
     const direct = places.has("direct") ? (ops[0]?.request ?? null) : null
-    if (this.blocked(signer, { direct, ops }, drainedTo)) return { _tag: "otherRoute" }
+    if (this.blocked(signer, { direct, ops })) return { _tag: "otherRoute" }
     const signed = this.lane(signer).filter((it) => it.state === "signed")
     const reserved = sum(signed.map((it) => it.cost))
     if (reserved + maxCost > balance) return { _tag: "insufficientFunds", reserved }

@@ -306,7 +306,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.record(recording(0n, [one]))).toEqual({ _tag: "recorded" })
         expect(yield* journal.record(recording(1n, [two]))).toEqual({ _tag: "otherRoute" })
         expect(yield* journal.record(recording(1n, []))).toEqual({ _tag: "recorded" })
-        expect(yield* journal.record(recording(2n, [two], { drainedTo: 2n }))).toEqual({ _tag: "recorded" })
       })
     )
 

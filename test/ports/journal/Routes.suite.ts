@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Records from "../../../src/application/ports/journal/Records.js"
-import { factOf, record, refused } from "../../support/journal/Facts.js"
+import { factOf, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -58,17 +58,6 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* acceptRoutes
         expect(yield* sign(other)).toEqual(recorded)
         expect(yield* sign(["r2", [3]])).toEqual(recorded)
-      })
-    )
-
-    fact(
-      "a nonce that the chain reports as used blocks no work, whichever transaction used it",
-      Effect.gen(function* () {
-        yield* acceptRoutes
-        yield* sign(direct, { chainNonce: 3n })
-        expect(yield* sign(one, { chainNonce: 4n, drainedTo: 3n })).toEqual(otherRoute)
-        yield* refused(sign(one, { chainNonce: 4n, drainedTo: -1n }))
-        expect(yield* sign(one, { chainNonce: 4n, drainedTo: 4n })).toEqual(recorded)
       })
     )
 

@@ -205,7 +205,6 @@ export const recording = (
     ...version,
     access: access(),
     chainNonce: 0n,
-    drainedTo: 0n,
     maxCost: 1n,
     balance: plenty,
     ops: ops.map(({ opId, userOpHash }) => ({ opId, userOpHash })),

@@ -55,32 +55,29 @@ const underWay = `(exists (
     where ops.request_id = requests.request_id and ops.state <> 'abandoned' and ops.state in ('accepted', 'sent'))
   or (requests.cancelled is null and requests.unopened > 0))`
 
-export const ended: Method<"ended"> = (store) => (requestIds) =>
+const atTheirEnd = (store: Store.Store, where: string, values: ReadonlyArray<unknown>, order: string) =>
   store.query(
     Effect.map(
       Rows.statement<{ readonly request_id: string }>(
         store,
-        `select request_id from requests
-         where ${Rows.among(store, "request_id")} and state = 'open' and not ${underWay} order by request_id`,
-        [Rows.listOf(store, requestIds)]
+        `select request_id from requests where ${where} and state = 'open' and not ${underWay} order by ${order}`,
+        values
       ),
       (rows) => rows.map((row) => row.request_id)
     )
   )
 
+export const ended: Method<"ended"> = (store) => (requestIds) =>
+  atTheirEnd(store, Rows.among(store, "request_id"), [Rows.listOf(store, requestIds)], "request_id")
+
 export const unanswered: Method<"unanswered"> =
   (store) =>
   ({ chainId, signer }, limit) =>
-    store.query(
-      Effect.map(
-        Rows.statement<{ readonly request_id: string }>(
-          store,
-          `select request_id from requests
-           where chain_id = ? and signer = ? and state = 'open' and not ${underWay} order by request_no limit ${Rows.bound(limit)}`,
-          [chainId.toString(), signer]
-        ),
-        (rows) => rows.map((row) => row.request_id)
-      )
+    atTheirEnd(
+      store,
+      "chain_id = ? and signer = ?",
+      [chainId.toString(), signer],
+      `request_no limit ${Rows.bound(limit)}`
     )
 
 interface Row {

@@ -49,6 +49,8 @@ const answering =
  */
 const early = answering("committed")
 
+const committed = Effect.provideService(GroupCommit.answered, "committed")
+
 /** A read that callers see: waits until the disk has all of it, so that a crash cannot revoke a reported fact. */
 const told = answering("whole")
 
@@ -72,7 +74,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         decline: RequestRows.decline(store),
         note: early(RequestRows.note(store)),
         waiting: Schedules.waiting(store),
-        going: Effect.provideService(Schedules.going(store), GroupCommit.answered, "committed"),
+        going: committed(Schedules.going(store)),
         cancel: Cancellation.cancel(store),
         durable: store.durable,
         request: told(RequestRows.request(store)),
@@ -96,7 +98,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         findOp: told(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
-        busy: Effect.provideService(LaneRequests.busy(store), GroupCommit.answered, "committed"),
+        busy: committed(LaneRequests.busy(store)),
         claim: early(Claims.claim(store))
       }),
       Context.add(TransactionJournal, {
@@ -109,7 +111,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         finalise: early(Settlements.finalise(store)),
         unsettle: Settlements.unsettle(store),
         recordExternalUse: Settlements.recordExternalUse(store),
-        open: Effect.provideService(Records.open(store), GroupCommit.answered, "committed"),
+        open: committed(Records.open(store)),
         openOf: early(Records.openOf(store)),
         transactionsBetween: early(Records.transactionsBetween(store)),
         findTransaction: told(Records.findTransaction(store)),
@@ -133,11 +135,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         recordInclusions: RemoteSubmissions.recordInclusions(store),
         revertInclusions: RemoteSubmissions.revertInclusions(store),
         finaliseInclusions: RemoteSubmissions.finaliseInclusions(store),
-        remoteSubmissions: Effect.provideService(
-          RemoteSubmissions.remoteSubmissions(store),
-          GroupCommit.answered,
-          "committed"
-        )
+        remoteSubmissions: committed(RemoteSubmissions.remoteSubmissions(store))
       })
     )
   })

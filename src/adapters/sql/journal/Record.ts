@@ -187,7 +187,7 @@ const checkCarried = ({ chainId, signer }: Lane, rows: ReadonlyArray<Carried>) =
 
 const recorded = (store: Store.Store, recording: Records.Recording) =>
   Effect.gen(function* () {
-    const { chainNonce, drainedTo, nonce, ops } = recording
+    const { chainNonce, nonce, ops } = recording
     const epoch = yield* Claims.fence(store, recording)
     const there = yield* standing(store, recording)
     const refused = (result: Records.RecordResult) => ({ result, concerned: [] as ReadonlyArray<string> })
@@ -198,8 +198,7 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
     yield* checkCarried(recording, rows)
     const signed = yield* Transactions.inFlight(store, recording)
     const entryPoint = rows[0]?.entry_point ?? null
-    const open = signed.filter((row) => BigInt(row.nonce) >= drainedTo)
-    if (!Transactions.admits(entryPoint, open)) return refused({ _tag: "otherRoute" })
+    if (!Transactions.admits(entryPoint, signed)) return refused({ _tag: "otherRoute" })
     const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
     if (reserved + recording.maxCost > recording.balance)
       return refused({ _tag: "insufficientFunds", reserved })
@@ -234,7 +233,7 @@ export const record: Method<"record"> = (store) => (recording) => {
         recording.maxFeePerGas,
         recording.maxPriorityFeePerGas
       ]),
-      Store.fits(64, [nonce, recording.chainNonce, recording.drainedTo])
+      Store.fits(64, [nonce, recording.chainNonce])
     ],
     { discard: true }
   ).pipe(

@@ -129,7 +129,6 @@ export const record = (
           access,
           nonce,
           chainNonce,
-          drainedTo: 0n,
           maxCost,
           balance,
           ops: carried.map(({ opId, userOpHash }) => ({ opId, userOpHash }))

@@ -236,8 +236,6 @@ export interface Recording extends Lane, TransactionVersion {
   readonly nonce: bigint
   /** The EOA's next nonce on the chain (pending). */
   readonly chainNonce: bigint
-  /** Nonces below it are used at the profile's `confirmations` and block no other route. 0: unknown. */
-  readonly drainedTo: bigint
   /** Gas limit times maximal price, plus value, plus the layer 1 fee where there is one, wei. */
   readonly maxCost: bigint
   /** The EOA's balance, as read for this transaction, wei. */
