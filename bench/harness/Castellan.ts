@@ -192,6 +192,14 @@ export const start = async (context: Context, world: World, options: Options): P
   }
 }
 
+/** The service as this account uses it, with the signer of the same place. */
+export const as = (castellan: Castellan, place: number): Castellan => ({
+  ...castellan,
+  settings: { ...castellan.settings, signer: signerRef(place) },
+  post: (path, body) => castellan.post(path, body, place),
+  ok: (path, body) => castellan.ok(path, body, place)
+})
+
 const writeConfig = async (world: World, options: Options, config: string) => {
   const issued = await issue(options.accounts)
   const file = configFile(

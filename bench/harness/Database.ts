@@ -21,9 +21,6 @@ const read = <Row>(
 export const lastRequest = (file: string): number =>
   read<{ readonly last: number | null }>(file, "select max(request_no) as last from requests")[0]?.last ?? 0
 
-export const transactions = (file: string): number =>
-  read<{ readonly count: number }>(file, "select count(*) as count from transactions")[0]?.count ?? 0
-
 /** Size of the used pages, in the write-ahead log or the file. */
 export const bytes = (file: string): number =>
   read<{ readonly bytes: number }>(

@@ -51,6 +51,11 @@ export interface Raw {
     readonly most?: number
     readonly readNonces: boolean
   }) => Promise<Run>
+  /** Deploys fresh wallets by `handleOps`, and checks their code. */
+  readonly create: (options: {
+    readonly perTransaction: number
+    readonly transactions: number
+  }) => Promise<Run>
 }
 
 const checked = async (world: World.World, to: string, found: Run): Promise<Run> => {
@@ -89,7 +94,15 @@ export const raw = async (
       await peer.ask<Run>("run", { most: Number.MAX_SAFE_INTEGER, ...options, recipient: to })
     )
   }
-  return { world, run }
+  const create: Raw["create"] = async ({ perTransaction, transactions }) => {
+    const count = perTransaction * transactions
+    const created = await peer.ask<ReadonlyArray<string>>("predict", { count })
+    await world.fund(created)
+    const found = await peer.ask<Run>("create", { perTransaction })
+    await World.ensureCode(world, created)
+    return found
+  }
+  return { world, run, create }
 }
 
 export interface Alto {

@@ -8,6 +8,7 @@ import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
 import * as Provider from "../../src/hosts/cli/support/Provider.js"
 import * as CountingProxy from "../../tools/CountingProxy.js"
 import { startNode } from "../../tools/PreparedChain.js"
+import { ensure } from "./Claim.js"
 import type { Context } from "./Context.js"
 
 /** A separate chain with EntryPoints, wallet suite and an ERC-20, and a block per transaction. */
@@ -58,6 +59,12 @@ export const start = async (context: Context): Promise<World> => {
     balance: async (address) => Number(await token.getFunction("balanceOf")(address)),
     proxy: () => inScope(CountingProxy.start(chain.url))
   }
+}
+
+/** Fails unless all these addresses have code. */
+export const ensureCode = async ({ provider }: World, addresses: ReadonlyArray<string>): Promise<void> => {
+  for (const address of addresses)
+    ensure((await provider.getCode(address)) !== "0x", `${address} has no code`)
 }
 
 export const freePort = (): Promise<number> =>

@@ -47,9 +47,37 @@ const submit = async (to, data, gas) => {
   return mined
 }
 
+const transfer = (recipient) => {
+  const call = encodeFunctionData({ abi: tokenAbi, functionName: "transfer", args: [recipient, 1n] })
+  const args = [world.token, 0n, call]
+  return {
+    callData: encodeFunctionData({ abi: accountAbi, functionName: "execute", args }),
+    verificationGasLimit: 100_000n
+  }
+}
+
+/** An op without a call, whose initCode deploys the wallet. */
+const creation = ({ salt }) => ({
+  callData: "0x",
+  factory: world.factory,
+  factoryData: createAccount(salt),
+  verificationGasLimit: 350_000n
+})
+
+const createAccount = (salt) =>
+  encodeFunctionData({ abi: factoryAbi, functionName: "createAccount", args: [world.owner.address, salt] })
+
+const predicted = (salt) =>
+  world.client.readContract({
+    address: world.factory,
+    abi: factoryAbi,
+    functionName: "getAddress",
+    args: [world.owner.address, salt]
+  })
+
 /** `readNonces`: one eth_call per op, all in one HTTP request; otherwise counts nonces locally. */
-const bundle = async (wallets, recipient, readNonces) => {
-  const { client, entryPoint, owner, token } = world
+const bundle = async (wallets, opOf, readNonces = false) => {
+  const { client, entryPoint, owner } = world
   const nonces = readNonces
     ? await Promise.all(
         wallets.map(({ address }) =>
@@ -64,15 +92,13 @@ const bundle = async (wallets, recipient, readNonces) => {
     : wallets.map((wallet) => wallet.nonce)
   const ops = await Promise.all(
     wallets.map(async (wallet, place) => {
-      const call = encodeFunctionData({ abi: tokenAbi, functionName: "transfer", args: [recipient, 1n] })
       const userOperation = {
         sender: wallet.address,
         nonce: nonces[place],
-        callData: encodeFunctionData({ abi: accountAbi, functionName: "execute", args: [token, 0n, call] }),
         callGasLimit: 100_000n,
-        verificationGasLimit: 100_000n,
         preVerificationGas: 50_000n,
         ...fees,
+        ...opOf(wallet),
         signature: "0x"
       }
       const parameters = {
@@ -91,7 +117,7 @@ const bundle = async (wallets, recipient, readNonces) => {
     functionName: "handleOps",
     args: [ops, world.bundler.address]
   })
-  await submit(entryPoint, data, 150_000n + BigInt(ops.length) * 300_000n)
+  await submit(entryPoint, data, 150_000n + BigInt(ops.length) * 400_000n)
 }
 
 answer({
@@ -99,25 +125,38 @@ answer({
     const client = createPublicClient({ chain: foundry, transport: http(rpc, { batch: { wait: 0 } }) })
     const [bundler, owner] = [bundlerKey, ownerKey].map((key) => privateKeyToAccount(key))
     const nonce = await client.getTransactionCount({ address: bundler.address })
-    world = { client, bundler, owner, entryPoint, token, nonce }
+    world = { client, bundler, owner, entryPoint, factory, token, nonce, salt: 0n }
     const wallets = []
-    for (let salt = 0n; salt < count; salt++) {
-      const args = [owner.address, salt]
-      const address = await client.readContract({
-        address: factory,
-        abi: factoryAbi,
-        functionName: "getAddress",
-        args
-      })
-      await submit(
-        factory,
-        encodeFunctionData({ abi: factoryAbi, functionName: "createAccount", args }),
-        1_000_000n
-      )
+    for (; world.salt < count; world.salt++) {
+      const address = await predicted(world.salt)
+      await submit(factory, createAccount(world.salt), 1_000_000n)
       wallets.push({ address, nonce: 0n })
     }
     world.wallets = wallets
     return wallets.map(({ address }) => address)
+  },
+  /** Addresses of the wallets that `create` deploys. */
+  predict: async ({ count }) => {
+    world.fresh = []
+    for (let n = 0; n < count; n++) {
+      const salt = world.salt++
+      world.fresh.push({ address: await predicted(salt), salt, nonce: 0n })
+    }
+    return world.fresh.map(({ address }) => address)
+  },
+  /** Deploys the predicted wallets by their ops, so many in a transaction. */
+  create: async ({ perTransaction }) => {
+    const { fresh } = world
+    const latencies = []
+    const cpu = cpuMillis()
+    const began = performance.now()
+    for (let at = 0; at < fresh.length; at += perTransaction) {
+      const from = performance.now()
+      await bundle(fresh.slice(at, at + perTransaction), creation)
+      latencies.push(performance.now() - from)
+    }
+    const seconds = (performance.now() - began) / 1_000
+    return { ops: fresh.length, seconds, latencies, cpuMillis: cpuMillis() - cpu }
   },
   /** Sends transactions one after the other until the time is over or `most` are mined. */
   run: async ({ millis, most, perTransaction, readNonces, recipient }) => {
@@ -128,7 +167,7 @@ answer({
     for (let at = 0; performance.now() - began < millis && latencies.length < most; at += perTransaction) {
       const from = performance.now()
       const chosen = Array.from({ length: perTransaction }, (_, n) => wallets[(at + n) % wallets.length])
-      await bundle(chosen, recipient, readNonces)
+      await bundle(chosen, () => transfer(recipient), readNonces)
       latencies.push(performance.now() - from)
     }
     const seconds = (performance.now() - began) / 1_000
