@@ -6,51 +6,41 @@ import type * as Scope from "effect/Scope"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 
 /**
- * Wakes readers that wait for a change in the journal. Each then reads the journal again, so a surplus wake-up does no
- * harm. Waiters cost nothing while the journal is idle: one poll serves all of them.
+ * Wakes readers that wait for events in the journal. Each then reads the journal again, so a surplus wake-up does no
+ * harm. One poll serves all readers.
  */
 export interface WakeUps {
-  /** The state of these requests has changed (see also `events`). */
+  /** The state of these requests has changed. */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
   /** The journal has a new event: readers of events read immediately, and so does the waiter of `changed`. */
   readonly notifyEvents: Effect.Effect<void>
   /** Waits for a `notifyEvents` or `notify` since the last call. For a single waiter. */
   readonly changed: Effect.Effect<void>
-  /** Reads until the result is not null: immediately, and again after each change. */
-  readonly until: <A, E, R>(name: string, read: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
+  /** Reads until the result is not null: immediately, and again after each change of the request. */
+  readonly until: <A, E, R>(requestId: string, read: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
 }
 
 export const WakeUps: Context.Key<WakeUps, WakeUps> = Context.Service("castellan/WakeUps")
 
-/** Poll interval of the journal, which other processes write without a wake-up here; one query serves all waiters. */
+/** Poll interval of the journal, which other processes write without a wake-up here. */
 const pollMillis = 1_000
 /** Least interval between reads of announced events. */
 const readIntervalMillis = 25
-/** Interval of the waiters' own reads, for changes without an event. */
+/** Interval of the readers' own reads, for changes without an event. */
 const recheckMillis = 30_000
 
 interface Gate {
   opened: Deferred.Deferred<void>
-  /** For events: the newest that a poll has found. */
+  /** The newest event that a poll has found. */
   newest: number | null
   waiters: number
 }
 
-const eventsPrefix = "events "
-
-/** The name of a request's events, for readers of every event instead of the final answer. */
-export const events = (requestId: string): string => eventsPrefix + requestId
-
 const closed = () => Deferred.makeUnsafe<void>()
 
 export const make = ({
-  finalAmong,
   newestEvents
-}: Pick<RequestJournal["Service"], "finalAmong" | "newestEvents">): Effect.Effect<
-  WakeUps,
-  never,
-  Scope.Scope
-> =>
+}: Pick<RequestJournal["Service"], "newestEvents">): Effect.Effect<WakeUps, never, Scope.Scope> =>
   Effect.gen(function* () {
     const gates = new Map<string, Gate>()
     const readersDue = yield* Queue.sliding<void>(1)
@@ -73,8 +63,8 @@ export const make = ({
         if (gate.waiters === 0) gates.delete(requestId)
       })
 
-    const open = (name: string): void => {
-      const gate = gates.get(name)
+    const open = (requestId: string): void => {
+      const gate = gates.get(requestId)
       if (gate === undefined) return
       const { opened } = gate
       gate.opened = closed()
@@ -83,28 +73,23 @@ export const make = ({
 
     const notify: WakeUps["notify"] = (requestIds) =>
       Effect.suspend(() => {
-        for (const requestId of requestIds) {
-          open(requestId)
-          open(events(requestId))
-        }
+        for (const requestId of requestIds) open(requestId)
         return Queue.offer(waiterDue, undefined)
       })
 
     const pollEvents = Effect.gen(function* () {
-      const names = [...gates.keys()].filter((name) => name.startsWith(eventsPrefix))
-      if (names.length === 0) return
-      const newest = yield* newestEvents(names.map((name) => name.slice(eventsPrefix.length)))
-      for (const [requestId, sequence] of newest) {
-        const gate = gates.get(events(requestId))
+      if (gates.size === 0) return
+      for (const [requestId, sequence] of yield* newestEvents([...gates.keys()])) {
+        const gate = gates.get(requestId)
         if (gate === undefined || gate.newest === sequence) continue
         gate.newest = sequence
-        open(events(requestId))
+        open(requestId)
       }
     })
 
-    const until = <A, E, R>(name: string, read: Effect.Effect<A | null, E, R>): Effect.Effect<A, E, R> =>
+    const until = <A, E, R>(requestId: string, read: Effect.Effect<A | null, E, R>): Effect.Effect<A, E, R> =>
       Effect.acquireUseRelease(
-        enter(name),
+        enter(requestId),
         (gate) => {
           const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
             // Taken before the read: a change during the read opens this one.
@@ -117,27 +102,13 @@ export const make = ({
           })
           return again
         },
-        leave(name)
+        leave(requestId)
       )
-
-    const poll = Effect.gen(function* () {
-      const waitedFor = [...gates.keys()].filter((name) => !name.startsWith(eventsPrefix))
-      if (waitedFor.length > 0) yield* notify(yield* finalAmong(waitedFor))
-      yield* pollEvents
-    })
-    yield* Effect.forkScoped(
-      Effect.forever(
-        Effect.andThen(
-          Effect.sleep(pollMillis),
-          Effect.catchCause(poll, (cause) => Effect.logDebug("journal poll failed", cause))
-        )
-      )
-    )
 
     yield* Effect.forkScoped(
       Effect.forever(
-        Queue.take(readersDue).pipe(
-          Effect.andThen(Effect.ignoreCause(pollEvents, { log: "Debug" })),
+        Effect.raceFirst(Queue.take(readersDue), Effect.sleep(pollMillis)).pipe(
+          Effect.andThen(Effect.ignoreCause(pollEvents, { log: "Debug", message: "journal poll failed" })),
           Effect.andThen(Effect.sleep(readIntervalMillis))
         )
       )

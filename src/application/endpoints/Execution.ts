@@ -215,6 +215,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     return Context.make(Submissions, {
       run,
+      awaitFinal: (requestId, millis) => Effect.asVoid(waiters.wait(requestId, millis)),
       review: ({ lane, requestId }) =>
         Effect.andThen(affected(lane, [requestId]), wakeUps.notify([requestId])),
       room,

@@ -12,6 +12,8 @@ import type { Kind, Offered } from "./Offers.js"
 export interface Submissions {
   /** Accepts the request, and answers with its outcome; 422 `outcome_unknown` after a time limit. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
+  /** Waits until the request is final, at most for this time; shorter if only elements of unknown outcome are left. */
+  readonly awaitFinal: (requestId: string, millis: number) => Effect.Effect<void>
   /** Reviews an accepted request after a change in the journal: it may have ended. */
   readonly review: (request: Pick<RequestRecord, "lane" | "requestId">) => Effect.Effect<void>
   /** Fails where `run` would refuse the account for its open requests. Call it before reading the request. */

@@ -5,29 +5,20 @@ import { JournalError } from "../../../src/application/ports/journal/JournalErro
 import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
-/** A journal that records its queries, where requests become final and events are added. */
+/** A journal that records its queries, where events are added. */
 const start = Effect.gen(function* () {
   const journal = {
     isAway: false,
-    finals: new Set<string>(),
     newest: new Map<string, number>(),
-    askedFinal: [] as Array<ReadonlyArray<string>>,
-    askedEvents: [] as Array<ReadonlyArray<string>>
+    asked: [] as Array<ReadonlyArray<string>>
   }
-  const answer = <A>(value: () => A) =>
-    Effect.suspend(() =>
-      journal.isAway ? Effect.fail(new JournalError({ message: "away" })) : Effect.sync(value)
-    )
   const wakeUps = yield* WakeUps.make({
-    finalAmong: (ids) =>
-      answer(() => {
-        journal.askedFinal.push([...ids])
-        return [...ids].filter((id) => journal.finals.has(id))
-      }),
     newestEvents: (ids) =>
-      answer(() => {
-        journal.askedEvents.push([...ids])
-        return new Map([...journal.newest].filter(([id]) => ids.includes(id)))
+      Effect.suspend(() => {
+        journal.asked.push([...ids])
+        return journal.isAway
+          ? Effect.fail(new JournalError({ message: "away" }))
+          : Effect.succeed(new Map([...journal.newest].filter(([id]) => ids.includes(id))))
       })
   })
   return { journal, wakeUps }
@@ -63,44 +54,41 @@ describe("a wait for a change of a request", () => {
     expect(yield* Fiber.join(seeing)).toBe("final")
   })
 
-  test("costs one query a second for all waiters in another process", function* () {
+  test("costs one query a second for all readers in another process", function* () {
     const { journal, wakeUps } = yield* start
     yield* Time.adjust("5 seconds")
-    expect(journal.askedFinal).toEqual([])
+    expect(journal.asked).toEqual([])
     const [a, b] = [looking(), looking()]
     const seeing = yield* Effect.forkChild(wakeUps.until("a", a.look))
     const other = yield* Effect.forkChild(wakeUps.until("b", b.look))
     yield* Time.adjust("1 second")
-    expect(journal.askedFinal).toEqual([["a", "b"]])
+    expect(journal.asked).toEqual([["a", "b"]])
     a.state.seen = "final"
-    journal.finals.add("a")
-    yield* Time.adjust("1 second")
+    journal.newest.set("a", 1)
+    yield* Time.adjust("2 seconds")
     expect(yield* Fiber.join(seeing)).toBe("final")
     expect(b.state.looks).toBe(1)
     yield* Fiber.interrupt(other)
+    const { length } = journal.asked
     yield* Time.adjust("5 seconds")
-    expect(journal.askedFinal).toHaveLength(2)
+    expect(journal.asked).toHaveLength(length)
   })
-})
 
-describe("events", () => {
-  test("wake the consumers of single events, once for each", function* () {
+  test("reads each new event once, also after a journal that was away", function* () {
     const { journal, wakeUps } = yield* start
     const { look, state } = looking()
-    yield* Effect.forkChild(wakeUps.until(WakeUps.events("a"), look))
-    yield* Time.adjust(0)
+    yield* Effect.forkChild(wakeUps.until("a", look))
+    journal.isAway = true
     journal.newest.set("a", 1)
-    yield* Time.adjust("1 second")
-    expect([journal.askedEvents, state.looks]).toEqual([[["a"]], 2])
+    yield* Time.adjust("2 seconds")
+    expect(state.looks).toBe(1)
+    journal.isAway = false
     yield* Time.adjust("3 seconds")
     expect(state.looks).toBe(2)
     journal.newest.set("a", 2)
-    yield* Time.adjust("1 second")
+    yield* wakeUps.notifyEvents
+    yield* Time.adjust("25 millis")
     expect(state.looks).toBe(3)
-    yield* wakeUps.notify(["a"])
-    yield* Time.adjust(0)
-    expect(state.looks).toBe(4)
-    expect(journal.askedFinal).toEqual([])
   })
 
   test("ends of requests and events wake each notifier once, however many there were", function* () {

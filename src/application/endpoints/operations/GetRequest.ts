@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Answer from "../../answers/Answer.js"
-import { WakeUps } from "../../answers/WakeUps.js"
 import { type Failure, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
@@ -96,7 +95,7 @@ const isStatus = Schema.is(Schema.Struct({ status: Schema.Int }))
 
 /** Counts progress by the journal's ops, or by the final answer of a request without ops. */
 const progressOf = (
-  { elements, failed, ops, txHashes }: RequestRecord,
+  { elements, failed, ops }: RequestRecord,
   final: { readonly httpStatus: number; readonly answer: unknown } | null
 ): typeof Progress.Type => {
   const alive = ops.filter(({ state }) => state === "sent" || state === "settled")
@@ -106,11 +105,7 @@ const progressOf = (
   const refused = failed.filter(({ index }) => !known.has(index)).length
   const ended = alive.length - sent - succeeded + refused
   const left = elements - sent - succeeded - ended
-  if (final === null) {
-    // A signer's transaction carries no ops.
-    const direct = ops.length === 0 && txHashes.length > 0 ? left : 0
-    return { total: elements, waiting: left - direct, sent: sent + direct, succeeded, failed: ended }
-  }
+  if (final === null) return { total: elements, waiting: left, sent, succeeded, failed: ended }
   const isDone =
     ops.length === 0 && final.httpStatus === 200 && isStatus(final.answer) && final.answer.status !== 0
   return {
@@ -148,28 +143,18 @@ const refusedOr = (
     }
   })
 
-/** The request once it is final, or its state when the time is over. Waiting costs the journal no reads. */
-const awaited = (caller: Caller, requestId: string, seconds: number) =>
-  Effect.gen(function* () {
-    const wakeUps = yield* WakeUps
-    const final = wakeUps.until(
-      requestId,
-      Effect.map(find(caller, requestId), (record) => (record.outcome === null ? null : record))
-    )
-    return yield* Effect.raceFirst(
-      final,
-      Effect.andThen(Effect.sleep(seconds * 1_000), find(caller, requestId))
-    )
-  })
-
 /** The state of an accepted or lately refused request of the account. */
 export const run = (
   caller: Caller,
   { requestId, wait = "0" }: Request & Query
-): Effect.Effect<Response, Failure, RequestJournal | Submissions | WakeUps> =>
+): Effect.Effect<Response, Failure, RequestJournal | Submissions> =>
   Effect.gen(function* () {
-    const { delayOf } = yield* Submissions
-    const record = yield* wait === "0" ? find(caller, requestId) : awaited(caller, requestId, Number(wait))
+    const { awaitFinal, delayOf } = yield* Submissions
+    let record = yield* find(caller, requestId)
+    if (record.outcome === null && wait !== "0") {
+      yield* awaitFinal(requestId, Number(wait) * 1_000)
+      record = yield* find(caller, requestId)
+    }
     const final = record.outcome === null ? null : yield* Answer.toHttpResponse(record.outcome, requestId)
     return {
       requestId,

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import * as WakeUps from "../../answers/WakeUps.js"
+import { WakeUps } from "../../answers/WakeUps.js"
 import type { Failure } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Events from "../../ports/journal/Events.js"
@@ -54,10 +54,10 @@ const wasFinal = (journal: RequestJournal["Service"], requestId: string, after: 
 export const run = (
   caller: Caller,
   { after = "0", requestId }: GetRequest.Request & Query
-): Effect.Effect<EventStream, Failure, RequestJournal | WakeUps.WakeUps> =>
+): Effect.Effect<EventStream, Failure, RequestJournal | WakeUps> =>
   Effect.gen(function* () {
     const journal = yield* RequestJournal
-    const wakeUps = yield* WakeUps.WakeUps
+    const wakeUps = yield* WakeUps
     yield* GetRequest.find(caller, requestId)
     const begin: Place = {
       after: Number(after),
@@ -67,7 +67,7 @@ export const run = (
     if (begin.final && fresh.length === 0) return new EventStream(null)
     const next = ({ after }: Place) =>
       wakeUps.until(
-        WakeUps.events(requestId),
+        requestId,
         // Retry while the journal does not answer.
         Effect.match(journal.events(requestId, after, page), {
           onFailure: () => null,
