@@ -49,19 +49,19 @@ const shards = 64
 const expiration = "7 seconds"
 const signOfLife = "2 seconds"
 /** Polling interval for live processes and assigned shards, in ms. */
-const lookMillis = 500
+const pollMillis = 500
 
 /** Emits whenever this process gains shards of the group; polls. */
 const gained = (cluster: Sharding.Sharding["Service"], group: string): Stream.Stream<void> => {
   const ids = Array.from({ length: shards }, (_, n) => ShardId.make(group, n + 1))
   let had = new Set<ShardId.ShardId>()
-  const look = Effect.sync(() => {
+  const poll = Effect.sync(() => {
     const has = new Set(ids.filter((id) => cluster.hasShardId(id)))
     const isMore = [...has].some((id) => !had.has(id))
     had = has
     return isMore
   })
-  return Stream.fromEffectSchedule(look, Schedule.spaced(lookMillis / 2)).pipe(
+  return Stream.fromEffectSchedule(poll, Schedule.spaced(pollMillis / 2)).pipe(
     Stream.filter((isMore) => isMore),
     Stream.map(() => undefined)
   )
@@ -84,8 +84,8 @@ export const layer = ({
     shardLockDisableAdvisory: true,
     shardLockExpiration: expiration,
     shardLockRefreshInterval: signOfLife,
-    refreshAssignmentsInterval: lookMillis,
-    entityMessagePollInterval: lookMillis
+    refreshAssignmentsInterval: pollMillis,
+    entityMessagePollInterval: pollMillis
   })
   // Created separately: `SqlRunnerStorage.layerWith` dies when it cannot create its tables.
   const tables = Migrator.make({})({

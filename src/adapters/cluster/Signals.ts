@@ -41,7 +41,7 @@ const decode = Schema.decodeOption(Payload)
  */
 export const make = (
   connect: Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope>
-): Effect.Effect<Pick<Replicas["Service"], "tell" | "heard">, never, Scope.Scope> =>
+): Effect.Effect<Pick<Replicas["Service"], "tell" | "signals">, never, Scope.Scope> =>
   Effect.gen(function* () {
     const outgoing = yield* Queue.sliding<Signal>(backlog)
     const incoming = yield* Queue.sliding<Signal>(backlog)
@@ -69,6 +69,6 @@ export const make = (
     )
     return {
       tell: (signal) => Effect.asVoid(Queue.offer(outgoing, signal)),
-      heard: Stream.fromQueue(incoming)
+      signals: Stream.fromQueue(incoming)
     }
   })

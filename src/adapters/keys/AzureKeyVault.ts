@@ -34,7 +34,7 @@ export interface Options {
 }
 
 /** Fields that the SDKs of vaults and identities add to errors. */
-interface Told {
+interface RestError {
   readonly name?: unknown
   readonly code?: unknown
   readonly statusCode?: unknown
@@ -64,7 +64,7 @@ const named = (name: unknown): string | undefined =>
   typeof name === "string" && /^[A-Za-z][A-Za-z0-9_]{0,79}$/.test(name) ? name : undefined
 
 /** Kind and case of an error: `Forbidden (KeyDisabled)`, `invalid_client`. */
-const nameOf = ({ code, details, errorResponse, statusCode }: Told): string => {
+const nameOf = ({ code, details, errorResponse, statusCode }: RestError): string => {
   const kind = named(errorResponse?.error) ?? named(code)
   const inner = named(details?.error?.innerError?.code)
   if (kind === undefined) return `HTTP status ${statusCode}`
@@ -87,14 +87,15 @@ const failure = (reason: KeyProviderError["reason"], what: string): KeyProviderE
  * or a challenge that names another vault.
  */
 const fromSdk = (error: unknown): KeyProviderError => {
-  const told: Told = typeof error === "object" && error !== null ? error : {}
-  const status = told.statusCode
-  if (typeof status === "number" && status >= 400) return failure(reasonOf(status, told.code), nameOf(told))
+  const fields: RestError = typeof error === "object" && error !== null ? error : {}
+  const status = fields.statusCode
+  if (typeof status === "number" && status >= 400)
+    return failure(reasonOf(status, fields.code), nameOf(fields))
   const denial = error instanceof Error ? denialOf(error) : undefined
   if (denial !== undefined) return failure("refused", denial)
   if (error instanceof Error && error.name === "Error")
     return failure("refused", "the key may not sign now, or the vault's challenge is for another service")
-  return failure("unavailable", named(told.code) ?? named(told.name) ?? "no answer that could be read")
+  return failure("unavailable", named(fields.code) ?? named(fields.name) ?? "no answer that could be read")
 }
 
 type Policy = NonNullable<KeyClientOptions["additionalPolicies"]>[number]["policy"]

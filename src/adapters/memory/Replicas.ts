@@ -11,5 +11,5 @@ export const layer: Layer.Layer<Replicas> = Layer.sync(Replicas, () => ({
   assigned: Stream.never,
   independent: Effect.succeed([]),
   tell: () => Effect.void,
-  heard: Stream.never
+  signals: Stream.never
 }))

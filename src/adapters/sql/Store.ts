@@ -99,7 +99,7 @@ export const locking = (sql: SqlClient.SqlClient, names: ReadonlyArray<string>):
 const onPostgres = (sql: SqlClient.SqlClient, text: string): Fragment =>
   sql.literal(isPostgres(sql) ? text : "")
 
-const told = <A, E>(
+const withJournalError = <A, E>(
   sql: SqlClient.SqlClient,
   method: Effect.Effect<A, E | SqlError>
 ): Effect.Effect<A, Exclude<E, SqlError> | JournalError> =>
@@ -112,7 +112,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   const intact =
     (run: Run): Store["transaction"] =>
     (effect) =>
-      lineage.intact(told(sql, run(effect)))
+      lineage.intact(withJournalError(sql, run(effect)))
   return {
     sql,
     lineage,

@@ -32,7 +32,7 @@ const landedOf = ({ returned, revertData, state, success, txHash, userOpHash }: 
 export const of = ({
   cancelled,
   elements,
-  failed: told,
+  failed: failures,
   note,
   ops,
   txHashes
@@ -43,7 +43,7 @@ export const of = ({
     if (outcome !== null) landed.set(op.index, outcome)
   }
   const existing = Elements.existingOf(note)
-  const failed = new Map(Elements.ofJournal(told).filter(([index]) => !landed.has(index)))
+  const failed = new Map(Elements.ofJournal(failures).filter(([index]) => !landed.has(index)))
   for (let index = 0; cancelled !== null && index < elements; index += 1)
     if (!landed.has(index) && !failed.has(index) && !existing.has(index))
       failed.set(index, Elements.elementFailure(cancelled))

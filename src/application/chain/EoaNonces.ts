@@ -31,7 +31,7 @@ export const read = (
 ): Effect.Effect<EoaNonces, ChainRpcError> =>
   Effect.map(
     Effect.all([chain.transactionCount(eoa, "latest"), pending], { concurrency: "unbounded" }),
-    ([latest, told]) => ({ latest, next: BigInts.max(latest, told) })
+    ([latest, pending]) => ({ latest, next: BigInts.max(latest, pending) })
   )
 
 /**

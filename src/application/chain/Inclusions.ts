@@ -18,7 +18,7 @@ import * as LogRanges from "./logs/LogRanges.js"
 import * as LogRefusal from "./logs/LogRefusal.js"
 
 /** Search depth for an op that is not in the transaction that should have carried it. */
-const lookBackBlocks = 1_024n
+const searchedBlocks = 1_024n
 
 const noHash = `0x${"00".repeat(32)}`
 
@@ -189,7 +189,7 @@ export const skewMillis = 600_000
 /** A block number up to `block` that is older than `millis` (Unix milliseconds), or the chain's first. */
 export const olderThan = Effect.fnUntraced(function* (chain: ChainClient, block: bigint, millis: number) {
   let from = block
-  for (let step = lookBackBlocks; from > 0n; step *= 4n) {
+  for (let step = searchedBlocks; from > 0n; step *= 4n) {
     const found = yield* chain.block(from)
     if (found !== null && found.timestamp * 1_000 <= millis - skewMillis) return from
     from = from > step ? from - step : 0n
@@ -219,19 +219,19 @@ const inParts = Effect.fnUntraced(function* (
   )
 })
 
-const lookFor = Effect.fnUntraced(function* (
+const search = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
   wanted: Wanted,
   block: bigint,
   since: number | null
 ) {
-  const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
+  const recent = block > searchedBlocks ? block - searchedBlocks : 0n
   const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
   const answer = yield* Effect.result(logsOf(chain, filterOf(entryPoint, wanted, fromBlock, "latest"), block))
   if (Result.isFailure(answer)) {
     const isTooWide =
-      LogRefusal.cure(answer.failure, { from: fromBlock, to: block + lookBackBlocks }) !== null
+      LogRefusal.cure(answer.failure, { from: fromBlock, to: block + searchedBlocks }) !== null
     return isTooWide ? yield* inParts(chain, entryPoint, wanted, fromBlock, block) : yield* answer.failure
   }
   return seenIn(entryPoint, answer.success)
@@ -251,7 +251,7 @@ export const find = (
 ): Effect.Effect<ReadonlyMap<Hex.Bytes32, Found>, ChainRpcError> =>
   userOpHashes.length === 0
     ? Effect.succeed(new Map())
-    : lookFor(chain, entryPoint, { hashes: userOpHashes }, block, since)
+    : search(chain, entryPoint, { hashes: userOpHashes }, block, since)
 
 /** The inclusions of all ops of these wallets, by any author and with any nonce, see `find`. */
 export const ofWallets = (
@@ -261,4 +261,4 @@ export const ofWallets = (
   block: bigint,
   since: number
 ): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
-  lookFor(chain, entryPoint, { wallets }, block, since)
+  search(chain, entryPoint, { wallets }, block, since)

@@ -32,12 +32,12 @@ export class ReceiptCache {
 
   /** The receipt that this reader may see; `null` is a reader that only trusts the operator's node. */
   get(reader: AccountId | null, txHash: Bytes32): Receipt | undefined {
-    const told = this.receipts.get(keyOf(null, txHash))
-    return told ?? (reader === null ? undefined : this.receipts.get(keyOf(reader, txHash)))
+    const cached = this.receipts.get(keyOf(null, txHash))
+    return cached ?? (reader === null ? undefined : this.receipts.get(keyOf(reader, txHash)))
   }
 
-  set(teller: AccountId | null, receipt: Receipt): void {
-    this.receipts.set(keyOf(teller, receipt.txHash), receipt)
+  set(source: AccountId | null, receipt: Receipt): void {
+    this.receipts.set(keyOf(source, receipt.txHash), receipt)
   }
 
   delete(account: AccountId, txHash: Bytes32): void {
@@ -46,4 +46,4 @@ export class ReceiptCache {
   }
 }
 
-const keyOf = (teller: AccountId | null, txHash: Bytes32): string => `${txHash} ${teller ?? ""}`
+const keyOf = (source: AccountId | null, txHash: Bytes32): string => `${txHash} ${source ?? ""}`

@@ -134,7 +134,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       mined: lanes.mined
     })
     yield* Effect.forkScoped(
-      Stream.runForEach(replicas.heard, (signal) => {
+      Stream.runForEach(replicas.signals, (signal) => {
         if (signal._tag !== "final") return wake(signal.lane, signal.hasUnopened)
         openRequests.close(signal.requestId)
         return waiters.recheck(signal.requestId)

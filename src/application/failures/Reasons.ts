@@ -211,8 +211,8 @@ const shapes = Object.entries(reasons).map(([name, { text }]) => {
 })
 
 /** Whether a message is of this reason; of several, the one with the most constant characters counts. */
-export const is = (reason: keyof Reasons, told: string): boolean => {
-  const fitting = shapes.filter(({ pattern }) => pattern.test(told))
+export const is = (reason: keyof Reasons, text: string): boolean => {
+  const fitting = shapes.filter(({ pattern }) => pattern.test(text))
   const most = Math.max(...fitting.map(({ constant }) => constant))
   return fitting.some(({ constant, name }) => name === reason && constant === most)
 }
@@ -221,4 +221,4 @@ export const is = (reason: keyof Reasons, told: string): boolean => {
 export const ofCode = (code: RefusalCode): Text => catalogue[code].text as string as Text
 
 /** A message made here before: another failure's, or one from the journal. */
-export const known = (told: string): Text => told as Text
+export const known = (text: string): Text => text as Text

@@ -317,13 +317,13 @@ export const make = (options: {
         const [first] = members
         if (first === undefined) return
         const { context } = first.offer
-        const look = keys.look()
+        const observation = keys.observe()
         const taken: Array<{ readonly space: NonceSpace; readonly key: bigint }> = []
         yield* Effect.gen(function* () {
           const asked = members.map(({ offer }) => offer)
           const question = Run.question(asked)
           const seen = yield* requestJournal
-            .look(question)
+            .read(question)
             .pipe(
               Effect.catchCause((cause) => Effect.andThen(journalFailed(cause), Effect.fail(unavailable())))
             )
@@ -346,7 +346,7 @@ export const make = (options: {
             posted: ({ principal: { accountId } }, { userOpHash }) =>
               Effect.orDie(opJournal.findOp(accountId, context.chainId, userOpHash)),
             take: (space, epoch) => {
-              const key = keys.take(space, epoch, used.get(space.wallet)?.keys ?? noKeys, look)
+              const key = keys.take(space, epoch, used.get(space.wallet)?.keys ?? noKeys, observation)
               if (key !== null) taken.push({ space, key })
               return key
             }
@@ -374,7 +374,7 @@ export const make = (options: {
         }).pipe(
           Effect.ensuring(
             Effect.sync(() => {
-              keys.end(look)
+              keys.end(observation)
               for (const { key, space } of taken) keys.giveBack(space, key)
             })
           )

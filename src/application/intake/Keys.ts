@@ -7,16 +7,21 @@ import type { NonceSpace } from "../ports/journal/Requests.js"
  */
 
 /** A journal read; it includes every key released before it began. */
-export interface Look {
+export interface Observation {
   readonly began: number
 }
 
 export interface Keys {
-  readonly look: () => Look
+  readonly observe: () => Observation
   /** Ends a read whose keys are chosen. */
-  readonly end: (look: Look) => void
+  readonly end: (observation: Observation) => void
   /** Takes the epoch's lowest service key that neither the journal nor another run in this process uses; null: all are in use. */
-  readonly take: (space: NonceSpace, epoch: bigint, used: ReadonlySet<bigint>, look: Look) => bigint | null
+  readonly take: (
+    space: NonceSpace,
+    epoch: bigint,
+    used: ReadonlySet<bigint>,
+    observation: Observation
+  ) => bigint | null
   /** Releases a key when its run ends. If an op was accepted under it, the journal has it. */
   readonly giveBack: (space: NonceSpace, key: bigint) => void
   readonly size: () => number
@@ -30,24 +35,24 @@ const nameOf = ({ authority, chainId, entryPoint, wallet }: NonceSpace, key: big
 
 export const make = (): Keys => {
   const taken = new Map<string, Taken>()
-  const looks = new Set<Look>()
+  const observations = new Set<Observation>()
   let time = 0
 
   /** A read that began before a key's release may miss the op that has the key now. */
   const forget = (): void => {
-    const oldest = Math.min(...[...looks].map(({ began }) => began))
+    const oldest = Math.min(...[...observations].map(({ began }) => began))
     for (const [name, at] of taken) if (at !== null && at <= oldest) taken.delete(name)
   }
 
   return {
-    look: () => {
+    observe: () => {
       time += 1
-      const look = { began: time }
-      looks.add(look)
-      return look
+      const observation = { began: time }
+      observations.add(observation)
+      return observation
     },
-    end: (look) => {
-      looks.delete(look)
+    end: (observation) => {
+      observations.delete(observation)
       forget()
     },
     take: (space, epoch, used, { began }) => {
@@ -65,7 +70,7 @@ export const make = (): Keys => {
     giveBack: (space, key) => {
       time += 1
       taken.set(nameOf(space, key), time)
-      if (looks.size === 0) forget()
+      if (observations.size === 0) forget()
     },
     size: () => taken.size
   }

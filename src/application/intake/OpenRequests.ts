@@ -74,20 +74,20 @@ const refusalOf = (
   bounds: Bounds,
   { of, whole }: ReturnType<typeof counts>,
   accountId: AccountId,
-  told: { readonly all: string; readonly own: string; readonly retryAfterSeconds: number }
+  limits: { readonly all: string; readonly own: string; readonly retryAfterSeconds: number }
 ): TooManyRequests | Unavailable | null => {
-  const { retryAfterSeconds } = told
+  const { retryAfterSeconds } = limits
   if (whole.requests >= bounds.requests || whole.elements >= bounds.elements)
     return new Unavailable({
       code: "overloaded",
       message: catalogue.overloaded.text,
-      details: [{ path: "", message: told.all }],
+      details: [{ path: "", message: limits.all }],
       retryAfterSeconds
     })
   const { elements, requests } = of(accountId)
   if (requests < bounds.requestsPerAccount && elements < bounds.elementsPerAccount) return null
   const message =
-    `the account has ${requests} accepted requests with ${elements} elements ${told.own}; ` +
+    `the account has ${requests} accepted requests with ${elements} elements ${limits.own}; ` +
     `more are accepted below ${bounds.requestsPerAccount} requests and ${bounds.elementsPerAccount} elements`
   return new TooManyRequests({
     code: "rate_limited",

@@ -8,7 +8,7 @@ import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure, refuseAll } from "../failures/Elements.js"
 import { type Failure, unprocessable } from "../failures/Failure.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import type { Look, Seen } from "../ports/journal/Records.js"
+import type { JournalQuery, JournalState } from "../ports/journal/Records.js"
 import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
 import * as Again from "../prepare/Again.js"
 import * as Call from "../prepare/Call.js"
@@ -30,7 +30,7 @@ const isLarge = ({ calls, mayWait }: Pick<Offer, "calls" | "mayWait">): boolean 
   mayWait && calls.length > Slices.size
 
 /** The journal read for these requests. */
-export const question = (offers: ReadonlyArray<Offer>): Look => ({
+export const question = (offers: ReadonlyArray<Offer>): JournalQuery => ({
   idempotency: offers.flatMap(({ caller: { idempotency }, context, endpoint }) =>
     idempotency == null ? [] : [{ accountId: context.accountId, endpoint, key: idempotency.key }]
   ),
@@ -44,7 +44,7 @@ const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
 }
 
 /** The accepted request with each offer's idempotency key; null: none. */
-export const knownOf = (offers: ReadonlyArray<Offer>, { known }: Seen): Seen["known"] => {
+export const knownOf = (offers: ReadonlyArray<Offer>, { known }: JournalState): JournalState["known"] => {
   let place = 0
   return offers.map(({ caller: { idempotency } }) => {
     if (idempotency == null) return null
@@ -187,7 +187,7 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
         ? [first ?? (yield* read), []]
         : yield* Effect.all(
             // The paymaster's service is not called twice.
-            [read, payer.paymaster === null ? Prepare.looks(inputOn(last)) : Effect.succeed([])],
+            [read, payer.paymaster === null ? Prepare.initialSimulations(inputOn(last)) : Effect.succeed([])],
             { concurrency: "unbounded" }
           )
     if (isOfOtherEpochs(keys, snapshot)) keys = keysOf(input, snapshot)

@@ -108,9 +108,9 @@ const addressOf = Effect.fnUntraced(function* (
     }),
     Effect.map(({ address }) => address),
     Effect.catch(({ message, reason }): Effect.Effect<Address, Rules.Problem> => {
-      const told = `${name}: ${place(source)}: ${message}`
-      if (reason !== "unavailable") return Effect.fail({ reason, message: told })
-      if (source.address === undefined) return Effect.fail({ reason, message: `${told} (${remedy})` })
+      const problem = `${name}: ${place(source)}: ${message}`
+      if (reason !== "unavailable") return Effect.fail({ reason, message: problem })
+      if (source.address === undefined) return Effect.fail({ reason, message: `${problem} (${remedy})` })
       return Effect.logWarning("key provider down").pipe(
         Effect.annotateLogs({ key: place(source), detail: message }),
         Effect.as(source.address)

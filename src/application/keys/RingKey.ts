@@ -35,7 +35,7 @@ export const signerError = (reason: SignerError["reason"]): SignerError =>
 const digestShape = /^0x[0-9a-f]{64}$/
 
 /** Wrong answers are errors; other failures are warnings, which the operator should still see. */
-const told = <A>(
+const logged = <A>(
   effect: Effect.Effect<A, Call.RingKeyError>,
   troubles: Troubles.Troubles,
   { key, doing }: { readonly key: string; readonly doing: "sign" | "resolve" }
@@ -98,11 +98,11 @@ export const make = Effect.fnUntraced(function* (
         type: key.type,
         sign: (digest: Bytes32) =>
           digestShape.test(digest)
-            ? told(sign(digest), troubles, { key: label, doing: "sign" })
+            ? logged(sign(digest), troubles, { key: label, doing: "sign" })
             : new SignerError({ reason: "refused", message: "the digest is not 32 bytes" })
       }
       return signer
     })
   )
-  return { resolve, signer: told(resolve, troubles, { key: label, doing: "resolve" }) }
+  return { resolve, signer: logged(resolve, troubles, { key: label, doing: "resolve" }) }
 })

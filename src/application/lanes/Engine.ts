@@ -60,7 +60,7 @@ export const layer: Layer.Layer<
       signerOf
     )
     yield* Effect.forkScoped(
-      Stream.runForEach(replicas.heard, (signal) => {
+      Stream.runForEach(replicas.signals, (signal) => {
         if (signal._tag === "final") return wakeUps.notify([signal.requestId])
         return replicas.owns(signal.lane) ? nudge : Effect.void
       })

@@ -64,7 +64,7 @@ export const make = (dependencies: Dependencies) => {
           onSuccess: ({ address }) => address === lane.signer
         }).pipe(Effect.timeoutOrElse({ duration: patienceMillis, orElse: () => Effect.succeed(true) }))
 
-  const look = (busy: BusyLane, isThorough: boolean) =>
+  const inspect = (busy: BusyLane, isThorough: boolean) =>
     Effect.gen(function* () {
       const { lane } = busy
       const name = laneKey(lane)
@@ -95,7 +95,7 @@ export const make = (dependencies: Dependencies) => {
         Effect.forEach(
           lanes,
           (busy) =>
-            troubles.tolerate(troubleOf("lane round failed", laneKey(busy.lane)), look(busy, isThorough)),
+            troubles.tolerate(troubleOf("lane round failed", laneKey(busy.lane)), inspect(busy, isThorough)),
           { concurrency: "unbounded", discard: true }
         )
       )

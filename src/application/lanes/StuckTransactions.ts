@@ -88,11 +88,11 @@ export const make = (dependencies: Dependencies): Attend => {
       return Effect.matchEffect(node.chain.sendRawTransaction(newest.raw), {
         onSuccess: () =>
           Effect.as(
-            Effect.sync(() => Entry.taken(entry, node, now)),
+            Effect.sync(() => Entry.accepted(entry, node, now)),
             true
           ),
         onFailure: (error) =>
-          Effect.sync(() => Entry.putOff(entry, node, now)).pipe(
+          Effect.sync(() => Entry.delayOffer(entry, node, now)).pipe(
             Effect.andThen(Effect.logDebug(`transaction refused by the node again: ${error.message}`)),
             Effect.as(false)
           )
@@ -203,7 +203,7 @@ export const make = (dependencies: Dependencies): Attend => {
       )
       const refused = new Set<Entry.Entry>()
       for (const [place, entry] of entries.entries())
-        if (known[place] !== null) Entry.taken(entry, node, now)
+        if (known[place] !== null) Entry.accepted(entry, node, now)
         else if (!(yield* offer(entry, node, now))) refused.add(entry)
       return refused
     })
@@ -226,17 +226,17 @@ export const make = (dependencies: Dependencies): Attend => {
       const open = mine.filter(({ record }) => record.nonce >= latest)
       for (const entry of mine)
         if (entry.record.nonce < latest) {
-          Entry.putOff(entry, lead, now)
-          Entry.caredFor(entry, now)
+          Entry.delayOffer(entry, lead, now)
+          Entry.scheduleCheck(entry, now)
           yield* besideNonce(entry.record, usedElsewhere(entry, lead, monitor))
         }
       const [next] = open
       if (next === undefined) return
-      const isStuck = now >= next.careAt
+      const isStuck = now >= next.checkAt
       const hasNewBlocks = head !== null && Entry.hasNewBlocks(next, lead, head.number)
       for (const entry of open) {
         if (head !== null || wantsHeight) Entry.noteHeight(entry, lead, head?.number ?? null, now)
-        Entry.caredFor(entry, now)
+        Entry.scheduleCheck(entry, now)
       }
       if (isStuck && hasNewBlocks && next.record.nonce === latest)
         yield* besideNonce(next.record, bump(next, lead, monitor))

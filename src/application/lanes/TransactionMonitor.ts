@@ -118,35 +118,37 @@ export const make = (options: {
     const conclude = (
       lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
-      looks: ReadonlyArray<Asking.Told>,
+      nodeReplies: ReadonlyArray<Asking.NodeReply>,
       waiting: Array<Entry.Entry>,
       { began, now }: { readonly began: number; readonly now: number }
     ) => {
       // Mined or replaced while the nodes were polled.
       if (!lane.isCurrent(entry)) return Effect.void
       const { profile, record } = entry
-      const told = looks.flatMap(({ answers, node }) => {
+      const answered = nodeReplies.flatMap(({ answers, node }) => {
         const answer = answers.get(entry)
         return answer === undefined ? [] : [{ node, answer }]
       })
-      const answers = told.map(({ answer }) => answer)
+      const answers = answered.map(({ answer }) => answer)
       const event = TransactionState.eventOf(record, answers, profile)
       // The home node did not answer this question: doubt it from now on.
       if (event._tag === "silent" && record.state === "signed") entry.doubtAt = Math.min(entry.doubtAt, now)
       const next = lane.entries.get(record.nonce + 1n)
-      if (record.state === "signed" && event._tag === "shown" && next?.isTaken === false) {
+      if (record.state === "signed" && event._tag === "shown" && next?.isAccepted === false) {
         Entry.follow(next, now)
         waiting.push(next)
       }
       const step = TransactionState.step(TransactionState.from(record, entry.missedSince), event, now)
       if (record.state === "mined")
-        for (const { head } of answers) entry.lookedAt = head?.number ?? entry.lookedAt
+        for (const { head } of answers) entry.checkedBlock = head?.number ?? entry.checkedBlock
       if (step.action._tag === "care") {
         pace.missed(entry, began)
         waiting.push(entry)
         return Effect.void
       }
-      const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
+      const witness = answered.find(
+        ({ answer }) => event._tag === "shown" && answer.receipt === event.receipt
+      )
       const trouble = {
         what: "a mined transaction could not be settled and is tried again",
         place: laneKey(record),
@@ -189,8 +191,8 @@ export const make = (options: {
      * Records the round's transactions that nodes accepted and no receipt shows, in one write; settlement covers mined
      * transactions. A failed write is repeated in the next round.
      */
-    const tellTaken = (lane: WatchedLane.WatchedLane, turn: ReadonlyArray<Entry.Entry>) => {
-      const taken = turn.filter((entry) => lane.isCurrent(entry) && Entry.isUntold(entry))
+    const recordSubmitted = (lane: WatchedLane.WatchedLane, turn: ReadonlyArray<Entry.Entry>) => {
+      const taken = turn.filter((entry) => lane.isCurrent(entry) && Entry.isUnrecorded(entry))
       const [first] = taken
       if (first === undefined) return Effect.void
       const records = taken.map(({ record }) => record)
@@ -198,7 +200,7 @@ export const make = (options: {
         onFailure: (cause) => Effect.logDebug("submitted events deferred", cause),
         onSuccess: () =>
           Effect.sync(() => {
-            for (const entry of taken) entry.isTold = true
+            for (const entry of taken) entry.isRecorded = true
           })
       })
     }
@@ -214,14 +216,14 @@ export const make = (options: {
         const began = yield* MonotonicTime.millis
         yield* setOperators(lane, began)
         const turn = pace.turnOf(lane, began)
-        const told = yield* Asking.ask(lane.nodes, turn, { now: began, scope })
+        const replies = yield* Asking.ask(lane.nodes, turn, { now: began, scope })
         const now = yield* MonotonicTime.millis
-        const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
+        const concerned = new Set([...turn, ...replies.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
-        yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, { began, now }), {
+        yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, replies, waiting, { began, now }), {
           concurrency: "unbounded"
         })
-        yield* tellTaken(
+        yield* recordSubmitted(
           lane,
           turn.filter((entry) => !pace.isYoung(entry, now))
         )
@@ -295,7 +297,7 @@ export const make = (options: {
         const now = yield* MonotonicTime.millis
         const waited = (yield* Clock.currentTimeMillis) - record.signedAt
         const entry = Entry.make(watched, home, { now, taken, waited })
-        lane.put({ ...entry, isTold: lane.entries.get(record.nonce)?.isTold === true })
+        lane.put({ ...entry, isRecorded: lane.entries.get(record.nonce)?.isRecorded === true })
       })
 
     const watch = (watched: Entry.Watched) =>

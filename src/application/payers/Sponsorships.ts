@@ -54,7 +54,7 @@ export interface Sponsorships {
 
 export const Sponsorships: Context.Key<Sponsorships, Sponsorships> = Context.Service("castellan/Sponsorships")
 
-const pollsPerLook = 5
+const pollsPerRead = 5
 
 const isOwn =
   (accountId: AccountId) =>
@@ -74,7 +74,7 @@ export const accountsOf = (
   )
 
 /** Reads the chain once; returns the number of ops that are left. */
-const look = (budgets: Budgets["Service"], { accountId, chain, profile }: Watched) =>
+const settle = (budgets: Budgets["Service"], { accountId, chain, profile }: Watched) =>
   Effect.gen(function* () {
     const { chainId, settledDepth } = profile
     // All sealed versions of an op share one hold, and at most one lands.
@@ -137,7 +137,7 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
   const ended = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<boolean> =>
     Effect.gen(function* () {
       state.sealed = false
-      const left = yield* Effect.catch(look(budgets, watched), (error) =>
+      const left = yield* Effect.catch(settle(budgets, watched), (error) =>
         Effect.as(Effect.logDebug(`sponsored operations cannot be followed: ${error._tag}`), 1)
       )
       yield* troubles.passed(troubleOf(key))
@@ -162,7 +162,7 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
             ended(watched, state, key).pipe(
               Effect.repeat({
                 until: (over) => over,
-                schedule: Schedule.spaced(watched.profile.pollIntervalMillis * pollsPerLook)
+                schedule: Schedule.spaced(watched.profile.pollIntervalMillis * pollsPerRead)
               }),
               Effect.catchCause((cause) => troubles.failed(troubleOf(key), cause)),
               Effect.ensuring(Effect.sync(() => followed.delete(key))),

@@ -28,6 +28,6 @@ export class Replicas extends Context.Service<
     /** Returns immediately. Signals may be lost: their facts are in the journal, which every process polls. */
     readonly tell: (signal: Signal) => Effect.Effect<void>
     /** Signals from other processes, from now on; may include this process's own. */
-    readonly heard: Stream.Stream<Signal>
+    readonly signals: Stream.Stream<Signal>
   }
 >()("castellan/Replicas") {}

@@ -25,7 +25,7 @@ export interface Webhook {
 }
 
 /** An event of a request, or of a watched contract. */
-export type Told =
+export type WebhookEvent =
   | {
       readonly requestId: string
       readonly endpoint: string
@@ -36,7 +36,7 @@ export type Told =
   | { readonly watchId: string; readonly event: WatchEvent }
 
 /** One event for one endpoint. */
-export type Delivery = Told & {
+export type Delivery = WebhookEvent & {
   readonly chainId: bigint
   /** Failed attempts. */
   readonly attempts: number

@@ -17,7 +17,7 @@ import type { PreparedOp } from "../ports/journal/Records.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { CreationCall } from "./Call.js"
 import * as Estimation from "./estimate/Estimation.js"
-import type * as FirstLook from "./estimate/FirstLook.js"
+import type * as InitialSimulation from "./estimate/InitialSimulation.js"
 import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
 import * as WantedWallets from "./wallets/WantedWallets.js"
@@ -81,7 +81,7 @@ const drafter = ({ context, snapshot }: Input, deadline: number) => {
   const conditions = { validUntil: deadline, validAfter: 0, bundler }
   const deploymentOf = ({ making }: Missing): Deployment.Deployment => ({ ...making, deadline })
   const dummy = Conditions.encodeSignature(conditions, Proof.dummyEcdsa(1))
-  return (each: Missing): Effect.Effect<FirstLook.Draft, Failure> => {
+  return (each: Missing): Effect.Effect<InitialSimulation.Draft, Failure> => {
     const digest = Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each), bundler)
     const authorization = Deployment.authorization(EstimationDeployer.sign(digest), bundler)
     const op: UserOperation.UserOperation = {

@@ -13,7 +13,7 @@ import type { PreparedOp } from "../ports/journal/Records.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import * as CreatedContracts from "./estimate/CreatedContracts.js"
 import type * as Estimation from "./estimate/Estimation.js"
-import * as FirstLook from "./estimate/FirstLook.js"
+import * as InitialSimulation from "./estimate/InitialSimulation.js"
 import * as LensEstimation from "./estimate/LensEstimation.js"
 import * as Links from "./ops/Links.js"
 import * as Measure from "./ops/Measure.js"
@@ -30,9 +30,9 @@ import * as Snapshot from "./Snapshot.js"
 const mostLag = 60
 
 /** The initial simulations of the batches' measurements, made in one call; null: not usable. */
-export const looks = (
+export const initialSimulations = (
   input: Sift.Input
-): Effect.Effect<ReadonlyArray<FirstLook.FirstLook | null>, never, ChainFacts> =>
+): Effect.Effect<ReadonlyArray<InitialSimulation.InitialSimulation | null>, never, ChainFacts> =>
   Effect.gen(function* () {
     const lastSecond = yield* Snapshot.validUntil(input.snapshot.block)
     const drafts = new Map<number, Estimation.Input>()
@@ -44,12 +44,12 @@ export const looks = (
     }
     const [view] = drafts.values()
     if (view === undefined) return input.batches.map(() => null)
-    const trials = yield* Effect.forEach(drafts.values(), FirstLook.trials)
-    const reports = yield* LensEstimation.lookEach(
+    const trials = yield* Effect.forEach(drafts.values(), InitialSimulation.trials)
+    const reports = yield* LensEstimation.simulateEach(
       view,
-      trials.map((each) => FirstLook.question(view, each))
+      trials.map((each) => InitialSimulation.question(view, each))
     )
-    const found = new Map<number, FirstLook.FirstLook>()
+    const found = new Map<number, InitialSimulation.InitialSimulation>()
     for (const [position, place] of [...drafts.keys()].entries()) {
       const report = reports[position]
       if (report !== undefined && Result.isSuccess(report))

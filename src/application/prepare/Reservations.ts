@@ -76,7 +76,7 @@ const giveBackHeld = (
   return ServiceEoa.isAtRisk(context) ? Effect.andThen(paid, ServiceEoa.giveBack(context, held)) : paid
 }
 
-export interface Look {
+export interface NonceQuery {
   /** The EOA's, wei. */
   readonly balance: bigint
   readonly prices: FeePrices
@@ -91,7 +91,7 @@ export interface Look {
 const lackOf = (
   { access, buffers, connection: { profile }, version }: Shared,
   ops: ReadonlyArray<UserOp>,
-  { balance, gasBound, prices }: Look
+  { balance, gasBound, prices }: NonceQuery
 ): bigint => {
   const l1Fee = ops.reduce((sum, op) => sum + op.l1Fee, 0n)
   // The service's EOA never pays a higher price than its ops do.
@@ -118,13 +118,13 @@ const lackOf = (
 export const unaffordable = (
   context: Shared,
   components: Iterable<ReadonlyArray<PreparedOp>>,
-  look: Look
+  query: NonceQuery
 ): ReadonlyMap<PreparedOp, ElementFailure> => {
   const failed = new Map<PreparedOp, ElementFailure>()
   if (context.connection.profile.remoteBundler !== null) return failed
   for (const ops of components) {
     const own = ops.filter(isUserOp)
-    const missing = lackOf(context, own, look)
+    const missing = lackOf(context, own, query)
     if (own.length === 0 || missing === 0n) continue
     const { submitter } = context
     const failure = elementFailure(

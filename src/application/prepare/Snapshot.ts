@@ -110,9 +110,9 @@ export const lastSeen = (
     const { chain, profile } = connection
     const facts = yield* ChainFacts
     const wallets = Wallets.lastSeen(facts, chain, formula.initCode, addresses)
-    const told = facts.lastSeen(chain)
-    if (wallets === null || told === null) return null
-    const { block, fees } = told
+    const lastSeen = facts.lastSeen(chain)
+    if (wallets === null || lastSeen === null) return null
+    const { block, fees } = lastSeen
     const prices = Prices.offered(profile, fees, buffers.price)
     const code = yield* Effect.result(facts.code(chain, entryPoint))
     return Result.isFailure(prices) || Result.isFailure(code) || code.success === null

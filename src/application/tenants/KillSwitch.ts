@@ -11,7 +11,7 @@ export interface Relied {
   readonly path: string
 }
 
-const told = ({ path, what }: Relied): Failure =>
+const refusal = ({ path, what }: Relied): Failure =>
   unprocessable("writes_paused", [
     {
       path,
@@ -36,7 +36,7 @@ export const check = (relied: Relied) =>
       onSuccess: (paused) =>
         Effect.andThen(
           Effect.flatMap(Troubles.Shared, ({ passed }) => passed(unread)),
-          paused ? Effect.fail(told(relied)) : Effect.void
+          paused ? Effect.fail(refusal(relied)) : Effect.void
         )
     })
   )

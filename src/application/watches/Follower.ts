@@ -21,9 +21,9 @@ import {
 } from "../ports/Watches.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Cursor from "./Cursor.js"
+import * as Emission from "./Emission.js"
 import { Followed } from "./Followed.js"
 import * as Reading from "./Reading.js"
-import * as Telling from "./Telling.js"
 
 /** An account without network settings. */
 const nobody = Brand.nominal<AccountId>()("")
@@ -32,13 +32,13 @@ const nobody = Brand.nominal<AccountId>()("")
  * The message that the account may see. For its own node it is the message that requests get for such nodes, which does
  * not reveal the names inside the operator's network. For the operator's node only the operator sees it.
  */
-const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable): string => {
+const problemText = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable): string => {
   const isOwn = error instanceof ChainRpcError && rpc !== null
   const why = isOwn ? Connection.refusal("caller", "rpc")(error).details[0]?.message : undefined
-  return `${why ?? error.message}${isOdd(error) ? (rpc === null ? otherNode : otherRpc) : ""}`
+  return `${why ?? error.message}${isMalformed(error) ? (rpc === null ? otherNode : otherRpc) : ""}`
 }
 
-const isOdd = (error: ChainRpcError | Reading.Unreadable): boolean =>
+const isMalformed = (error: ChainRpcError | Reading.Unreadable): boolean =>
   error instanceof ChainRpcError && error.reason === "notAnRpc"
 
 const otherNode = "; if it stays so, give networks[].rpc another node"
@@ -46,10 +46,10 @@ const otherRpc = "; if that persists, recreate the watch with another rpc"
 
 /** Time to retry a node's incomplete logs; then, for `readsAsTold`, they are delivered incomplete. */
 const patienceMillis = 60_000
-const readsAsTold = 600_000
+const incompleteMillis = 600_000
 
 /** The node's client, which returns incomplete logs. */
-const asTold = (chain: ChainClient): ChainClient => ({
+const withIncompleteLogs = (chain: ChainClient): ChainClient => ({
   ...chain,
   logs: (filter) => chain.logs(filter, "placed"),
   logsOf: (blockHash, filter) => chain.logsOf(blockHash, filter, "placed")
@@ -60,7 +60,7 @@ const settledBlocks = 1_000n
 /** Blocks read by their hashes in one step. */
 const recentBlocks = 64n
 /** Limits of one step: it is in memory, and one transaction. Larger blocks are processed in parts. */
-const mostOfStep: Telling.Bounds = { events: 4_000, characters: 8_388_608 }
+const mostOfStep: Emission.Bounds = { events: 4_000, characters: 8_388_608 }
 /** Duration of a claim, renewed each turn; a longer step fails if another process claims the source. */
 const claimMillis = 30_000
 /** Interval of the check for watches whose backlog is over its limit. */
@@ -100,7 +100,7 @@ interface Parts {
   readonly followed: Followed
   readonly watches: Watches["Service"]
   readonly node: Node
-  readonly most: Telling.Bounds
+  readonly most: Emission.Bounds
 }
 
 /** Reads the next blocks of a cursor; returns whether there were any. */
@@ -124,17 +124,17 @@ const advance = Effect.fnUntraced(function* (
     const { ancestor, before, logs } = read
     const after = ancestor === null ? cursor.part : undefined
     const found = { after, first: before.next, logs }
-    const told = yield* Telling.step(followed.index(cursor.cursor), found, parts.most)
-    const position = positionAfter(read, told)
+    const step = yield* Emission.step(followed.index(cursor.cursor), found, parts.most)
+    const position = positionAfter(read, step)
     if (position === null) {
-      last = told.until
+      last = step.until
       continue
     }
     const revision = yield* watches.advance(source.source, followed.revision, {
       cursor: cursor.cursor,
       position,
       ancestor,
-      events: told.events,
+      events: step.events,
       head: read.head
     })
     followed.move({ cursor: cursor.cursor, ...position }, revision)
@@ -145,7 +145,7 @@ const advance = Effect.fnUntraced(function* (
 /** The position after a step; null: it ends at a block whose hash only reading up to that block reveals. */
 const positionAfter = (
   { before, position }: Reading.Read,
-  { part, until }: Telling.Step
+  { part, until }: Emission.Step
 ): Position | null => {
   if (part !== undefined) return { ...before, part }
   return until === null ? position : Cursor.cut(position, until)
@@ -166,7 +166,7 @@ const meet = Effect.fnUntraced(function* ({ followed, source, watches }: Parts) 
  * Reads the chain once: first for the cursor furthest ahead, then for the one furthest behind, up to the next cursor,
  * where the two merge. Returns whether there is more to read now.
  */
-const look = Effect.fnUntraced(function* (parts: Parts) {
+const poll = Effect.fnUntraced(function* (parts: Parts) {
   const { followed, node } = parts
   const head = yield* node.chain.header("latest")
   if (head === null)
@@ -207,23 +207,23 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
   const troubles = Troubles.make()
   const trouble = { what: "a node is not read for watches", place: String(source.source), isDelay: true }
   let balanced: number | null = null
-  const tell = Effect.fnUntraced(function* (now: string | null, told = now) {
+  const report = Effect.fnUntraced(function* (now: string | null, shown = now) {
     const outcome = now === null ? troubles.passed(trouble) : troubles.failed(trouble, Cause.fail(now))
     yield* Effect.annotateLogs(outcome, { chainId: source.chainId.toString() })
     if (now === problem) return
     problem = now
-    yield* watches.note(source.source, told)
+    yield* watches.note(source.source, shown)
   })
   /** When the node began to answer with unreadable data. */
-  let oddSince: number | null = null
+  let malformedSince: number | null = null
   const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
     const node = yield* connect(source)
-    const odd = oddSince === null ? null : (yield* MonotonicTime.millis) - oddSince
-    const isPatient = odd === null || odd < patienceMillis
-    const chain = isPatient ? node.chain : asTold(node.chain)
-    const more = yield* look({ source, followed, watches, node: { ...node, chain }, most })
-    if (isPatient || odd > readsAsTold) oddSince = null
-    yield* tell(null)
+    const malformedMillis = malformedSince === null ? null : (yield* MonotonicTime.millis) - malformedSince
+    const isPatient = malformedMillis === null || malformedMillis < patienceMillis
+    const chain = isPatient ? node.chain : withIncompleteLogs(node.chain)
+    const more = yield* poll({ source, followed, watches, node: { ...node, chain }, most })
+    if (isPatient || malformedMillis > incompleteMillis) malformedSince = null
+    yield* report(null)
     return more
   }).pipe(
     Effect.catchTags({
@@ -232,12 +232,12 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
     })
   )
   const failed = Effect.fnUntraced(function* (error: ChainRpcError | Reading.Unreadable) {
-    if (isOdd(error)) oddSince ??= yield* MonotonicTime.millis
+    if (isMalformed(error)) malformedSince ??= yield* MonotonicTime.millis
     yield* Metrics.count(Metrics.watchReadErrors, {
       chain: source.chainId.toString(),
       node: nameOf(source)
     })
-    yield* tell(error.message, toldOf(source, error))
+    yield* report(error.message, problemText(source, error))
     return false
   })
   for (;;) {
@@ -266,19 +266,19 @@ export const follow = Effect.fnUntraced(function* (source: WatchSource, process:
 })
 
 /** Polling interval for nodes without a reader. */
-const lookMillis = 1_000
+const pollMillis = 1_000
 
 /**
  * Reads the nodes of watches until the scope closes, each in a separate fiber, so that a slow node delays no other. One
  * process reads each node. `most` limits one step.
  */
-export const startWith = Effect.fnUntraced(function* (most?: Telling.Bounds) {
+export const startWith = Effect.fnUntraced(function* (most?: Emission.Bounds) {
   const watches = yield* Watches
   const { process } = yield* Replicas
   const scope = yield* Effect.scope
   const followed = new Set<number>()
   const failed = (cause: unknown) => Effect.logDebug("watches' new events unavailable", cause)
-  const look = Effect.gen(function* () {
+  const poll = Effect.gen(function* () {
     for (const source of yield* watches.sources(process)) {
       if (followed.has(source.source)) continue
       followed.add(source.source)
@@ -291,7 +291,7 @@ export const startWith = Effect.fnUntraced(function* (most?: Telling.Bounds) {
     }
   })
   yield* Effect.forkScoped(
-    Effect.forever(Effect.andThen(Effect.catchCause(look, failed), Effect.sleep(lookMillis)))
+    Effect.forever(Effect.andThen(Effect.catchCause(poll, failed), Effect.sleep(pollMillis)))
   )
 })
 

@@ -80,16 +80,16 @@ export class Index {
         if (contracts.size === 0 || contracts.has(log.address)) entries.push(entry)
       }
     entries.sort((one, other) => one.watch.watch - other.watch.watch)
-    let told = after
+    let lastWatch = after
     for (const { filter, watch } of entries) {
-      if (watch.watch === told) continue
+      if (watch.watch === lastWatch) continue
       // A separate allowance per log: one watch's decoding does not limit another's.
       const decoded =
         log.missing?.includes("data") === true
           ? filter.matchTopics(log, "may")
           : filter.match(log, { left: Number.POSITIVE_INFINITY })
       if (decoded === null) continue
-      told = watch.watch
+      lastWatch = watch.watch
       yield { watch, definition: filter.definition, decoded }
     }
   }

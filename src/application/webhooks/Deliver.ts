@@ -252,7 +252,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
     const missed = new Set<string>()
     const scope = yield* Effect.scope
     const failed = (cause: unknown) => Effect.logDebug("webhooks' undelivered events unavailable", cause)
-    const look = Effect.gen(function* () {
+    const deliverDue = Effect.gen(function* () {
       for (const webhookId of yield* parts.store.due(process)) {
         if (served.has(webhookId)) {
           missed.add(webhookId)
@@ -278,7 +278,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
       Effect.sleep(deliveryIntervalMillis),
       Effect.raceFirst(changed, Effect.sleep(pollMillis - deliveryIntervalMillis))
     )
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.catchCause(look, failed), next)))
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.catchCause(deliverDue, failed), next)))
     yield* Effect.forkScoped(
       Effect.forever(Effect.andThen(Effect.catchCause(measure(parts), failed), Effect.sleep(pollMillis)))
     )

@@ -80,7 +80,7 @@ const ofRequest = (data: Data, view: View, form: URLSearchParams, act: "cancel" 
     if (act === "cancel" && !CancelRequest.isCancellable(record.endpoint))
       return yield* refused("A request that replaces transactions of others cannot be cancelled.")
     if (act !== "cancel" && record.held == null) return yield* refused("The request is not held any more.")
-    const [task, said] = {
+    const [task, confirmation] = {
       cancel: [data.cancel(requestId, "request_cancelled"), "cancelled"] as const,
       drop: [data.cancel(requestId, "request_dropped"), "dropped"] as const,
       release: [data.recovery.unhold(requestId), "released"] as const
@@ -90,7 +90,7 @@ const ofRequest = (data: Data, view: View, form: URLSearchParams, act: "cancel" 
       task,
       (isDone): Task =>
         isDone
-          ? Effect.succeed({ path, said })
+          ? Effect.succeed({ path, said: confirmation })
           : refused("The request is not what it was: load its page again.")
     )
     return yield* recorded(data, view, form, act, requestId, done)

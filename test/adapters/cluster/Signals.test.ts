@@ -23,7 +23,7 @@ const acquainted = (from: Signalling, to: Signalling) =>
   Effect.gen(function* () {
     const hello = `hello ${Math.random()}`
     const heard = yield* Effect.forkChild(
-      Stream.runHead(Stream.filter(to.heard, (one) => one._tag === "final" && one.requestId === hello))
+      Stream.runHead(Stream.filter(to.signals, (one) => one._tag === "final" && one.requestId === hello))
     )
     yield* Effect.raceFirst(
       Fiber.join(heard),
@@ -41,8 +41,8 @@ const pair = Effect.gen(function* () {
 })
 
 /** The next signals in the order received, without greetings. */
-const next = ({ heard }: Signalling, count: number) =>
-  heard.pipe(
+const next = ({ signals }: Signalling, count: number) =>
+  signals.pipe(
     Stream.filter((one) => one._tag !== "final" || !one.requestId.startsWith("hello")),
     Stream.take(count),
     Stream.runCollect

@@ -32,7 +32,7 @@ const lifeOfOps = (journal: Journals.Methods) =>
     yield* journal.accept(list)
     yield* journal.accept(list)
     const look = { idempotency: [{ accountId: Make.alice, endpoint: "/execute", key: "n" }] }
-    yield* journal.look({ ...look, spaces: [Make.space(1)] })
+    yield* journal.read({ ...look, spaces: [Make.space(1)] })
     yield* journal.openElements(lane, Make.opening("n1", [op(2)]))
     const ready = (yield* journal.ready(lane, 9)).filter(({ requestId }) => requestId === "n1")
     const [first] = yield* journal.ready(lane, 9, { perAccount: 1 })
@@ -261,7 +261,7 @@ describe("the statements of the journal", () => {
       // SQLite has a statement for each row, which it has prepared.
       expect(yield* countOf(accept(journal, Make.acceptance("r1", ops)))).toBe(ops.length + 5)
       const keys = ops.map(({ index }) => ({ accountId: Make.alice, endpoint: "/execute", key: `${index}` }))
-      expect(yield* countOf(journal.look({ idempotency: keys, spaces: [] }))).toBe(1)
+      expect(yield* countOf(journal.read({ idempotency: keys, spaces: [] }))).toBe(1)
       const ready = yield* journal.ready(Make.lane, 100)
       expect(yield* countOf(journal.record(Make.recording(0n, ready)))).toBe(10)
       expect(

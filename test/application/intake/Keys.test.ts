@@ -11,7 +11,7 @@ const none: ReadonlySet<bigint> = new Set()
 describe("a nonce key", () => {
   it("is the lowest key that neither the journal nor another run uses", () => {
     const keys = Keys.make()
-    const look = keys.look()
+    const look = keys.observe()
     expect(keys.take(space, 0n, new Set([0n, 2n]), look)).toBe(1n)
     expect(keys.take(space, 0n, new Set([0n, 2n]), look)).toBe(3n)
     expect(keys.take(spaceOf(2), 0n, none, look)).toBe(0n)
@@ -20,30 +20,30 @@ describe("a nonce key", () => {
   it("belongs to the wallet's epoch", () => {
     const keys = Keys.make()
     const { from } = Nonce.inEpoch(Nonce.serviceKeys, 7n)
-    expect(keys.take(space, 7n, none, keys.look())).toBe(from)
+    expect(keys.take(space, 7n, none, keys.observe())).toBe(from)
   })
 
   it("is null once sixteen are in use", () => {
     const keys = Keys.make()
-    const look = keys.look()
+    const look = keys.observe()
     const taken = Array.from({ length: 17 }, () => keys.take(space, 0n, none, look))
     expect(taken).toEqual([...Array.from({ length: 16 }, (_, key) => BigInt(key)), null])
   })
 
   it("stays in use for a read that began before its release", () => {
     const keys = Keys.make()
-    const early = keys.look()
+    const early = keys.observe()
     expect(keys.take(space, 0n, none, early)).toBe(0n)
-    const other = keys.look()
+    const other = keys.observe()
     keys.giveBack(space, 0n)
     expect(keys.take(space, 0n, none, other)).toBe(1n)
-    expect(keys.take(space, 0n, none, keys.look())).toBe(0n)
+    expect(keys.take(space, 0n, none, keys.observe())).toBe(0n)
   })
 })
 
 describe("runs that take and release keys in any order", () => {
   interface Run {
-    readonly look: Keys.Look
+    readonly look: Keys.Observation
     readonly used: ReadonlySet<bigint>
     key: bigint | null
   }
@@ -75,7 +75,7 @@ describe("runs that take and release keys in any order", () => {
           const run = runs.get(name)
           if (what === "begin" && run === undefined)
             // The read starts here, and is answered at a later time.
-            runs.set(name, { look: keys.look(), used: new Set(journal.get(wallet)), key: null })
+            runs.set(name, { look: keys.observe(), used: new Set(journal.get(wallet)), key: null })
           else if (what === "choose" && run !== undefined && run.key === null)
             run.key = keys.take(spaceOf(wallet), 0n, run.used, run.look)
           else if (run !== undefined && (what === "accept" || what === "refuse"))

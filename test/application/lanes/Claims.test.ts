@@ -32,7 +32,7 @@ const world = () => {
       independent: Effect.sync(() => state.independent),
       tell: () => Effect.void,
       assigned: Stream.never,
-      heard: Stream.empty
+      signals: Stream.empty
     }
   )
   return { claims, state }

@@ -37,7 +37,7 @@ const engineOf = (assigned: Stream.Stream<void>) =>
             independent: Effect.succeed([]),
             tell: (signal) => Effect.asVoid(Queue.offer(signals, signal)),
             assigned,
-            heard: Stream.fromQueue(signals)
+            signals: Stream.fromQueue(signals)
           })
         )
       )

@@ -63,7 +63,7 @@ describe("a clock that is set back by an hour", () => {
         independent: Effect.succeed([]),
         tell: () => Effect.void,
         assigned: Stream.never,
-        heard: Stream.empty
+        signals: Stream.empty
       }
     )
     yield* claims.take(Make.lane)

@@ -8,8 +8,8 @@ import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import { Replicas } from "../../../src/application/ports/Replicas.js"
 import type { WatchEvent } from "../../../src/application/ports/Watches.js"
+import type * as Emission from "../../../src/application/watches/Emission.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
-import type * as Telling from "../../../src/application/watches/Telling.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Following from "./Following.js"
 import type { ForkingChain } from "./ForkingChain.js"
@@ -30,11 +30,11 @@ const replica = (process: string) =>
     assigned: Stream.empty,
     independent: Effect.succeed([]),
     tell: () => Effect.void,
-    heard: Stream.empty
+    signals: Stream.empty
   })
 
 /** A process that follows the chain, until the scope ends. */
-export const begin = (chain: ForkingChain, process = "this one", most?: Telling.Bounds) =>
+export const begin = (chain: ForkingChain, process = "this one", most?: Emission.Bounds) =>
   Effect.provide(Follower.startWith(most), Layer.merge(Following.around(chain), replica(process)))
 
 const placeOf = ({ data }: WatchEvent): string => `${data.blockNumber} ${data.blockHash} ${data.logIndex}`

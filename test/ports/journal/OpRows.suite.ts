@@ -129,7 +129,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           accepted
         ])
         expect(
-          yield* journal.look({
+          yield* journal.read({
             idempotency: [
               { accountId: Make.alice, endpoint: "/execute", key: "a" },
               { accountId: Make.bob, endpoint: "/execute", key: "a" }

@@ -82,7 +82,7 @@ const replica = (process: string) =>
     independent: Effect.succeed([]),
     tell: () => Effect.void,
     assigned: Stream.never,
-    heard: Stream.empty
+    signals: Stream.empty
   })
 
 /** A process that delivers, until the scope ends. */

@@ -55,8 +55,8 @@ const journalOf = (judge: (acceptance: Acceptance) => AcceptanceResult = () => (
     accepted.find(
       (each) => each.accountId === accountId && each.endpoint === endpoint && each.idempotency?.key === key
     )
-  const journal: Pick<RequestJournal["Service"], "accept" | "decline" | "look"> = {
-    look: ({ idempotency, spaces }) =>
+  const journal: Pick<RequestJournal["Service"], "accept" | "decline" | "read"> = {
+    read: ({ idempotency, spaces }) =>
       Effect.sync(() => ({
         known: idempotency.map(({ accountId, endpoint, key }) => {
           const found = keyed(accountId, endpoint, key)

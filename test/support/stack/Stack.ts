@@ -135,7 +135,7 @@ const noLanes = Layer.sync(ReplicasTag, () => ({
   independent: Effect.succeed([]),
   tell: () => Effect.void,
   assigned: Stream.never,
-  heard: Stream.never
+  signals: Stream.never
 }))
 
 const wrapped = <Id, Service, E>(

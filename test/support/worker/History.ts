@@ -166,7 +166,7 @@ export const run = (seed: number, options: Options): Ending => {
   }
   const look = (): void => {
     reconcile = Reconcile.step(reconcile, {
-      _tag: "looked",
+      _tag: "compared",
       latest: chain.latest(),
       pending: chain.pending(),
       from: 0n,

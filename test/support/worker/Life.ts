@@ -78,7 +78,7 @@ export const begin = async (
           independent: Effect.succeed([]),
           tell: () => Effect.void,
           assigned: Stream.never,
-          heard: Stream.never
+          signals: Stream.never
         }),
         preparing,
         refused: () => Effect.void,

@@ -79,7 +79,7 @@ export const make = (origin: string, batches: Batches) => {
             where: [...at, index, ...pathOf(issue)].map(String).join(".")
           }))
         ),
-        (decoded) => ({ values: Arr.getSuccesses(decoded), odd: Arr.getFailures(decoded) })
+        (decoded) => ({ values: Arr.getSuccesses(decoded), malformed: Arr.getFailures(decoded) })
       )
   }
 

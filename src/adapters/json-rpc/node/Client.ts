@@ -18,8 +18,8 @@ import type { Batches } from "../transport/Batches.js"
 import type { Outcome } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as Answers from "./Answers.js"
+import * as MalformedLogs from "./MalformedLogs.js"
 import * as NodeFees from "./NodeFees.js"
-import * as OddLogs from "./OddLogs.js"
 import * as Params from "./Params.js"
 import * as Receipts from "./Receipts.js"
 import * as RpcSchemas from "./RpcSchemas.js"
@@ -96,21 +96,21 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     answer: Receipts.ReceiptAnswer,
     reading: Parameters<ChainClient["receipt"]>[1]
   ) {
-    const asTold = reading === "asTold"
+    const isLenient = reading === "lenient"
     const emitters = typeof reading === "object" ? reading.emitters : undefined
-    const beside = yield* asTold
+    const beside = yield* isLenient
       ? Effect.orElseSucceed(besideOf(txHash, answer), () => nothingBeside)
       : besideOf(txHash, answer)
-    const { odd, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
+    const { malformed: malformedLogs, values } = yield* readReceiptLogs(answer.logs ?? [], "logs")
     const { missing: left, ...receipt } = Receipts.toReceipt(txHash, answer, values, beside)
-    // An odd log of another contract decides nothing.
-    const telling = yield* EventLoop.map(odd, (one) =>
-      asTold || OddLogs.mayTellOfOps(one.value, emitters) ? [one] : []
+    // A malformed log of another contract decides nothing.
+    const relevant = yield* EventLoop.map(malformedLogs, (one) =>
+      isLenient || MalformedLogs.mayTellOfOps(one.value, emitters) ? [one] : []
     )
-    const missing = [...left, ...telling.flat().map(({ where }) => where)]
+    const missing = [...left, ...relevant.flat().map(({ where }) => where)]
     const [first] = missing
     if (first === undefined) return receipt
-    return asTold
+    return isLenient
       ? { ...receipt, missing }
       : yield* malformed("eth_getTransactionReceipt", `is malformed at ${first}`)
   })
@@ -118,19 +118,23 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const logsIn = Effect.fnUntraced(function* (
     list: ReadonlyArray<unknown>,
     filter: Pick<LogFilter, "address" | "topics">,
-    reading?: "asTold" | "placed"
+    reading?: "lenient" | "placed"
   ) {
-    const { odd, values } = yield* readLogs(list)
+    const { malformed: malformedLogs, values } = yield* readLogs(list)
     const found = RpcSchemas.toFoundLogs(values)
-    const meant = yield* EventLoop.map(odd, ({ value, where }) =>
-      OddLogs.mayMatch(value, filter) ? [{ where, log: OddLogs.asTold(value, filter) }] : []
+    const meant = yield* EventLoop.map(malformedLogs, ({ value, where }) =>
+      MalformedLogs.mayMatch(value, filter)
+        ? [{ where, log: MalformedLogs.readIncomplete(value, filter) }]
+        : []
     )
-    const told = meant.flat()
-    const shown = reading === undefined ? [] : told.flatMap(({ log }) => (log === null ? [] : [log]))
+    const matching = meant.flat()
+    const shown = reading === undefined ? [] : matching.flatMap(({ log }) => (log === null ? [] : [log]))
     const all = [...found, ...shown]
     // A reply without a readable log counts as malformed.
-    if (reading === "asTold" && (all.length > 0 || values.length > 0)) return all
-    const ours = told.find(({ log }) => reading !== "placed" || log === null || !OddLogs.isPlain(log))
+    if (reading === "lenient" && (all.length > 0 || values.length > 0)) return all
+    const ours = matching.find(
+      ({ log }) => reading !== "placed" || log === null || !MalformedLogs.isPlain(log)
+    )
     return ours === undefined ? all : yield* malformed("eth_getLogs", `is malformed at ${ours.where}`)
   })
 
@@ -153,8 +157,8 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   }
 
   const simulatedLogs = Effect.fnUntraced(function* (logs: ReadonlyArray<unknown>, index: number) {
-    const { odd, values } = yield* readSimulatedLogs(logs, "calls", index, "logs")
-    const lacking = odd.find(({ value }) => OddLogs.mayTellOfOps(value))
+    const { malformed: malformedLogs, values } = yield* readSimulatedLogs(logs, "calls", index, "logs")
+    const lacking = malformedLogs.find(({ value }) => MalformedLogs.mayTellOfOps(value))
     return lacking === undefined
       ? values
       : yield* malformed("eth_simulateV1", `is malformed at ${lacking.where}`)
@@ -223,7 +227,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       Effect.flatMap(ethGetTransactionReceipt(txHash), (value) => {
         const answer = Receipts.readReceipt(value)
         if (answer === null) return Effect.succeed(null)
-        return reading === "asTold" || answer.transactionHash === null || answer.transactionHash === txHash
+        return reading === "lenient" || answer.transactionHash === null || answer.transactionHash === txHash
           ? receiptOf(txHash, answer, reading)
           : malformed("eth_getTransactionReceipt", "is of another transaction")
       }),

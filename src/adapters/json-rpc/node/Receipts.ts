@@ -23,7 +23,7 @@ const blockNumberOrNull = readOrNull(BlockNumber)
 const addressOrNull = readOrNull(Address.schema)
 const listOrNull = readOrNull(Schema.Array(Schema.Unknown))
 
-/** Null for a missing or unreadable member; `odd` names the unreadable ones. */
+/** Null for a missing or unreadable member; `malformed` names the unreadable ones. */
 const membersOf = (answer: Readonly<Record<string, unknown>>) => {
   const members = {
     transactionHash: hashOrNull(answer.transactionHash),
@@ -37,10 +37,10 @@ const membersOf = (answer: Readonly<Record<string, unknown>>) => {
     from: addressOrNull(answer.from),
     logs: listOrNull(answer.logs)
   }
-  const odd = Object.entries(members).flatMap(([name, member]) =>
+  const malformed = Object.entries(members).flatMap(([name, member]) =>
     member === null && answer[name] != null ? [name] : []
   )
-  return { ...members, odd: new Set(odd) }
+  return { ...members, odd: new Set(malformed) }
 }
 export type ReceiptAnswer = ReturnType<typeof membersOf>
 
@@ -82,7 +82,7 @@ export const toReceipt = (
   const status = statusOf(answer)
   const price = answer.effectiveGasPrice ?? paidOf(beside)
   const from = answer.from ?? beside.transaction?.from ?? null
-  const told = {
+  const fields = {
     transactionHash: answer.transactionHash === txHash ? txHash : null,
     status,
     blockNumber: answer.blockNumber,
@@ -105,6 +105,6 @@ export const toReceipt = (
     ...(answer.l1Fee !== null && { l1Fee: answer.l1Fee }),
     from: from ?? Address.zero,
     logs,
-    missing: Object.entries(told).flatMap(([name, value]) => (value === null ? [name] : []))
+    missing: Object.entries(fields).flatMap(([name, value]) => (value === null ? [name] : []))
   }
 }

@@ -104,7 +104,7 @@ const outageWords =
   /\b(?:bad gateway|gateway time-?out|(?:service|server|node|backend|temporarily|currently) (?:is )?(?:temporarily |currently )?unavailable|internal (?:server|json-?rpc)? ?error|no (?:\w+ )?(?:backends?|upstreams?)\b|(?:backend|upstream)s? (?:is |are |was )?(?:currently )?(?:not |un)?(?:healthy|offline|down|request|connect|error|timed? ?out|failed|returned)|connection (?:was |is )?(?:refused|reset|closed|timed out)|ECONN(?:REFUSED|RESET|ABORTED)|ETIMEDOUT|no such host|unexpected EOF|(?:try|retry) (?:again|later)|overloaded|(?:server|node|backend) (?:is )?(?:too )?busy|under maintenance|shutting down|not (?:yet )?(?:ready|synced)|(?:still|is) syncing)|\b(?:http|status|code|error)\W{0,3}(?:(?:status )?code\W{0,3})?5(?:0[0234]|2\d)\b|^\W*50[0234]\b/i
 
 /** Words that show that the node processed the request, so that the error is not an outage. */
-const lookedAt =
+const classified =
   /revert|nonce|already|\bknown transaction|underpriced|insufficient|\bfees?\b|\btip\b|\bgas\b|\bfunds\b|balance|\bprice|opcode|\bjump|\bstack\b|\bexecution (?:error|failed)|VM (?:exception|execution)|invalid (?:argument|param|request|sender|chain|signature|transaction|tx|address|input|block|hex|hash|type|length|data|instruction|json|method|key|api)|\bargument|\bparam|unsupported|not (?:supported|implemented|allowed|permitted|enabled|exist)|unimplemented|does(?:n't| not) exist|unauthori[sz]ed|forbidden|denied|\bapi[ -]?key|too (?:large|big|wide|long|many (?:results|blocks|logs|topics|addresses))|\branges?\b|\bresults?\b|\blogs\b|response size|query time|limit exceeded|exceeds|trie node|prun(?:ed|ing)|archive|\bhistor/i
 
 /** Words of gateways without a node, in pages and in JSON, under any HTTP status. Any other page does not come from a node. */
@@ -120,7 +120,7 @@ export const isOutagePage = (text: string): boolean => outagePage.test(text)
 export const isOutage = (error: RpcError): boolean => {
   if (revertData(error) !== undefined || isUnsupported(error)) return false
   const text = textOf(error)
-  return (outageCodes.has(error.code) || outageWords.test(text)) && !lookedAt.test(text)
+  return (outageCodes.has(error.code) || outageWords.test(text)) && !classified.test(text)
 }
 
 /** Excludes methods of bundlers and paymasters, whose internal errors concern the op. */

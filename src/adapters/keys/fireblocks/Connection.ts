@@ -54,9 +54,9 @@ export const fromSdk = (error: unknown): KeyProviderError => {
     return failure("unavailable", name ?? "no answer that could be read")
   }
   const code = codeOf(response?.data)
-  const told = code === null ? `HTTP status ${status}` : `HTTP status ${status}, code ${code}`
-  if (status === 404 || (code !== null && absent.has(code))) return failure("notFound", told)
-  return failure(status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused", told)
+  const statusText = code === null ? `HTTP status ${status}` : `HTTP status ${status}, code ${code}`
+  if (status === 404 || (code !== null && absent.has(code))) return failure("notFound", statusText)
+  return failure(status === 408 || status === 429 || status >= 500 ? "unavailable" : "refused", statusText)
 }
 
 /** Most bytes of a response: 127 signatures are some 60 KiB. */

@@ -58,10 +58,10 @@ const keyOf = (
     sign: (digests) =>
       Effect.suspend(() => {
         let last = "no answer in time"
-        const told = (status: string) => {
+        const logStatus = (status: string) => {
           last = `the transaction is still ${status}`
         }
-        return Effect.timeoutOrElse(requests(digests, told), {
+        return Effect.timeoutOrElse(requests(digests, logStatus), {
           duration: timeoutMillis,
           orElse: () => Connection.broken(last)
         })

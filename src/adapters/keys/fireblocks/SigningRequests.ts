@@ -20,7 +20,7 @@ interface Transaction {
   /** - `waiting`: for approval, signature or its turn; `refused`: will never be signed */
   readonly state: "waiting" | "completed" | "refused"
   /** Names of its status and sub-status. */
-  readonly told: string
+  readonly statusText: string
   /** Unix milliseconds of its last change; 0 when absent. */
   readonly changed: number
   /** By digest, once completed. */
@@ -77,7 +77,7 @@ const read = (data: unknown): Effect.Effect<Transaction, KeyProviderError> => {
   return Effect.succeed({
     id,
     state: name === "COMPLETED" ? "completed" : refused.has(name) ? "refused" : "waiting",
-    told: sub === "" ? name : `${name} (${sub})`,
+    statusText: sub === "" ? name : `${name} (${sub})`,
     changed: Number(lastUpdated ?? createdAt) || 0,
     signatures: signaturesOf(signedMessages)
   })
@@ -159,11 +159,11 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
       : asked(call, ({ transactions }) => transactions.getTransaction({ txId: id }))
   }
 
-  const follow = Effect.fnUntraced(function* (request: Request, told: (status: string) => void) {
+  const follow = Effect.fnUntraced(function* (request: Request, logStatus: (status: string) => void) {
     let watched = false
     while (true) {
       const transaction = yield* current(request)
-      told(transaction.told)
+      logStatus(transaction.statusText)
       if (transaction.state === "completed") {
         // A transaction completed on creation comes without signatures in that response.
         if (request.id === transaction.id || transaction.signatures.size > 0) {
@@ -184,7 +184,7 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
       if (watched || age < refusalMillis || isLast) {
         forget(request)
         const which = watched || age < refusalMillis ? "" : `, the ${maxAttempts}th`
-        return yield* failure("refused", `the transaction is ${transaction.told}${which}`)
+        return yield* failure("refused", `the transaction is ${transaction.statusText}${which}`)
       }
       request.attempt += 1
       request.id = null
@@ -193,11 +193,15 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
 
   return Effect.fnUntraced(function* (
     digests: ReadonlyArray<Hex.Bytes32>,
-    told: (status: string) => void
+    logStatus: (status: string) => void
   ): Effect.fn.Return<ReadonlyArray<RawSignature>, KeyProviderError> {
-    const answers = yield* Effect.forEach(carriers(new Set(digests)), (request) => follow(request, told), {
-      concurrency: "unbounded"
-    })
+    const answers = yield* Effect.forEach(
+      carriers(new Set(digests)),
+      (request) => follow(request, logStatus),
+      {
+        concurrency: "unbounded"
+      }
+    )
     const signatures = new Map(answers.flatMap((answer) => [...answer]))
     return yield* Effect.forEach(digests, (digest) => {
       const signature = signatures.get(digest)

@@ -206,7 +206,7 @@ export const make = Effect.fnUntraced(function* (
       return yield* Effect.onExit(body({ call, handle, connection }), (exit) =>
         settle(connection, handle, exit)
       )
-    }).pipe(Effect.mapError(told), Effect.uninterruptible, permits.withPermits(1))
+    }).pipe(Effect.mapError(toError), Effect.uninterruptible, permits.withPermits(1))
 
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => {
@@ -216,7 +216,7 @@ export const make = Effect.fnUntraced(function* (
   )
 
   return {
-    connect: Effect.asVoid(Effect.mapError(connected, told)).pipe(Effect.uninterruptible),
+    connect: Effect.asVoid(Effect.mapError(connected, toError)).pipe(Effect.uninterruptible),
     use: (body) =>
       over(({ free, slot }) => {
         const session = free.pop()
@@ -226,5 +226,5 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
-const told = (problem: Problem): KeyProviderError =>
+const toError = (problem: Problem): KeyProviderError =>
   problem._tag === "Pkcs11Refusal" ? TokenFailure.from(problem) : problem

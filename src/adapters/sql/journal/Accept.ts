@@ -12,8 +12,8 @@ import * as Terms from "../listing/Terms.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 import * as Events from "./Events.js"
+import * as KnownWork from "./KnownWork.js"
 import * as Leases from "./Leases.js"
-import * as Look from "./Look.js"
 import * as Claims from "./tables/Claims.js"
 import * as NewOps from "./tables/NewOps.js"
 import * as Ops from "./tables/Ops.js"
@@ -271,7 +271,7 @@ const write = (
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const known = isCareful ? yield* knownOf(store, list) : null
-    const held = yield* Look.readHeld(store, lane, list)
+    const held = yield* KnownWork.readHeld(store, lane, list)
     const claimed = new Set<string>()
     const results: Array<Records.AcceptanceResult> = []
     const fresh: Array<Records.Acceptance> = []
@@ -283,7 +283,8 @@ const write = (
         continue
       }
       const obstacle =
-        (isCareful ? yield* takenOf(store, acceptance, claimed) : null) ?? Look.uncovered(held, acceptance)
+        (isCareful ? yield* takenOf(store, acceptance, claimed) : null) ??
+        KnownWork.uncovered(held, acceptance)
       // Another one may come before it.
       if (obstacle !== null && !isCareful) return yield* new Again({ refused: null })
       results.push(obstacle ?? accepted)
@@ -341,17 +342,17 @@ const writeOpening = (
     )
     if (there.length > 0) return yield* Store.refuse("the request has an op of the same index already")
     const known = RequestRows.failedOf(row)
-    const isNews = (index: number) => !known.some((element) => element.index === index)
+    const isNew = (index: number) => !known.some((element) => element.index === index)
     const obstacle =
       before.get(requestId) ??
       (isCareful ? yield* takenOf(store, opening, new Set()) : null) ??
-      Look.uncovered(yield* Look.readHeld(store, lane, [opening]), opening)
+      KnownWork.uncovered(yield* KnownWork.readHeld(store, lane, [opening]), opening)
     // Another one may come before it.
     if (obstacle !== null && !isCareful) return yield* new Again({ refused: null })
     if (obstacle !== null) return obstacle
     const now = yield* Clock.currentTimeMillis
     yield* NewOps.writeOps(store, [opening], now)
-    const left = row.unopened - ops.length - failed.filter(({ index }) => isNews(index)).length
+    const left = row.unopened - ops.length - failed.filter(({ index }) => isNew(index)).length
     // Waited for: it fails where a nonce of the ops was taken.
     yield* store.sql`
       update requests set unopened = ${Math.max(0, left)}, due_at = ${schedule?.dueAt ?? null},
@@ -360,7 +361,7 @@ const writeOpening = (
     if (failed.length > 0) yield* RequestRows.writeFailed(store, requestId, RequestRows.merged(known, failed))
     yield* writeRest(store, [opening])
     if (schedule !== null && Number(row.not_before) !== schedule.notBefore)
-      yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } }])
+      yield* Events.append(store, [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } }])
     return accepted
   })
 

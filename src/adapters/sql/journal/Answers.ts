@@ -118,7 +118,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
     )
     const progress = new Map(states.map((row) => [row.request_id, row]))
     const fresh = new Map<string, string>()
-    const told: Array<Events.Told> = []
+    const events: Array<Events.NewEvent> = []
     let isOnChain = true
     const kept = answers.map(({ outcome, requestId, sequence, summary }) => {
       const row = rows.get(requestId)
@@ -133,7 +133,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       const state = progress.get(requestId)
       if (state === undefined || state.under_way || (state.newest ?? 0) !== sequence) return null
       fresh.set(requestId, outcome)
-      told.push({ requestId, kind: "final", data: summary })
+      events.push({ requestId, kind: "final", data: summary })
       if (Number(state.included) !== row.elements) isOnChain = false
       return outcome
     })
@@ -144,7 +144,7 @@ const storeAll = (store: Store.Store, answers: ReadonlyArray<Records.Final>) =>
       { request_id: "text", outcome: "text" },
       [...fresh]
     )
-    yield* Events.tell(store, told)
+    yield* Events.append(store, events)
     return { kept, isOnChain }
   })
 

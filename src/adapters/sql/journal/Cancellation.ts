@@ -52,7 +52,7 @@ export const cancel =
           update requests set cancelled = ${cancelled}, state = 'final', outcome = ${outcome}
           where request_id = ${requestId}`
         const kind = code === "request_expired" ? "expired" : "cancelled"
-        yield* Events.tell(store, [{ requestId, kind, data: null }])
+        yield* Events.append(store, [{ requestId, kind, data: null }])
         return "final" as const
       })
     )

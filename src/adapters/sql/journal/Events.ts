@@ -7,7 +7,7 @@ import type { Depth } from "../../../application/ports/journal/Transactions.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
 
-export interface Told {
+export interface NewEvent {
   readonly requestId: string
   readonly kind: EventKind
   readonly data: EventData | null
@@ -17,10 +17,10 @@ export interface Told {
 const perStatement = 300
 
 /** Splits events into rounds with at most one per request; each request's events keep their order. */
-const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> => {
+const rounds = (events: ReadonlyArray<NewEvent>): ReadonlyArray<ReadonlyArray<NewEvent>> => {
   const counts = new Map<string, number>()
-  const parts: Array<Array<Told>> = []
-  for (const event of told) {
+  const parts: Array<Array<NewEvent>> = []
+  for (const event of events) {
     const round = counts.get(event.requestId) ?? 0
     counts.set(event.requestId, round + 1)
     const part = parts[round] ?? []
@@ -33,10 +33,10 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
 interface Written {
   readonly request_no: number | string
   readonly sequence: number
-  readonly heard: number | boolean
+  readonly subscribed: number | boolean
 }
 
-const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
+const write = (store: Store.Store, round: ReadonlyArray<NewEvent>, now: number) => {
   const { sql } = store
   const rows = round.map(
     ({ data, kind, requestId }) =>
@@ -56,15 +56,15 @@ const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
       select 1 from webhooks
       where webhooks.account_id = (
         select requests.account_id from requests where requests.request_no = request_events.request_no)
-    ) as heard`
+    ) as subscribed`
 }
 
 /** Schedules deliveries of the events to the accounts' webhooks that subscribe to them. */
-const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) => {
+const scheduleDeliveries = (store: Store.Store, written: ReadonlyArray<Written>, now: number) => {
   const { sql } = store
-  const heard = written.filter((row) => Boolean(row.heard))
+  const subscribed = written.filter((row) => Boolean(row.subscribed))
   return Store.forChunks(
-    heard,
+    subscribed,
     (chunk) => sql`
       insert into webhook_deliveries (request_no, sequence, webhook_no, state, attempts, owed_at, due_at)
       select told.request_no, told.sequence, webhooks.webhook_no, 'waiting', 0,
@@ -82,7 +82,7 @@ const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) =
 }
 
 /** Events whose sequence number a concurrent transaction took, which has since ended. */
-const overtaken = ({ sql }: Store.Store, round: ReadonlyArray<Told>, written: ReadonlyArray<Written>) =>
+const overtaken = ({ sql }: Store.Store, round: ReadonlyArray<NewEvent>, written: ReadonlyArray<Written>) =>
   Effect.map(
     sql<{ readonly request_no: number | string; readonly request_id: string }>`
       select request_no, request_id from requests
@@ -100,15 +100,15 @@ const overtaken = ({ sql }: Store.Store, round: ReadonlyArray<Told>, written: Re
   )
 
 /** Appends events to their requests. Call it last in a transaction: it may wait for others that append to the same requests. */
-export const tell = (store: Store.Store, told: ReadonlyArray<Told>) =>
+export const append = (store: Store.Store, events: ReadonlyArray<NewEvent>) =>
   Effect.gen(function* () {
-    if (told.length === 0) return
+    if (events.length === 0) return
     const now = yield* Clock.currentTimeMillis
-    for (const round of rounds(told)) {
+    for (const round of rounds(events)) {
       let left = round
       while (left.length > 0) {
         const written = yield* write(store, left, now)
-        yield* owe(store, written, now)
+        yield* scheduleDeliveries(store, written, now)
         left = written.length === left.length ? [] : yield* overtaken(store, left, written)
       }
     }
@@ -142,15 +142,15 @@ export const begin = (
       ])
     )
     const accounts = Store.distinct(requests.map(({ accountId }) => accountId))
-    const heard = yield* Rows.statement<{ readonly account_id: string }>(
+    const subscribed = yield* Rows.statement<{ readonly account_id: string }>(
       store,
       `select distinct account_id from webhooks where ${Rows.among(store, "account_id")}`,
       [Rows.listOf(store, accounts)]
     )
-    const ears = new Set(heard.map((row) => row.account_id))
-    const told = requests.filter(({ accountId }) => ears.has(accountId))
-    if (told.length === 0) return
-    const written = yield* Rows.statement<Omit<Written, "heard">>(
+    const ears = new Set(subscribed.map((row) => row.account_id))
+    const delivered = requests.filter(({ accountId }) => ears.has(accountId))
+    if (delivered.length === 0) return
+    const written = yield* Rows.statement<Omit<Written, "subscribed">>(
       store,
       `select request_events.request_no, sequence from requests
        join request_events on request_events.request_no = requests.request_no
@@ -158,13 +158,13 @@ export const begin = (
       [
         Rows.listOf(
           store,
-          told.map(({ requestId }) => requestId)
+          delivered.map(({ requestId }) => requestId)
         )
       ]
     )
-    yield* owe(
+    yield* scheduleDeliveries(
       store,
-      written.map((row) => ({ ...row, heard: true })),
+      written.map((row) => ({ ...row, subscribed: true })),
       now
     )
   })
@@ -179,7 +179,7 @@ export const ofElements = (
   data: EventData,
   requestIds: ReadonlyArray<string>,
   ops: ReadonlyArray<Carried>
-): ReadonlyArray<Told> => {
+): ReadonlyArray<NewEvent> => {
   const elements = new Map<string, Array<number>>()
   for (const { op_index, request_id } of ops) {
     const known = elements.get(request_id)
@@ -211,7 +211,7 @@ export const ofLanded = (
   kind: "submitted" | "included" | "settled" | "reopened",
   ops: ReadonlyArray<Landed>,
   depths: ReadonlyArray<Depth & { readonly userOpHash: string }>
-): ReadonlyArray<Told> => {
+): ReadonlyArray<NewEvent> => {
   const byOp = new Map<string | null, Depth>(depths.map((depth) => [depth.userOpHash, depth]))
   const byTransaction = new Map<string, Array<Landed>>()
   for (const op of ops)

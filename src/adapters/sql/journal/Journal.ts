@@ -16,9 +16,9 @@ import * as Accept from "./Accept.js"
 import * as Answers from "./Answers.js"
 import * as Cancellation from "./Cancellation.js"
 import * as Events from "./Events.js"
+import * as KnownWork from "./KnownWork.js"
 import * as LaneRequests from "./LaneRequests.js"
 import * as Leases from "./Leases.js"
-import * as Look from "./Look.js"
 import * as OpRows from "./OpRows.js"
 import * as Record from "./Record.js"
 import * as Recovery from "./Recovery.js"
@@ -52,7 +52,7 @@ const early = answering("committed")
 const committed = Effect.provideService(GroupCommit.answered, "committed")
 
 /** A read that callers see: waits until the disk has all of it, so that a crash cannot revoke a reported fact. */
-const told = answering("whole")
+const durable = answering("whole")
 
 export const make = (options: Store.Options): Migrations.Stored<Context.Context<Journals>> =>
   Effect.gen(function* () {
@@ -60,14 +60,14 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     return Context.empty().pipe(
       Context.add(RequestJournal, {
         accept: early(Accept.accept(store)),
-        look: early(Look.look(store)),
+        read: early(KnownWork.read(store)),
         authorise: Accept.authorise(store),
         openElements: early(Accept.openElements(store)),
         unopened: early(LaneRequests.unopened(store)),
         nextDue: early(LaneRequests.nextDue(store)),
         overdue: early(LaneRequests.overdue(store)),
         bodies: early(Answers.bodies(store)),
-        requests: told(RequestRows.requests(store)),
+        requests: durable(RequestRows.requests(store)),
         ended: early(Answers.ended(store)),
         unanswered: early(Answers.unanswered(store)),
         answer: Answers.answer(store),
@@ -77,11 +77,11 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         going: committed(Schedules.going(store)),
         cancel: Cancellation.cancel(store),
         durable: store.durable,
-        request: told(RequestRows.request(store)),
-        requestOf: told(RequestRows.requestOf(store)),
-        list: told(Listing.list(store)),
+        request: durable(RequestRows.request(store)),
+        requestOf: durable(RequestRows.requestOf(store)),
+        list: durable(Listing.list(store)),
         finalAmong: early(RequestRows.finalAmong(store)),
-        events: told(Events.events(store)),
+        events: durable(Events.events(store)),
         newestEvents: early(Events.newestEvents(store)),
         forget: Retention.forget(store)
       }),
@@ -95,7 +95,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         lease: early(Leases.lease(store)),
         release: early(Leases.release(store)),
         ofRequest: early(Ops.ofRequest(store)),
-        findOp: told(Ops.findOp(store))
+        findOp: durable(Ops.findOp(store))
       }),
       Context.add(LaneJournal, {
         busy: committed(LaneRequests.busy(store)),
@@ -114,7 +114,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         open: committed(Records.open(store)),
         openOf: early(Records.openOf(store)),
         transactionsBetween: early(Records.transactionsBetween(store)),
-        findTransaction: told(Records.findTransaction(store)),
+        findTransaction: durable(Records.findTransaction(store)),
         transactionOf: early(Records.transactionOf(store))
       }),
       Context.add(RecoveryJournal, {

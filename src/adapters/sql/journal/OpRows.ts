@@ -319,8 +319,8 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
         order by request_id ${forUpdate}`
     )
     const open = new Map(requests.flatMap((row) => (row.state === "open" ? [[row.request_id, row]] : [])))
-    const told = failures.filter(({ requestId }) => open.has(requestId))
-    const elements = told.flatMap(({ done = [], failed, requestId }) =>
+    const reported = failures.filter(({ requestId }) => open.has(requestId))
+    const elements = reported.flatMap(({ done = [], failed, requestId }) =>
       [...failed.map(({ index }) => index), ...done].map((index) => ({ requestId, index }))
     )
     const rows = yield* live(store, elements)
@@ -331,15 +331,15 @@ export const fail: Method<"fail"> = (store) => (lane, failures) =>
     for (const [requestId, row] of open) {
       const before = RequestRows.failedOf(row)
       const known = new Set(before.map(({ index }) => index))
-      const news = told
+      const events = reported
         .filter((it) => it.requestId === requestId)
         .flatMap(({ failed }) => failed)
         .filter(({ index }) => rows.get(nameOf({ requestId, index }))?.state !== "settled")
-      const done = told.filter((it) => it.requestId === requestId).flatMap((it) => it.done ?? [])
-      const opened = [...news.map(({ index }) => index), ...done].filter(
+      const done = reported.filter((it) => it.requestId === requestId).flatMap((it) => it.done ?? [])
+      const opened = [...events.map(({ index }) => index), ...done].filter(
         (index) => !rows.has(nameOf({ requestId, index })) && !known.has(index)
       )
-      yield* RequestRows.writeFailed(store, requestId, RequestRows.merged(before, news))
+      yield* RequestRows.writeFailed(store, requestId, RequestRows.merged(before, events))
       const left = row.unopened - new Set(opened).size
       if (left !== row.unopened)
         yield* sql`update requests set unopened = ${Math.max(0, left)} where request_id = ${requestId}`

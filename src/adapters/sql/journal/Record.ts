@@ -214,8 +214,8 @@ const recorded = (store: Store.Store, recording: Records.Recording) =>
     if (next.isGap) yield* KnownNonces.skip(store, recording, nonce, concerned)
     const direct = entryPoint === Requests.direct ? (concerned[0] ?? null) : null
     yield* write(store, recording, epoch, direct, byId)
-    const told = { txHash: recording.txHash, ...pricesOf(recording) }
-    yield* Events.tell(store, Events.ofElements("signed", told, concerned, rows))
+    const data = { txHash: recording.txHash, ...pricesOf(recording) }
+    yield* Events.append(store, Events.ofElements("signed", data, concerned, rows))
     const result: Records.RecordResult = { _tag: "recorded" }
     return { result, concerned }
   })
@@ -270,7 +270,7 @@ export const replace: Method<"replace"> = (store) => (replacement) =>
       "sent",
       txHash
     )
-    const told = { txHash, replaces, ...pricesOf(replacement) }
-    yield* Events.tell(store, Events.ofElements("replaced", told, found.concerned, found.ops))
+    const data = { txHash, replaces, ...pricesOf(replacement) }
+    yield* Events.append(store, Events.ofElements("replaced", data, found.concerned, found.ops))
     return true
   }).pipe(Claims.inLane(store, replacement))

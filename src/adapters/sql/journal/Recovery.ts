@@ -185,7 +185,7 @@ export const adopt =
         on conflict (chain_id, signer, nonce, tx_hash) do nothing
         returning tx_hash`
       if (added.length > 0 && isNew)
-        yield* Events.tell(
+        yield* Events.append(
           store,
           Events.ofElements(
             "signed",

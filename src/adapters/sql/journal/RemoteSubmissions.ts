@@ -80,7 +80,7 @@ export const handOver =
         ])
       )
       const concerned = Store.distinct(fresh.map((op) => op.request_id))
-      if (fresh.length > 0) yield* Events.tell(store, Events.ofElements("signed", {}, concerned, fresh))
+      if (fresh.length > 0) yield* Events.append(store, Events.ofElements("signed", {}, concerned, fresh))
       // Ops of an earlier call whose answer was lost.
       const known = own.filter((op) => op.state === "sent" && op.rpc !== null)
       return [...fresh, ...known].map((op) => Number(op.op_id))
@@ -170,15 +170,15 @@ const watch = (
 const unsubmitted = (store: Store.Store, ops: ReadonlyArray<Ops.State>) =>
   Effect.gen(function* () {
     const { sql } = store
-    const told = new Set<string>()
+    const submitted = new Set<string>()
     for (const chunk of Store.chunks(ops)) {
       const ids = chunk.map((op) => op.op_id)
       const rows = yield* sql<Pick<Ops.State, "op_id">>`
         select op_id from handovers where ${sql.in("op_id", ids)} and submitted = 1`
-      for (const row of rows) told.add(String(row.op_id))
+      for (const row of rows) submitted.add(String(row.op_id))
       yield* sql`update handovers set submitted = 1 where ${sql.in("op_id", ids)} and submitted = 0`
     }
-    return ops.filter((op) => !told.has(String(op.op_id)))
+    return ops.filter((op) => !submitted.has(String(op.op_id)))
   })
 
 export const recordTaken =
@@ -197,7 +197,7 @@ export const recordTaken =
         const taken = new Set(rows.map((row) => String(row.op_id)))
         const fresh = ops.filter((op) => taken.has(String(op.op_id)))
         const requests = Store.distinct(fresh.map((op) => op.request_id))
-        yield* Events.tell(store, Events.ofElements("submitted", {}, requests, fresh))
+        yield* Events.append(store, Events.ofElements("submitted", {}, requests, fresh))
       })
     )
 
@@ -213,7 +213,7 @@ export const recordInclusions =
         const settled = yield* Ops.settle(store, ops, outcomes)
         const inOurs = yield* Ops.carried(store, settled)
         const own = settled.filter((op) => !inOurs.has(String(op.op_id)))
-        const untold = yield* unsubmitted(store, own)
+        const unrecorded = yield* unsubmitted(store, own)
         const over = own.filter((op) => found.get(op.user_op_hash)?.final === true)
         yield* forget(store, over)
         yield* watch(
@@ -222,8 +222,8 @@ export const recordInclusions =
           found,
           node
         )
-        yield* Events.tell(store, [
-          ...Events.ofLanded("submitted", untold, []),
+        yield* Events.append(store, [
+          ...Events.ofLanded("submitted", unrecorded, []),
           ...Events.ofLanded("included", settled, outcomes),
           ...Events.ofLanded("settled", over, outcomes)
         ])
@@ -268,7 +268,7 @@ export const revertInclusions =
         yield* forget(store, found)
         const concerned = Store.distinct(own.map((op) => op.request_id))
         yield* RequestRows.reopen(store, concerned)
-        yield* Events.tell(store, Events.ofLanded("reopened", landed, []))
+        yield* Events.append(store, Events.ofLanded("reopened", landed, []))
         return concerned
       })
     )
@@ -285,7 +285,7 @@ export const finaliseInclusions =
           store,
           ops.filter((op) => op.state === "settled")
         )
-        yield* Events.tell(store, Events.ofLanded("settled", over, landed))
+        yield* Events.append(store, Events.ofLanded("settled", over, landed))
       })
     )
 

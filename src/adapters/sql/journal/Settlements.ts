@@ -14,7 +14,7 @@ const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
 
 type Found = Effect.Success<ReturnType<typeof Transactions.find>> & {}
 
-const told = (
+const eventsOf = (
   kind: "submitted" | "included" | "settled" | "reopened",
   { concerned, ops }: Found,
   data: {
@@ -23,15 +23,15 @@ const told = (
     readonly confirmations?: number
     readonly success?: boolean
   }
-): ReadonlyArray<Events.Told> => Events.ofElements(kind, data, concerned, ops)
+): ReadonlyArray<Events.NewEvent> => Events.ofElements(kind, data, concerned, ops)
 
 const elsewhere = (ops: ReadonlyArray<Ops.State>, txHash: string | null): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "settled" && op.tx_hash !== txHash)
 
-const toldReopened = (found: Found): ReadonlyArray<Events.Told> => {
+const reopenedEvents = (found: Found): ReadonlyArray<Events.NewEvent> => {
   const { tx_hash: txHash } = found.row
   return [
-    ...told("reopened", found, { txHash }),
+    ...eventsOf("reopened", found, { txHash }),
     ...Events.ofLanded("reopened", elsewhere(found.ops, txHash), [])
   ]
 }
@@ -100,14 +100,14 @@ export const settle =
       // Once for this transaction; for an op that another transaction included, each time.
       const others = elsewhere(settled, txHash)
       const before = elsewhere(ops, txHash)
-      yield* Events.tell(store, [
-        ...(moved ? toldReopened(found) : []),
-        ...(found.row.submitted === 0 ? told("submitted", found, { txHash }) : []),
+      yield* Events.append(store, [
+        ...(moved ? reopenedEvents(found) : []),
+        ...(found.row.submitted === 0 ? eventsOf("submitted", found, { txHash }) : []),
         ...(moved || found.row.state === "signed"
-          ? told("included", found, { txHash, ...depth, success: mined.success })
+          ? eventsOf("included", found, { txHash, ...depth, success: mined.success })
           : []),
         ...Events.ofLanded("included", others, outcomes),
-        ...(final ? told("settled", found, { txHash, ...depth }) : []),
+        ...(final ? eventsOf("settled", found, { txHash, ...depth }) : []),
         ...(final ? Events.ofLanded("settled", [...before, ...others], outcomes) : [])
       ])
       return found.concerned
@@ -124,8 +124,8 @@ export const finalise =
       yield* store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
       yield* Ops.move(store, sent(found.ops), "accepted", null)
       const { block_number: blockNumber, tx_hash: txHash } = found.row
-      yield* Events.tell(store, [
-        ...told("settled", found, { txHash, blockNumber, confirmations }),
+      yield* Events.append(store, [
+        ...eventsOf("settled", found, { txHash, blockNumber, confirmations }),
         ...Events.ofLanded("settled", elsewhere(found.ops, txHash), [])
       ])
       return found.concerned
@@ -140,7 +140,7 @@ export const unsettle =
       if (found?.row.state !== "mined")
         return yield* Store.refuse("only a mined transaction that is not settled vanishes")
       yield* withdraw(store, lane, nonce, found)
-      yield* Events.tell(store, toldReopened(found))
+      yield* Events.append(store, reopenedEvents(found))
       return found.concerned
     }).pipe(Claims.inLane(store, lane))
 
@@ -157,7 +157,7 @@ export const recordExternalUse =
       const landed = new Set(settled.map((op) => op.op_id))
       const back = sent(found.ops).filter((op) => !landed.has(op.op_id))
       yield* Ops.move(store, back, "accepted", null)
-      yield* Events.tell(store, [
+      yield* Events.append(store, [
         ...(found.row.submitted === 0 ? Events.ofLanded("submitted", settled, []) : []),
         ...Events.ofLanded("included", settled, outcomes),
         ...Events.ofLanded("settled", settled, outcomes)

@@ -46,19 +46,19 @@ types.register<bigint | number | string>(PgTypes.OID.int8, {
 /** Reads a URL's TLS parameters that the client does not: files, and other drivers' names. */
 export const withTls = (address: Redacted.Redacted<string>): Pick<PgPool.Config, "ssl" | "url"> => {
   const url = new URL(Redacted.value(address))
-  const said = (name: string) => url.searchParams.get(name) ?? ""
-  const isUnverified = said("sslmode") === "no-verify"
+  const parameter = (name: string) => url.searchParams.get(name) ?? ""
+  const isUnverified = parameter("sslmode") === "no-verify"
   if (isUnverified) url.searchParams.delete("sslmode")
   const files = [
-    ["ca", said("sslrootcert") === "system" ? "" : said("sslrootcert")],
-    ["cert", said("sslcert")],
-    ["key", said("sslkey")]
+    ["ca", parameter("sslrootcert") === "system" ? "" : parameter("sslrootcert")],
+    ["cert", parameter("sslcert")],
+    ["key", parameter("sslkey")]
   ].filter(([, file]) => file !== "")
-  const isEncrypted = isUnverified || files.length > 0 || ["true", "1"].includes(said("ssl"))
+  const isEncrypted = isUnverified || files.length > 0 || ["true", "1"].includes(parameter("ssl"))
   return {
     url: Redacted.make(url.href),
     ...(isEncrypted &&
-      said("sslmode") !== "disable" && {
+      parameter("sslmode") !== "disable" && {
         ssl: {
           ...Object.fromEntries(files.map(([name, file]) => [name, readFileSync(file ?? "")])),
           ...(isUnverified && { rejectUnauthorized: false })
@@ -165,7 +165,7 @@ export const session = (
 ): Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> =>
   PgConnection.make({ ...means, ...withTls(url) })
 
-const told = (connection: Connection, text: string, parameters: ReadonlyArray<unknown> = []) =>
+const execute = (connection: Connection, text: string, parameters: ReadonlyArray<unknown> = []) =>
   Effect.asVoid(connection.executeRaw(text, parameters))
 
 /** The server answers the commit of a failed transaction with success, as a rollback. */
@@ -178,8 +178,8 @@ const commit = (connection: Connection): Effect.Effect<void, SqlError> =>
 
 /** Ends a connection that may still be in a transaction, so that it is not reused. */
 const rollback = (connection: Connection): Effect.Effect<void> =>
-  told(connection, "rollback").pipe(
-    Effect.catch(() => told(connection, "select pg_terminate_backend(pg_backend_pid())")),
+  execute(connection, "rollback").pipe(
+    Effect.catch(() => execute(connection, "select pg_terminate_backend(pg_backend_pid())")),
     Effect.ignore
   )
 
@@ -206,7 +206,7 @@ export const make = ({
       Effect.tap((connection) =>
         known.has(connection)
           ? Effect.void
-          : Effect.map(told(own(connection), defaults), () => void known.add(connection))
+          : Effect.map(execute(own(connection), defaults), () => void known.add(connection))
       )
     )
     const reserved = Effect.flatMap(taken, (connection) =>
@@ -224,12 +224,12 @@ export const make = ({
       transactionService: transactions,
       spanAttributes: [],
       acquireConnection: (restore) => restore(reserved),
-      begin: (connection: Connection, statement) => told(connection, statement ?? writing),
-      savepoint: (connection, id) => told(connection, `savepoint part${id}`),
+      begin: (connection: Connection, statement) => execute(connection, statement ?? writing),
+      savepoint: (connection, id) => execute(connection, `savepoint part${id}`),
       commit,
       onCommitFailure: rollback,
       rollback,
-      rollbackSavepoint: (connection, id) => told(connection, `rollback to savepoint part${id}`)
+      rollbackSavepoint: (connection, id) => execute(connection, `rollback to savepoint part${id}`)
     })
     const beginning = settings(answerTimeoutMillis)
     const transaction =
@@ -239,8 +239,8 @@ export const make = ({
           const isPart = Context.getOrUndefined(fiber.context, transactions) !== undefined
           const locked = Effect.flatMap(transactions, ([connection]) => {
             const set = isPart ? "null" : beginning
-            if (names.length > 0) return Effect.andThen(told(connection, locking(set), [names]), effect)
-            return isPart ? effect : Effect.andThen(told(connection, `select ${set}`), effect)
+            if (names.length > 0) return Effect.andThen(execute(connection, locking(set), [names]), effect)
+            return isPart ? effect : Effect.andThen(execute(connection, `select ${set}`), effect)
           })
           // Spans of statements carry their text: there are none in a transaction.
           return begun(locked as typeof effect).pipe(

@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 /** Polling interval of the server's time. */
 const interval = "10 seconds"
 /** Difference to the server's clock that is logged, in ms. */
-const toldMillis = 5_000
+const reportedMillis = 5_000
 
 const nanosPerMilli = 1_000_000
 
@@ -22,9 +22,9 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
     const own = yield* Clock.Clock
     const passed = () => Number(own.monotonicTimeNanosUnsafe()) / nanosPerMilli
     let ahead = 0
-    let told = 0
+    let reported = 0
 
-    const look = Effect.gen(function* () {
+    const measure = Effect.gen(function* () {
       const before = passed()
       const [row] = yield* sql<{ readonly micros: number }>`
         select (extract(epoch from clock_timestamp()) * 1000000)::bigint as micros`
@@ -34,8 +34,8 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
       // The server read its clock between `before` and `after`: an estimate in that range cannot be improved.
       if (ahead < server - after || ahead > server - before) ahead = server - (before + after) / 2
       const millis = Math.round(own.currentTimeMillisUnsafe() - ahead - after)
-      if (Math.abs(millis) < toldMillis || Math.abs(millis - told) < toldMillis) return
-      told = millis
+      if (Math.abs(millis) < reportedMillis || Math.abs(millis - reported) < reportedMillis) return
+      reported = millis
       yield* Effect.annotateLogs(Effect.logWarning("clock differs from the database's, whose time applies"), {
         aheadMillis: millis
       })
@@ -52,8 +52,8 @@ export const layer: Layer.Layer<never, SqlError, SqlClient> = Layer.unwrap(
       monotonicTimeNanos: own.monotonicTimeNanos,
       sleep: (duration) => own.sleep(duration)
     }
-    yield* look
-    yield* Effect.forkScoped(Effect.forever(Effect.delay(Effect.ignore(look), interval)))
+    yield* measure
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(Effect.ignore(measure), interval)))
     return Layer.succeed(Clock.Clock, clock)
   }).pipe(Effect.withTracerEnabled(false))
 )

@@ -19,11 +19,11 @@ export const knownTo = (store: Store.Store, lane: Lane) =>
       select nonce from transactions
       where ${ofLane(store, lane)} and state in ('signed', 'mined', 'settled', 'foreign')
       order by nonce desc limit 1`
-    const told = [
+    const nonces = [
       ...(row?.explained == null ? [] : [BigInt(row.explained)]),
       ...(highest === undefined ? [] : [BigInt(highest.nonce) + 1n])
     ]
-    return told.length === 0 ? null : told.reduce(BigInts.max)
+    return nonces.length === 0 ? null : nonces.reduce(BigInts.max)
   })
 
 /** Records the bound. Nonces above it count as unknown until they are read, whatever is signed or found meanwhile. */

@@ -41,11 +41,11 @@ export const make = (): Lineage => {
         byLane.set(laneKey(transaction), transaction)
     },
     lose: Effect.suspend(() => {
-      const told = isLost
+      const reported = isLost
         ? Effect.void
         : Effect.logError("older database found; signing stopped; restart every process")
       isLost = true
-      return Effect.andThen(told, Effect.fail(older))
+      return Effect.andThen(reported, Effect.fail(older))
     }),
     intact: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.suspend((): Effect.Effect<A, E | JournalError, R> => (isLost ? Effect.fail(older) : effect))

@@ -5,7 +5,7 @@ import { SqlError, UnknownError } from "effect/sql/SqlError"
 import type { SqliteConnection } from "./SqliteConnection.js"
 
 /** Interval of checks of the file's name while statements run, in ms. */
-const lookMillis = 1_000
+const checkMillis = 1_000
 
 interface Fault {
   readonly what: string
@@ -50,13 +50,13 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
     const identity = () => identityOf(filename)
     const opened = yield* Effect.catchDefect(Effect.sync(identity), () => Effect.succeed(""))
     let fault: Fault | null = null
-    let lookedAt = clock.currentTimeMillisUnsafe()
+    let checkedAt = clock.currentTimeMillisUnsafe()
 
-    const look = (): void => {
+    const check = (): void => {
       const now = clock.currentTimeMillisUnsafe()
       // The clock may be set back.
-      if (Math.abs(now - lookedAt) < lookMillis) return
-      lookedAt = now
+      if (Math.abs(now - checkedAt) < checkMillis) return
+      checkedAt = now
       const before = fault
       fault = faultOf(opened, identity)
       if (fault === before) return
@@ -70,7 +70,7 @@ export const guarded = (connection: SqliteConnection, filename: string): Effect.
     return {
       all: (text, parameters) => {
         if (!ending.test(text)) {
-          look()
+          check()
           if (fault !== null)
             throw new SqlError({
               reason: new UnknownError({

@@ -147,7 +147,7 @@ export const client = (group: GroupCommit): Effect.Effect<SqliteClient, never, R
 }
 
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
-  const { committed, durable, told } = options.durability
+  const { committed, durable, demandedDurable } = options.durability
   const transactions: Transactions = Context.Service(`castellan/sql/GroupCommit/${clients++}`)
   /** Serialises the nested parts of a transaction, which share a savepoint name. */
   const parts = new WeakMap<SqlClient.TransactionConnection.Service, Semaphore.Semaphore>()
@@ -171,7 +171,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     })
 
   const onDisk = (changes: boolean, when: Answered): Effect.Effect<void, SqlError> =>
-    when === "committed" ? Effect.void : changes || when === "whole" ? durable : told
+    when === "committed" ? Effect.void : changes || when === "whole" ? durable : demandedDurable
 
   const outside = connectionOf((text, parameters) =>
     Effect.withFiber((fiber) => {
@@ -365,10 +365,10 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       Effect.withFiber((fiber) => {
         if (Context.getOrUndefined(fiber.context, transactions) !== undefined) return effect
         const state: State = { changes: false, failed: null, isOver: false }
-        const looked = bracket(effect, () => {
+        const checked = bracket(effect, () => {
           state.isOver = true
         })
-        return looked.pipe(
+        return checked.pipe(
           turn.withPermit,
           Effect.updateContext((context: Context.Context<R>) => within(context, state)),
           Effect.exit,

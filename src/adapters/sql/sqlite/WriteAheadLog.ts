@@ -16,7 +16,7 @@ export interface Durability {
   /** Waits until all earlier commits are on the disk. */
   readonly durable: Effect.Effect<void, SqlError>
   /** Waits until all earlier demanded commits are on the disk, so that their content may be revealed. */
-  readonly told: Effect.Effect<void, SqlError>
+  readonly demandedDurable: Effect.Effect<void, SqlError>
 }
 
 /** Writes the log to the disk, outside the event loop, and calls back. */
@@ -74,12 +74,16 @@ export const durability = (sync: Sync): Durability => {
       demanded = committed
       return demanded
     }),
-    told: upTo(() => demanded)
+    demandedDurable: upTo(() => demanded)
   }
 }
 
 /** In memory there is no disk. */
-export const inMemory: Durability = { committed: () => undefined, durable: Effect.void, told: Effect.void }
+export const inMemory: Durability = {
+  committed: () => undefined,
+  durable: Effect.void,
+  demandedDurable: Effect.void
+}
 
 /**
  * Durability of an open database file with a write-ahead log. With `synchronous = normal` SQLite writes commits to the log

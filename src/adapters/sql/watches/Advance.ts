@@ -22,7 +22,7 @@ const perStatement = 300
  * Advances the source's revision from the caller's, and locks the source until the transaction ends. Fails when the
  * revision has changed.
  */
-export const goOn = ({ sql }: Store.Store, source: number, revision: number) =>
+export const continueRevision = ({ sql }: Store.Store, source: number, revision: number) =>
   Effect.flatMap(
     sql`
       update watch_sources set revision = revision + 1
@@ -141,7 +141,7 @@ export const advance =
     Effect.gen(function* () {
       const { sql } = store
       const { ancestor, cursor, events, head, position } = step
-      const next = yield* goOn(store, source, revision)
+      const next = yield* continueRevision(store, source, revision)
       const now = yield* Clock.currentTimeMillis
       if (ancestor !== null) yield* takeBack(store, cursor, ancestor, now)
       yield* note(store, cursor, events)

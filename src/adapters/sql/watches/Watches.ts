@@ -93,7 +93,7 @@ const stateOf = ({ sql }: Store.Store, source: number, after: number) =>
 
 const merge = (store: Store.Store, source: number, revision: number, from: number, into: number) =>
   Effect.gen(function* () {
-    const next = yield* Advance.goOn(store, source, revision)
+    const next = yield* Advance.continueRevision(store, source, revision)
     yield* store.sql`update watches set cursor_no = ${into} where cursor_no = ${from} and source_no = ${source}`
     yield* Registry.tidy(store, source)
     return next

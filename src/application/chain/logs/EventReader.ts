@@ -129,14 +129,14 @@ const asker = (
   }
   return ({ from, to }) =>
     Effect.map(
-      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }, "asTold"), {
+      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }, "lenient"), {
         concurrency: "unbounded"
       }),
       (answers) => answers.flat()
     ).pipe(
       Effect.flatMap((logs) => {
         const found = new Map<string, FoundEvent>()
-        const look = (log: FoundLog): void => {
+        const collect = (log: FoundLog): void => {
           const { blockNumber, logIndex, missing = [] } = log
           if (!missing.includes("blockNumber") && (blockNumber < from || blockNumber > to)) return
           if (contracts.size > 0 && !contracts.has(log.address)) return
@@ -146,7 +146,7 @@ const asker = (
           const one = found.has(place) ? null : event(log)
           if (one !== null) found.set(place, one)
         }
-        return Effect.map(EventLoop.map(logs, look), () => [...found.values()].sort(inChainOrder))
+        return Effect.map(EventLoop.map(logs, collect), () => [...found.values()].sort(inChainOrder))
       })
     )
 }
@@ -195,7 +195,7 @@ const readOnce = Effect.fnUntraced(function* (
 })
 
 /** The failure that callers receive for an incomplete reading. */
-const told = (
+const toFailure = (
   { origin }: ChainClient,
   range: BlockRange,
   problem: ViewChanged | LogRanges.TooManyResults | LogRanges.TooManyAsks
@@ -245,7 +245,7 @@ export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQ
   return yield* readOnce(chain, ask, range).pipe(
     Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
     Effect.mapError((error) => {
-      if (error._tag !== "ChainRpcError") return told(chain, range, error)
+      if (error._tag !== "ChainRpcError") return toFailure(chain, range, error)
       if (!isTooLarge(error)) return refusal(error)
       return unprocessable("too_many_events", [
         { path: "fromBlock", message: Reasons.text("eventAnswer", { ...range }) }

@@ -138,7 +138,7 @@ const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>)
     : Effect.flatMap(
         Effect.all(
           [
-            Effect.forEach(hashes, (txHash) => chain.receipt(txHash, "asTold"), together),
+            Effect.forEach(hashes, (txHash) => chain.receipt(txHash, "lenient"), together),
             readable(chain.block("latest"))
           ],
           together
@@ -215,13 +215,13 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
       })
     )
   }
-  const told = Arr.zip(hashes, fates)
-  const receipts = yield* Effect.all(told.flatMap(shown), together)
+  const results = Arr.zip(hashes, fates)
+  const receipts = yield* Effect.all(results.flatMap(shown), together)
   const incomplete = fates.flatMap((fate) =>
     typeof fate === "string" || isWhole(fate) ? [] : [{ txHash: fate.txHash, missing: fate.missing ?? [] }]
   )
-  const untold = new Set(incomplete.map(({ txHash }) => txHash))
-  const pending = hashes.filter((txHash, index) => fates[index] === "pending" || untold.has(txHash))
+  const unread = new Set(incomplete.map(({ txHash }) => txHash))
+  const pending = hashes.filter((txHash, index) => fates[index] === "pending" || unread.has(txHash))
   const unknown = hashes.filter((_, index) => fates[index] === "unknown")
   return {
     requestStatus: pending.length + unknown.length === 0 ? 200 : 202,

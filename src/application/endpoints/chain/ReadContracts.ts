@@ -87,11 +87,11 @@ const prepare = ({
   to
 }: Read): Result.Result<Prepared, string> =>
   Result.gen(function* () {
-    const told = ({ message, why }: FunctionSignature.InvalidSignature) => `${message}: ${why}`
+    const text = ({ message, why }: FunctionSignature.InvalidSignature) => `${message}: ${why}`
     const target = yield* addressOf("to", to)
     const sender = from === undefined ? undefined : yield* addressOf("from", from)
-    const signature = yield* Result.mapError(FunctionSignature.parse(funcSignature), told)
-    const outputs = yield* Result.mapError(FunctionSignature.parseReturns(returnSignature), told)
+    const signature = yield* Result.mapError(FunctionSignature.parse(funcSignature), text)
+    const outputs = yield* Result.mapError(FunctionSignature.parseReturns(returnSignature), text)
     const data = yield* Result.mapError(
       Parameters.encodeCall(signature, funcParams ?? [], Parameters.maxValues),
       ({ message }) => message
@@ -108,7 +108,7 @@ const refused = ({ message, origin, reason }: ChainRpcError): string =>
 /** Most decoded values of all reads of a request. */
 export const maxValuesInAll = 65_536
 
-const told = ({ message, tooMuch }: Values.UndecodableData): string =>
+const decodingProblem = ({ message, tooMuch }: Values.UndecodableData): string =>
   tooMuch
     ? `${message}: a read is decoded to at most ${Values.maxValues} values, all reads of a request to ${maxValuesInAll}; split the request`
     : message
@@ -158,7 +158,7 @@ export const run = Effect.fnUntraced(function* (
         return yield* Effect.fromResult(Result.fail(reasons.get(outcome) ?? decoding.revert(data)))
       if (data === Hex.empty && outputs.length > 0) return yield* Effect.fromResult(Result.fail(nothing))
       const decoded = Values.decode(outputs, data, { allowance, maxValues: Values.maxValues })
-      return yield* Effect.fromResult(Result.mapError(decoded, told))
+      return yield* Effect.fromResult(Result.mapError(decoded, decodingProblem))
     })
   const read = yield* EventLoop.each(Arr.zip(asked, outcomes), ([one, outcome]) =>
     Effect.map(Effect.result(valuesOf(one, outcome)), (values) => [one, values] as const)

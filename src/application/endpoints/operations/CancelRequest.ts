@@ -67,7 +67,7 @@ const heldOf = ({ ops, signed }: RequestRecord): ReadonlySet<number> =>
   )
 
 /** The cancelled and the kept elements of a request, by the journal. */
-export const told = (record: RequestRecord): Response => {
+export const toResponse = (record: RequestRecord): Response => {
   const { body, cancelled, failed, ops, outcome, requestId, txHashes } = record
   const state = outcome === null ? ("pending" as const) : ("final" as const)
   const size = sizeOf(body)
@@ -101,11 +101,11 @@ export const cancel = (
   record: RequestRecord
 ): Effect.Effect<Response, JournalError> =>
   Effect.gen(function* () {
-    if (!isCancellable(record.endpoint)) return told(record)
+    if (!isCancellable(record.endpoint)) return toResponse(record)
     yield* Cancellations.cancel(requestJournal, record.requestId, "request_cancelled", {
       onlyUnsigned: false
     })
-    return told((yield* requestJournal.request(record.requestId)) ?? record)
+    return toResponse((yield* requestJournal.request(record.requestId)) ?? record)
   })
 
 /**

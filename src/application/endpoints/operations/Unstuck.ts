@@ -96,13 +96,13 @@ const offerOf = (
                   Effect.orDie(chain.receipt(Hex.unsafe32(txHash))),
                   (found) => found !== null
                 ).pipe(Effect.orDie)
-          const told = replaced.flatMap(
+          const reported = replaced.flatMap(
             ({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) =>
               maxFeePerGas === undefined || maxPriorityFeePerGas === undefined || newTxHash === undefined
                 ? []
                 : [{ nonce: Number(nonce), oldTxHash, newTxHash, maxFeePerGas, maxPriorityFeePerGas }]
           )
-          return yield* Results.unstuck(receipt, { replaced: told, unknown }, decoding)
+          return yield* Results.unstuck(receipt, { replaced: reported, unknown }, decoding)
         })
     })
     return { ...offer, context, decoding }
@@ -144,7 +144,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const { chainId, submitter } = offer.context
     const seen = yield* Effect.result(
       Effect.catchTag(
-        Reprice.look(offer.context, yield* TransactionJournal, { chainId, signer: submitter }),
+        Reprice.snapshot(offer.context, yield* TransactionJournal, { chainId, signer: submitter }),
         "JournalError",
         Effect.die
       )

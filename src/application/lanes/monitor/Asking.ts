@@ -21,7 +21,7 @@ const restMillis = 2_000
 /** Wait for a node's reply to an offer, milliseconds; a slower node may have taken it. */
 const offerWaitMillis = 1_000
 
-export interface Told {
+export interface NodeReply {
   readonly node: LaneNode
   readonly answers: LaneNode["answers"]
 }
@@ -35,7 +35,7 @@ export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
   const signed = all.filter(({ record }) => record.state === "signed").slice(0, maxReceiptsPerRound)
   const mined = all
     .filter(({ record }) => record.state === "mined")
-    .sort((a, b) => (a.lookedAt < b.lookedAt ? -1 : 1))
+    .sort((a, b) => (a.checkedBlock < b.checkedBlock ? -1 : 1))
     .slice(0, Math.max(maxReceiptsPerRound - signed.length, 16))
   return [...signed, ...mined]
 }
@@ -48,8 +48,8 @@ const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope
     node.isBusy = true
     const done = yield* Deferred.make<void>()
     const troubles = yield* Troubles.Shared
-    const answered = Effect.map(NodeAnswers.at(node, entries), (told) => LaneNodes.note(node, told))
-    const look = troubles.tolerate(troubleOf("poll of watched transactions crashed", node), answered).pipe(
+    const answered = Effect.map(NodeAnswers.at(node, entries), (reply) => LaneNodes.note(node, reply))
+    const poll = troubles.tolerate(troubleOf("poll of watched transactions crashed", node), answered).pipe(
       Effect.ensuring(
         Effect.suspend(() => {
           node.isBusy = false
@@ -57,7 +57,7 @@ const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope
         })
       )
     )
-    yield* detach(look, scope)
+    yield* detach(poll, scope)
     return Deferred.await(done)
   })
 
@@ -66,7 +66,7 @@ export const ask = (
   lane: LaneNodes.LaneNodes,
   turn: ReadonlyArray<Entry>,
   { now, scope }: { readonly now: number; readonly scope: Scope.Scope }
-): Effect.Effect<ReadonlyArray<Told>> =>
+): Effect.Effect<ReadonlyArray<NodeReply>> =>
   Effect.gen(function* () {
     const questions = new Map<LaneNode, Array<Entry>>()
     const guests = new Set<LaneNode>()

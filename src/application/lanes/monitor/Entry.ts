@@ -50,21 +50,21 @@ export interface Entry {
   /** From then on other nodes of the lane are polled and offered the bytes too: the home node may have lost them, or lie. */
   doubtAt: number
   /** Time of the next check for the cause of its delay, milliseconds. */
-  careAt: number
+  checkAt: number
   /** From then on `since` is needed, milliseconds. */
   sinceAt: number
   /** A node's height soon after the newest version was offered: prices are raised only after newer blocks. */
   since: { readonly node: LaneNode; readonly height: bigint } | null
   /** Block of the last receipt check, once mined. */
-  lookedAt: bigint
+  checkedBlock: bigint
   /** Node that showed the receipt of the mined transaction. */
   readonly witness: LaneNode | null
   /** Time at which the mined transaction was first missed. */
   missedSince: number | null
   /** A node accepted the newest version or an earlier one. */
-  isTaken: boolean
+  isAccepted: boolean
   /** The journal knows that a node accepted it. */
-  isTold: boolean
+  isRecorded: boolean
 }
 
 /** Minimum interval between offers of the same bytes to a node that lost them, milliseconds. */
@@ -93,14 +93,14 @@ export const make = (
   ),
   offeredAt: now,
   doubtAt: taken ? now + doubtMillis : now,
-  careAt: now + profile.bumpAfterMillis - Math.max(waited, 0),
+  checkAt: now + profile.bumpAfterMillis - Math.max(waited, 0),
   sinceAt: now + profile.bumpAfterMillis / 4,
   since: null,
-  lookedAt: 0n,
+  checkedBlock: 0n,
   witness: null,
   missedSince: null,
-  isTaken: taken,
-  isTold: false
+  isAccepted: taken,
+  isRecorded: false
 })
 
 export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry => {
@@ -108,10 +108,10 @@ export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry 
   return {
     ...entry,
     record: { ...entry.record, state: "mined", mined: { blockHash, blockNumber, success, txHash } },
-    lookedAt: blockNumber,
+    checkedBlock: blockNumber,
     witness,
     missedSince: null,
-    isTold: true
+    isRecorded: true
   }
 }
 
@@ -127,13 +127,13 @@ export const withdrawn = (entry: Entry, now: number): Entry => ({
 })
 
 /** The node has the newest bytes. */
-export const taken = (entry: Entry, node: LaneNode, now: number): void => {
+export const accepted = (entry: Entry, node: LaneNode, now: number): void => {
   entry.offers.set(node, { at: now + offerMillis, delay: firstOfferMillis })
-  entry.isTaken = true
+  entry.isAccepted = true
 }
 
 /** The node refused the newest bytes: delays the next offer, longer each time. */
-export const putOff = ({ offers }: Entry, node: LaneNode, now: number): void => {
+export const delayOffer = ({ offers }: Entry, node: LaneNode, now: number): void => {
   const delay = Math.min((offers.get(node)?.delay ?? firstOfferMillis / 2) * 2, offerMillis)
   offers.set(node, { at: now + delay, delay })
 }
@@ -146,14 +146,14 @@ export const follow = (entry: Entry, now: number): void => {
   const { bumpAfterMillis } = entry.profile
   for (const node of entry.offers.keys()) entry.offers.set(node, { at: now, delay: firstOfferMillis / 2 })
   entry.offeredAt = now
-  entry.careAt = now + bumpAfterMillis
+  entry.checkAt = now + bumpAfterMillis
   entry.sinceAt = now + bumpAfterMillis / 4
   entry.since = null
 }
 
 /** A node took it, and the journal does not know. */
-export const isUntold = ({ isTaken, isTold, record }: Entry): boolean =>
-  isTaken && !isTold && record.state === "signed"
+export const isUnrecorded = ({ isAccepted, isRecorded, record }: Entry): boolean =>
+  isAccepted && !isRecorded && record.state === "signed"
 
 /** Whether its home node is no longer trusted without other nodes. */
 export const isDoubtful = ({ doubtAt, home }: Entry, now: number): boolean =>
@@ -166,8 +166,8 @@ export const isOfferDue = (entry: Entry, node: LaneNode, now: number): boolean =
 }
 
 /** Whether this node's height is needed to detect new blocks later. */
-export const wantsHeight = ({ careAt, since, sinceAt }: Entry, node: LaneNode, now: number): boolean =>
-  now >= careAt || (since?.node !== node && now >= sinceAt)
+export const wantsHeight = ({ checkAt, since, sinceAt }: Entry, node: LaneNode, now: number): boolean =>
+  now >= checkAt || (since?.node !== node && now >= sinceAt)
 
 /** `height`: null if the node did not return it; it is requested again later. */
 export const noteHeight = (entry: Entry, node: LaneNode, height: bigint | null, now: number): void => {
@@ -176,14 +176,14 @@ export const noteHeight = (entry: Entry, node: LaneNode, height: bigint | null, 
 }
 
 /** Schedules the next check after a check, whatever its result. */
-export const caredFor = (entry: Entry, now: number): void => {
-  if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
+export const scheduleCheck = (entry: Entry, now: number): void => {
+  if (now >= entry.checkAt) entry.checkAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
 }
 
 export const hasNewBlocks = ({ since }: Entry, node: LaneNode, height: bigint): boolean =>
   since !== null && since.node === node && height > since.height
 
 export const isDue = (entry: Entry, nodes: ReadonlyArray<LaneNode>, now: number): boolean =>
-  now >= entry.careAt ||
+  now >= entry.checkAt ||
   (entry.since === null && now >= entry.sinceAt) ||
   nodes.some((node) => isOfferDue(entry, node, now))

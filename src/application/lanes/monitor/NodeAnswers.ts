@@ -25,7 +25,7 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
     }),
     (answers) => ({
       receipt: Arr.getSuccesses(answers).find((receipt) => receipt !== null) ?? null,
-      told: answers.every(Result.isSuccess)
+      isComplete: answers.every(Result.isSuccess)
     })
   )
 }
@@ -45,7 +45,7 @@ const sealed = (
   const isShallow = TransactionState.depthOf(receipt.blockNumber, head, entry.profile) === "shallow"
   if (isShallow && Inclusions.isSealedBy(receipt, head) === null) return Effect.succeed(seen)
   return Effect.match(Inclusions.sealed(chain, receipt, head), {
-    onFailure: () => ({ receipt: null, told: false }),
+    onFailure: () => ({ receipt: null, isComplete: false }),
     onSuccess: (ours) => ({ ...seen, receipt: ours })
   })
 }
@@ -74,10 +74,10 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
         ],
         { concurrency: "unbounded" }
       ),
-      ([chainId, head, told]) =>
+      ([chainId, head, details]) =>
         Effect.map(
           Effect.forEach(
-            told,
+            details,
             ([seen, block], place) =>
               Effect.map(sealed(node, entries[place], seen, head), (ours) => [ours, block] as const),
             { concurrency: "unbounded" }
@@ -85,20 +85,20 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
           (checked) => [chainId, head, checked] as const
         )
     ),
-    ([chainId, head, told]) => {
+    ([chainId, head, details]) => {
       const answers = new Map<Entry, TransactionState.Answer>()
       // Replies of a node on another chain mean nothing.
       if (entries.some(({ record }) => record.chainId !== chainId)) return { head: null, answers }
       const replaced = new Set<bigint>()
       for (const [place, { record }] of entries.entries()) {
-        const block = told[place]?.[1] ?? null
+        const block = details[place]?.[1] ?? null
         if (record.mined !== null && block !== null && block.hash !== record.mined.blockHash)
           replaced.add(record.mined.blockNumber)
       }
       for (const [place, entry] of entries.entries()) {
-        const [seen, block] = told[place] ?? [null, null]
+        const [seen, block] = details[place] ?? [null, null]
         const { mined } = entry.record
-        if (seen === null || (!seen.told && seen.receipt === null)) continue
+        if (seen === null || (!seen.isComplete && seen.receipt === null)) continue
         // The new chain may still be shorter: transactions above a replaced block are gone with it.
         const isReplaced = mined !== null && [...replaced].some((number) => number <= mined.blockNumber)
         answers.set(entry, {

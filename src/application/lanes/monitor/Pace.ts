@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as Asking from "./Asking.js"
 import type { Entry } from "./Entry.js"
-import * as Looks from "./Looks.js"
+import * as ReceiptSchedule from "./ReceiptSchedule.js"
 import type { WatchedLane } from "./WatchedLane.js"
 
-/** Schedules the polls of a lane's transactions: all every `pollIntervalMillis`, recent ones more often; see `Looks`. */
+/** Schedules the polls of a lane's transactions: all every `pollIntervalMillis`, recent ones more often; see `ReceiptSchedule`. */
 export interface Pace {
   readonly turnOf: (lane: WatchedLane, now: number) => ReadonlyArray<Entry>
   readonly rest: (lane: WatchedLane) => Effect.Effect<void>
@@ -21,32 +21,32 @@ const intervalOf = ({ entries }: WatchedLane): number =>
 
 const isSigned = ({ record }: Entry): boolean => record.state === "signed"
 
-const givenOf = ({ offeredAt, profile, record }: Entry): Looks.Given => ({
+const givenOf = ({ offeredAt, profile, record }: Entry): ReceiptSchedule.Given => ({
   chainId: record.chainId,
   givenAt: offeredAt,
   intervalMillis: profile.pollIntervalMillis
 })
 
 export const make = (): Pace => {
-  const looks = Looks.make()
+  const schedule = ReceiptSchedule.make()
 
   const isYoung = (entry: Entry, now: number): boolean =>
-    isSigned(entry) && looks.isYoung(givenOf(entry), now)
+    isSigned(entry) && schedule.isYoung(givenOf(entry), now)
 
   return {
     isYoung,
     turnOf: (lane, now) => {
       const all = [...lane.entries.values()].filter(
-        (entry) => !isSigned(entry) || !looks.isEarly(givenOf(entry), now)
+        (entry) => !isSigned(entry) || !schedule.isEarly(givenOf(entry), now)
       )
-      const isRegular = Looks.isRegular(lane, intervalOf(lane), now)
+      const isRegular = ReceiptSchedule.isRegular(lane, intervalOf(lane), now)
       return Asking.turnOf(isRegular ? all : all.filter((entry) => isYoung(entry, now)))
     },
     rest: (lane) =>
       Effect.suspend(() => {
         if (lane.entries.size === 0) return Effect.sync(() => lane.rest.closeUnsafe())
         const signed = [...lane.entries.values()].filter(isSigned)
-        return looks.rest(lane, intervalOf(lane), signed.map(givenOf))
+        return schedule.rest(lane, intervalOf(lane), signed.map(givenOf))
       }),
     wake: (lane, nonce) =>
       Effect.gen(function* () {
@@ -54,10 +54,10 @@ export const make = (): Pace => {
         if (entry !== undefined && isYoung(entry, yield* MonotonicTime.millis)) yield* lane.rest.open
       }),
     seen: (entry, began) => {
-      if (isSigned(entry)) looks.seen(givenOf(entry), began)
+      if (isSigned(entry)) schedule.seen(givenOf(entry), began)
     },
     missed: (entry, began) => {
-      if (isSigned(entry)) looks.missed(givenOf(entry), began)
+      if (isSigned(entry)) schedule.missed(givenOf(entry), began)
     }
   }
 }

@@ -10,7 +10,7 @@ import type { AccessNodes } from "./AccessNodes.js"
 import type { LaneNode } from "./Entry.js"
 
 export interface ReceiptSearch {
-  readonly seen: (teller: LaneNode, receipt: Receipt) => void
+  readonly seen: (source: LaneNode, receipt: Receipt) => void
   readonly undone: (account: AccountId, txHash: Bytes32) => void
   /** Registers the account that reads through its own node, so that it sees receipts that its other nodes showed. */
   readonly readBy: (chain: ChainClient, chainId: bigint, access: LaneAccess) => void
@@ -43,8 +43,8 @@ export const make = (accessNodes: AccessNodes): ReceiptSearch => {
       const reader = readers.get(chain)
       const known = receipts.get(reader?.access.accountId ?? null, txHash)
       if (known !== undefined) return known
-      const told = yield* ask(chain, txHash)
-      if (told !== null || reader === undefined) return told
+      const receipt = yield* ask(chain, txHash)
+      if (receipt !== null || reader === undefined) return receipt
       const operators = yield* accessNodes.ofOperator(reader.access, reader.chainId)
       return operators === null ? null : yield* ask(operators, txHash)
     })

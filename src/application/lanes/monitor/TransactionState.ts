@@ -186,9 +186,9 @@ export const eventOf = (
       }
     return { _tag: ranked.length === 0 ? "silent" : "unseen" }
   }
-  const teller = ranked.find(({ isWitness }) => isWitness) ?? ranked[0]
-  if (teller === undefined) return { _tag: "silent" }
-  const { block, head, receipt } = teller
+  const source = ranked.find(({ isWitness }) => isWitness) ?? ranked[0]
+  if (source === undefined) return { _tag: "silent" }
+  const { block, head, receipt } = source
   if (receipt !== null) return { _tag: "shown", receipt, depth: depthOf(receipt.blockNumber, head, depths) }
   if (block === null) return { _tag: "unseen" }
   return block === "kept"

@@ -3,7 +3,7 @@ import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { InFlight } from "../InFlight.js"
 import type * as Entry from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
-import type { Resting } from "./Looks.js"
+import type { Resting } from "./ReceiptSchedule.js"
 
 export interface WatchedLane extends Resting {
   readonly entries: Map<bigint, Entry.Entry>

@@ -48,7 +48,7 @@ export interface Entry extends Held {
     readonly block: Pick<Inclusions.Inclusion, "blockNumber" | "blockHash"> | null
   } | null
   /** Head of the last inclusion check. */
-  lookedAt: bigint
+  checkedBlock: bigint
   /** Time at which a recorded inclusion was first missed, by `MonotonicTime`; null: the last poll showed it. */
   missedSince: number | null
   /**
@@ -61,9 +61,9 @@ export interface Entry extends Held {
   offerDelay: number
   busy: boolean
   /** The bundler has or had it. */
-  isTaken: boolean
+  isAccepted: boolean
   /** The journal knows that the bundler took it. */
-  isTold: boolean
+  isRecorded: boolean
   /** The bundler refused its element: it is not offered again. */
   isRefused: boolean
 }
@@ -101,7 +101,7 @@ export const deepEnough = (blockNumber: bigint, depth: number, head: Block) =>
 const settledBlock = ({ profile }: Held, head: Block) => Inclusions.settledTo(head.number, profile)
 
 /** Reads inclusions of these ops of one EntryPoint from blocks not yet read; `complete`: up to the head. */
-export const look = (
+export const find = (
   chain: ChainClient,
   entryPoint: RemoteSubmission["space"]["entryPoint"],
   entries: ReadonlyArray<Entry>,
@@ -211,12 +211,12 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
     const found = yield* Effect.orElseSucceed(bundler.find(submission.userOpHash), () => null)
     entry.hint = found?.txHash ?? null
     if (found !== null) {
-      entry.isTaken = true
+      entry.isAccepted = true
       return
     }
     if (isOver(entry, head) || entry.offer === null || entry.isRefused) return
     yield* bundler.send(entry.offer, submission.userOpHash)
-    entry.isTaken = true
+    entry.isAccepted = true
   })
 
 /**

@@ -69,9 +69,9 @@ export const make = ({
           [{ userOpHash, success, revertData, txHash, blockNumber, confirmations, landedAs, final }],
           submission.node
         )
-        entry.isTold = true
+        entry.isRecorded = true
         entry.landed = { txHash, block: inclusion }
-        entry.lookedAt = head.number
+        entry.checkedBlock = head.number
         entry.missedSince = null
         if (final) drop(entry)
         yield* listener.affected(lane, affected)
@@ -79,11 +79,11 @@ export const make = ({
     /** Checks whether a recorded inclusion still exists, and whether it is at settled depth. */
     confirm: (entry: Entry, landed: NonNullable<Entry["landed"]>, head: Block) =>
       Effect.gen(function* () {
-        if (head.number === entry.lookedAt && entry.missedSince === null) return
+        if (head.number === entry.checkedBlock && entry.missedSince === null) return
         const seen = yield* RemoteInclusions.confirm(entry, landed, head)
         const { action, state } = seen.step
         if (action._tag === "withdraw") return yield* revert(entry)
-        entry.lookedAt = head.number
+        entry.checkedBlock = head.number
         entry.missedSince = state._tag === "mined" ? state.missedSince : null
         if (seen.block === null) return
         entry.landed = { txHash: landed.txHash, block: seen.block }
@@ -93,13 +93,13 @@ export const make = ({
 }
 
 /** Records ops that bundlers took and no block shows, in one write per lane. A failed write is repeated in the next round. */
-export const tellTaken = (
+export const recordSubmitted = (
   { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
   { notifyEvents }: Pick<Listener, "notifyEvents">,
   entries: ReadonlyArray<Entry>
 ): Effect.Effect<void> => {
-  const untold = entries.filter(({ isTaken, isTold }) => isTaken && !isTold)
-  const lanes = Map.groupBy(untold, (entry) => laneKey(RemoteInclusions.laneOf(entry)))
+  const unrecorded = entries.filter(({ isAccepted, isRecorded }) => isAccepted && !isRecorded)
+  const lanes = Map.groupBy(unrecorded, (entry) => laneKey(RemoteInclusions.laneOf(entry)))
   return Effect.forEach(
     lanes.values(),
     (taken) => {
@@ -111,7 +111,7 @@ export const tellTaken = (
         onFailure: (cause) => Effect.logDebug("submitted events deferred", cause),
         onSuccess: () =>
           Effect.sync(() => {
-            for (const entry of taken) entry.isTold = true
+            for (const entry of taken) entry.isRecorded = true
           })
       })
     },

@@ -19,7 +19,7 @@ import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Looks from "../monitor/Looks.js"
+import * as ReceiptSchedule from "../monitor/ReceiptSchedule.js"
 import type { Listener } from "../Settlement.js"
 import type { Entry, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
@@ -56,14 +56,14 @@ const firstOfferMillis = 250
 const longestOfferMillis = 60_000
 
 /** Ops watched at a node. */
-interface Watched extends Looks.Resting {
+interface Watched extends ReceiptSchedule.Resting {
   readonly entries: Map<string, Entry>
 }
 
 const intervalOf = (entries: Iterable<Entry>): number =>
   Math.min(...[...entries].map(({ profile }) => profile.pollIntervalMillis))
 
-const givenOf = ({ givenAt, profile }: Entry): Looks.Given => ({
+const givenOf = ({ givenAt, profile }: Entry): ReceiptSchedule.Given => ({
   chainId: profile.chainId,
   givenAt,
   intervalMillis: profile.pollIntervalMillis
@@ -85,7 +85,7 @@ export const make = ({
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const nodes = new Map<ChainClient, Watched>()
-    const looks = Looks.make()
+    const schedule = ReceiptSchedule.make()
     const troubles = Troubles.make()
     /** Per node: covers all ops watched there. */
     const troubleOf = (what: string, { origin }: ChainClient, entry?: Entry): Troubles.Trouble => ({
@@ -194,7 +194,7 @@ export const make = ({
         const [first] = entries
         if (first === undefined) return
         const seen = yield* Effect.result(
-          RemoteInclusions.look(chain, first.submission.space.entryPoint, entries, head)
+          RemoteInclusions.find(chain, first.submission.space.entryPoint, entries, head)
         )
         const silence = {
           ...troubleOf("node does not report outcomes of remote ops", chain),
@@ -213,9 +213,9 @@ export const make = ({
           const inclusion =
             inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.hinted(entry))
           if (inclusion !== null && Number.isFinite(entry.givenAt)) {
-            looks.seen(givenOf(entry), began)
+            schedule.seen(givenOf(entry), began)
             entry.givenAt = Number.POSITIVE_INFINITY
-          } else if (inclusion === null) looks.missed(givenOf(entry), began)
+          } else if (inclusion === null) schedule.missed(givenOf(entry), began)
           if (inclusion !== null) yield* tolerated(entry, landings.record(entry, inclusion, head))
           else if (entry.busy || (!complete && Result.isSuccess(seen))) continue
           else if (now >= entry.offerAt || RemoteInclusions.isOver(entry, head))
@@ -223,14 +223,14 @@ export const make = ({
         }
       })
 
-    const look = (chain: ChainClient, node: Watched) =>
+    const poll = (chain: ChainClient, node: Watched) =>
       Effect.gen(function* () {
         const now = yield* MonotonicTime.millis
         const all = [...node.entries.values()]
-        const isRegular = Looks.isRegular(node, intervalOf(all), now)
+        const isRegular = ReceiptSchedule.isRegular(node, intervalOf(all), now)
         const entries = all.filter((entry) => {
           const given = givenOf(entry)
-          return (isRegular || looks.isYoung(given, now)) && !looks.isEarly(given, now)
+          return (isRegular || schedule.isYoung(given, now)) && !schedule.isEarly(given, now)
         })
         if (entries.length === 0) return
         const head = yield* chain.block("latest")
@@ -249,17 +249,17 @@ export const make = ({
         for (const all of groups.values())
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
             yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head, now)
-        if (isRegular) yield* RemoteLandings.tellTaken(remoteOpJournal, listener, all)
+        if (isRegular) yield* RemoteLandings.recordSubmitted(remoteOpJournal, listener, all)
       })
 
     /** A failed round must not end the loop, which serves all ops at this node. */
     const round = (chain: ChainClient, node: Watched) =>
-      troubles.tolerate(troubleOf("poll of remote ops failed", chain), look(chain, node))
+      troubles.tolerate(troubleOf("poll of remote ops failed", chain), poll(chain, node))
 
     const rest = (node: Watched) =>
       Effect.suspend(() => {
         const all = [...node.entries.values()]
-        return all.length === 0 ? Effect.void : looks.rest(node, intervalOf(all), all.map(givenOf))
+        return all.length === 0 ? Effect.void : schedule.rest(node, intervalOf(all), all.map(givenOf))
       })
 
     const loop = (chain: ChainClient, node: Watched): Effect.Effect<void> =>
@@ -280,14 +280,14 @@ export const make = ({
           next: submission.since,
           hint: null,
           landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
-          lookedAt: -1n,
+          checkedBlock: -1n,
           missedSince: null,
           givenAt: Number.POSITIVE_INFINITY,
           offerAt: 0,
           offerDelay: firstOfferMillis,
           busy: true,
-          isTaken: false,
-          isTold: false,
+          isAccepted: false,
+          isRecorded: false,
           isRefused: submission.isRefused
         }
         yield* attach(entry)
@@ -302,11 +302,11 @@ export const make = ({
       Effect.flatMap(MonotonicTime.millis, (now) => {
         entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
         entry.busy = false
-        if (answer === "taken") entry.isTaken = true
+        if (answer === "taken") entry.isAccepted = true
         if (answer === "refused") entry.isRefused = true
         if ((answer !== "taken" && answer !== "unknown") || entry.landed !== null) return Effect.void
         entry.givenAt = now
-        const isAwaited = looks.isYoung(givenOf(entry), now)
+        const isAwaited = schedule.isYoung(givenOf(entry), now)
         return isAwaited ? (nodes.get(entry.chain)?.rest.open ?? Effect.void) : Effect.void
       })
 
@@ -364,7 +364,7 @@ export const make = ({
           entry.chain = chain
           // The previous node may have missed inclusions.
           entry.next = submission.since
-          entry.lookedAt = -1n
+          entry.checkedBlock = -1n
           return Effect.as(attach(entry), entry)
         }).pipe(Effect.uninterruptible),
       forget: (entry) => Effect.sync(() => drop(entry))

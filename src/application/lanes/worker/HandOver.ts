@@ -160,7 +160,7 @@ const clientOf = (
   )
 
 /** Reads the latest block and unknown sequences of nonce keys. Null: a sequence differs from the expected one. */
-const look = (
+const snapshot = (
   work: Work,
   { connection: { chain }, entryPoint }: OpContext,
   ops: ReadonlyArray<Bundle.Held>
@@ -314,7 +314,7 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
       return true
     }
     const ready = yield* Effect.result(
-      Effect.all([clientOf(work, context), look(work, context, chosen)], { concurrency: "unbounded" })
+      Effect.all([clientOf(work, context), snapshot(work, context, chosen)], { concurrency: "unbounded" })
     )
     if (Result.isFailure(ready)) {
       const { failure } = ready

@@ -117,7 +117,7 @@ export interface Dependencies {
   readonly signerOf: SignerOf
   readonly preparing: Preparing
   readonly remote: Remote
-  /** Looks up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
+  /** ReceiptSchedule up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
   readonly lookUp: (op: Bundle.Held, context: OpContext, mayBeLost: boolean) => Effect.Effect<Found, Obstacle>
   /** A third party did the element's work: abandons its row. */
   readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>

@@ -67,7 +67,7 @@ interface Seen {
   readonly unknown: ReadonlyArray<bigint>
 }
 
-export const look = (
+export const snapshot = (
   { buffers, connection }: DirectContext,
   transactionJournal: Pick<TransactionJournal["Service"], "openOf" | "transactionsBetween">,
   lane: Lane,
@@ -175,7 +175,7 @@ const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
       return monitor.watch({ chain, profile, record })
     }
     const failure = yield* Effect.gen(function* () {
-      const seen = yield* look(
+      const seen = yield* snapshot(
         context,
         transactionJournal,
         lane,
@@ -208,7 +208,7 @@ const minedOf = ({ state: { lane }, transactionJournal }: Work, { replaced: [old
     return record?.state === "signed" ? undefined : (record?.mined?.txHash ?? null)
   })
 
-const goOn = (work: Work, requestId: string) =>
+const resume = (work: Work, requestId: string) =>
   Effect.gen(function* () {
     const { opJournal, preparing, requestJournal, state, transactionJournal } = work
     const { lane } = state
@@ -234,12 +234,12 @@ const goOn = (work: Work, requestId: string) =>
       Effect.as(requestJournal.note(requestId, Schema.encodeSync(Plan)(plan)), plan)
     let plan = planOf(request.note)
     if (plan === null) {
-      const looked = yield* Effect.result(look(context, transactionJournal, lane))
-      if (Result.isFailure(looked)) {
-        const { failure } = looked
+      const snapshotted = yield* Effect.result(snapshot(context, transactionJournal, lane))
+      if (Result.isFailure(snapshotted)) {
+        const { failure } = snapshotted
         return failure._tag === "JournalError" ? yield* failure : yield* end(failure)
       }
-      const { priced, unknown } = looked.success
+      const { priced, unknown } = snapshotted.success
       plan = yield* keep({
         unknown: fillUnknown ? [] : unknown.map(Number),
         replaced: [
@@ -274,5 +274,5 @@ export const turn = (work: Work, now: number) =>
     }
     for (const requestId of state.repricings)
       if (!Pauses.isPaused(state.pauses, requestKey(requestId), now))
-        yield* Effect.annotateLogs(goOn(work, requestId), { requestId, endpoint })
+        yield* Effect.annotateLogs(resume(work, requestId), { requestId, endpoint })
   })

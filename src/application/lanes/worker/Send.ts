@@ -123,7 +123,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
     const { signer } = state.lane
     const [seen, tried] = yield* Effect.all(
       [
-        Effect.result(Simulate.look(chain, work.facts, readNonces, signer, [])),
+        Effect.result(Simulate.simulate(chain, work.facts, readNonces, signer, [])),
         Effect.result(chain.call({ from: signer, to, data, value, gas: gasLimit }))
       ],
       { concurrency: "unbounded" }
@@ -219,7 +219,7 @@ export const sendBundle = (
       }
     })
     const seen = yield* Effect.result(
-      Simulate.look(connection.chain, work.facts, readNonces, state.lane.signer, trials)
+      Simulate.simulate(connection.chain, work.facts, readNonces, state.lane.signer, trials)
     )
     if (Result.isFailure(seen)) return yield* pause(state, [whole], seen.failure.message)
     const { balance, block, fees, nonces, results } = seen.success

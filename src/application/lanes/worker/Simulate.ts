@@ -40,7 +40,7 @@ export type Result =
   | { readonly _tag: "fault"; readonly data: Hex.Hex }
 
 /** Data read for one transaction, in one batch. */
-export interface Look {
+export interface Simulation {
   readonly block: Block | null
   readonly fees: NetworkFees
   readonly nonces: EoaNonces.EoaNonces
@@ -98,13 +98,13 @@ const resultOf = (trial: Trial, call: Call, simulated: SimulatedCall | CallResul
   return { _tag: "passes", gas: { used: BigInts.max(simulated.gasUsed, Gas.leastOf(call.data)), charged } }
 }
 
-export const look = (
+export const simulate = (
   chain: ChainClient,
   facts: Pick<ChainFacts, "balance" | "block" | "fees">,
   readNonces: EoaNonces.ReadNonces,
   submitter: Address,
   trials: ReadonlyArray<Trial>
-): Effect.Effect<Look, ChainRpcError> =>
+): Effect.Effect<Simulation, ChainRpcError> =>
   Effect.flatMap(
     Effect.all(
       [

@@ -240,7 +240,7 @@ const turn = (work: Work): Effect.Effect<Next, JournalError> =>
     const asked = ordered.find((op) => op.context !== null && !isPaused(op))?.context ?? due?.context ?? null
     const maySign = Reconcile.maySign(state.reconcile)
     if (asked !== null && !Context.isRemote(asked) && (state.knownTo === null || !maySign)) {
-      const isKnown = yield* Unknown.look(work, asked)
+      const isKnown = yield* Unknown.compare(work, asked)
       const isRead = state.queue.ops.length === 0 && ordered.length > 0
       if (isRead || ((!isKnown || due !== null) && ordered.every(({ exposed }) => !exposed))) return "again"
     }

@@ -66,7 +66,7 @@ export const make = (dependencies: Dependencies): Worker => {
       const place = laneKey(lane)
       const now = new Set<string>()
       for (const [key, { obstacles, why }] of pauses) {
-        if (obstacles < Pauses.worthTelling) continue
+        if (obstacles < Pauses.reportedObstacles) continue
         const subject = key === whole ? place : `op ${key}`
         const trouble = { what: "work of a lane waits; retrying", place, subject, isDelay: true }
         now.add(`${place} ${key}`)

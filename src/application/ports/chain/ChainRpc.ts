@@ -109,7 +109,7 @@ export interface Receipt {
   readonly l1Fee?: bigint
   readonly from: Address
   readonly logs: ReadonlyArray<RawLog>
-  /** With `asTold`: members that the node omitted or that cannot be read; their values here mean nothing. */
+  /** With `lenient`: members that the node omitted or that cannot be read; their values here mean nothing. */
   readonly missing?: ReadonlyArray<string>
 }
 
@@ -126,7 +126,7 @@ export interface FoundLog extends RawLog {
   readonly blockNumber: bigint
   readonly blockHash: Bytes32
   /**
-   * With `asTold` or `placed`: members that the node omitted or that cannot be read; their values here mean nothing.
+   * With `lenient` or `placed`: members that the node omitted or that cannot be read; their values here mean nothing.
    */
   readonly missing?: ReadonlyArray<string>
 }
@@ -192,12 +192,12 @@ export interface ChainClient {
   readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
   /**
    * Null while the transaction is pending or unknown. A receipt that lacks a member which cannot be known otherwise is
-   * an error, except with `asTold`, where `missing` names the member. With `emitters`, decisions rest only on logs of
+   * an error, except with `lenient`, where `missing` names the member. With `emitters`, decisions rest only on logs of
    * these contracts, and an unreadable log of another contract is left out. Default: all contracts.
    */
   readonly receipt: (
     txHash: Bytes32,
-    reading?: "asTold" | { readonly emitters: ReadonlySet<Address> }
+    reading?: "lenient" | { readonly emitters: ReadonlySet<Address> }
   ) => Effect.Effect<Receipt | null, ChainRpcError>
   /** Null when the node knows it neither as mined nor as pending. */
   readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
@@ -206,13 +206,13 @@ export interface ChainClient {
   /**
    * A log that is unreadable is left out when it certainly does not match the filter. When it may match, the whole call
    * fails, because callers take an absent log as not on the chain.
-   * - `asTold`: returns the certain matches with their readable members, and `missing` names the others; an answer
+   * - `lenient`: returns the certain matches with their readable members, and `missing` names the others; an answer
    *   without any readable member is an error
-   * - `placed`: as `asTold`, but a possible match without contract, topics or place in the chain is an error
+   * - `placed`: as `lenient`, but a possible match without contract, topics or place in the chain is an error
    */
   readonly logs: (
     filter: LogFilter,
-    reading?: "asTold" | "placed"
+    reading?: "lenient" | "placed"
   ) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
   /** The logs of the block with this hash; an error where the node does not have that block. */
   readonly logsOf: (

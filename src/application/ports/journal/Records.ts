@@ -173,7 +173,7 @@ export type AcceptanceResult =
   | { readonly _tag: "over" }
 
 /** Intake's query before it prepares, see `RequestJournal.look`. */
-export interface Look {
+export interface JournalQuery {
   readonly idempotency: ReadonlyArray<{
     readonly accountId: AccountId
     readonly endpoint: string
@@ -182,7 +182,7 @@ export interface Look {
   readonly spaces: ReadonlyArray<Space>
 }
 
-export interface Seen {
+export interface JournalState {
   /** In the query's order; null: the key is free. */
   readonly known: ReadonlyArray<{ readonly requestId: string; readonly bodyHash: Bytes32 } | null>
   /** In the query's order. */

@@ -37,7 +37,7 @@ export class RequestJournal extends Context.Service<
      */
     readonly authorise: (intent: DeploymentIntent) => Effect.Effect<boolean, JournalError>
     /** Reads the state for requests that are prepared together. */
-    readonly look: (question: Records.Look) => Effect.Effect<Records.Seen, JournalError>
+    readonly read: (question: Records.JournalQuery) => Effect.Effect<Records.JournalState, JournalError>
     /**
      * Opens elements of an accepted request of the lane like `accept`, with the same checks. The request's count of
      * unopened elements falls by the ops and the failures without an op. `schedule` null: the remaining unopened

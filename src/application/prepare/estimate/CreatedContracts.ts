@@ -9,7 +9,7 @@ import type { ChainFacts } from "../../chain/ChainFacts.js"
 import type { ElementFailure } from "../../failures/Elements.js"
 import type { Failure } from "../../failures/Failure.js"
 import * as CalledContracts from "./CalledContracts.js"
-import * as FirstLook from "./FirstLook.js"
+import * as InitialSimulation from "./InitialSimulation.js"
 import * as LensEstimation from "./LensEstimation.js"
 
 /** Contracts that operations of a request call, and that earlier ones of it create. */
@@ -24,7 +24,7 @@ const eye = Address.fromWord(Keccak.hashText("castellan.lens.eye"))
 const eyeCode = Hex.unsafe("0x6000353b60005260206000f3")
 
 /** An op that returns the size of the code at an address. */
-const looksAt = (target: Address.Address): UserOperation.UserOperation => ({
+const codeQuery = (target: Address.Address): UserOperation.UserOperation => ({
   sender: eye,
   nonce: 0n,
   initCode: Hex.empty,
@@ -54,13 +54,15 @@ const created = (
   Effect.gen(function* () {
     const cap = view.context.connection.profile.caps.transactionGas
     const seeing = { ...view, declared: false, extra: { [eye]: { code: eyeCode } } }
-    const look = (grant: LensEstimation.Grant) =>
+    const simulate = (grant: LensEstimation.Grant) =>
       Effect.map(
-        LensEstimation.look(seeing, { trials: steps.map(({ op }) => ({ op, prefund: 0n, ...grant })) }),
+        LensEstimation.simulate(seeing, { trials: steps.map(({ op }) => ({ op, prefund: 0n, ...grant })) }),
         ({ measures }) => measures
       )
-    const plenty = yield* look(FirstLook.generous(cap))
-    const measures = plenty.some(LensEstimation.isStarved) ? yield* look(FirstLook.modest(cap)) : plenty
+    const plenty = yield* simulate(InitialSimulation.generous(cap))
+    const measures = plenty.some(LensEstimation.isStarved)
+      ? yield* simulate(InitialSimulation.modest(cap))
+      : plenty
     return new Set(
       steps.flatMap(({ doubt }, position) => {
         const seen = measures[position]
@@ -76,7 +78,7 @@ const created = (
  */
 export const missing = (
   view: LensEstimation.View,
-  drafts: ReadonlyArray<Pick<FirstLook.Draft, "index" | "op">>,
+  drafts: ReadonlyArray<Pick<InitialSimulation.Draft, "index" | "op">>,
   codeless: ReadonlySet<Address.Address>
 ): Effect.Effect<Map<number, ElementFailure>, Failure, ChainFacts> =>
   Effect.gen(function* () {
@@ -93,7 +95,7 @@ export const missing = (
         const { target } = call
         if (!codeless.has(target) || !CalledContracts.needsOne(call, profile)) active = true
         else if (!active) failed.set(index, CalledContracts.failureAt(target, profile))
-        else (place === 0 ? before : behind).push({ op: looksAt(target), doubt: { index, target } })
+        else (place === 0 ? before : behind).push({ op: codeQuery(target), doubt: { index, target } })
       }
       steps.push(...before, { op: { ...op, paymasterAndData: Hex.empty }, doubt: null }, ...behind)
     }

@@ -16,20 +16,20 @@ import * as Reasons from "../../failures/Reasons.js"
 import * as Funding from "../../payers/Funding.js"
 import * as PaymasterFailure from "../../payers/PaymasterFailure.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
-import * as FirstLook from "./FirstLook.js"
+import * as InitialSimulation from "./InitialSimulation.js"
 import * as L1Fees from "./L1Fees.js"
 import * as LensEstimation from "./LensEstimation.js"
 import * as RemoteGas from "./RemoteGas.js"
 import * as SilentRevert from "./SilentRevert.js"
 
-export interface Input extends FirstLook.Input {
+export interface Input extends InitialSimulation.Input {
   readonly revert: (data: Hex.Hex) => string
   /** An initial simulation requested earlier; it is used if it fits. */
-  readonly early?: FirstLook.FirstLook | null
+  readonly early?: InitialSimulation.InitialSimulation | null
 }
 
 /** An op with its limits, and its call's return data in the last simulation. */
-export interface Estimated extends FirstLook.Draft {
+export interface Estimated extends InitialSimulation.Draft {
   readonly returned: Hex.Hex
   /** Wei that the EntryPoint demands from the op's wallet or paymaster before it runs the op. */
   readonly prefund: bigint
@@ -53,7 +53,7 @@ const retryCallGas = 200_000n
 /** The op with the measured limits, including the caller's buffer. */
 const withLimits = (
   input: Input,
-  draft: FirstLook.Draft,
+  draft: InitialSimulation.Draft,
   measure: GasLens.Measure,
   l1Gas: bigint,
   leastPreVerificationGas: bigint
@@ -96,7 +96,7 @@ const silentReason = (
 
 const stageFailure = (
   input: Input,
-  { op }: FirstLook.Draft,
+  { op }: InitialSimulation.Draft,
   measure: GasLens.Measure,
   callGas: bigint
 ): Effect.Effect<ElementFailure, never, ChainFacts> =>
@@ -120,13 +120,13 @@ const stageFailure = (
 /** One estimate in progress: its trials, and the node's reports. */
 interface Measuring {
   readonly input: Input
-  readonly first: ReadonlyArray<FirstLook.FirstTrial>
-  readonly drafts: ReadonlyArray<FirstLook.Draft>
+  readonly first: ReadonlyArray<InitialSimulation.InitialTrial>
+  readonly drafts: ReadonlyArray<InitialSimulation.Draft>
   readonly ops: ReadonlyArray<UserOperation.UserOperation>
   readonly l1Fees: ReadonlyArray<L1Fees.FeeOf>
   /** Wallets and paymasters, in the order of the report. */
   readonly accounts: ReadonlyArray<Address>
-  readonly looked: FirstLook.FirstLook
+  readonly initial: InitialSimulation.InitialSimulation
   /** Funds of the accounts, see `accounts`. */
   states: ReadonlyArray<GasLens.WalletState>
   grant: LensEstimation.Grant
@@ -136,7 +136,7 @@ interface Measuring {
   limited: ReadonlyArray<Limited> | null
 }
 
-type Limited = FirstLook.Draft & {
+type Limited = InitialSimulation.Draft & {
   readonly prefund: bigint
   readonly measure: GasLens.Measure | undefined
   readonly l1Fee: bigint
@@ -153,8 +153,8 @@ const limitedBy = ({
   const { connection, version } = input.context
   const measured = judged(grant, connection.profile.caps.transactionGas)
   return drafts.map((draft, position) => {
-    const told = report.measures[position]
-    const measure = told === undefined ? undefined : measured(told)
+    const reported = report.measures[position]
+    const measure = reported === undefined ? undefined : measured(reported)
     const priced = (l1Gas: bigint) =>
       measure === undefined
         ? draft.op
@@ -190,12 +190,12 @@ const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<
 /** The second simulation, for ops whose first one assumed the wrong funding; null: none is needed. */
 const secondOf = (measuring: Measuring) => {
   const current = limited(measuring)
-  const { drafts, grant, input, looked } = measuring
+  const { drafts, grant, input, initial } = measuring
   const { version } = input.context
   if (input.declared) return null
   const funds = fundsIn(measuring)
   const lacks = Funding.lacks(version, current, funds)
-  const guessed = Funding.paying(version, looked.trials, funds)
+  const guessed = Funding.paying(version, initial.trials, funds)
   const isMisguessed = Funding.paying(version, current, funds).some(
     (pays, position) => pays !== guessed[position]
   )
@@ -275,14 +275,14 @@ const take = (measuring: Measuring, report: GasLens.Report): void => {
 }
 
 /** Repeats a simulation for some of the estimates, and replaces their reports. Returns the node's refusals. */
-const lookAgain = (
+const simulateAgain = (
   view: LensEstimation.View,
   some: ReadonlyArray<Measuring>,
   questionOf: (measuring: Measuring) => LensEstimation.Question
 ): Effect.Effect<ReadonlyMap<Measuring, Failure>, Failure, ChainFacts> =>
   some.length === 0
     ? Effect.succeed(new Map())
-    : Effect.map(LensEstimation.lookEach(view, some.map(questionOf)), (reports) => {
+    : Effect.map(LensEstimation.simulateEach(view, some.map(questionOf)), (reports) => {
         const refused = new Map<Measuring, Failure>()
         for (const [place, measuring] of some.entries()) {
           const report = reports[place]
@@ -309,22 +309,25 @@ export const estimateEach = (
     const { connection } = view.context
     const cap = connection.profile.caps.transactionGas
     const refused = new Map<number, Failure>()
-    const begun: Array<{ readonly place: number; readonly first: ReadonlyArray<FirstLook.FirstTrial> }> = []
+    const begun: Array<{
+      readonly place: number
+      readonly first: ReadonlyArray<InitialSimulation.InitialTrial>
+    }> = []
     for (const [place, input] of inputs.entries()) {
-      const first = yield* Effect.result(FirstLook.trials(input))
+      const first = yield* Effect.result(InitialSimulation.trials(input))
       if (Result.isFailure(first)) refused.set(place, first.failure)
       else begun.push({ place, first: first.success })
     }
-    const earlyOf = (place: number, first: ReadonlyArray<FirstLook.FirstTrial>) => {
+    const earlyOf = (place: number, first: ReadonlyArray<InitialSimulation.InitialTrial>) => {
       const early = inputs[place]?.early ?? null
-      return early !== null && FirstLook.fits(early, first) ? early : null
+      return early !== null && InitialSimulation.fits(early, first) ? early : null
     }
     const unseen = begun.filter(({ first, place }) => earlyOf(place, first) === null)
-    const [looks, fees] = yield* Effect.all(
+    const [reports, fees] = yield* Effect.all(
       [
-        LensEstimation.lookEach(
+        LensEstimation.simulateEach(
           view,
-          unseen.map(({ first }) => FirstLook.question(view, first))
+          unseen.map(({ first }) => InitialSimulation.question(view, first))
         ),
         connection.profile.l1Fee === null
           ? Effect.succeed([])
@@ -351,7 +354,7 @@ export const estimateEach = (
       const early = earlyOf(place, first)
       const report =
         early === null
-          ? looks[unseen.findIndex((each) => each.place === place)]
+          ? reports[unseen.findIndex((each) => each.place === place)]
           : Result.succeed(early.report)
       if (input === undefined || report === undefined) continue
       if (Result.isFailure(fee)) refused.set(place, fee.failure)
@@ -361,13 +364,13 @@ export const estimateEach = (
         const one: Measuring = {
           input,
           first,
-          drafts: first.map(({ index, op, value }): FirstLook.Draft => ({ index, op, value })),
+          drafts: first.map(({ index, op, value }): InitialSimulation.Draft => ({ index, op, value })),
           ops,
           l1Fees: fee.success,
           accounts: Funding.payers(view.context.version, ops),
-          looked: early ?? { trials: first, report: report.success },
+          initial: early ?? { trials: first, report: report.success },
           states: report.success.wallets,
-          grant: FirstLook.generous(cap),
+          grant: InitialSimulation.generous(cap),
           report: report.success,
           leastPreVerification: [],
           limited: null
@@ -387,9 +390,9 @@ export const estimateEach = (
     const starved = [...measuring.values()].filter(
       ({ input, report }) => !input.declared && report.measures.some(LensEstimation.isStarved)
     )
-    for (const one of starved) one.grant = FirstLook.modest(cap)
+    for (const one of starved) one.grant = InitialSimulation.modest(cap)
     drop(
-      yield* lookAgain(view, starved, ({ accounts, first, grant }) => ({
+      yield* simulateAgain(view, starved, ({ accounts, first, grant }) => ({
         trials: first.map((each) => ({ ...each, ...grant })),
         wallets: accounts
       }))
@@ -415,11 +418,11 @@ export const estimateEach = (
       })
     )
     const ordinary = [...seconds.keys()].filter((one) => seconds.get(one)?.balances.size === 0)
-    drop(yield* lookAgain(view, ordinary, (one) => ({ trials: seconds.get(one)?.trials ?? [] })))
+    drop(yield* simulateAgain(view, ordinary, (one) => ({ trials: seconds.get(one)?.trials ?? [] })))
     // These change wallet balances, and overrides hold for a whole call.
     for (const [one, { balances, trials }] of seconds) {
       if (balances.size === 0) continue
-      const report = yield* Effect.result(LensEstimation.look(view, { trials }, balances))
+      const report = yield* Effect.result(LensEstimation.simulate(view, { trials }, balances))
       if (Result.isFailure(report)) drop(new Map([[one, report.failure]]))
       else take(one, report.success)
     }

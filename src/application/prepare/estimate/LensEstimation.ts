@@ -155,18 +155,20 @@ const believed = (
   { context: { chainId } }: View,
   report: Result.Result<GasLens.Report, GasLens.GasLensError>
 ): Result.Result<GasLens.Report, Failure> =>
-  Result.flatMap(Result.mapError(report, unavailable), (told): Result.Result<GasLens.Report, Failure> => {
-    if (told.chainId !== chainId)
+  Result.flatMap(Result.mapError(report, unavailable), (decoded): Result.Result<GasLens.Report, Failure> => {
+    if (decoded.chainId !== chainId)
       return Result.fail(
         unprocessable("node_refused", [
           {
             path: "settings.rpc",
-            message: Reasons.text("nodeOfOtherChain", { chain: told.chainId, expected: chainId })
+            message: Reasons.text("nodeOfOtherChain", { chain: decoded.chainId, expected: chainId })
           }
         ])
       )
     // More than the available gas: limits computed from it would not fit their fields.
-    return told.measures.some(spentMoreThanGiven) ? Result.fail(unavailable(senseless)) : Result.succeed(told)
+    return decoded.measures.some(spentMoreThanGiven)
+      ? Result.fail(unavailable(senseless))
+      : Result.succeed(decoded)
   })
 
 const plainly = (view: View, request: ReturnType<typeof requestOf>) =>
@@ -176,7 +178,7 @@ const plainly = (view: View, request: ReturnType<typeof requestOf>) =>
   )
 
 /** Simulates the ops in order, each on the state after its predecessors, as the EntryPoint would run them. */
-export const look = (
+export const simulate = (
   view: View,
   question: Question,
   /** Balances that replace these wallets' own. */
@@ -199,8 +201,8 @@ export const look = (
       yield* facts.notePlain(chain)
       return yield* plainly(view, request)
     }
-    const { data: told } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
-    return yield* Effect.fromResult(believed(view, GasLens.decode(told, request)))
+    const { data: returned } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
+    return yield* Effect.fromResult(believed(view, GasLens.decode(returned, request)))
   })
 
 interface Asked {
@@ -211,7 +213,7 @@ interface Asked {
 }
 
 /** Most simulations in one call. Many nodes grant a call 50 million gas, which is enough for this many usual ones. */
-const mostLooks = 32
+const mostSimulations = 32
 
 /** Most hex digits of calldata in one call, in addition to the code of lens and EntryPoint. */
 const mostDigits = 262_144
@@ -227,7 +229,7 @@ const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked
   for (const each of asked) {
     const last = calls.at(-1)
     digits += each.data.length
-    if (last !== undefined && last.length < mostLooks && digits <= mostDigits) last.push(each)
+    if (last !== undefined && last.length < mostSimulations && digits <= mostDigits) last.push(each)
     else {
       calls.push([each])
       digits = each.data.length
@@ -241,7 +243,7 @@ const callsOf = (asked: ReadonlyArray<Asked>): ReadonlyArray<ReadonlyArray<Asked
  * node refuses as such, or where a simulation had too little gas, is halved. Only a node that does not answer fails all
  * of them.
  */
-export const lookEach = (
+export const simulateEach = (
   view: View,
   questions: ReadonlyArray<Question>
 ): Effect.Effect<ReadonlyArray<Result.Result<GasLens.Report, Failure>>, Failure, ChainFacts> =>
@@ -249,7 +251,7 @@ export const lookEach = (
     const facts = yield* ChainFacts
     const { chain, trust } = view.context.connection
     const [only, ...others] = questions
-    const alone = (question: Question) => Effect.result(look(view, question))
+    const alone = (question: Question) => Effect.result(simulate(view, question))
     if (facts.isPlain(chain) || only === undefined || others.length === 0)
       return yield* Effect.forEach(questions, alone, { concurrency: "unbounded" })
     const found = new Map<number, Result.Result<GasLens.Report, Failure>>()

@@ -11,7 +11,7 @@ import type { Failure } from "../../failures/Failure.js"
 import * as Submitter from "../../payers/Submitter.js"
 import * as Call from "../Call.js"
 import type * as Estimation from "../estimate/Estimation.js"
-import type * as FirstLook from "../estimate/FirstLook.js"
+import type * as InitialSimulation from "../estimate/InitialSimulation.js"
 import type { OpContext } from "../OpContext.js"
 import type * as Preparing from "../Preparing.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
@@ -25,8 +25,8 @@ import * as Windows from "./Windows.js"
 export type Batch = Preparing.Batch<Call.OpCall>
 
 export interface Input extends Preparing.Input<Call.OpCall> {
-  /** Initial simulations on an earlier snapshot, one per batch, see `looks`. */
-  readonly early?: ReadonlyArray<FirstLook.FirstLook | null>
+  /** Initial simulations on an earlier snapshot, one per batch, see `Prepare.initialSimulations`. */
+  readonly early?: ReadonlyArray<InitialSimulation.InitialSimulation | null>
 }
 
 /** A call with the consent of enough owners among the keys. */
@@ -118,7 +118,7 @@ export const drafted = (
   { context, nonceOf, snapshot }: Pick<Input, "nonceOf" | "snapshot"> & { readonly context: OpContext },
   sifted: Pick<Sifted, "batch" | "dependencies" | "willing">,
   order: ReadonlyArray<number>,
-  early: FirstLook.FirstLook | null
+  early: InitialSimulation.InitialSimulation | null
 ): Estimation.Input => {
   const ledger = Links.ledger(sifted.dependencies, context.connection)
   const links = placeholders(sifted, order)

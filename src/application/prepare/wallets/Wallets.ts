@@ -222,7 +222,7 @@ export const read = (
   } = {}
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
-    const look = (wallet: Address.Address) =>
+    const readWallet = (wallet: Address.Address) =>
       Effect.all(
         [
           known(wallet) ? Effect.succeed(null) : chain.code(wallet),
@@ -235,7 +235,7 @@ export const read = (
     const [expected, answers] = yield* Effect.all(
       [
         wallets.every(known) ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
-        Effect.forEach(wallets, look, { concurrency: "unbounded" })
+        Effect.forEach(wallets, readWallet, { concurrency: "unbounded" })
       ],
       { concurrency: "unbounded" }
     )

@@ -28,7 +28,9 @@ const connected = (config: Config.Config) =>
     yield* tell("connecting to databases, nodes and key providers")
     const found = yield* Inspections.run(config)
     const lines = (severity: Inspections.ReportLine["severity"]) =>
-      found.filter((told) => told.severity === severity).map(({ message, place }) => `  ${place}: ${message}`)
+      found
+        .filter((finding) => finding.severity === severity)
+        .map(({ message, place }) => `  ${place}: ${message}`)
     const [broken, limited] = [lines("broken"), lines("limited")]
     if (broken.length === 0) return found
     return yield* Effect.fail(

@@ -14,7 +14,7 @@ class Blocks implements Subscriber {
   start(): void {
     if (this.#isRunning) return
     this.#isRunning = true
-    void this.#look()
+    void this.#poll()
   }
 
   stop(): void {
@@ -32,7 +32,7 @@ class Blocks implements Subscriber {
     this.start()
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
       const block = await this.provider.getBlockNumber()
       if (this.#isRunning && block !== this.#newest) {
@@ -43,7 +43,7 @@ class Blocks implements Subscriber {
       // The next poll may succeed.
     }
     if (this.#isRunning)
-      this.#timer = this.provider._setTimeout(() => void this.#look(), this.provider.pollingInterval)
+      this.#timer = this.provider._setTimeout(() => void this.#poll(), this.provider.pollingInterval)
   }
 }
 

@@ -50,16 +50,16 @@ export const post = ({ operations }: Config, path: string): Effect.Effect<unknow
       )
     if (admin.port === 0)
       return yield* Effect.fail('"admin.port" is 0, another one after each start: name one to find it')
-    const { status, said } = yield* Effect.tryPromise({
+    const { status, answer } = yield* Effect.tryPromise({
       try: async (signal) => {
         const response = await send(admin, path, signal)
-        return { status: response.statusCode, said: await text(response) }
+        return { status: response.statusCode, answer: await text(response) }
       },
       catch: (cause) =>
         codeOf(cause) === "ETIMEDOUT"
           ? "the service has not answered in time; it continues the work"
           : `no answer at ${admin.host}:${admin.port} (${codeOf(cause)}): the service does not run there. Nothing was changed. The service resumes all lanes when it starts`
     })
-    const body = yield* Effect.try({ try: (): unknown => JSON.parse(said), catch: () => unreadable })
+    const body = yield* Effect.try({ try: (): unknown => JSON.parse(answer), catch: () => unreadable })
     return status === 200 ? body : yield* Effect.fail(`the service refused (${status}): ${errorOf(body)}`)
   })

@@ -62,7 +62,7 @@ const verdict = ({ endedAt, facts, incidents }: Situation): Html => {
             "ok",
             `Money moves on ${all.length === 1 ? "the chain" : `all ${all.length} chains`}`
           ] as const)
-  const told = [
+  const sentences = [
     ...(of("stopped").length > 0 ? [`${names(of("stopped"))}: stopped.`] : []),
     ...(of("partly").length > 0 ? [`${names(of("partly"))}: partly stopped.`] : []),
     waiting,
@@ -70,7 +70,7 @@ const verdict = ({ endedAt, facts, incidents }: Situation): Html => {
       ? [`The last incident ended ${Page.age((facts.now - endedAt) / 1_000)} ago.`]
       : [])
   ]
-  return html`<div id="verdict" data-live><div class="verdict">${Page.icon(icon, ` ${tone}`)}<div><h1>${title}</h1><p class="dim">${told.join(" ")}</p></div></div></div>`
+  return html`<div id="verdict" data-live><div class="verdict">${Page.icon(icon, ` ${tone}`)}<div><h1>${title}</h1><p class="dim">${sentences.join(" ")}</p></div></div></div>`
 }
 
 const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): Part => {

@@ -237,9 +237,9 @@ const moved = (
       )
   )
 
-const fees = (record: RequestRecord, { body: told }: Final): Html => {
+const fees = (record: RequestRecord, { body }: Final): Html => {
   const { chainId, signer } = record.lane
-  const { effectiveGasPrice = "0", gasUsed = 0, logs = [], txHashes = [] } = told
+  const { effectiveGasPrice = "0", gasUsed = 0, logs = [], txHashes = [] } = body
   const own = new Set(record.ops.flatMap(({ userOpHash }) => userOpHash ?? []))
   const costs = logs.flatMap(({ data, topics: [topic, opHash = "", , paymaster = ""] }) =>
     topic === operationTopic && [...own].some((each) => each === opHash)

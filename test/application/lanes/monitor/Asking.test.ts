@@ -13,9 +13,9 @@ const { callers, profile, receiptOf, recordOf } = Monitor
 const entryOf = (nonce: number, home: Entry.LaneNode | null = null) =>
   Entry.make({ profile, record: recordOf(nonce, callers) }, home, { now: 0, taken: true, waited: 0 })
 
-const minedOf = (nonce: number, lookedAt: bigint, node: Entry.LaneNode) => ({
+const minedOf = (nonce: number, checkedBlock: bigint, node: Entry.LaneNode) => ({
   ...Entry.mined(entryOf(nonce, node), node, receiptOf(Make.word(0x100 + nonce))),
-  lookedAt
+  checkedBlock
 })
 
 /** A lane with the operator's node and a node of the account. */
@@ -34,7 +34,7 @@ describe("a round", () => {
     const mined = Array.from({ length: 20 }, (_, n) => minedOf(1_000 + n, BigInt(100 - n), home))
     const turn = Asking.turnOf([...mined, ...signed])
     expect(turn.slice(0, 256)).toEqual(signed.slice(0, 256))
-    expect(turn.slice(256).map((entry) => entry.lookedAt)).toEqual(
+    expect(turn.slice(256).map((entry) => entry.checkedBlock)).toEqual(
       Array.from({ length: 16 }, (_, n) => BigInt(81 + n))
     )
     expect(Asking.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)

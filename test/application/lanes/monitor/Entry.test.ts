@@ -33,7 +33,7 @@ const minedOf = (entry: Entry.Entry) => Entry.mined(entry, other, receiptOf(Make
 it("refused bytes of a transaction wait twice as long each time, at most ten seconds", () => {
   const { entry, node } = entryOf(false)
   const delays = Array.from({ length: 8 }, () => {
-    Entry.putOff(entry, node, now)
+    Entry.delayOffer(entry, node, now)
     return entry.offers.get(node)?.delay
   })
   expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
@@ -41,26 +41,26 @@ it("refused bytes of a transaction wait twice as long each time, at most ten sec
 
 describe("the journal's record of accepted transactions", () => {
   it("includes a transaction once, whether a node takes it at first or later", () => {
-    expect(Entry.isUntold(entryOf().entry)).toBe(true)
+    expect(Entry.isUnrecorded(entryOf().entry)).toBe(true)
     const { entry, node } = entryOf(false)
-    expect(Entry.isUntold(entry)).toBe(false)
-    Entry.taken(entry, node, now)
-    expect(Entry.isUntold(entry)).toBe(true)
-    entry.isTold = true
-    expect(Entry.isUntold(entry)).toBe(false)
+    expect(Entry.isUnrecorded(entry)).toBe(false)
+    Entry.accepted(entry, node, now)
+    expect(Entry.isUnrecorded(entry)).toBe(true)
+    entry.isRecorded = true
+    expect(Entry.isUnrecorded(entry)).toBe(false)
   })
 
   it("excludes mined transactions, even after they are withdrawn", () => {
     const mined = minedOf(entryOf().entry)
-    expect(Entry.isUntold({ ...mined, isTold: false })).toBe(false)
-    expect(Entry.isUntold(mined)).toBe(false)
-    expect(Entry.isUntold(Entry.withdrawn(mined, now))).toBe(false)
+    expect(Entry.isUnrecorded({ ...mined, isRecorded: false })).toBe(false)
+    expect(Entry.isUnrecorded(mined)).toBe(false)
+    expect(Entry.isUnrecorded(Entry.withdrawn(mined, now))).toBe(false)
   })
 })
 
 it("a transaction that left the chain is offered to every node immediately, and its price waits for new blocks again", () => {
   const { entry, node } = entryOf()
-  Entry.taken(entry, other, now)
+  Entry.accepted(entry, other, now)
   Entry.noteHeight(entry, node, 5n, now)
   const withdrawn = Entry.withdrawn({ ...minedOf(entry), missedSince: 7 }, now + 1)
   expect([withdrawn.record.state, withdrawn.record.mined]).toEqual(["signed", null])
@@ -72,7 +72,7 @@ it("a transaction that left the chain is offered to every node immediately, and 
 
 describe("a waiting transaction", () => {
   const careAt = (waited: number) =>
-    Entry.make({ profile, record: recordOf(0, callers) }, home(), { now, taken: true, waited }).careAt
+    Entry.make({ profile, record: recordOf(0, callers) }, home(), { now, taken: true, waited }).checkAt
 
   it("is checked `bumpAfterMillis` after its signature, whichever process signed it", () => {
     expect(careAt(0)).toBe(now + profile.bumpAfterMillis)

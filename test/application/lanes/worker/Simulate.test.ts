@@ -121,7 +121,7 @@ const world = (
   return {
     asked,
     run: Effect.map(
-      Simulate.look(chain, facts as never, () => Effect.succeed(nonces), Make.lane.signer, [trial]),
+      Simulate.simulate(chain, facts as never, () => Effect.succeed(nonces), Make.lane.signer, [trial]),
       ({ results }) => results[0]
     )
   }

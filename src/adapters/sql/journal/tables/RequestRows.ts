@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { Look, Seen } from "../../../../application/ports/journal/Records.js"
+import type { JournalQuery, JournalState } from "../../../../application/ports/journal/Records.js"
 import type { RequestJournal } from "../../../../application/ports/journal/RequestJournal.js"
 import type {
   CancellationCode,
@@ -59,7 +59,7 @@ interface KeyRow {
 }
 
 /** The requests of idempotency keys, in the keys' order; null: the key is free. */
-export const byKeys = ({ sql }: Store.Store, keys: Look["idempotency"]) =>
+export const byKeys = ({ sql }: Store.Store, keys: JournalQuery["idempotency"]) =>
   Effect.map(
     Store.inChunks(keys, (chunk) => {
       const given = chunk.map(({ accountId, endpoint, key }) => sql`(${accountId}, ${endpoint}, ${key})`)
@@ -68,7 +68,7 @@ export const byKeys = ({ sql }: Store.Store, keys: Look["idempotency"]) =>
         where (account_id, endpoint, idempotency_key) in (values ${sql.csv(given)})
           and idempotency_key is not null`
     }),
-    (rows): Seen["known"] => {
+    (rows): JournalState["known"] => {
       const found = new Map(
         rows.map((row) => [
           JSON.stringify([row.account_id, row.endpoint, row.idempotency_key]),

@@ -176,7 +176,7 @@ export const recordSubmitted =
               fresh.map((row) => row.nonce)
             )}) as carried
             join ops on ops.op_id = carried.op_id`
-        yield* Events.tell(
+        yield* Events.append(
           store,
           fresh
             .toSorted((one, other) => (one.nonce < other.nonce ? -1 : 1))

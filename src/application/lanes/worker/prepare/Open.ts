@@ -151,7 +151,7 @@ export const open = (work: Work, due: Due | null, now: number) =>
       return true
     }
     if (answer.success === null) return true
-    const told: Array<string> = []
+    const failures: Array<string> = []
     for (const [requestId, made] of answer.success) {
       const name = requestKey(requestId)
       if (Result.isFailure(made)) {
@@ -164,8 +164,8 @@ export const open = (work: Work, due: Due | null, now: number) =>
       else yield* pause(state, [name], `not opened: ${_tag}`)
       if (_tag !== "accepted") continue
       if (made.success.ops.length > 0) state.queue = { ...state.queue, hasMore: true }
-      if (made.success.failed.length > 0) told.push(requestId)
+      if (made.success.failed.length > 0) failures.push(requestId)
     }
-    yield* work.affected(told)
+    yield* work.affected(failures)
     return true
   })

@@ -36,7 +36,7 @@ export interface Source {
 }
 
 export interface Dependencies {
-  readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "look">
+  readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "read">
   /** Parses a body as its endpoint does. `chainId`: of its lane. */
   readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
   readonly deployer: Contexts.OpContext["deployer"]
@@ -204,7 +204,7 @@ export const make = ({
     const freeKeys = ({ spaceOf }: OpContext.Shared, wallets: Iterable<Address.Address>) =>
       Effect.gen(function* () {
         const all = [...new Set(wallets)]
-        const seen = yield* requestJournal.look({ idempotency: [], spaces: all.map(spaceOf) })
+        const seen = yield* requestJournal.read({ idempotency: [], spaces: all.map(spaceOf) })
         const used = new Map(all.map((wallet, place) => [wallet, new Set(seen.spaces[place]?.keys)]))
         return (wallet: Address.Address, epoch: bigint): bigint | null => {
           const taken = used.get(wallet) ?? new Set()

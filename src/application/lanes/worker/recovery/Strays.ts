@@ -212,21 +212,21 @@ export const make = (dependencies: Dependencies): Known => {
     Effect.gen(function* () {
       const unexposed = (yield* readyOf(dependencies, lane, isFresh)).filter(({ exposed }) => !exposed)
       const later = yield* unopenedOf(dependencies, lane, isFresh)
-      const told = `transactions of its key since the journal's last entry cannot be read: ${why}`
+      const problem = `transactions of its key since the journal's last entry cannot be read: ${why}`
       for (const requestId of new Set([...unexposed.map((op) => op.requestId), ...later.keys()]))
-        yield* hold(lane, requestId, told)
+        yield* hold(lane, requestId, problem)
     })
 
   /** Retries a refusing node; after `mostRefusals` refusals runs `unread`, which holds all affected work. */
   const unless = <A>(
     what: "from" | "past" | "read",
     lane: Lane,
-    look: Effect.Effect<A, ChainRpcError | JournalError | Obstacle>,
+    search: Effect.Effect<A, ChainRpcError | JournalError | Obstacle>,
     unread: (why: string) => Effect.Effect<A, ChainRpcError | JournalError | Obstacle>
   ): Effect.Effect<A, Obstacle> =>
     Effect.gen(function* () {
       const name = `${what} ${laneKey(lane)}`
-      const seen = yield* Effect.result(look)
+      const seen = yield* Effect.result(search)
       if (Result.isSuccess(seen)) {
         refusals.delete(name)
         return seen.success
@@ -347,12 +347,12 @@ export const make = (dependencies: Dependencies): Known => {
         const wallets = new Set(wanted.map(({ wallet }) => wallet))
         if (wallets.size === 0) return
         const since = yield* acceptedSince(dependencies, lane)
-        const look = unknownOf(dependencies, lane, context, [...wallets], since)
-        const unknown = yield* unless("past", lane, look, (why) =>
+        const search = unknownOf(dependencies, lane, context, [...wallets], since)
+        const unknown = yield* unless("past", lane, search, (why) =>
           Effect.gen(function* () {
-            const told = `ops of its wallets since its acceptance cannot be read: ${why}`
+            const problem = `ops of its wallets since its acceptance cannot be read: ${why}`
             for (const requestId of new Set(wanted.map((each) => each.requestId)))
-              yield* hold(lane, requestId, told)
+              yield* hold(lane, requestId, problem)
             return new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.Seen]>>()
           })
         )

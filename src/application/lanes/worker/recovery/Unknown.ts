@@ -45,7 +45,7 @@ export const isReconciled = (
     const recorded = next > from ? yield* transactionJournal.transactionsBetween(lane, from, next) : []
     const own = new Set(recorded.map(({ nonce }) => nonce))
     state.reconcile = Reconcile.step(state.reconcile, {
-      _tag: "looked",
+      _tag: "compared",
       latest,
       pending: next,
       from,
@@ -78,13 +78,13 @@ export const isReconciled = (
  * Likewise at the start, and while a nonce is unknown. Reads the nonce at the latest block: the cached value is good enough
  * only for signing.
  */
-export const look = (work: Work, context: Context) =>
+export const compare = (work: Work, context: Context) =>
   Effect.gen(function* () {
     const { chain } = context.connection
     const { signer } = work.state.lane
-    const told = yield* Effect.result(EoaNonces.read(chain, signer))
-    if (Result.isFailure(told)) return yield* awaitNode(work, context, told.failure.message)
-    if (EoaNonces.canBe(told.success)) return yield* isReconciled(work, context, told.success)
+    const nonces = yield* Effect.result(EoaNonces.read(chain, signer))
+    if (Result.isFailure(nonces)) return yield* awaitNode(work, context, nonces.failure.message)
+    if (EoaNonces.canBe(nonces.success)) return yield* isReconciled(work, context, nonces.success)
     return yield* awaitNode(work, context, "the node gives a nonce of the EOA that cannot be")
   })
 

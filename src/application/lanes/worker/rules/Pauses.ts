@@ -14,7 +14,7 @@ const firstMillis = 100
 const longestMillis = 30_000
 
 /** Obstacles in a row after which the operator is notified, after about three seconds. */
-export const worthTelling = 6
+export const reportedObstacles = 6
 
 export const none = <K>(): Pauses<K> => new Map<K, Pause>()
 

@@ -17,7 +17,7 @@ export interface State {
 export type Event =
   /** The key's nonces on the chain; `isKnown`: the journal has the nonce's transaction, or it was read. */
   | {
-      readonly _tag: "looked"
+      readonly _tag: "compared"
       readonly latest: bigint
       readonly pending: bigint
       /** All lower nonces are known. */
@@ -46,7 +46,7 @@ export const clear: State = { unknown: new Set(), provenAt: 0, provenUntil: 0 }
 export const step = (state: State, event: Event): State => {
   const unknown = new Set(state.unknown)
   switch (event._tag) {
-    case "looked": {
+    case "compared": {
       const { from, isKnown, latest, pending } = event
       for (let nonce = from; nonce < pending; nonce += 1n) if (!isKnown(nonce)) unknown.add(nonce)
       // A transaction dropped from the pool may still be mined until another one uses its nonce.

@@ -8,7 +8,7 @@ const looked = (
   known: ReadonlyArray<bigint>,
   from = 0n
 ): Reconcile.Event => ({
-  _tag: "looked",
+  _tag: "compared",
   latest,
   pending,
   from,

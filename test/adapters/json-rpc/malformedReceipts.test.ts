@@ -43,7 +43,7 @@ describe("a receipt that lacks", () => {
         const chain = yield* telling(without("effectiveGasPrice"), of)
         const { message, reason } = yield* Effect.flip(chain.receipt(hash))
         expect([reason, message.endsWith("at effectiveGasPrice")]).toEqual(["notAnRpc", true])
-        expect(yield* chain.receipt(hash, "asTold")).toMatchObject({
+        expect(yield* chain.receipt(hash, "lenient")).toMatchObject({
           missing: ["effectiveGasPrice"],
           from: address
         })
@@ -57,7 +57,7 @@ describe("a receipt that lacks", () => {
       expect(yield* proven.receipt(hash)).toMatchObject({ success: true })
       const open = yield* telling({ ...without("status"), logs: [] })
       expect((yield* Effect.flip(open.receipt(hash))).reason).toBe("notAnRpc")
-      expect(yield* open.receipt(hash, "asTold")).toMatchObject({ missing: ["status"] })
+      expect(yield* open.receipt(hash, "lenient")).toMatchObject({ missing: ["status"] })
     })
   )
 
@@ -86,7 +86,7 @@ describe("a receipt that lacks", () => {
       for (const [receipt, name, logs] of cases) {
         const chain = yield* telling(receipt)
         expect((yield* Effect.flip(chain.receipt(hash))).message).toMatch(new RegExp(`at ${name}$`))
-        const told = yield* chain.receipt(hash, "asTold")
+        const told = yield* chain.receipt(hash, "lenient")
         expect(told).toMatchObject({ missing: [name], effectiveGasPrice: 1n })
         expect(told?.logs.length).toBe(logs)
       }
@@ -130,7 +130,7 @@ describe("a receipt that lacks", () => {
       for (const odd of ["0x", [], {}, { ...whole, transactionHash: other }]) {
         const chain = yield* telling(odd)
         expect((yield* Effect.flip(chain.receipt(hash))).reason).toBe("notAnRpc")
-        const told = yield* chain.receipt(hash, "asTold")
+        const told = yield* chain.receipt(hash, "lenient")
         expect(told).toMatchObject({ txHash: hash, missing: expect.arrayContaining(["transactionHash"]) })
       }
     })

@@ -26,10 +26,10 @@ export interface Input extends LensEstimation.View {
   readonly lowestPrefund: boolean
 }
 
-export type FirstTrial = Draft & LensEstimation.Trial
+export type InitialTrial = Draft & LensEstimation.Trial
 
-export interface FirstLook {
-  readonly trials: ReadonlyArray<FirstTrial>
+export interface InitialSimulation {
+  readonly trials: ReadonlyArray<InitialTrial>
   readonly report: GasLens.Report
 }
 
@@ -54,7 +54,7 @@ const guessedLimits = 120_000n
 const guessedPreVerification = 50_000n
 
 /** Trials of each draft, with its payer's part. */
-export const trials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, Failure> => {
+export const trials = (input: Input): Effect.Effect<ReadonlyArray<InitialTrial>, Failure> => {
   const { buffers, connection, payer, version } = input.context
   const guessedGas = input.lowestPrefund
     ? 1n
@@ -72,7 +72,7 @@ export const trials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, F
 /** The query of the initial simulation. */
 export const question = (
   { context: { version } }: LensEstimation.View,
-  trials: ReadonlyArray<FirstTrial>
+  trials: ReadonlyArray<InitialTrial>
 ): LensEstimation.Question => ({
   trials,
   wallets: Funding.payers(
@@ -85,9 +85,9 @@ export const question = (
  * Whether a simulation of some ops also holds for these. The ops may differ in prices, which only the prefund guess
  * depends on, and in the window in their signatures: no frame's gas depends on either.
  */
-export const fits = (look: FirstLook, others: ReadonlyArray<FirstTrial>): boolean =>
-  look.trials.length === others.length &&
-  look.trials.every(({ op, value }, position) => {
+export const fits = (simulation: InitialSimulation, others: ReadonlyArray<InitialTrial>): boolean =>
+  simulation.trials.length === others.length &&
+  simulation.trials.every(({ op, value }, position) => {
     const other = others[position]
     return (
       other !== undefined &&

@@ -44,12 +44,12 @@ export const mayMatch = (value: unknown, filter: Filter): boolean => {
 }
 
 /** The log's readable fields and the names of the others; null when its fields do not prove that the filter matches. */
-export const asTold = (value: unknown, filter: Filter): FoundLog | null => {
+export const readIncomplete = (value: unknown, filter: Filter): FoundLog | null => {
   if (!isRecord(value) || !mayMatch(value, filter)) return null
   const topics = topicsOf(value.topics)
   const address = addressOf(value.address)
   if (topics === null || (address === null && filter.address !== undefined)) return null
-  const told = {
+  const fields = {
     address,
     data: dataOf(value.data),
     logIndex: countOf(value.logIndex),
@@ -57,14 +57,14 @@ export const asTold = (value: unknown, filter: Filter): FoundLog | null => {
     blockNumber: blockOf(value.blockNumber),
     removed: value.removed == null || value.removed === false ? false : null
   }
-  const missing = Object.entries(told).flatMap(([name, member]) => (member === null ? [name] : []))
+  const missing = Object.entries(fields).flatMap(([name, member]) => (member === null ? [name] : []))
   return {
     address: address ?? Address.zero,
     topics,
-    data: told.data ?? Hex.empty,
-    logIndex: told.logIndex ?? 0,
-    txHash: told.transactionHash ?? zeroHash,
-    blockNumber: told.blockNumber ?? 0n,
+    data: fields.data ?? Hex.empty,
+    logIndex: fields.logIndex ?? 0,
+    txHash: fields.transactionHash ?? zeroHash,
+    blockNumber: fields.blockNumber ?? 0n,
     blockHash: hashOf(value.blockHash) ?? zeroHash,
     ...(missing.length > 0 && { missing })
   }

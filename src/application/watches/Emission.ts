@@ -7,13 +7,13 @@ import type { Found, Index } from "./Matching.js"
 /** Most characters of JSON per event: the node decides how long a log is. */
 const mostCharacters = 65_536
 
-interface Told {
+interface SizedEvent {
   readonly event: WatchedEvent
   readonly characters: number
 }
 
 /** The event of a watch for a log. Arguments that are too long are left out; the transaction's receipt has them. */
-const told = (log: FoundLog, { decoded, definition, watch }: Found): Told => {
+const eventOf = (log: FoundLog, { decoded, definition, watch }: Found): SizedEvent => {
   const place = {
     blockNumber: Number(log.blockNumber),
     blockHash: log.blockHash,
@@ -64,7 +64,7 @@ export interface Logs {
 /** The events of one step for all watches. */
 export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds): Effect.Effect<Step> => {
   /** The highest watch that has the log's event already; 0: none has; null: all have. */
-  const toldOf = ({ blockNumber, logIndex }: FoundLog): number | null => {
+  const lastWatchOf = ({ blockNumber, logIndex }: FoundLog): number | null => {
     if (after === undefined || blockNumber !== first || logIndex > after.logIndex) return 0
     return logIndex === after.logIndex ? after.watch : null
   }
@@ -79,7 +79,7 @@ export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds)
         whole = events.length
         block = log.blockNumber
       }
-      const known = toldOf(log)
+      const known = lastWatchOf(log)
       for (const found of known === null ? [] : index.find(log, block, known)) {
         const last = events.at(-1)
         if (last !== undefined && (events.length >= bounds.events || characters >= bounds.characters)) {
@@ -88,7 +88,7 @@ export const step = (index: Index, { after, first, logs }: Logs, bounds: Bounds)
             ? { events, until: null, part: { hash: log.blockHash, logIndex, watch } }
             : { events: events.slice(0, whole), until: block - 1n, part: undefined }
         }
-        const next = told(log, found)
+        const next = eventOf(log, found)
         events.push(next.event)
         characters += next.characters
         yield* EventLoop.breathe

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as FirstLook from "../../../../src/application/prepare/estimate/FirstLook.js"
+import * as InitialSimulation from "../../../../src/application/prepare/estimate/InitialSimulation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
 
-const trial: FirstLook.FirstTrial = {
+const trial: InitialSimulation.InitialTrial = {
   index: 0,
   value: 1n,
   prefund: 2n,
-  ...FirstLook.generous(10_000_000n),
+  ...InitialSimulation.generous(10_000_000n),
   op: {
     sender: Make.address(1),
     nonce: 3n,
@@ -22,7 +22,7 @@ const trial: FirstLook.FirstTrial = {
     signature: Hex.unsafe("0x0708")
   }
 }
-const another = (change: Partial<FirstLook.FirstTrial["op"]>): FirstLook.FirstTrial => ({
+const another = (change: Partial<InitialSimulation.InitialTrial["op"]>): InitialSimulation.InitialTrial => ({
   ...trial,
   op: { ...trial.op, ...change }
 })
@@ -33,9 +33,11 @@ const report = {
   wallets: [],
   measures: []
 }
-const look: FirstLook.FirstLook = { trials: [trial, another({ nonce: 9n })], report }
-const fits = (first: FirstLook.FirstTrial, ...rest: ReadonlyArray<FirstLook.FirstTrial>) =>
-  FirstLook.fits(look, [first, ...rest])
+const look: InitialSimulation.InitialSimulation = { trials: [trial, another({ nonce: 9n })], report }
+const fits = (
+  first: InitialSimulation.InitialTrial,
+  ...rest: ReadonlyArray<InitialSimulation.InitialTrial>
+) => InitialSimulation.fits(look, [first, ...rest])
 const second = another({ nonce: 9n })
 
 describe("an early simulation of ops", () => {
@@ -46,7 +48,7 @@ describe("an early simulation of ops", () => {
     expect(fits(another({ signature: Hex.unsafe("0x0a0b") }), second)).toBe(true)
   })
 
-  it.each<readonly [string, FirstLook.FirstTrial]>([
+  it.each<readonly [string, InitialSimulation.InitialTrial]>([
     ["wallet", another({ sender: Make.address(2) })],
     ["nonce", another({ nonce: 4n })],
     ["deployment", another({ initCode: Hex.unsafe("0x01") })],
@@ -56,7 +58,7 @@ describe("an early simulation of ops", () => {
     ["value", { ...trial, value: 2n }]
   ])("does not fit ops with another %s", (_, other) => {
     expect(fits(other, second)).toBe(false)
-    expect(FirstLook.fits({ trials: [second, trial], report }, [second, other])).toBe(false)
+    expect(InitialSimulation.fits({ trials: [second, trial], report }, [second, other])).toBe(false)
   })
 
   it("does not fit fewer ops, or more, or the same in another order", () => {

@@ -77,8 +77,8 @@ export const uncovered = (
   return null
 }
 
-export const look =
-  (store: Store.Store): RequestJournal["Service"]["look"] =>
+export const read =
+  (store: Store.Store): RequestJournal["Service"]["read"] =>
   ({ idempotency, spaces }) =>
     store.reading(
       Effect.gen(function* () {

@@ -9,7 +9,7 @@ import * as MonotonicTime from "../../runtime/MonotonicTime.js"
  * inclusion decides, and an unknown chain counts as fast. A poll before inclusion is a wasted call, and delays the poll that
  * shows it.
  */
-export interface Looks {
+export interface ReceiptSchedule {
   /** It may be visible before its first regular poll. */
   readonly isYoung: (given: Given, now: number) => boolean
   /** It is young and, by the chain's last inclusion, not yet visible. */
@@ -75,7 +75,7 @@ interface Last {
   readonly count: number
 }
 
-export const make = (): Looks => {
+export const make = (): ReceiptSchedule => {
   const chains = new Lru<bigint, Last>(mostChains)
   const lastOf = ({ chainId }: Given): Last => chains.get(chainId) ?? { age: 0, early: null, count: 0 }
 
@@ -128,8 +128,8 @@ export const make = (): Looks => {
       Effect.gen(function* () {
         resting.rest.closeUnsafe()
         const now = yield* MonotonicTime.millis
-        const looks = [...all].map((given) => nextOf(given, resting, now))
-        const next = Math.min(resting.regularAt, now + intervalMillis, ...looks)
+        const polls = [...all].map((given) => nextOf(given, resting, now))
+        const next = Math.min(resting.regularAt, now + intervalMillis, ...polls)
         yield* Effect.timeoutOption(resting.rest.await, Math.max(Math.ceil(next - now), 0))
       })
   }

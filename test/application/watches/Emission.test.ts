@@ -2,9 +2,9 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { FoundLog } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PartOfBlock, WatchedEvent } from "../../../src/application/ports/Watches.js"
+import * as Emission from "../../../src/application/watches/Emission.js"
 import * as Followed from "../../../src/application/watches/Followed.js"
 import * as Matching from "../../../src/application/watches/Matching.js"
-import * as Telling from "../../../src/application/watches/Telling.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { test } from "../../support/Test.js"
 import * as Following from "./Following.js"
@@ -32,12 +32,12 @@ const indexOf = (numbers: ReadonlyArray<number>, spec = Following.spec) =>
 const upTo = (many: number) => Array.from({ length: many }, (_, n) => n + 1)
 
 /** All steps that deliver one block. */
-const steps = (index: Matching.Index, logs: ReadonlyArray<FoundLog>, bounds: Telling.Bounds) =>
+const steps = (index: Matching.Index, logs: ReadonlyArray<FoundLog>, bounds: Emission.Bounds) =>
   Effect.gen(function* () {
     const told: Array<ReadonlyArray<WatchedEvent>> = []
     let after: PartOfBlock | undefined
     do {
-      const step = yield* Telling.step(index, { first: 1n, logs, after }, bounds)
+      const step = yield* Emission.step(index, { first: 1n, logs, after }, bounds)
       told.push(step.events)
       after = step.part
     } while (after !== undefined)
@@ -51,7 +51,7 @@ describe("the events of a block in one step", () => {
   test("are bounded, however many watches one log matches", function* () {
     const index = yield* indexOf(upTo(10_000))
     const bounds = { events: 300, characters: 1_000_000 }
-    const first = yield* Telling.step(
+    const first = yield* Emission.step(
       index,
       { first: 1n, logs: [logOf(0), logOf(1)], after: undefined },
       bounds
@@ -75,13 +75,13 @@ describe("the events of a block in one step", () => {
     const index = yield* indexOf([1, 2])
     const logs = [logOf(0, 1n), logOf(0, 4n), logOf(1, 4n)]
     const stepOf = (events: number, first = 1n) =>
-      Telling.step(index, { first, logs, after: undefined }, { events, characters: 1_000_000 })
+      Emission.step(index, { first, logs, after: undefined }, { events, characters: 1_000_000 })
     const [three, two, six] = yield* Effect.all([stepOf(3), stepOf(2), stepOf(6)])
     expect([three.events.length, three.until, three.part]).toEqual([2, 3n, undefined])
     expect([two.events.length, two.until, two.part]).toEqual([2, 3n, undefined])
     expect([six.events.length, six.until, six.part]).toEqual([6, null, undefined])
     // Empty blocks precede the first block that exceeds one step.
-    const late = yield* Telling.step(
+    const late = yield* Emission.step(
       index,
       { first: 2n, logs: logs.slice(1), after: undefined },
       { events: 3, characters: 1_000_000 }
