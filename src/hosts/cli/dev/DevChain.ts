@@ -95,6 +95,9 @@ const startFresh: StartNode = async (options, prepare) => {
   }
 }
 
+export const inUse = (port: number, flag: string): string =>
+  `port ${port} (${flag}) is in use: stop its process, or choose a free port with ${flag} 0`
+
 const withProvider = <A>(
   { chainId, url }: Pick<Anvil, "chainId" | "url">,
   use: (provider: JsonRpcProvider) => Promise<A>
@@ -111,7 +114,7 @@ const anvil = ({ chainId, port, startNode = startFresh }: Options) =>
       try: () => startNode({ chainId, port, detached: true }, prepare),
       catch: (cause) =>
         new DevError({
-          message: /in use/i.test(textOf(cause)) ? `port ${port} (--rpc-port) is in use` : textOf(cause)
+          message: /in use/i.test(textOf(cause)) ? inUse(port, "--rpc-port") : textOf(cause)
         })
     }),
     ({ stop }) => Effect.promise(stop)

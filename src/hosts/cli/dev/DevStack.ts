@@ -192,8 +192,8 @@ export const start = (
       refuse(
         "code" in error && error.code === "EADDRINUSE"
           ? error.message.startsWith("the operator's port")
-            ? `port ${admin?.port} (--console-port) is in use`
-            : `port ${options.port} (--port) is in use`
+            ? DevChain.inUse(admin?.port ?? 0, "--console-port")
+            : DevChain.inUse(options.port, "--port")
           : error.message
       )
     )
