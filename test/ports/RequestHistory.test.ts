@@ -156,6 +156,8 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
           expect([text, yield* found(text)]).toEqual([text, ["waits"]])
         for (const text of ["INV-1", "INV", "%", "wait", Make.word(8), Make.address(0x99), "'"])
           expect([text, yield* found(text)]).toEqual([text, []])
+        const [ofWallet, ...more] = yield* history.search("wait", 10, [op.space.wallet, Make.address(0x99)])
+        expect([ofWallet?.requestId, more]).toEqual(["waits", []])
       }).pipe(
         Effect.provide(
           Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(

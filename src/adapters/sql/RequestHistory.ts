@@ -100,7 +100,10 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
       where ${where} and ${table}.${column} = own.value`)
   const opsWith = (hash: string, state: string): Fragment => sql`
     select request_id from ${byEach("chain_id", "ops", `state ${state}`)} and user_op_hash = ${hash}`
-  const matching = (text: string): Fragment => {
+  const ofWallets = (wallets: ReadonlyArray<Address.Address>): Fragment => sql`
+    select request_no from ${byEach("account_id", "request_terms", "true")}
+      and ${sql.in("term", wallets.map(Terms.ofWallet))}`
+  const matching = (text: string, wallets: ReadonlyArray<Address.Address>): Fragment => {
     if (/^0x[0-9a-fA-F]{64}$/.test(text)) {
       const hash = text.toLowerCase()
       const version = sql`(
@@ -115,21 +118,20 @@ export const make: Migrations.Stored<RequestHistory["Service"]> = Effect.gen(fun
               and link.nonce = version.nonce and ops.op_id = link.op_id)`
     }
     const address = Address.from(text)
-    if (Result.isSuccess(address))
-      return sql`
-        select request_no from ${byEach("account_id", "request_terms", "true")} and term = ${Terms.ofWallet(address.success)}`
+    if (Result.isSuccess(address)) return ofWallets([address.success])
     return sql`
       select request_no from requests where request_id = ${text}
       union select request_no from requests where request_id in (
         select request_id from deployments where ${sql.in("create2_salt", create2Salts(text))})
       union select request_no from requests
         where metadata like ${`%:${JSON.stringify(text).replace(/[\\%_]/g, "\\$&")}%`} escape '\\'
-          and request_no > (select coalesce(max(request_no), 0) from requests) - ${mostSearched}`
+          and request_no > (select coalesce(max(request_no), 0) from requests) - ${mostSearched}
+      ${wallets.length === 0 ? sql.literal("") : sql`union ${ofWallets(wallets)}`}`
   }
   return {
-    search: (text, limit) =>
+    search: (text, limit, wallets = []) =>
       sql<Row>`
-        ${select} where declined_at is null and state <> 'forgotten' and request_no in (${matching(text)})
+        ${select} where declined_at is null and state <> 'forgotten' and request_no in (${matching(text, wallets)})
         order by request_no desc limit ${limit}`.pipe(Effect.withTracerEnabled(false), entries),
     find: ({ accountId, before, chainId, endpoint, isOldestFirst = false, limit, state }) => {
       const [beyond, order] = isOldestFirst ? [">", "asc"] : ["<", "desc"]

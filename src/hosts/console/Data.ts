@@ -33,6 +33,8 @@ export interface Data {
   readonly accounts: ReadonlyArray<Listed>
   readonly transactions: Pick<TransactionJournal["Service"], "open" | "openOf">
   readonly history: Pick<RequestHistory["Service"], "find" | "search">
+  /** Addresses of the salt's wallets under the factories of the configuration file, of each custody. */
+  readonly walletsOf: (salt: string) => ReadonlyArray<Address>
   readonly requests: Pick<RequestJournal["Service"], "bodies" | "events" | "request">
   readonly recovery: Pick<RecoveryJournal["Service"], "unhold">
   readonly tenants: Pick<TenantStore["Service"], "content" | "pause" | "resume" | "endKey" | "uses">

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Cancellations from "../../application/answers/Cancellations.js"
 import { Submissions } from "../../application/endpoints/Submissions.js"
@@ -20,6 +21,10 @@ import { RequestHistory } from "../../application/ports/operator/RequestHistory.
 import { TenantStore } from "../../application/ports/TenantStore.js"
 import { Webhooks } from "../../application/ports/Webhooks.js"
 import * as Wait from "../../application/runtime/Wait.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type * as Custody from "../../domain/wallet/Custody.js"
+import * as Salt from "../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import type { Config } from "../config/Config.js"
 import { version } from "../Packages.js"
 import type { Ports } from "../Wiring.js"
@@ -28,6 +33,25 @@ import * as Failures from "./Failures.js"
 
 /** Timeout of a node's answer for a token's symbol, in milliseconds. */
 const patienceMillis = 2_000
+
+const custodies: ReadonlyArray<Custody.Stored> = [1, 2, 3, 4, 5]
+
+const walletsOf = ({ accountNetworks, networks }: Config, text: string): ReadonlyArray<Address> => {
+  const salt = Salt.from(text)
+  if (Result.isFailure(salt)) return []
+  const found = [...networks, ...accountNetworks.map(({ profile }) => profile)].flatMap(
+    ({ beacon, creationCode, factory }) => {
+      if (beacon === null || creationCode === null || factory === null) return []
+      const initCodeHash = WalletAddress.initCodeHash(creationCode as WalletAddress.CreationCode, beacon)
+      const addressOf = WalletAddress.predictor({ factory, initCodeHash })
+      return [
+        ...custodies.map((custody) => addressOf(salt.success, custody, false)),
+        addressOf(salt.success, 1, true)
+      ]
+    }
+  )
+  return [...new Set(found)]
+}
 
 /** The console's data of a running service. `isWritable`: whether its database takes a write. */
 export const data = (
@@ -49,6 +73,7 @@ export const data = (
       accounts: config.accounts,
       transactions: Context.get(ports, TransactionJournal),
       history,
+      walletsOf: (salt) => walletsOf(config, salt),
       requests,
       recovery: Context.get(ports, RecoveryJournal),
       tenants: Context.get(ports, TenantStore),

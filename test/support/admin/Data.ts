@@ -28,6 +28,7 @@ export const empty: Data = {
   accounts: [],
   transactions: { open: Effect.succeed([]), openOf: () => Effect.succeed([]) },
   history: { find: () => Effect.succeed([]), search: () => Effect.succeed([]) },
+  walletsOf: () => [],
   requests: {
     bodies: () => Effect.succeed([]),
     events: () => Effect.succeed([]),

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
+import type { Address } from "../../../domain/primitives/Address.js"
 import type { AccountId } from "../Tenants.js"
 
 export class RequestHistoryError extends Data.TaggedError("RequestHistoryError")<{
@@ -66,9 +67,13 @@ export class RequestHistory extends Context.Service<
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
     /**
      * The newest requests that match the text, at most `limit`: by id, wallet address, hash of an op or transaction,
-     * salt of a created wallet, or a metadata value among the newest 20,000 requests.
+     * salt of a created wallet, or a metadata value among the newest 20,000 requests; and those of the given wallets.
      */
-    readonly search: (text: string, limit: number) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
+    readonly search: (
+      text: string,
+      limit: number,
+      wallets?: ReadonlyArray<Address>
+    ) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
     /** By chain, the ops that wait for a transaction or its block, of requests that are due and not held. */
     readonly waiting: Effect.Effect<ReadonlyArray<Waiting>, RequestHistoryError>
   }

@@ -166,7 +166,10 @@ ${last === undefined ? null : html`<p><a href="${link({ before: last.number.toSt
 export const search = (data: Data, view: View): Effect.Effect<Html, Missing> =>
   Effect.gen(function* () {
     const text = (view.query.get("q") ?? "").replaceAll("\0", "").trim().slice(0, 200)
-    const found = text === "" ? [] : yield* Effect.mapError(data.history.search(text, perPage), unreadable)
+    const found =
+      text === ""
+        ? []
+        : yield* Effect.mapError(data.history.search(text, perPage, data.walletsOf(text)), unreadable)
     const refusal = text === "" ? null : yield* data.refusal(text)
     return html`${Page.head(
       "Search",
