@@ -19,8 +19,10 @@ const browser = await Browser.start()
 const { page } = browser
 let found = 0
 
-const shoot = (name: string): Promise<void> =>
+/** `isFresh`: loads the page again at each width. */
+const shoot = (name: string, isFresh = false): Promise<void> =>
   browser.inEveryForm(async (form) => {
+    if (isFresh) await page.reload()
     // Menus slide when the width changes.
     await page.waitForTimeout(600)
     await browser.picture(`${name}-${form}`)
@@ -55,15 +57,52 @@ const docs = async (link: string): Promise<void> => {
   await shoot("docs-open")
 }
 
-const consolePages = async (link: string): Promise<void> => {
-  await page.goto(link)
-  const sections = await page
-    .locator("nav a")
-    .evaluateAll((all) => all.map((a) => a.getAttribute("href") ?? ""))
-  for (const path of sections) {
-    await page.goto(new URL(path, link).href)
-    await shoot(`console${path.replace("/console", "").replaceAll("/", "-")}`)
+/** A success, a refusal, and a transaction that no block takes. */
+const traffic = async (service: DevService.DevService): Promise<void> => {
+  const nobody = DevService.nobody
+  await service.create("alice")
+  await service.ok("/execute", service.mint("alice", nobody, 250, 40))
+  const transfer = {
+    salt: "alice",
+    walletCustody: 1,
+    to: service.info.token,
+    funcSignature: "transfer(address,uint256)",
+    funcParams: [nobody, "1000000000000000000"]
   }
+  await service.refused(422, "/execute", { operations: [transfer], settings: service.info.settings })
+  await service.automine(false)
+  await service.ask("/execute", service.mint("alice", nobody, 7), { headers: { prefer: "respond-async" } })
+}
+
+const consolePages = async (service: DevService.DevService): Promise<void> => {
+  const link = service.info.console ?? ""
+  await traffic(service)
+  await page.goto(new URL("/console/sign-in", link).href)
+  await shoot("console-sign-in")
+  await page.goto(link)
+  const linksOf = (selector: string) =>
+    page.locator(selector).evaluateAll((all) => all.map((a) => a.getAttribute("href") ?? ""))
+  const look = async (path: string, name: string): Promise<void> => {
+    await page.goto(new URL(path, link).href)
+    await shoot(`console${name}`, true)
+  }
+  const found = new Map<string, string>()
+  for (const path of await linksOf("nav a")) {
+    await look(path, path.replace("/console", "").replaceAll("/", "-"))
+    for (const each of await linksOf("main a[href^='/console/']")) {
+      const [, kind = ""] = /^\/console\/(chains|lanes|requests)\/./.exec(each) ?? []
+      if (kind !== "" && !found.has(kind)) found.set(kind, each)
+    }
+  }
+  for (const [kind, path] of found) await look(path, `-${kind}-one`)
+  await page.goto(new URL("/console/requests?state=final", link).href)
+  const [done = ""] = await linksOf("main a[href^='/console/requests/']")
+  await look(done, "-requests-done")
+  await page.emulateMedia({ media: "print" })
+  await browser.picture("console-requests-print")
+  await page.emulateMedia({ media: "screen" })
+  await look("/console/search?q=alice", "-search")
+  await look("/console/runbooks", "-runbooks")
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -103,7 +142,7 @@ try {
     try {
       if (isChosen("playground")) await playground(playgroundOf(service.info))
       if (isChosen("docs")) await docs(apiPageOf(service.info))
-      if (isChosen("console")) await consolePages(service.info.console ?? "")
+      if (isChosen("console")) await consolePages(service)
     } finally {
       await service.stop()
     }

@@ -250,7 +250,7 @@ export const app = (data: Data, operatorOf: (token: string) => string | null, li
       return HttpServerResponse.setHeader(answer(405, "expected GET or POST\n"), "allow", "GET, HEAD, POST")
     const contentType = files.get(path)
     if (contentType !== undefined) return file(path, contentType)
-    if (linked && path === "/sign-in")
+    if (linked && path === "/sign-in" && query.has("token"))
       return isForeign(request) ? signInPage(401, null, now) : signIn(query, now)
     const session = sessions.find(request.cookies[Sessions.cookieName] ?? "", now)
     if (session === null) return signInPage(path === "" ? 200 : 401, null, now)

@@ -57,6 +57,8 @@ const isSound = async () => {
   // Its style sheet has arrived.
   await browser.page.waitForLoadState("load")
   expect(await Accessibility.breaches(browser.page)).toEqual([])
+  const overflow = await browser.page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")
+  expect(overflow).toBeLessThanOrEqual(0)
 }
 
 /** Opens the dialog behind a button, gives a reason, and confirms. */
@@ -121,6 +123,10 @@ describe("the operator's console in a browser", () => {
     await page.getByRole("region", { name: "Found" }).waitFor()
     expect(await page.getByRole("link", { name: /^transfer/ }).count()).toBe(1)
     await isSound()
+    await page.locator("#q").fill("console")
+    await page.keyboard.press("Enter")
+    await page.getByRole("link", { name: "create wallet console" }).waitFor()
+    expect(await page.getByRole("link", { name: /^transfer/ }).count()).toBe(1)
     await open("Audit")
     expect(await page.getByRole("row").count()).toBeGreaterThan(4)
     await isSound()
@@ -251,6 +257,10 @@ describe("the operator's console in a browser", () => {
           .click()
         await isSound()
         await picture(`console-request-${size}-${colorScheme}`)
+        await open("Overview")
+        const failures = page.getByRole("region", { name: "Recent failures" })
+        await failures.locator("tbody a").first().click()
+        await isSound()
         await page.goto(`${console_}/console/runbooks`)
         await isSound()
         await picture(`console-runbooks-${size}-${colorScheme}`)

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Series from "../../../application/operate/Series.js"
-import { dayOf } from "../../../application/ports/Budgets.js"
 import * as Chains from "../Chains.js"
 import type { Data, Missing, View } from "../Data.js"
 import { type Html, html } from "../Html.js"
@@ -133,7 +132,7 @@ ${Page.rows(
       html`${Page.coins(spent, chainId)} of ${Page.coins(limit, chainId)} ${Page.meter(Number(spent) / Math.max(1, Number(limit)), "Budget used")}`
     ])
 )}`,
-      html`<small>day ${dayOf(now)} since 1970, UTC</small>`
+      html`<small>${new Date(now).toISOString().slice(0, 10)}, UTC</small>`
     )}
 ${Page.box(
   "Settings",
