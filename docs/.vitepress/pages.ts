@@ -87,6 +87,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
       ...items({
         Deployment: "/deployment",
         Operations: "/operations",
+        Configuration: "/configuration",
         Runbooks: "/runbooks",
         "Accounts, keys and limits": "/accounts"
       }),
@@ -114,6 +115,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         "Command line": "/cli",
         Modules: "/public-api",
         Contracts: "/contracts",
+        "Layouts of the contracts": "/layouts",
         "Contracts, function by function": "/contracts-reference",
         Tests: "/testing",
         Dependencies: "/dependencies"

@@ -8,7 +8,7 @@ import { ConfigFile } from "../../src/hosts/config/ConfigFile.js"
 import * as KeyProviders from "../../src/hosts/config/KeyProviders.js"
 
 const root = new URL("../..", import.meta.url)
-const operating = readFileSync(new URL("docs/operations.md", root), "utf8")
+const configuring = readFileSync(new URL("docs/configuration.md", root), "utf8")
 const signers = readFileSync(new URL("docs/signers.md", root), "utf8")
 
 /** Names of all fields of a schema's encoded side, at every depth. */
@@ -85,26 +85,26 @@ describe("docs/signers.md", () => {
   })
 })
 
-describe("docs/operations.md", () => {
-  it("docs/operations.md names every field of the configuration, together with docs/signers.md", () => {
+describe("docs/configuration.md", () => {
+  it("docs/configuration.md names every field of the configuration, together with docs/signers.md", () => {
     const fields = new Set(fieldsOf(SchemaAST.toEncoded(ConfigFile.ast)))
     expect(fields.size).toBeGreaterThan(40)
-    expect([...fields].filter((field) => !`${operating}${signers}`.includes(field))).toEqual([])
+    expect([...fields].filter((field) => !`${configuring}${signers}`.includes(field))).toEqual([])
   })
 
-  it("docs/operations.md shows a configuration that the service starts with", () => {
-    const example = /```json\n([\s\S]*?)```/.exec(operating)?.[1] ?? ""
+  it("docs/configuration.md shows a configuration that the service starts with", () => {
+    const example = /```json\n([\s\S]*?)```/.exec(configuring)?.[1] ?? ""
     const pepper = JSON.stringify(fileURLToPath(new URL("package.json", root)))
     const read = Config.fromText(
       example.replace('"/run/secrets/castellan-pepper"', pepper),
-      "docs/operations.md",
+      "docs/configuration.md",
       env,
       "/nowhere"
     )
     expect(Result.isSuccess(read) ? [] : read.failure.problems).toEqual([])
   })
 
-  it("docs/operations.md states the actual defaults", () => {
+  it("docs/configuration.md states the actual defaults", () => {
     const plain = Result.getOrThrow(
       Config.fromText(
         JSON.stringify({
@@ -123,7 +123,7 @@ describe("docs/operations.md", () => {
     const polygon = plain.networks.find(({ chainId }) => chainId === 137n)
     const base = plain.networks.find(({ chainId }) => chainId === 8_453n)
     const row = (field: string) =>
-      operating.split("\n").find((line) => line.startsWith(`| \`${field}\``)) ?? ""
+      configuring.split("\n").find((line) => line.startsWith(`| \`${field}\``)) ?? ""
     const grouped = (value: number | bigint | undefined) => value?.toLocaleString("en-US") ?? "none"
     const gwei = (value: bigint | undefined) => grouped((value ?? 0n) / 1_000_000_000n)
     expect(row("limits.bodyBytes")).toContain(grouped(plain.limits.bodyBytes))

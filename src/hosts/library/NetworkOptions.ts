@@ -18,7 +18,7 @@ type Parts<A> = A extends object ? { readonly [K in keyof A]: Given<A[K]> } : A
 
 type Fields = Omit<typeof Written.Encoded, "chainId">
 
-/** One chain. Every field but its id has a default; see docs/operations.md and docs/config.schema.json. */
+/** One chain. Every field but its id has a default; see docs/configuration.md and docs/config.schema.json. */
 export interface Network extends Parts<Fields> {
   readonly chainId: number | bigint
 }

@@ -6,7 +6,7 @@ import { jsonSchema } from "../../../src/hosts/config/ConfigFile.js"
 const schema = JSON.parse(jsonSchema())
 const valid = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
 const root = new URL("../../..", import.meta.url)
-const page = readFileSync(new URL("docs/operations.md", root), "utf8")
+const page = readFileSync(new URL("docs/configuration.md", root), "utf8")
 const example = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? "null")
 
 describe("the JSON Schema of the configuration", () => {

@@ -1,6 +1,6 @@
 import { AbiCoder, concat, keccak256, solidityPacked, TypedDataEncoder, toUtf8Bytes } from "ethers"
 
-/** A second, independent definition of the byte layouts of docs/contracts.md. */
+/** A second, independent definition of the byte layouts of docs/layouts.md. */
 
 export interface PublicKey {
   readonly x: string
