@@ -164,7 +164,7 @@ ${rows.map(
     html`<tr><th scope="row"${/^\d+$/.test(String(first)) ? html` data-l="${all[0]?.name ?? ""}"` : null}>${first}</th>${cells.map(
       (cell, at) => {
         const { isRight, name = "" } = all[at + 1] ?? { name: "" }
-        return html`<td class="${isRight === true ? "r" : ""}${name === "" ? " act" : ""}"${name === "" ? null : html` data-l="${name}"`}><div>${cell}</div></td>`
+        return html`<td class="${isRight === true ? "r" : ""}${name === "" ? " act" : ""}${cell === "–" ? " none" : ""}"${name === "" ? null : html` data-l="${name}"`}><div>${cell}</div></td>`
       }
     )}</tr>\n`
 )}</tbody></table>`

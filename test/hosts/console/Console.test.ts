@@ -96,6 +96,35 @@ describe("the operator's console", () => {
     ...over
   })
 
+  it.live("sends a style sheet of less than 12 kB", () =>
+    Effect.gen(function* () {
+      const { get } = yield* browser(Empty.empty)
+      expect((yield* get("/console/style.css")).text.length).toBeLessThan(12_000)
+    })
+  )
+
+  it.live("offers to release or drop a held request where it reports the incident", () =>
+    Effect.gen(function* () {
+      const held = {
+        kind: "request-held" as const,
+        chainId: 1n,
+        subject: "r-1",
+        level: "stops" as const,
+        figures: {},
+        since: 1
+      }
+      const { situation } = Empty.empty.observer
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        observer: { ...Empty.empty.observer, situation: () => ({ ...situation(), incidents: [held] }) }
+      })
+      yield* signIn
+      const { text } = yield* get("/console")
+      for (const part of ["/console/release", "/console/drop", 'name="request" value="r-1"'])
+        expect(text).toContain(part)
+    })
+  )
+
   it.live("shows why a request is held, and releases or drops it once", () =>
     Effect.gen(function* () {
       let shown = record({ held: "it may be done <already>" })

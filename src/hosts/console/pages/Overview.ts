@@ -8,6 +8,7 @@ import type { Data, View } from "../Data.js"
 import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
 import * as Pauses from "./Pauses.js"
+import * as Request from "./Request.js"
 import { failed } from "./RequestList.js"
 import { runbooks } from "./Runbooks.js"
 
@@ -112,14 +113,14 @@ const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): P
 }
 
 export const incident = (view: View, each: Incidents.Standing, at: number): Html => {
-  const { chainId, kind, level, since } = each
+  const { chainId, kind, level, since, subject } = each
   const { effect, remedy, title } = runbooks[kind]
   const [tone, icon] = level === "stops" ? (["bad", "bad"] as const) : (["part", "late"] as const)
   const where = chainId === null ? "" : `${Chains.of(chainId).name}: `
   const what = where === "" ? title : `${where}${title.charAt(0).toLowerCase()}${title.slice(1)}`
   const canPause =
     chainId !== null && level === "stops" && ["node-silent", "node-behind", "fee-cap"].includes(kind)
-  return html`<li class="${tone}"><div><h3><span class="t-${tone}">${Page.icon(icon)} ${what}</span> <small>for ${Page.age((view.now - since) / 1_000)}, since ${Page.clock(since)} UTC</small></h3><dl><dt>Now</dt><dd>${particulars(each) ?? "It lasts."}</dd><dt>Effect</dt><dd>${Page.marked(effect)}</dd><dt>Do</dt><dd>${Page.marked(remedy)}</dd></dl></div><div class="acts">${canPause ? Pauses.act(view, "pause", "chain", String(chainId), `i${at}`) : null}<a class="btn" href="${Page.path}/runbooks#${kind}">${Page.icon("book")}Runbook</a></div></li>`
+  return html`<li class="${tone}"><div><h3><span class="t-${tone}">${Page.icon(icon)} ${what}</span> <small>for ${Page.age((view.now - since) / 1_000)}, since ${Page.clock(since)} UTC</small></h3><dl><dt>Now</dt><dd>${particulars(each) ?? "It lasts."}</dd><dt>Effect</dt><dd>${Page.marked(effect)}</dd><dt>Do</dt><dd>${Page.marked(remedy)}</dd></dl></div><div class="acts">${kind === "request-held" ? Request.decide(view, subject) : null}${canPause ? Pauses.act(view, "pause", "chain", String(chainId), `i${at}`) : null}<a class="btn" href="${Page.path}/runbooks#${kind}">${Page.icon("book")}Runbook</a></div></li>`
 }
 
 /** Runway of an EOA's balance at the measured cost. */

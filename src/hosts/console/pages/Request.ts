@@ -274,39 +274,45 @@ const folded = (title: string, value: unknown): Html => {
   }</details></div>`
 }
 
-const acts = (view: View, record: RequestRecord): Part => {
-  const { held, outcome, requestId } = record
-  const fields = { formToken: view.formToken, request: requestId }
-  const stays = "Operations that were signed before continue to their end."
+const stays = "Operations that were signed before continue to their end."
+
+const fieldsOf = ({ formToken }: View, requestId: string) => ({ formToken, request: requestId })
+
+/** Actions on a held request. */
+export const decide = (view: View, requestId: string): Part => {
+  const fields = fieldsOf(view, requestId)
+  return [
+    Page.act({
+      id: `release-${requestId}`,
+      button: "Release…",
+      question: "Release this request?",
+      effects: [
+        "Its open operations are executed, even if a transaction that the database lacks has executed them before."
+      ],
+      stays: "Look first for its calls in the block explorer: a payment may have been made.",
+      action: "/release",
+      fields,
+      confirm: "Release",
+      isStop: false
+    }),
+    Page.act({
+      id: `drop-${requestId}`,
+      button: "Drop…",
+      question: "Drop this request?",
+      effects: ["Its open operations are never executed; its answer says request_dropped."],
+      stays,
+      action: "/drop",
+      fields,
+      confirm: "Drop",
+      isStop: true
+    })
+  ]
+}
+
+const acts = (view: View, { cancelled, endpoint, held, outcome, requestId }: RequestRecord): Part => {
   if (outcome !== null) return null
-  if (held != null)
-    return [
-      Page.act({
-        id: "release",
-        button: "Release…",
-        question: "Release this request?",
-        effects: [
-          "Its open operations are executed, even if a transaction that the database lacks has executed them before."
-        ],
-        stays: "Look first for its calls in the block explorer: a payment may have been made.",
-        action: "/release",
-        fields,
-        confirm: "Release",
-        isStop: false
-      }),
-      Page.act({
-        id: "drop",
-        button: "Drop…",
-        question: "Drop this request?",
-        effects: ["Its open operations are never executed; its answer says request_dropped."],
-        stays,
-        action: "/drop",
-        fields,
-        confirm: "Drop",
-        isStop: true
-      })
-    ]
-  if (record.cancelled !== null || !CancelRequest.isCancellable(record.endpoint)) return null
+  if (held != null) return decide(view, requestId)
+  if (cancelled !== null || !CancelRequest.isCancellable(endpoint)) return null
   return Page.act({
     id: "cancel",
     button: "Cancel…",
@@ -314,7 +320,7 @@ const acts = (view: View, record: RequestRecord): Part => {
     effects: ["Unsigned work is never executed; its answer says request_cancelled."],
     stays,
     action: "/cancel",
-    fields,
+    fields: fieldsOf(view, requestId),
     confirm: "Cancel the request",
     isStop: true
   })
