@@ -16,7 +16,6 @@ import * as ErrorCode from "../ErrorCode.js"
 import * as Migrations from "../Migrations.js"
 import * as Rows from "../Rows.js"
 import * as Store from "../Store.js"
-import { drifted } from "../schema/Accounts.js"
 import * as Pots from "./Pots.js"
 import * as Totals from "./Totals.js"
 
@@ -43,9 +42,6 @@ const notesOf = ({ note }: Pick<Row, "note">): ReadonlyArray<string> =>
 /** Time between two deletions of old rows by a process. */
 const deleteMillis = 60_000
 
-/** Time between two recounts of a budget. */
-const recountMillis = 60_000
-
 const holdColumns: Rows.Columns = {
   account_id: "text",
   chain_id: "text",
@@ -56,9 +52,10 @@ const holdColumns: Rows.Columns = {
   wei: "text",
   state: "text",
   note: "text",
-  expires_at: "bigint",
-  counted: "text"
+  expires_at: "bigint"
 }
+
+const raisedColumns: Rows.Columns = { hold_no: "bigint", wei: "text", expires_at: "bigint" }
 
 /** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
@@ -84,44 +81,33 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   const lockAll = (budgets: ReadonlyArray<Budget>) =>
     Effect.forEach(Store.distinct(budgets.map(Totals.nameOf)), Store.lock(sql), { discard: true })
 
-  const isDue = ({ recountedAt }: Totals.Totals, now: number): boolean =>
-    Math.abs(now - recountedAt) >= recountMillis
-
   /** Stores what a call holds. */
-  const keep = (pots: ReadonlyMap<string, Pots.Pot>, { changed, lacks }: Pots.Outcome) =>
+  const keep = (pots: ReadonlyMap<string, Pots.Pot>, changed: Pots.Outcome["changed"]) =>
     Effect.gen(function* () {
-      const fresh: Array<Pots.Outcome["changed"][number]> = []
-      for (const each of changed) {
-        const { entry, held } = each
-        const raised =
-          held.holdNo === null
-            ? []
-            : yield* sql`
-                update budget_holds set wei = ${held.wei}, expires_at = ${entry.expiresAt},
-                  counted = ${Totals.countOf(held)}
-                where hold_no = ${held.holdNo} and state <> 'settled'
-                returning hold_no`
-        // A process of the previous version may have released it in the meantime.
-        if (raised.length === 0) fresh.push(each)
-      }
+      yield* Rows.each(
+        store,
+        `update budget_holds set wei = given.wei, expires_at = given.expires_at
+         from (%) as given where budget_holds.hold_no = given.hold_no`,
+        raisedColumns,
+        changed.flatMap(({ entry, held: { holdNo, wei } }) =>
+          holdNo === null ? [] : [[holdNo, wei, entry.expiresAt]]
+        )
+      )
       yield* Rows.insert(
         store,
         "budget_holds",
         holdColumns,
-        fresh.map(({ entry, held }) => [
-          ...Object.values(Totals.columns(entry)),
-          entry.id,
-          held.day,
-          held.hour,
-          held.wei,
-          "reserved",
-          "",
-          entry.expiresAt,
-          Totals.countOf(held)
-        ])
+        changed
+          .filter(({ held }) => held.holdNo === null)
+          .map(({ entry, held: { day, hour, wei } }) => {
+            const budget = Object.values(Totals.columns(entry))
+            return [...budget, entry.id, day, hour, wei, "reserved", "", entry.expiresAt]
+          })
       )
-      yield* Pots.write(store, pots)
-      return lacks
+      yield* Totals.write(
+        store,
+        [...pots.values()].map(({ totals }) => totals)
+      )
     })
 
   const reserve: Budgets["Service"]["reserve"] = (groups) => {
@@ -134,18 +120,13 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           deletedAt = now
           yield* sql`
             delete from budget_holds
-            where state = 'settled' and day < ${dayOf(now) - keptDays} and counted is null`
+            where state = 'settled' and day < ${dayOf(now) - keptDays}`
           yield* Totals.forget(store, now)
         }
-        const first = yield* Pots.read(store, byBudget, now)
-        const held = Pots.holdAll(first, groups, now)
-        const isFull = held.lacks.some((lack) => lack !== null && lack.reason !== "ended")
-        const due = [...first.values()].filter(({ totals }) => isFull && isDue(totals, now))
-        if (due.length === 0) return yield* keep(first, held)
-        // A process of the previous version may have deleted rows that the totals still count.
-        for (const { totals } of due) yield* Totals.recount(store, totals.budget, now)
-        const again = yield* Pots.read(store, byBudget, now)
-        return yield* keep(again, Pots.holdAll(again, groups, now))
+        const pots = yield* Pots.read(store, byBudget, now)
+        const { changed, lacks } = Pots.holdAll(pots, groups, now)
+        yield* keep(pots, changed)
+        return lacks
       })
     )
   }
@@ -196,9 +177,8 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         Effect.gen(function* () {
           const cost = wei ?? BigInt(row.landed ?? 0)
           yield* sql`
-            update budget_holds set state = 'settled', landed = ${cost.toString()}, counted = null
-            where hold_no = ${row.hold_no}`
-          Totals.shift(totals, row, row.counted, null)
+            update budget_holds set state = 'settled', landed = ${cost.toString()} where hold_no = ${row.hold_no}`
+          Totals.shift(totals, row, null)
           Totals.book(totals, row, cost)
         })
       ),
@@ -224,17 +204,15 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         Effect.gen(function* () {
           if (row.state !== "reserved") return
           yield* sql`delete from budget_holds where hold_no = ${row.hold_no}`
-          Totals.shift(totals, row, row.counted, null)
+          Totals.shift(totals, row, null)
         })
       ),
     land: (chainId, id, wei) =>
       change(chainId, [id], (row, totals) =>
         Effect.gen(function* () {
           const landed = wei?.toString() ?? null
-          const counted = Totals.countOf({ ...row, landed })
-          yield* sql`
-            update budget_holds set landed = ${landed}, counted = ${counted} where hold_no = ${row.hold_no}`
-          Totals.shift(totals, row, row.counted, counted)
+          yield* sql`update budget_holds set landed = ${landed} where hold_no = ${row.hold_no}`
+          Totals.shift(totals, row, { ...row, landed })
         })
       ),
     open: (chainId, beginning) =>
@@ -263,13 +241,11 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
              where ${Totals.ofBudget} and state = 'reserved' and expires_at <= ?`,
             [...Totals.keyOf(budget), yield* Clock.currentTimeMillis]
           )
-          const others = yield* Totals.drift(store, budget)
           const last = { day: dayOf(at), hour: hourOf(at) }
-          const read = yield* Totals.read(store, [budget], [last, ...expired, ...others], [window])
+          const read = yield* Totals.read(store, [budget], [last, ...expired], [window])
           const totals = read.get(Totals.nameOf(budget))
           if (totals === undefined) return { held: 0n, booked: 0n }
-          Totals.correct(totals, others)
-          for (const row of expired) Totals.shift(totals, row, Totals.countOf(row), null)
+          for (const row of expired) Totals.shift(totals, row, null)
           return Totals.ending(totals, window, last)
         })
       ),
@@ -281,8 +257,6 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           const rows = yield* sql<Pick<Row, "account_id">>`
             select account_id from budget_totals where ${of} and unit = 'day' and at = ${day}
             union select account_id from budget_days where ${of} and day = ${day}
-            union select account_id from budget_holds
-              where ${of} and day = ${day} and ${sql.literal(drifted)}
             order by account_id`
           return rows.map(({ account_id }) => accountOf(account_id))
         })

@@ -25,7 +25,7 @@ export interface Pot {
   readonly ended: ReadonlySet<string>
 }
 
-/** Budgets whose totals are right, with the reservations of these entries, by name. */
+/** Budgets with the reservations of these entries, by name. Deletes expired reservations; the caller writes the totals. */
 export const read = (
   store: Sql,
   byBudget: ReadonlyMap<string, ReadonlyArray<Reservation>>,
@@ -55,8 +55,6 @@ export const read = (
           )
     const expired = new Set(gone.map(({ hold_no }) => hold_no))
     const left = rows.filter(({ hold_no }) => !expired.has(hold_no))
-    const drifted = left.filter((row) => Totals.countOf(row) !== row.counted)
-    yield* Totals.mark(store, drifted)
     const asked = new Set(ids)
     const found = left.filter(({ id }) => asked.has(id))
     const settled = found.filter(({ state }) => state === "settled")
@@ -76,8 +74,7 @@ export const read = (
     const pots = new Map<string, Pot>()
     for (const [name, totals] of totalsOf) {
       const isOwn = (row: Totals.Row) => Totals.nameOf(Totals.budgetOf(row)) === name
-      for (const row of gone.filter(isOwn)) Totals.shift(totals, row, row.counted, null)
-      Totals.correct(totals, drifted.filter(isOwn))
+      for (const row of gone.filter(isOwn)) Totals.shift(totals, row, null)
       const own = found.filter(isOwn)
       pots.set(name, {
         totals,
@@ -91,28 +88,12 @@ export const read = (
         )
       })
     }
-    yield* write(store, pots)
     return pots
   })
 
-/** Writes the totals that have changed. */
-export const write = (store: Sql, pots: ReadonlyMap<string, Pot>): Effect.Effect<void, SqlError> =>
-  Totals.write(
-    store,
-    [...pots.values()].map(({ totals }) => totals)
-  )
-
 /** Null: it is not held any more. */
 const put = (pot: Pot, id: string, held: Held | null): void => {
-  const before = pot.holds.get(id)
-  const at = held ?? before
-  if (at === undefined) return
-  Totals.shift(
-    pot.totals,
-    at,
-    before === undefined ? null : Totals.countOf(before),
-    held === null ? null : Totals.countOf(held)
-  )
+  Totals.shift(pot.totals, pot.holds.get(id) ?? null, held)
   if (held === null) pot.holds.delete(id)
   else pot.holds.set(id, held)
 }
@@ -158,7 +139,7 @@ export const holdAll = (
       const held: Held = {
         holdNo: own?.holdNo ?? null,
         day: own?.day ?? dayOf(now),
-        hour: own === null ? hourOf(now) : own.hour,
+        hour: own?.hour ?? hourOf(now),
         wei: own !== null && BigInt(own.wei) > entry.wei ? own.wei : entry.wei.toString(),
         landed: own?.landed ?? null,
         state: own?.state ?? "reserved"

@@ -5,15 +5,10 @@ import type { SqlError } from "effect/sql/SqlError"
 import { type Budget, dayOf, type Figures, hourOf, type Window } from "../../../application/ports/Budgets.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Rows from "../Rows.js"
-import { drifted } from "../schema/Accounts.js"
 
 /**
  * Running totals of a budget: of its open reservations, and of those made in each hour and day. A reservation reads and
- * writes a bounded number of rows, however many are open.
- *
- * `budget_holds.counted` says how the totals count a row. Processes of the previous version do not change it. A row that
- * differs from its `counted` has drifted; every method that decides corrects the totals by the drifted rows, for which
- * there is an index. Rows that such a process deletes are found by `recount`.
+ * writes a bounded number of rows, however many are open. Totals change with their reservations, in one transaction.
  */
 
 export interface Row {
@@ -23,15 +18,13 @@ export interface Row {
   readonly pot: string
   readonly id: string
   readonly day: number
-  /** Null: stored by the previous version. */
-  readonly hour: number | null
+  readonly hour: number
   readonly wei: string
   readonly landed: string | null
   readonly state: "reserved" | "bound" | "settled"
   /** One a line. */
   readonly note: string
   readonly expires_at: number | string
-  readonly counted: string | null
 }
 
 export const columns = ({ accountId, chainId, name }: Budget) => ({
@@ -44,17 +37,6 @@ export const nameOf = (budget: Budget): string => `budget:${JSON.stringify(Objec
 
 /** The part of a reservation that totals count. */
 export type Counted = Pick<Row, "day" | "hour" | "wei" | "landed" | "state">
-
-/** `counted` of a row that has not drifted: its cost, or `open` and the most that it may cost; null: settled. */
-export const countOf = ({ landed, state, wei }: Counted): string | null =>
-  state === "settled" ? null : (landed ?? `open ${wei}`)
-
-const opening = /^open /
-
-/** Amount of a `counted`, wei. */
-const weiOf = (counted: string | null): bigint => BigInt(counted?.replace(opening, "") ?? 0)
-
-const isOpen = (counted: string | null): boolean => counted !== null && opening.test(counted)
 
 type Unit = "open" | "day" | "hour"
 
@@ -73,7 +55,6 @@ interface Total {
 export interface Totals {
   readonly budget: Budget
   readonly all: Map<string, Total>
-  readonly recountedAt: number
 }
 
 const totalOf = ({ all }: Totals, unit: Unit, at: number): Total => {
@@ -91,13 +72,17 @@ const totalOf = ({ all }: Totals, unit: Unit, at: number): Total => {
   return total
 }
 
-/** Changes how the totals count a reservation; null: not at all. */
-export const shift = (
-  totals: Totals,
-  { day, hour }: Pick<Row, "day" | "hour">,
-  before: string | null,
-  after: string | null
-): void => {
+/** What a reservation holds, wei. */
+const weiOf = (row: Counted | null): bigint =>
+  row === null || row.state === "settled" ? 0n : BigInt(row.landed ?? row.wei)
+
+const isOpen = (row: Counted | null): boolean =>
+  row !== null && row.state !== "settled" && row.landed === null
+
+/** Counts a reservation as it is after a change; null: not at all. */
+export const shift = (totals: Totals, before: Counted | null, after: Counted | null): void => {
+  const place = after ?? before
+  if (place === null) return
   const change = (unit: Unit, at: number, wei: bigint, holds: number) => {
     if (wei === 0n && holds === 0) return
     const total = totalOf(totals, unit, at)
@@ -105,19 +90,16 @@ export const shift = (
     total.holds += holds
     total.isChanged = true
   }
-  const openWei = (counted: string | null) => (isOpen(counted) ? weiOf(counted) : 0n)
+  const openWei = (row: Counted | null) => (isOpen(row) ? weiOf(row) : 0n)
   change("open", 0, openWei(after) - openWei(before), Number(isOpen(after)) - Number(isOpen(before)))
   const wei = weiOf(after) - weiOf(before)
-  change("day", day, wei, 0)
-  if (hour !== null) change("hour", hour, wei, 0)
+  change("day", place.day, wei, 0)
+  change("hour", place.hour, wei, 0)
 }
 
 /** Books what a reservation of that day and hour has cost. */
 export const book = (totals: Totals, { day, hour }: Pick<Row, "day" | "hour">, wei: bigint): void => {
-  for (const total of [
-    totalOf(totals, "day", day),
-    ...(hour === null ? [] : [totalOf(totals, "hour", hour)])
-  ]) {
+  for (const total of [totalOf(totals, "day", day), totalOf(totals, "hour", hour)]) {
     total.booked += wei
     total.isChanged = true
     total.isBooked = true
@@ -130,22 +112,11 @@ const reaches = { day: ["day", 0], "24h": ["hour", 24], "30d": ["day", 30] } as 
 /** Units for which totals are kept: windows around a reservation that is raised days later need them. */
 const kept = { hour: 8 * 24, day: 62 }
 
-/** Counts drifted rows as they are; the previous version books settled sums only by day. */
-export const correct = (totals: Totals, rows: ReadonlyArray<Row>): void => {
-  for (const row of rows) {
-    shift(totals, row, row.counted, countOf(row))
-    if (row.state !== "settled" || row.hour === null) continue
-    const total = totalOf(totals, "hour", row.hour)
-    total.booked += BigInt(row.landed ?? 0)
-    total.isChanged = true
-  }
-}
-
 type Place = Pick<Row, "day" | "hour">
 
 const spanOf = (window: Exclude<Window, "open">, { day, hour }: Place) => {
   const [unit, reach] = reaches[window]
-  return { unit, reach, own: unit === "day" ? day : (hour ?? day * 24) }
+  return { unit, reach, own: unit === "day" ? day : hour }
 }
 
 /** Amounts that a window counts which ends there. */
@@ -198,7 +169,6 @@ interface Stored extends Pick<Row, "account_id" | "chain_id" | "pot"> {
   readonly held: string
   readonly holds: number | string
   readonly booked: string
-  readonly recounted_at: number | string
 }
 
 /** The least and the greatest of them, with so many before and after; of none: an empty range. */
@@ -235,17 +205,17 @@ export const read = (
       windows.includes("30d") ? 30 : 0
     )
     const hours = rangeOf(
-      rows.flatMap(({ hour }) => hour ?? []),
+      rows.map(({ hour }) => hour),
       windows.includes("24h") ? 24 : 0
     )
     const keys = keysOf(budgets)
     const stored = yield* Rows.statement<Stored>(
       store,
-      `select account_id, chain_id, pot, unit, at, held, holds, booked, recounted_at from budget_totals
+      `select account_id, chain_id, pot, unit, at, held, holds, booked from budget_totals
        where ${ofBudgets(store)} and (unit = 'open' or (unit = 'day' and at between ? and ?)
          or (unit = 'hour' and at between ? and ?))
        union all
-       select account_id, chain_id, pot, 'booked', day, '0', 0, booked, 0 from budget_days
+       select account_id, chain_id, pot, 'booked', day, '0', 0, booked from budget_days
        where ${ofBudgets(store)} and day between ? and ?`,
       [keys, ...days, ...hours, keys, ...days]
     )
@@ -253,13 +223,8 @@ export const read = (
     const byName = Map.groupBy(stored, (row) => nameOf(budgetOf(row)))
     for (const budget of budgets) {
       const name = nameOf(budget)
-      const own = byName.get(name) ?? []
-      const totals: Totals = {
-        budget,
-        all: new Map(),
-        recountedAt: Number(own.find(({ unit }) => unit === "open")?.recounted_at ?? 0)
-      }
-      for (const { at, booked, held, holds, unit } of own) {
+      const totals: Totals = { budget, all: new Map() }
+      for (const { at, booked, held, holds, unit } of byName.get(name) ?? []) {
         const total = totalOf(totals, unit === "booked" ? "day" : unit, Number(at))
         if (unit !== "day") total.booked = BigInt(booked)
         if (unit === "booked") continue
@@ -290,7 +255,7 @@ const dayColumns: Rows.Columns = {
   booked: "text"
 }
 
-/** Writes what was changed. The sums booked by day are the operator's books, which the previous version writes as well. */
+/** Writes what was changed. The sums booked by day are the operator's books. */
 export const write = (store: Sql, changed: ReadonlyArray<Totals>): Effect.Effect<void, SqlError> =>
   Effect.gen(function* () {
     const rows: Array<ReadonlyArray<unknown>> = []
@@ -335,11 +300,7 @@ export const forget = ({ sql }: Sql, now: number): Effect.Effect<void, SqlError>
       delete from budget_totals where unit = 'day' and at < ${dayOf(now) - kept.day} and held = '0'`
   })
 
-/** Rows of a budget that have drifted. */
-export const drift = (store: Sql, budget: Budget): Effect.Effect<ReadonlyArray<Row>, SqlError> =>
-  Rows.statement<Row>(store, `select * from budget_holds where ${ofBudget} and ${drifted}`, keyOf(budget))
-
-/** Rows of budgets that have expired or drifted, or have one of these ids. */
+/** Rows of budgets that have expired, or have one of these ids. */
 export const concerned = (
   store: Sql,
   budgets: ReadonlyArray<Budget>,
@@ -351,40 +312,7 @@ export const concerned = (
   return Rows.statement<Row>(
     store,
     `${some} and state = 'reserved' and expires_at <= ?
-     union ${some} and ${drifted}
      union ${some} and ${Rows.among(store, "id")}`,
-    [keys, now, keys, keys, Rows.listOf(store, ids)]
+    [keys, now, keys, Rows.listOf(store, ids)]
   )
 }
-
-const markColumns: Rows.Columns = { hold_no: "bigint", counted: "text" }
-
-/** Notes that these rows are counted as they are. */
-export const mark = (store: Sql, rows: ReadonlyArray<Row>): Effect.Effect<void, SqlError> =>
-  Rows.each(
-    store,
-    "update budget_holds set counted = given.counted from (%) as given where budget_holds.hold_no = given.hold_no",
-    markColumns,
-    rows.map((row) => [row.hold_no, countOf(row)])
-  )
-
-/** Makes every open row of a budget a drifted one, and its totals nothing. */
-export const recount = (store: Sql, budget: Budget, now: number): Effect.Effect<void, SqlError> =>
-  Effect.gen(function* () {
-    const { sql } = store
-    const { account_id, chain_id, pot } = columns(budget)
-    const of = sql`chain_id = ${chain_id} and pot = ${pot} and account_id = ${account_id}`
-    yield* sql`update budget_holds set counted = null where ${of} and state <> 'settled'`
-    yield* sql`update budget_totals set held = '0', holds = 0 where ${of}`
-    yield* sql`
-      insert into budget_totals ${sql.insert({
-        ...columns(budget),
-        unit: "open",
-        at: 0,
-        held: "0",
-        holds: 0,
-        booked: "0",
-        recounted_at: now
-      })}
-      on conflict (account_id, chain_id, pot, unit, at) do update set recounted_at = ${now}`
-  })

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { appendOnly, beginning, identity, step } from "./Step.js"
 
 /**
@@ -139,16 +140,39 @@ export const budgets = step((sql) => [
   sql`create index budget_ops_until on budget_ops (until)`
 ])
 
-/**
- * SQL condition of a reservation whose `counted` is outdated, for an index and its queries. Totals count a cost, or `open`
- * and the highest cost, and no settled reservation.
- */
-export const drifted =
-  "counted is distinct from case when state <> 'settled' then coalesce(landed, 'open ' || wei) end"
+interface Held {
+  readonly account_id: string
+  readonly chain_id: string
+  readonly pot: string
+  readonly day: number
+  readonly wei: string
+  readonly landed: string | null
+}
+
+/** Counts the reservations that are open; their hour is the last one of their day. */
+const totalled = (sql: SqlClient.SqlClient) =>
+  Effect.gen(function* () {
+    const open = yield* sql<Held>`
+      select account_id, chain_id, pot, day, wei, landed from budget_holds where state <> 'settled'`
+    const totals = new Map<string, { readonly held: bigint; readonly holds: number }>()
+    for (const { account_id, chain_id, day, landed, pot, wei } of open) {
+      const count = (unit: string, at: number, amount: string, more: number) => {
+        const key = JSON.stringify({ account_id, chain_id, pot, unit, at })
+        const { held, holds } = totals.get(key) ?? { held: 0n, holds: 0 }
+        totals.set(key, { held: held + BigInt(amount), holds: holds + more })
+      }
+      if (landed === null) count("open", 0, wei, 1)
+      count("day", day, landed ?? wei, 0)
+      count("hour", day * 24 + 23, landed ?? wei, 0)
+    }
+    for (const [key, { held, holds }] of totals)
+      yield* sql`
+        insert into budget_totals ${sql.insert({ ...JSON.parse(key), held: held.toString(), holds, booked: "0" })}`
+  })
 
 /**
  * Running totals of budgets: of open reservations (`at` 0), and of those made in each day and hour, counted from 1970. Wei
- * are decimal text. `booked` is only of hours: days have `budget_days`. `recounted_at` is of `open`, Unix milliseconds.
+ * are decimal text. `booked` is only of hours: days have `budget_days`.
  */
 export const budgetTotals = step((sql) => [
   sql`
@@ -161,15 +185,12 @@ export const budgetTotals = step((sql) => [
       held text not null,
       holds bigint not null,
       booked text not null,
-      recounted_at bigint not null default 0,
       primary key (chain_id, pot, account_id, unit, at)
     )`,
   sql`create index budget_totals_at on budget_totals (unit, at)`,
   sql`alter table budget_holds add column hour integer`,
-  sql`alter table budget_holds add column counted text`,
-  sql`
-    create index budget_holds_drifted on budget_holds (chain_id, pot, account_id)
-    where ${sql.literal(drifted)}`,
+  sql`update budget_holds set hour = day * 24 + 23`,
+  sql`drop index budget_holds_open`,
   sql`
     create index budget_holds_expiry on budget_holds (chain_id, pot, account_id, expires_at)
     where state = 'reserved'`,
@@ -178,7 +199,8 @@ export const budgetTotals = step((sql) => [
     pg: () =>
       sql`create index budget_holds_beginning on budget_holds (chain_id, id collate "C") where state <> 'settled'`,
     orElse: () => Effect.void
-  })
+  }),
+  totalled(sql)
 ])
 
 /**

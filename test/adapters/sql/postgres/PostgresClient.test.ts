@@ -51,7 +51,7 @@ describe("reads in PostgreSQL", () => {
         lock: other`lock table budget_days in access exclusive mode`,
         method: figures,
         change: Effect.andThen(
-          other`update budget_holds set state = 'settled'`,
+          other`update budget_totals set held = '0'`,
           other`insert into budget_days (account_id, chain_id, pot, day, booked) values ('', '1', 'pot', 0, '7')`
         )
       })
