@@ -24,7 +24,7 @@ const ofEntry = (entry: Entry): ReadonlyArray<Omit<Refusal, "answer">> => {
 const kindOf = ({ accountId, chainId, code, endpoint, message }: Omit<Refusal, "answer">): string =>
   [accountId, chainId, endpoint, code, message].join("\n")
 
-/** The newest failures, each kind of an account once, with its count among the last `looked`. */
+/** The newest failures, each kind of an account once, with its count among the last `scanned`. */
 export const make = ({
   history,
   refusals,

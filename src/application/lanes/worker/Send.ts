@@ -1,6 +1,7 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import * as L1Fee from "../../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
@@ -110,6 +111,22 @@ const send = (
         return yield* pause(state, [whole], `not recorded: ${recorded._tag}`)
     }
   })
+
+/** Whether the ops of a bundle refund its transaction. Only the service's EOA demands that. */
+const isReimbursed = (
+  { access }: OpContext,
+  gas: SubmitterReimbursement.BundleGas | null,
+  {
+    baseFee,
+    l1Fee,
+    prices
+  }: { readonly prices: FeePrices; readonly l1Fee: bigint; readonly baseFee: bigint | null }
+): boolean => {
+  if (access.key !== "serviceEoa") return true
+  const { maxFeePerGas, maxPriorityFeePerGas } = prices
+  const gasPrice = BigInts.min(maxFeePerGas, (baseFee ?? maxFeePerGas) + maxPriorityFeePerGas)
+  return gas !== null && SubmitterReimbursement.covers(gas, { gasPrice, l1Fee: L1Fee.unbound(l1Fee) })
+}
 
 /** Sends the signer's own transaction after a call on the latest block; if it would revert, it is prepared again. */
 export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) =>
@@ -258,14 +275,8 @@ export const sendBundle = (
     )
     if (prices === null) return yield* pause(state, [whole], aboveCap)
     const l1Fee = ops.reduce((sum, { prepared }) => sum + (prepared?.l1Fee ?? 0n), 0n)
-    const gasPrice = BigInts.min(
-      prices.maxFeePerGas,
-      (block?.baseFeePerGas ?? prices.maxFeePerGas) + prices.maxPriorityFeePerGas
-    )
-    const isPaid =
-      context.access.key !== "serviceEoa" ||
-      (own.gas !== null && SubmitterReimbursement.covers(own.gas, { gasPrice, l1Fee: L1Fee.unbound(l1Fee) }))
-    if (!isPaid) return yield* leaveUnpaid(work, ops, own.gas, componentOf)
+    if (!isReimbursed(context, own.gas, { prices, l1Fee, baseFee: block?.baseFeePerGas ?? null }))
+      return yield* leaveUnpaid(work, ops, own.gas, componentOf)
     for (const component of components) stepOf(state, component, { _tag: "recorded" })
     const [trial] = trials
     if (trial === undefined) return
