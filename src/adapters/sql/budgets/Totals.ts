@@ -72,7 +72,7 @@ const totalOf = ({ all }: Totals, unit: Unit, at: number): Total => {
   return total
 }
 
-/** What a reservation holds, wei. */
+/** Wei that a reservation holds. */
 const weiOf = (row: Counted | null): bigint =>
   row === null || row.state === "settled" ? 0n : BigInt(row.landed ?? row.wei)
 
