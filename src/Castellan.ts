@@ -153,7 +153,10 @@ const networksOf = ({
   isLayer(networks)
     ? Result.succeed({ port: networks, profiles: [], lowBalances: new Map() })
     : Result.map(
-        NetworkOptions.read(networks, { sponsors: systemKeys?.sponsor !== undefined }),
+        NetworkOptions.read(networks, {
+          sponsors: systemKeys?.sponsor !== undefined,
+          treasury: systemKeys?.treasury !== undefined
+        }),
         ({ lowBalances, profiles }) => ({
           port: late(() => import("./adapters/memory/Networks.js").then(({ layer }) => layer({ profiles }))),
           profiles,

@@ -89,7 +89,8 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         Operations: "/operations",
         Configuration: "/configuration",
         Runbooks: "/runbooks",
-        "Accounts, keys and limits": "/accounts"
+        "Accounts, keys and limits": "/accounts",
+        "Top-ups": "/topups"
       }),
       { text: "Signers", link: "/signers", collapsed: true, items: signers },
       ...items({

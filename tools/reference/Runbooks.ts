@@ -84,6 +84,15 @@ ${[
     "Another process uses a key of the service",
     "Pause the signer, and rotate its key."
   ),
+  `${rule(
+    "CastellanTopUpBlocked",
+    "max by (chain, reason) (castellan_topup_blocked) > 0",
+    "5m",
+    "ticket",
+    "The treasury does not top up a balance (chain {{ $labels.chain }}, {{ $labels.reason }})",
+    "The balance falls until its work waits for money. The log has the target and the cause."
+  )}
+          runbook: "topups.md#when-it-does-nothing"`,
   rule(
     "CastellanDown",
     'absent(castellan_build_info) or up{job="castellan"} == 0',

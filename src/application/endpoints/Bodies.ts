@@ -10,6 +10,7 @@ import type { Kind, Offered } from "./Offers.js"
 import * as ExecuteEncoded from "./operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "./operations/ExecuteOperations.js"
 import * as ExecutePasskey from "./operations/ExecutePasskey.js"
+import * as TopUp from "./operations/TopUp.js"
 import * as TransactSigner from "./operations/TransactSigner.js"
 import * as Unstuck from "./operations/Unstuck.js"
 import * as CreateWallets from "./wallets/CreateWallets.js"
@@ -53,6 +54,7 @@ const readers: ReadonlyMap<
   [CreateWallets.kind.endpoint, reader(CreateWallets.kind)],
   [ExecuteEncoded.kind.endpoint, reader(ExecuteEncoded.kind)],
   [ExecutePasskey.kind.endpoint, reader(ExecutePasskey.kind)],
+  [TopUp.kind.endpoint, reader(TopUp.kind)],
   [TransactSigner.kind.endpoint, reader(TransactSigner.kind)],
   [Unstuck.kind.endpoint, reader(Unstuck.kind)]
 ])

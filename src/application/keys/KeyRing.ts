@@ -235,7 +235,8 @@ export const examine = Effect.fnUntraced(function* (
     systemSigners: {
       deployer: systemSigner("deployer"),
       serviceEoa: systemSigner("serviceEoa"),
-      sponsor: systemSigner("sponsor")
+      sponsor: systemSigner("sponsor"),
+      treasury: systemSigner("treasury")
     },
     admit: (records) =>
       Effect.flatMap(indexed(records), (admitted) =>

@@ -32,7 +32,7 @@ export interface Provider {
   readonly limits?: Partial<RingKeyLimits> | undefined
 }
 
-export const systemRoles = ["deployer", "serviceEoa", "sponsor"] as const
+export const systemRoles = ["deployer", "serviceEoa", "sponsor", "treasury"] as const
 export type SystemRole = (typeof systemRoles)[number]
 
 export interface Registry {

@@ -97,7 +97,13 @@ export const systemSigners = (
   record: Recording
 ): SystemSigners["Service"] => {
   const of = (key: Effect.Effect<Signer, SignerError>) => Effect.map(key, (own) => signer(own, null, record))
-  return { deployer: of(port.deployer), serviceEoa: of(port.serviceEoa), sponsor: of(port.sponsor) }
+  const { deployer, serviceEoa, sponsor, treasury } = port
+  return {
+    deployer: of(deployer),
+    serviceEoa: of(serviceEoa),
+    sponsor: of(sponsor),
+    treasury: of(treasury)
+  }
 }
 
 /** The same port; `watched` wraps each of its effects, and of those that its methods return, with its name. */

@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
-import type * as Address from "../../domain/primitives/Address.js"
+import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import * as Words from "../../domain/primitives/Words.js"
@@ -13,6 +13,7 @@ import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/C
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
+import * as Targets from "../topups/Targets.js"
 import * as Amounts from "./Amounts.js"
 
 /** An error or a limitation in a network's configuration or contracts. */
@@ -178,6 +179,13 @@ const serviceEoa = Effect.fnUntraced(function* (
     say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
 })
 
+const topUps = Effect.fnUntraced(function* ({ topUp }: NetworkProfile, keys: Keys, say: Say) {
+  const [treasury, eoa] = yield* Effect.all([addressOf(keys.treasury), addressOf(keys.serviceEoa)])
+  if (topUp === null || treasury === null) return
+  const targets = Targets.resolve(topUp.targets, { serviceEoa: eoa ?? Address.zero, treasury })
+  if (typeof targets === "string") say("broken", `topUp: ${targets}: nothing is topped up`)
+})
+
 /** Limited, not broken: an account need not use each of its signers on each chain. */
 const submitters = (
   chain: ChainClient,
@@ -261,6 +269,7 @@ const inspect = Effect.fnUntraced(function* (
         Amounts.inspect(chain, profile, say),
         Amounts.layer1(chain, profile, say),
         serviceEoa(chain, lowBalance, keys, say),
+        topUps(profile, keys, say),
         submitters(chain, profile, named, signers, say),
         capabilities(chain, profile, say)
       ],

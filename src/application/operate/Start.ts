@@ -14,6 +14,7 @@ import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { Networks } from "../ports/Networks.js"
 import * as ServiceEoa from "../prepare/ServiceEoa.js"
 import { Lifetime } from "../runtime/Lifetime.js"
+import * as TopUps from "../topups/TopUps.js"
 
 /** Background work: accepted work of all lanes of this process, unused holds of money, and old records. */
 
@@ -66,15 +67,15 @@ const forget = Effect.gen(function* () {
 })
 
 /** A start only waits for the number of open requests, which bounds later acceptance. */
-export const start: Effect.Effect<void, never, ChainRpc | Engine | Networks | RequestJournal | Submissions> =
-  Effect.gen(function* () {
+export const start: Effect.Effect<void, never, RequestJournal | TopUps.Requirements> = Effect.gen(
+  function* () {
     const { scope } = yield* Lifetime
     const submissions = yield* Submissions
     const troubles = Troubles.make()
     const repeat = <E, R>(
       subject: string,
       effect: Effect.Effect<unknown, E, R>,
-      pause: "1 hour" | "1 minute"
+      pause: "1 hour" | "1 minute" | "30 seconds"
     ) =>
       Effect.forkIn(
         Effect.forever(
@@ -88,5 +89,7 @@ export const start: Effect.Effect<void, never, ChainRpc | Engine | Networks | Re
     yield* submissions.start
     yield* repeat("sponsored ops", followSponsored(troubles), "1 minute")
     yield* repeat("budgets", giveBackEnded, "1 minute")
+    yield* repeat("top-ups", TopUps.round(troubles), "30 seconds")
     yield* repeat("forgetting", forget, "1 hour")
-  })
+  }
+)

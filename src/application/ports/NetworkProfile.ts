@@ -4,6 +4,21 @@ import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { walletProxyCreationCode } from "../../domain/wallet/WalletProxy.generated.js"
 
+/** Wei that the treasury sends; it keeps `keep`. The caps bound amounts and gas by UTC day. */
+export interface TopUp {
+  readonly keep: bigint
+  readonly dailyCap: bigint
+  readonly targets: ReadonlyArray<TopUpTarget>
+}
+
+/** A balance: below `below` it is raised to `upTo`. */
+export interface TopUpTarget {
+  readonly to: "serviceEoa" | Address | { readonly deposit: Address; readonly entryPoint: Address }
+  readonly below: bigint
+  readonly upTo: bigint
+  readonly dailyCap: bigint
+}
+
 /** The operator's settings for one chain, with one account's overrides applied. */
 export interface NetworkProfile {
   readonly chainId: bigint
@@ -27,6 +42,8 @@ export interface NetworkProfile {
     /** Most wei that one account's wallets may cost in one UTC day. */
     readonly dailyBudget: bigint
   } | null
+  /** Balances of the operator that the `treasury` system key keeps up; null: none. */
+  readonly topUp: TopUp | null
   /** Third-party paymasters that serve their data by ERC-7677. */
   readonly paymasterServices: ReadonlyArray<{
     readonly paymaster: Address
@@ -102,6 +119,7 @@ export const defaults: Omit<NetworkProfile, "chainId"> = {
   implementationCodeHash: null,
   ledger: null,
   sponsor: null,
+  topUp: null,
   paymasterServices: [],
   serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
   precompiles: [],

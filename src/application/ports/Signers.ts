@@ -58,5 +58,7 @@ export class SystemSigners extends Context.Service<
     readonly serviceEoa: Effect.Effect<Signer, SignerError>
     /** Signs the operator's payments for wallets: the verifying paymaster's key. */
     readonly sponsor: Effect.Effect<Signer, SignerError>
+    /** Pays top-ups of the operator's balances. */
+    readonly treasury: Effect.Effect<Signer, SignerError>
   }
 >()("castellan/SystemSigners") {}

@@ -66,6 +66,8 @@ export interface DirectCall extends Element {
   readonly to: Address
   readonly value: bigint
   readonly data: Hex
+  /** Highest gas limit; absent: the chain's. */
+  readonly gas?: bigint
 }
 
 /** Reprices the signer's pending transactions; with `fillUnknown` also those that the service did not send. */

@@ -76,7 +76,7 @@ const maxReturned = 65_536
 const prepareOne = (
   context: Direct,
   { requestId, revert }: Preparing.Batch,
-  { data, index, to, value, wallet }: DirectCall
+  { data, gas, index, to, value, wallet }: DirectCall
 ): Effect.Effect<PreparedOp, Refused | Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { buffers, chainId, connection, submitter } = context
@@ -117,7 +117,8 @@ const prepareOne = (
       )
     }
     // No block includes a transaction with a higher limit than its own, so the lane would wait forever.
-    const bound = BigInts.min(profile.caps.transactionGas, block?.gasLimit ?? profile.caps.transactionGas)
+    const most = BigInts.min(profile.caps.transactionGas, gas ?? profile.caps.transactionGas)
+    const bound = BigInts.min(most, block?.gasLimit ?? most)
     if (estimate.gas > bound)
       return yield* refused(
         "too_large_to_bundle",

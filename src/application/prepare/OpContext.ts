@@ -26,7 +26,8 @@ import * as SignerAuthorization from "./SignerAuthorization.js"
 import * as Wallets from "./wallets/Wallets.js"
 
 const percentOf = (text: number): Percent.Percent => Result.getOrElse(Percent.from(text), () => Percent.zero)
-const defaultGasOvershoot = percentOf(50)
+/** Default buffer on the gas of ops and transactions. */
+export const defaultGasOvershoot = percentOf(50)
 const defaultPriceOvershoot = percentOf(20)
 
 /** The request's buffers; by default 50 % on ops, 50 % on the transaction, 20 % on its price. */
@@ -299,9 +300,21 @@ export const direct = (
   { useABI: _, ...settings }: ForSigner
 ): Effect.Effect<Direct, Failure, ChainRpc | Networks | Signers> =>
   Effect.gen(function* () {
-    const { accountId } = caller.principal
     const { address } = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings)
+    return yield* directOf(caller, { connection, submitter: address, key: settings.signer, settings })
+  })
+
+/** The context of a request for a transaction of this EOA. */
+export const directOf = (
+  caller: Caller,
+  route: Pick<Route, "connection" | "key" | "submitter"> & {
+    readonly settings: Omit<ForOps, "entryPoint" | "useABI">
+  }
+): Effect.Effect<Direct, Failure> =>
+  Effect.gen(function* () {
+    const { accountId } = caller.principal
+    const { connection, key, settings, submitter } = route
     const { chainId } = connection.profile
     const context: Direct = {
       kind: "direct",
@@ -310,14 +323,17 @@ export const direct = (
       chainId,
       digest: Keccak.hashText(
         JSON.stringify(
-          [accountId, chainId.toString(), address, connection.trust, "direct", settings],
+          [accountId, chainId.toString(), submitter, connection.trust, "direct", settings],
           bigints
         )
       ),
-      submitter: address,
-      access: Connection.access(caller, connection, settings.signer),
+      submitter,
+      access: Connection.access(caller, connection, key),
       buffers: buffersOf(settings),
-      relied: [{ what: { kind: "signer", address }, path: "settings.signer" }, ofChain(chainId, settings)]
+      relied: [
+        { what: { kind: "signer", address: submitter }, path: "settings.signer" },
+        ofChain(chainId, settings)
+      ]
     }
     // Accepted requests continue, whatever the operator has paused since.
     if (caller.resumed !== true) yield* unpaused(context)

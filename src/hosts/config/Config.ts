@@ -156,7 +156,8 @@ const networkProfiles = (
       )
     })),
     development: file.profile === "development",
-    sponsors: file.systemKeys?.sponsor !== undefined
+    sponsors: file.systemKeys?.sponsor !== undefined,
+    treasury: file.systemKeys?.treasury !== undefined
   })
 
 const accountOf = ({

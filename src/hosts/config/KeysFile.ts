@@ -45,7 +45,8 @@ export const keyFields = {
     Schema.Struct({
       deployer: optional(SystemKey),
       serviceEoa: optional(SystemKey),
-      sponsor: optional(SystemKey)
+      sponsor: optional(SystemKey),
+      treasury: optional(SystemKey)
     })
   )
 }

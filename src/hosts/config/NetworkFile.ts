@@ -190,10 +190,31 @@ const profileFields = (field: typeof ofChain) => ({
   )
 })
 
+const TopUp = Schema.Struct({
+  keep: Wei,
+  dailyCap: PositiveWei,
+  targets: Schema.NonEmptyArray(
+    Schema.Struct({
+      to: Schema.Union([
+        Schema.Literal("serviceEoa"),
+        Address.schema,
+        Schema.Struct({ deposit: Address.schema, entryPoint: CanonicalEntryPoint })
+      ]).annotate(says('expected "serviceEoa", an address or {"deposit": paymaster, "entryPoint": address}')),
+      below: PositiveWei,
+      upTo: PositiveWei,
+      dailyCap: PositiveWei
+    })
+  )
+})
+
 /** Configuration of one chain. Every field but its id has a default. */
 export const Network = Schema.Struct({
   chainId: ChainId,
   sharedFactory: optional(Schema.Boolean),
+  topUp: ofChain(
+    TopUp,
+    "Balances that systemKeys.treasury keeps up: below `below` it sends what is missing to `upTo`. It keeps `keep`; each dailyCap bounds amounts and gas in one UTC day"
+  ),
   ...profileFields(ofChain)
 })
 export type Network = typeof Network.Type

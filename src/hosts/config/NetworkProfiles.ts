@@ -2,6 +2,7 @@ import * as Record from "effect/Record"
 import * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
+import * as Targets from "../../application/topups/Targets.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type Problem, type ReadSecret, urlReader } from "./FileFields.js"
 import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
@@ -73,6 +74,8 @@ export interface Input {
   readonly development: boolean
   /** Whether the operator's paymasters have a signing key. */
   readonly sponsors: boolean
+  /** Whether a key pays top-ups. */
+  readonly treasury: boolean
 }
 
 export interface Output {
@@ -133,6 +136,24 @@ const paymentProblems = (
   return problems
 }
 
+/** Problems of top-ups: a missing key or node, a level that is never reached, a target listed twice. */
+const topUpProblems = (
+  { network: { topUp }, path }: Located<Network>,
+  { rpc }: NetworkProfile.NetworkProfile,
+  treasury: boolean
+): ReadonlyArray<Problem> => {
+  if (topUp === undefined) return []
+  const problems: Array<Problem> = []
+  const say = (at: string, message: string) => problems.push({ path: `${path}.topUp${at}`, message })
+  if (!treasury) say("", "systemKeys.treasury is missing: no key pays for it")
+  if (rpc === null) say("", "the chain has no rpc of the operator's own")
+  for (const [index, { below, upTo }] of topUp.targets.entries())
+    if (upTo <= below) say(`.targets[${index}].upTo`, "expected more than below")
+  const twice = Targets.repeated(topUp.targets.map(({ to }) => JSON.stringify(to)))
+  if (twice !== null) say(`.targets[${twice}].to`, "it is listed twice")
+  return problems
+}
+
 /**
  * Factories shared by accounts. A wallet's address does not bind its owner, so a user of a factory can take its funded,
  * undeployed addresses: each account needs a separate factory, unless the factory is declared shared (development).
@@ -164,7 +185,7 @@ const factoryProblems = (
   return problems
 }
 
-export const make = ({ accounts, development, networks, sponsors }: Input): Output => {
+export const make = ({ accounts, development, networks, sponsors, treasury }: Input): Output => {
   const problems: Array<Problem> = []
   const plain = (chainId: bigint) => NetworkProfile.make({ chainId, ...(development ? ofDevelopment : {}) })
   const profiles = new Map(interfaceChains.map((chainId) => [chainId, plain(chainId)]))
@@ -178,7 +199,10 @@ export const make = ({ accounts, development, networks, sponsors }: Input): Outp
     named.add(chainId)
     if (network.sharedFactory === true) shared.add(chainId)
     const profile = overridden(profiles.get(chainId) ?? plain(chainId), located)
-    problems.push(...paymentProblems(located, profile, sponsors))
+    problems.push(
+      ...paymentProblems(located, profile, sponsors),
+      ...topUpProblems(located, profile, treasury)
+    )
     profiles.set(chainId, profile)
   }
 

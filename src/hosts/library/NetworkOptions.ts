@@ -47,7 +47,7 @@ export interface Read {
 /** Builds network profiles from the options, under the configuration file's rules. */
 export const read = (
   networks: ReadonlyArray<Network>,
-  options: { readonly sponsors: boolean }
+  options: Pick<NetworkProfiles.Input, "sponsors" | "treasury">
 ): Result.Result<Read, ReadonlyArray<Problem>> =>
   Result.flatMap(decode({ networks: networks.map(written) }), ({ networks: decoded }) => {
     const problems: Array<Problem> = []
@@ -62,7 +62,7 @@ export const read = (
       ),
       accounts: [],
       development: false,
-      sponsors: options.sponsors
+      ...options
     })
     problems.push(...made.problems)
     return problems.length > 0

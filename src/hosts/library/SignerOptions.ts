@@ -58,12 +58,12 @@ export const registry = (
     shared: signer.shared,
     source: sourceOf(`signers[${index}].privateKey`, signer)
   }))
-  const { deployer, serviceEoa, sponsor } = systemKeys
-  const role = (name: SystemRole, key: Key | undefined) =>
-    key === undefined ? {} : { [name]: sourceOf(`systemKeys.${name}.privateKey`, key) }
+  const system = Object.fromEntries(
+    Object.entries(systemKeys).map(([role, key]) => [role, sourceOf(`systemKeys.${role}.privateKey`, key)])
+  )
   return {
     providers: { ...providers, [given]: { open: open(keys) } },
     signers: records,
-    system: { ...role("deployer", deployer), ...role("serviceEoa", serviceEoa), ...role("sponsor", sponsor) }
+    system
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Redacted } from "effect"
 import { computeAddress } from "ethers"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
+import { systemRoles } from "../../../src/application/keys/KeyRingRegistry.js"
 import { KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -109,7 +110,7 @@ describe("the holder of an EOA", () => {
   })
 
   test("cannot be an account when it is a system key, shared or not", function* () {
-    for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
+    for (const role of systemRoles)
       for (const shared of [true, false]) {
         const error = yield* refusal([{ ...record("a", 1, acme), shared }], { [role]: key(1) })
         expect(error.problems).toEqual([
@@ -131,7 +132,7 @@ describe("the holder of an EOA", () => {
 
   test("a system key that is not configured is named as such", function* () {
     const { systemSigners } = yield* PrivateKeys.make({ signers: [], system: {} })
-    for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
+    for (const role of systemRoles)
       expect(yield* Effect.flip(systemSigners[role])).toMatchObject({
         reason: "notConfigured",
         message: `no system key ${role} is configured`

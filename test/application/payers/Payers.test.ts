@@ -47,7 +47,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
             return { origin: service, stub: () => Effect.fail(silent), data: () => Effect.fail(silent) }
           })
       },
-      system: { deployer: unused, serviceEoa: unused, sponsor: Effect.succeed(key) },
+      system: { deployer: unused, serviceEoa: unused, sponsor: Effect.succeed(key), treasury: unused },
       sponsorships: { watch: () => Effect.void }
     })
     const held = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id, name }) => [id, name]))

@@ -243,6 +243,39 @@ describe("a configuration", () => {
       ])
   })
 
+  it("refuses top-ups without a key or a node, and targets that repeat or are never full", () => {
+    const [one, other] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`]
+    const level = { below: "1", upTo: "2", dailyCap: "9" }
+    const deposit = { deposit: one, entryPoint: "0x0000000071727De22E5E9d8BAf0edAc6f37da032" }
+    const of = (targets: ReadonlyArray<object>, rpc: string | undefined = "http://127.0.0.1:8545") => ({
+      ...development,
+      systemKeys: { treasury: `0x${"77".repeat(32)}` },
+      networks: [{ chainId: 10, rpc, topUp: { keep: 5, dailyCap: "10", targets } }]
+    })
+    const all = ["serviceEoa", one, deposit].map((to) => ({ to, ...level }))
+    const [profile] = valid(of(all)).networks.filter(({ chainId }) => chainId === 10n)
+    expect(profile?.topUp).toMatchObject({
+      keep: 5n,
+      dailyCap: 10n,
+      targets: [{ to: "serviceEoa", below: 1n, upTo: 2n, dailyCap: 9n }, {}, { to: deposit }]
+    })
+    const at = "networks[0].topUp"
+    expect(problems({ ...of(all), systemKeys: {} })).toEqual([
+      `${at}: systemKeys.treasury is missing: no key pays for it`
+    ])
+    expect(problems({ ...of(all), networks: [{ chainId: 10, topUp: of(all).networks[0]?.topUp }] })).toEqual([
+      `${at}: the chain has no rpc of the operator's own`
+    ])
+    expect(problems(of([...all, { to: other, ...level, upTo: "1" }, { to: deposit, ...level }]))).toEqual([
+      `${at}.targets[3].upTo: expected more than below`,
+      `${at}.targets[4].to: it is listed twice`
+    ])
+    expect(problems(of([{ to: "treasury", ...level }]))).toEqual([
+      expect.stringContaining(`${at}.targets[0].to: expected "serviceEoa"`)
+    ])
+    expect(problems(of([]))).toHaveLength(1)
+  })
+
   it("requires a sponsor's key and the operator's own node", () => {
     const paymaster = `0x${"5a".repeat(20)}`
     const sponsor = { paymaster, dailyBudget: "1000000000000000000" }

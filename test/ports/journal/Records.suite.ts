@@ -78,6 +78,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const keys = [
           "serviceEoa",
           { clientId: "" },
+          "treasury",
           { clientId: "serviceEoa" },
           { clientId: "key", assetId: "A", versionId: "" }
         ] as const

@@ -243,7 +243,7 @@ describe("a wallet named only by its address", () => {
 
 describe("a factory that is not this account's", () => {
   const untouched = Effect.die(new Error("a system key was used"))
-  const system = { deployer: untouched, serviceEoa: untouched, sponsor: untouched }
+  const system = { deployer: untouched, serviceEoa: untouched, sponsor: untouched, treasury: untouched }
 
   it.each(accounts)(
     "is refused for custody %d before any system key is touched",

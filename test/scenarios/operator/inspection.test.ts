@@ -138,14 +138,20 @@ describe("problems of a network", () => {
               ...network(),
               validator: nobody,
               ledger: nobody,
-              implementationCodeHash: `0x${"12".repeat(32)}`
+              implementationCodeHash: `0x${"12".repeat(32)}`,
+              topUp: {
+                keep: 0,
+                dailyCap: 1,
+                targets: [{ to: devKeys.signer.address, below: 1, upTo: 2, dailyCap: 1 }]
+              }
             }
           ],
           {
             systemKeys: {
               deployer: devKeys.factoryOwner.privateKey,
               serviceEoa: `0x${"77".repeat(32)}`,
-              sponsor: devKeys.beaconOwner.privateKey
+              sponsor: devKeys.beaconOwner.privateKey,
+              treasury: devKeys.signer.privateKey
             }
           }
         )
@@ -155,6 +161,7 @@ describe("problems of a network", () => {
       expect(told).toContain(`the ledger ${nobody} has no code`)
       expect(told).toContain(`systemKeys.deployer is ${devKeys.factoryOwner.address}`)
       expect(told).toContain(`systemKeys.sponsor is ${devKeys.beaconOwner.address}`)
+      expect(told).toContain("topUp: the treasury is a target: nothing is topped up")
       expect(told).toContain("has no balance to pay gas with")
       expect(told).not.toContain("77".repeat(32))
     })

@@ -75,6 +75,7 @@ export type Ports =
   | Journals.Ports
   | NetworksTag
   | PaymasterRpcTag
+  | ReplicasTag
   | SignersTag
   | SystemSigners
 
@@ -153,7 +154,12 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
       { ...own, versionId: "1", privateKey: privateKey(1) },
       { ...own, versionId: "2", privateKey: privateKey(6) }
     ],
-    system: { deployer: privateKey(3), serviceEoa: privateKey(2), sponsor: privateKey(7) }
+    system: {
+      deployer: privateKey(3),
+      serviceEoa: privateKey(2),
+      sponsor: privateKey(7),
+      treasury: privateKey(8)
+    }
   })
   const {
     database = ":memory:",

@@ -139,7 +139,7 @@ export const journal = step((sql) => [
   sql`create index deployments_deadline on deployments (deadline)`,
   // Deleting a request's row searches the rows that refer to it.
   sql`create index deployments_request on deployments (request_id)`,
-  // `key_client` is null for the service's EOA; `rpc` is sealed; `submitted`: whether the event `submitted` was written.
+  // `key_client` is null for the service's EOA, and, with the `key_version` treasury, for the treasury; `rpc` is sealed; `submitted`: whether the event `submitted` was written.
   sql`
     create table transactions (
       chain_id text not null,

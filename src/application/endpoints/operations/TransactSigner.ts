@@ -16,6 +16,7 @@ import type { Signers } from "../../ports/Signers.js"
 import type { DirectCall } from "../../prepare/Call.js"
 import * as Direct from "../../prepare/Direct.js"
 import * as EncodeCall from "../../prepare/EncodeCall.js"
+import type { Offer } from "../../prepare/Offer.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -42,7 +43,7 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-type Surroundings = AbiStore | ChainRpc | Networks | Signers
+export type Surroundings = AbiStore | ChainRpc | Networks | Signers
 
 export type Requirements = Surroundings | Submissions.Submissions
 
@@ -67,6 +68,72 @@ const calldataOf = (
         )
   })
 
+/** The transaction, and its function where the answer decodes what it returns. */
+export interface Sent extends Pick<DirectCall, "data" | "gas" | "to" | "value"> {
+  readonly signature: EncodeCall.Encoded["signature"] | null
+}
+
+/** Offers one transaction of the context's EOA. */
+export const offered = (
+  {
+    decoding,
+    ...source
+  }: Pick<Offer, "body" | "caller" | "endpoint"> & {
+    readonly context: OpContext.Direct
+    readonly decoding: Decoding.Decoding
+  },
+  { signature, ...transaction }: Sent
+): Offers.Offered<Executed> => {
+  const { connection, submitter } = source.context
+  const { data, to, value } = transaction
+  const call: DirectCall = {
+    ...transaction,
+    requestId: source.caller.requestId,
+    index: 0,
+    kind: "direct",
+    wallet: submitter,
+    custody: 0,
+    window: null,
+    dependsOn: null
+  }
+  /** The transaction's revert reason, by the state before its block. */
+  const reverted = (blockNumber: bigint) =>
+    connection.chain.call({ from: submitter, to, data, value }, undefined, blockNumber - 1n).pipe(
+      Effect.map((again) =>
+        again.success ? "out of gas, or a state that has passed" : decoding.revert(again.data)
+      ),
+      Effect.orElseSucceed(() => "the transaction reverted")
+    )
+  return Offers.make({
+    ...source,
+    calls: [call],
+    revert: decoding.revert,
+    Response: Executed,
+    answer: ({ failed, landed, receipts }) =>
+      Effect.gen(function* () {
+        const receipt = receipts.at(-1)
+        if (receipt === undefined)
+          return yield* Effect.fail(Direct.failureOf(failed.get(0) ?? elementFailure("execution_failed")))
+        const { blockNumber, success, txHash } = receipt
+        const returned = landed.get(0)?.returned ?? null
+        const result =
+          returned === null || signature === null ? returned : EncodeCall.decodeReturned(signature, returned)
+        const element = {
+          userOpHash: null,
+          success,
+          error: success ? null : yield* reverted(blockNumber),
+          result: success ? result : null,
+          txHash
+        }
+        return {
+          status: success ? 1 : 0,
+          returnData: [{ "0": element }],
+          ...(yield* Results.transactionFields([receipt], decoding))
+        }
+      })
+  })
+}
+
 const offerOf = (
   caller: Caller,
   { funcParams = [], funcSignature, settings, to, value = 0n }: Request,
@@ -74,63 +141,12 @@ const offerOf = (
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Surroundings> =>
   Effect.gen(function* () {
     const encoded = yield* calldataOf(funcSignature, funcParams)
-    const data = encoded?.data ?? Hex.empty
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const context = yield* OpContext.direct(caller, settings)
-    const { connection, submitter } = context
-    const call: DirectCall = {
-      requestId: caller.requestId,
-      index: 0,
-      kind: "direct",
-      wallet: submitter,
-      custody: 0,
-      to,
-      value,
-      data,
-      window: null,
-      dependsOn: null
-    }
-    /** The transaction's revert reason, by the state before its block. */
-    const reverted = (blockNumber: bigint) =>
-      connection.chain.call({ from: submitter, to, data, value }, undefined, blockNumber - 1n).pipe(
-        Effect.map((again) =>
-          again.success ? "out of gas, or a state that has passed" : decoding.revert(again.data)
-        ),
-        Effect.orElseSucceed(() => "the transaction reverted")
-      )
-    return Offers.make({
-      caller,
-      endpoint,
-      context,
-      calls: [call],
-      body,
-      revert: decoding.revert,
-      Response,
-      answer: ({ failed, landed, receipts }) =>
-        Effect.gen(function* () {
-          const receipt = receipts.at(-1)
-          if (receipt === undefined)
-            return yield* Effect.fail(Direct.failureOf(failed.get(0) ?? elementFailure("execution_failed")))
-          const { blockNumber, success, txHash } = receipt
-          const returned = landed.get(0)?.returned ?? null
-          const result =
-            returned === null || encoded === null
-              ? returned
-              : EncodeCall.decodeReturned(encoded.signature, returned)
-          const element = {
-            userOpHash: null,
-            success,
-            error: success ? null : yield* reverted(blockNumber),
-            result: success ? result : null,
-            txHash
-          }
-          return {
-            status: success ? 1 : 0,
-            returnData: [{ "0": element }],
-            ...(yield* Results.transactionFields([receipt], decoding))
-          }
-        })
-    })
+    return offered(
+      { body, caller, context, decoding, endpoint },
+      { to, value, data: encoded?.data ?? Hex.empty, signature: encoded?.signature ?? null }
+    )
   })
 
 export const kind = { endpoint, Request, Response, offerOf }

@@ -26,8 +26,8 @@ export interface Depth {
 /** Access to a lane that survives its caller, possibly in another process. */
 export interface LaneAccess {
   readonly accountId: AccountId
-  /** The lane's key: one of the account's, or the service's EOA. */
-  readonly key: SignerRef | "serviceEoa"
+  /** The lane's key: one of the account's, the service's EOA, or the operator's treasury. */
+  readonly key: SignerRef | "serviceEoa" | "treasury"
   /** The node; `trust` is its author. Sealed at rest: paths may hold keys. Null: sealed under another key. */
   readonly rpc: Redacted.Redacted<string> | null
   readonly trust: "caller" | "operator"

@@ -21,7 +21,7 @@ import * as OperatorPort from "../support/OperatorPort.js"
 import * as Table from "../support/Table.js"
 
 const keyOf = ({ accountId, key }: LaneAccess): string => {
-  if (key === "serviceEoa") return "serviceEoa"
+  if (typeof key === "string") return key
   const id = key.versionId === undefined ? `assetId ${key.assetId}` : `versionId ${key.versionId}`
   return `${accountId}: ${key.clientId} ${id}`
 }

@@ -16,7 +16,7 @@ import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
 
 const keyOf = ({ accountId, key }: LaneAccess): string => {
-  if (key === "serviceEoa") return "the service's EOA"
+  if (typeof key === "string") return key === "treasury" ? "the treasury" : "the service's EOA"
   return `${accountId}: ${key.clientId}, version ${key.versionId ?? key.assetId}`
 }
 

@@ -92,6 +92,7 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}),
             Layer.succeed(SystemSigners, {
               deployer: Effect.die("unused"),
               serviceEoa: Effect.die("unused"),
+              treasury: Effect.die("unused"),
               sponsor: Effect.die("unused")
             })
           )

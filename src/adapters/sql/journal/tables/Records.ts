@@ -55,14 +55,15 @@ interface Op extends Nonce {
 
 const name = (row: Nonce): string => `${row.chain_id} ${row.signer} ${row.nonce}`
 
-export const keyOf = (row: Pick<Row, "key_client" | "key_version" | "key_asset">): LaneAccess["key"] =>
-  row.key_client === null
-    ? "serviceEoa"
-    : {
-        clientId: row.key_client,
-        ...(row.key_version === null ? {} : { versionId: row.key_version }),
-        ...(row.key_asset === null ? {} : { assetId: row.key_asset })
-      }
+export const keyOf = (row: Pick<Row, "key_client" | "key_version" | "key_asset">): LaneAccess["key"] => {
+  const { key_asset, key_client, key_version } = row
+  if (key_client === null) return key_version === "treasury" ? "treasury" : "serviceEoa"
+  return {
+    clientId: key_client,
+    ...(key_version === null ? {} : { versionId: key_version }),
+    ...(key_asset === null ? {} : { assetId: key_asset })
+  }
+}
 
 const minedOf = (row: Row): TransactionRecord["mined"] =>
   row.tx_hash === null || row.block_number === null || row.block_hash === null

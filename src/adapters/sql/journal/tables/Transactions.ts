@@ -23,9 +23,9 @@ export const accessColumns = (
   { accountId, key, rpc, trust }: LaneAccess
 ) => ({
   account_id: accountId,
-  key_client: key === "serviceEoa" ? null : key.clientId,
-  key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
-  key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
+  key_client: typeof key === "string" ? null : key.clientId,
+  key_version: typeof key === "string" ? (key === "serviceEoa" ? null : key) : (key.versionId ?? null),
+  key_asset: typeof key === "string" ? null : (key.assetId ?? null),
   rpc: seal.close(sealName(lane, nonce), rpc === null ? "" : Redacted.value(rpc)),
   trust
 })

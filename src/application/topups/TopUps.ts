@@ -1,0 +1,288 @@
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as Transaction from "../../domain/evm/Transaction.js"
+import * as Address from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import * as Connection from "../chain/Connection.js"
+import type * as Bodies from "../endpoints/Bodies.js"
+import * as TopUp from "../endpoints/operations/TopUp.js"
+import { Submissions } from "../endpoints/Submissions.js"
+import type { Failure } from "../failures/Failure.js"
+import * as Keys from "../keys/Keys.js"
+import type { Engine } from "../lanes/Engine.js"
+import * as Metrics from "../observe/Metrics.js"
+import type * as Troubles from "../observe/Troubles.js"
+import * as Deposits from "../payers/Deposits.js"
+import { Budgets, type BudgetsError, type Hold } from "../ports/Budgets.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
+import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import type * as NetworkProfile from "../ports/NetworkProfile.js"
+import { Networks } from "../ports/Networks.js"
+import { Replicas } from "../ports/Replicas.js"
+import { SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
+import * as L1Fees from "../prepare/estimate/L1Fees.js"
+import * as OpContext from "../prepare/OpContext.js"
+import type { Caller } from "../request/Caller.js"
+import * as Targets from "./Targets.js"
+
+/**
+ * Keeps the operator's balances up with money of the treasury, by requests that take the way of direct transactions.
+ *
+ * A top-up is held in the budgets, with the highest possible cost of its gas, and bound before its request is accepted.
+ * The hold ends when the journal shows the request's end at settled depth. A target has one hold at a time.
+ */
+
+/** The account of the requests. No other account has its name: names have no outer white space. */
+export const account = "treasury " as AccountId
+
+/** Budget of all top-ups of a chain; with a colon and the target's name behind it, the target's. Ids begin likewise. */
+const budget = "topUp"
+
+/** Interval of rounds, and the length of a sequence number: two processes use one idempotency key in it. */
+export const everyMillis = 30_000
+
+/** Life of a reservation that is not bound, milliseconds. */
+const heldMillis = 60_000
+
+const reasons = ["balance_unknown", "cap", "lack", "paused", "refused"] as const
+
+/** The treasury does not top up a balance. */
+class Blocked extends Data.TaggedError("Blocked")<{
+  readonly reason: (typeof reasons)[number]
+  readonly why: string
+}> {}
+
+const ofFailure = ({ _tag, code, details, message }: Failure): Blocked => {
+  const why = details[0]?.message ?? message
+  if (code === "writes_paused") return new Blocked({ reason: "paused", why })
+  if (code === "insufficient_funds") return new Blocked({ reason: "lack", why })
+  const isUnknown = _tag === "Unavailable" || code === "node_refused"
+  return new Blocked({ reason: isUnknown ? "balance_unknown" : "refused", why })
+}
+
+/** Stops one target; failures of the stores stop the round. */
+const isBlocked = (error: Blocked | Failure | BudgetsError | JournalError): error is Blocked | Failure =>
+  error._tag !== "BudgetsError" && error._tag !== "JournalError"
+
+const answered = Effect.mapError(Connection.refusal("operator"))
+
+interface Site {
+  readonly connection: Connection.Connection
+  readonly chainId: bigint
+  readonly treasury: Address.Address
+  readonly topUp: NetworkProfile.TopUp
+}
+
+const callerOf = (requestId: string): Caller => ({
+  principal: { accountId: account, name: "treasury", tier: "free", scopes: new Set(), paused: false },
+  requestId,
+  isAsynchronous: true
+})
+
+/** Most wei that a transaction in the pool may take from its sender. */
+const spending = ({ state, versions }: TransactionRecord): bigint => {
+  if (state !== "signed") return 0n
+  const parsed = Transaction.parse(versions.at(-1)?.raw ?? Hex.empty)
+  if (Result.isFailure(parsed)) return 0n
+  const { gasLimit, maxFeePerGas, value } = parsed.success.transaction
+  return gasLimit * maxFeePerGas + value
+}
+
+/** The balance less the sums that work in flight may spend, wei. */
+const balanceOf = Effect.fnUntraced(function* (
+  { chainId, connection }: Site,
+  { address, deposit }: Targets.Target
+) {
+  if (deposit !== null) {
+    const budgets = yield* Budgets
+    const pot = { accountId: null, chainId, name: Deposits.budget(deposit) }
+    const { held } = yield* budgets.figures(pot, yield* Clock.currentTimeMillis, "open")
+    return (yield* Deposits.read(connection, deposit)) - held
+  }
+  const journal = yield* TransactionJournal
+  const inFlight = yield* journal.openOf({ chainId, signer: address })
+  const balance = yield* answered(connection.chain.balance(address))
+  return inFlight.reduce((left, record) => left - spending(record), balance)
+})
+
+const readRequest = Schema.decodeUnknownOption(Schema.fromJsonString(TopUp.Request))
+
+/** Cost of a hold's request so far, and whether it can change; null: the request has no outcome. */
+const endOf = Effect.fnUntraced(function* ({ chainId, connection: { chain } }: Site, { notes }: Hold) {
+  const requests = yield* RequestJournal
+  const transactions = yield* TransactionJournal
+  const [record] = yield* requests.requests(notes)
+  if (record === undefined) {
+    // No process can accept a declined request.
+    const lanes = yield* Effect.forEach(notes, requests.decline)
+    return lanes.every((lane) => lane === null) ? { wei: 0n, isFinal: true } : null
+  }
+  const request = Option.getOrNull(readRequest(record.body))
+  if (record.outcome === null || request === null) return null
+  let wei = 0n
+  let isFinal = true
+  for (const txHash of record.txHashes) {
+    const transaction = yield* transactions.findTransaction(account, chainId, txHash)
+    const receipt = yield* answered(chain.receipt(txHash))
+    if (transaction === null || receipt === null) return null
+    const { effectiveGasPrice, gasUsed, l1Fee = 0n, success } = receipt
+    wei += gasUsed * effectiveGasPrice + l1Fee + (success ? request.value : 0n)
+    isFinal &&= transaction.state === "settled"
+  }
+  return { wei, isFinal }
+})
+
+/** Books the ends of top-ups. Returns the sums of those without an end, by target. */
+const follow = Effect.fnUntraced(function* (site: Site) {
+  const { chainId } = site
+  const budgets = yield* Budgets
+  const open = new Map<string, bigint>()
+  for (const hold of yield* budgets.open(chainId, `${budget}:`)) {
+    if (hold.name !== budget) continue
+    const end = yield* endOf(site, hold)
+    if (end === null) open.set(hold.id.slice(budget.length + 1, hold.id.lastIndexOf(":")), hold.wei)
+    if (end?.isFinal === true) yield* budgets.settle(chainId, hold.id, end.wei)
+    // Null again after a reorganisation.
+    else if (hold.landed !== (end?.wei ?? null)) yield* budgets.land(chainId, hold.id, end?.wei ?? null)
+  }
+  return open
+})
+
+/** Tops up the target if its balance is low. Returns the wei held for it. `held`: wei held for the others. */
+const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target, held: bigint) {
+  const { chainId, connection, topUp, treasury } = site
+  const { chain, profile } = connection
+  const balance = yield* balanceOf(site, target)
+  if (balance >= target.below) return 0n
+  const value = target.upTo - balance
+  const { address: to, data } = target
+  const available = (yield* answered(chain.balance(treasury))) - topUp.keep - held
+  const lack = (most: bigint) =>
+    new Blocked({ reason: "lack", why: `the treasury has ${available} of ${most} wei in addition to keep` })
+  if (available < value) return yield* lack(value)
+  const draft = { from: treasury, to, data, value }
+  const estimate = yield* answered(chain.estimateGas(draft))
+  if (!estimate.success) return yield* new Blocked({ reason: "refused", why: "the transfer would revert" })
+  const gas = Gas.overshoot(estimate.gas, OpContext.defaultGasOvershoot)
+  const l1Fee = yield* L1Fees.ofTransaction(connection, { ...draft, chainId, gasLimit: gas })
+  const most = value + gas * profile.caps.maxFeePerGas + l1Fee
+  if (available < most) return yield* lack(most)
+
+  const now = yield* Clock.currentTimeMillis
+  const key = `${target.name}:${Math.floor(now / everyMillis)}`
+  const request = { chainId: Number(chainId), to, value, data, gas }
+  const body = JSON.stringify(yield* Effect.orDie(Schema.encodeEffect(TopUp.Request)(request)))
+  const accepted = Deferred.makeUnsafe<void>()
+  const { process } = yield* Replicas
+  const caller: Caller = {
+    // No other process has the id, nor this one after a restart.
+    ...callerOf(Keccak.hashText(`${process} ${key}`).slice(2, 34)),
+    idempotency: { key, bodyHash: Keccak.hashText(body) },
+    onAccepted: () => void Deferred.doneUnsafe(accepted, Effect.void)
+  }
+  const offer = yield* TopUp.kind.offerOf(caller, request, body)
+  const budgets = yield* Budgets
+  const entry = {
+    accountId: null,
+    chainId,
+    id: `${budget}:${key}`,
+    wei: most,
+    window: "day" as const,
+    expiresAt: now + heldMillis
+  }
+  const [refused] = yield* budgets.reserve([
+    [
+      { ...entry, name: `${budget}:${target.name}`, limit: target.dailyCap, maxOpen: 1 },
+      { ...entry, name: budget, limit: topUp.dailyCap, maxOpen: null }
+    ]
+  ])
+  if (refused?.reason === "limit")
+    return yield* new Blocked({
+      reason: "cap",
+      why: `${most} wei needed, ${refused.available} left today of ${refused.budget}`
+    })
+  // Another process tops it up.
+  if (refused != null || !(yield* budgets.bind(entry, caller.requestId))) return 0n
+  const { run } = yield* Submissions
+  yield* Effect.raceFirst(Effect.asVoid(run(caller, offer)), Deferred.await(accepted))
+  return most
+})
+
+const troubleOf = (chainId: bigint, subject: string): Troubles.Trouble => ({
+  what: "top-up blocked; see castellan_topup_blocked in the runbooks",
+  place: chainId.toString(),
+  subject
+})
+
+/** One round of a chain; returns how many targets are blocked, by reason. */
+const chainRound = Effect.fnUntraced(function* (chainId: bigint, troubles: Troubles.Troubles) {
+  const blocked = new Map<Blocked["reason"], number>()
+  const note = (subject: string, error: Blocked | Failure, count = 1) => {
+    const { reason, why } = error._tag === "Blocked" ? error : ofFailure(error)
+    blocked.set(reason, (blocked.get(reason) ?? 0) + count)
+    return Effect.annotateLogs(troubles.failed(troubleOf(chainId, subject)), {
+      chainId: chainId.toString(),
+      target: subject,
+      reason,
+      detail: why
+    })
+  }
+  const networks = yield* Networks
+  const topUp = (yield* networks.profile(account, chainId))?.topUp ?? null
+  if (topUp === null) return blocked
+  yield* Effect.gen(function* () {
+    const system = yield* SystemSigners
+    const { address: treasury } = yield* Effect.mapError(system.treasury, Keys.refusal("treasury"))
+    const replicas = yield* Replicas
+    if (!replicas.owns({ chainId, signer: treasury })) return
+    const { address: serviceEoa } = topUp.targets.some(({ to }) => to === "serviceEoa")
+      ? yield* Effect.mapError(system.serviceEoa, Keys.refusal("serviceEoa"))
+      : { address: Address.zero }
+    const targets = Targets.resolve(topUp.targets, { serviceEoa, treasury })
+    if (typeof targets === "string") return yield* new Blocked({ reason: "refused", why: targets })
+    const connection = yield* Connection.openOperator(callerOf(""), { chainId: Number(chainId) })
+    const site = { connection, chainId, treasury, topUp }
+    const open = yield* follow(site)
+    let held = [...open.values()].reduce((sum, wei) => sum + wei, 0n)
+    for (const target of targets)
+      if (!open.has(target.name))
+        held += yield* raise(site, target, held).pipe(
+          Effect.tap(() => troubles.passed(troubleOf(chainId, target.name))),
+          Effect.catchIf(isBlocked, (error) => Effect.as(note(target.name, error), 0n))
+        )
+    yield* troubles.passed(troubleOf(chainId, ""))
+  }).pipe(Effect.catchIf(isBlocked, (error) => note("", error, topUp.targets.length)))
+  return blocked
+})
+
+export type Requirements =
+  | Bodies.Surroundings
+  | Engine
+  | Replicas
+  | RequestJournal
+  | Submissions
+  | TransactionJournal
+
+/** One round over all chains: books what has ended, and tops up what is low, where this process owns the treasury's lane. */
+export const round = Effect.fnUntraced(function* (troubles: Troubles.Troubles) {
+  const { chainIds } = yield* Networks
+  for (const chainId of yield* chainIds) {
+    const blocked = yield* chainRound(chainId, troubles)
+    for (const reason of reasons)
+      yield* Metrics.note(
+        Metrics.topUpBlocked,
+        { chain: chainId.toString(), reason },
+        blocked.get(reason) ?? 0
+      )
+  }
+})

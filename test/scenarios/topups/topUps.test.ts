@@ -1,0 +1,355 @@
+import { readFileSync } from "node:fs"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { Contract, keccak256, parseEther } from "ethers"
+import { expect, it } from "vitest"
+import { Submissions } from "../../../src/application/endpoints/Submissions.js"
+import * as Troubles from "../../../src/application/observe/Troubles.js"
+import * as Figures from "../../../src/application/operate/Figures.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
+import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import type { Lane, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import type { TopUp } from "../../../src/application/ports/NetworkProfile.js"
+import * as TopUps from "../../../src/application/topups/TopUps.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as NetworkOptions from "../../../src/hosts/library/NetworkOptions.js"
+import * as InterruptedAt from "../../support/InterruptedAt.js"
+import type * as Journals from "../../support/journal/Journals.js"
+import * as SetClock from "../../support/SetClock.js"
+import {
+  Address,
+  account,
+  keyOf,
+  type LifeOptions,
+  type Runtime,
+  useStack
+} from "../../support/stack/Stack.js"
+
+/** Top-ups by the treasury on a real chain, and the sums on the chain against the caps. */
+
+const [treasury, eoa] = [keyOf(8).address, keyOf(2).address]
+const [wei, day] = [parseEther, 86_400_000]
+const fees = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 2n ** 24n }
+
+const stack = useStack()
+
+const eoaOnly: TopUp = {
+  keep: wei("1"),
+  dailyCap: wei("2"),
+  targets: [{ to: "serviceEoa", below: wei("0.2"), upTo: wei("0.5"), dailyCap: wei("2") }]
+}
+
+/** Rounds of this test are of their own day, which no test run crosses, 31 seconds apart. */
+const clock = () => {
+  let ahead = day - (Date.now() % day)
+  return {
+    round: Effect.suspend(() => {
+      ahead += TopUps.everyMillis + 1_000
+      return SetClock.by(ahead)(TopUps.round(Troubles.make()))
+    }),
+    nextDay: () => {
+      ahead += day
+    },
+    at: () => Date.now() + ahead
+  }
+}
+
+const lived = async <A>(options: LifeOptions, body: (life: Runtime) => Promise<A>): Promise<A> => {
+  const life = stack.begin({ ...options, profile: { caps: fees, ...options.profile } })
+  try {
+    await life.runPromise(Effect.flatMap(Submissions, ({ start }) => start))
+    return await body(life)
+  } finally {
+    await life.dispose()
+  }
+}
+
+const openOf = (life: Runtime) =>
+  life.runPromise(
+    Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(stack.anvil.chainId), "topUp:")))
+  )
+
+const balance = (address: string) => stack.provider.getBalance(address)
+
+/** The sponsor's deposit. */
+const deposit = (): Promise<bigint> =>
+  new Contract(
+    entryPoints["v0.7"],
+    ["function balanceOf(address) view returns (uint256)"],
+    stack.provider
+  ).getFunction("balanceOf")(stack.suite.paymaster)
+
+const blockedOf = async (life: Runtime) => {
+  const figures = await life.runPromise(Figures.read)
+  return (figures.get("topup_blocked") ?? []).flatMap(({ labels, value }) =>
+    value === 0 ? [] : [[labels.reason, value]]
+  )
+}
+
+/** Rounds until no top-up is open. */
+const settled = (life: Runtime, round: ReturnType<typeof clock>["round"]) =>
+  expect
+    .poll(
+      async () => {
+        await life.runPromise(round)
+        return openOf(life)
+      },
+      { timeout: 20_000 }
+    )
+    .toEqual([])
+
+const bookedOf = (life: Runtime, at: number) =>
+  life.runPromise(
+    Effect.flatMap(Budgets, ({ figures }) =>
+      Effect.orDie(
+        figures({ accountId: null, chainId: BigInt(stack.anvil.chainId), name: "topUp" }, at, "day")
+      )
+    )
+  )
+
+it("an EOA, a deposit and an address are raised as docs/topups.md shows", async () => {
+  const [, json = ""] = /```json\n([\s\S]*?)```/.exec(readFileSync("docs/topups.md", "utf8")) ?? []
+  const { networks } = JSON.parse(json)
+  const other = "0x2222222222222222222222222222222222222222"
+  networks[0].topUp.targets[1].to.deposit = stack.suite.paymaster
+  networks[0].topUp.targets[1].to.entryPoint = entryPoints["v0.7"]
+  const read = NetworkOptions.read([{ ...networks[0], rpc: stack.anvil.url }], {
+    sponsors: true,
+    treasury: true
+  })
+  const topUp = Result.getOrThrow(read).profiles.find(({ chainId }) => chainId === 31337n)?.topUp ?? null
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, wei("0.05"))
+  const { at, round } = clock()
+  const before = await deposit()
+  await lived({ profile: { topUp } }, async (life) => {
+    await settled(life, round)
+    expect([await balance(eoa), await balance(other)]).toEqual([wei("0.5"), wei("0.05")])
+    expect(await deposit()).toBe(before < wei("0.2") ? wei("1") : before)
+    const { booked, held } = await bookedOf(life, at())
+    expect([booked, held]).toEqual([wei("10") - (await balance(treasury)), 0n])
+    const nonce = await stack.nonce(treasury)
+    await life.runPromise(round)
+    expect([await stack.nonce(treasury), await blockedOf(life)]).toEqual([nonce, []])
+    const { requests } = await life.runPromise(
+      Effect.flatMap(RequestJournal, ({ list }) => Effect.orDie(list(TopUps.account, { limit: 10 })))
+    )
+    expect(new Set(requests.map(({ endpoint }) => endpoint))).toEqual(new Set(["/topUp"]))
+  })
+})
+
+it("the chain's sum stays below the caps over a process killed at every kind of step", async () => {
+  const database = stack.database()
+  await stack.fund(treasury, wei("10"))
+  const { at, round } = clock()
+  const profile = { topUp: eoaOnly }
+  const start = await balance(treasury)
+  const nonce = await stack.nonce(treasury)
+  for (let step = 1; step <= 400; step += 13)
+    await lived({ database, profile }, async (life) => {
+      await stack.fund(eoa, 0n)
+      await life.runPromise(InterruptedAt.step(step, round))
+    })
+  await lived({ database, profile }, async (life) => {
+    await settled(life, round)
+    const spent = start - (await balance(treasury))
+    expect(await bookedOf(life, at())).toEqual({ booked: spent, held: 0n })
+    expect(await stack.nonce(treasury)).toBeGreaterThan(nonce)
+    expect(spent).toBeLessThanOrEqual(eoaOnly.dailyCap)
+    // Until the cap is reached; with the most gas of the next one, nothing passes it.
+    for (let more = 0; more < 6; more++) {
+      await stack.fund(eoa, 0n)
+      await settled(life, round)
+    }
+    const all = start - (await balance(treasury))
+    expect(all).toBeLessThanOrEqual(eoaOnly.dailyCap)
+    expect(all).toBeGreaterThan(eoaOnly.dailyCap - wei("0.51"))
+    expect(await blockedOf(life)).toEqual([["cap", 1]])
+  })
+})
+
+it("a process that dies between the hold and the acceptance loses the hold only", async () => {
+  const database = stack.database()
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, 0n)
+  const { at, round } = clock()
+  const nonce = await stack.nonce(treasury)
+  const profile = { topUp: eoaOnly }
+  const wrapJournal = (journal: Journals.Methods): Journals.Methods => ({
+    ...journal,
+    accept: () => Effect.never
+  })
+  await lived({ database, profile, wrapJournal }, async (life) => {
+    await life.runPromise(Effect.timeoutOption(round, 2_000))
+    expect(await openOf(life)).toMatchObject([{ bound: true }, { bound: true }])
+  })
+  await lived({ database, profile }, async (life) => {
+    await settled(life, round)
+    expect([await stack.nonce(treasury), await balance(eoa)]).toEqual([nonce + 1, wei("0.5")])
+    expect(await bookedOf(life, at())).toEqual({ booked: wei("10") - (await balance(treasury)), held: 0n })
+  })
+})
+
+it("a chain that stalls has one top-up, and the next day has its own cap", async () => {
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, 0n)
+  const { nextDay, round } = clock()
+  const topUp = { ...eoaOnly, dailyCap: wei("0.6") }
+  await lived({ profile: { topUp } }, async (life) => {
+    await stack.automine(false)
+    for (let rounds = 0; rounds < 20; rounds++) await life.runPromise(round)
+    const [first, ...others] = await stack.pooled(1, treasury)
+    expect([BigInt(first?.value ?? 0), others]).toEqual([wei("0.5"), []])
+    expect(new Set((await openOf(life)).map(({ name }) => name))).toEqual(new Set(["topUp", `topUp:${eoa}`]))
+    await stack.automine(true)
+    await stack.mine()
+    await settled(life, round)
+    await stack.fund(eoa, 0n)
+    await life.runPromise(round)
+    expect(await blockedOf(life)).toEqual([["cap", 1]])
+    nextDay()
+    await settled(life, round)
+    await expect.poll(() => balance(eoa)).toBe(wei("0.5"))
+  })
+})
+
+it("two processes that both believe to own the lane top up once", async () => {
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, 0n)
+  const database = stack.database()
+  const nonce = await stack.nonce(treasury)
+  const profile = { topUp: eoaOnly }
+  const { round } = clock()
+  await lived({ database, profile }, (one) =>
+    lived({ database, profile }, async (other) => {
+      await Promise.all([one, other, one, other].map((life) => life.runPromiseExit(round)))
+      await settled(one, round)
+      expect([await stack.nonce(treasury), await balance(eoa)]).toEqual([nonce + 1, wei("0.5")])
+    })
+  )
+})
+
+it("pending transactions of an EOA and reserved ops of a deposit count as spent", async () => {
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, wei("0.25"))
+  const chainId = BigInt(stack.anvil.chainId)
+  const entryPoint = Address.unsafe(entryPoints["v0.7"])
+  const paymaster = Address.unsafe(stack.suite.paymaster)
+  const topUp: TopUp = {
+    keep: 0n,
+    dailyCap: wei("9"),
+    targets: [{ to: { deposit: paymaster, entryPoint }, below: wei("1"), upTo: wei("2"), dailyCap: wei("9") }]
+  }
+  const before = await deposit()
+  const held = before > wei("1") ? before - wei("0.5") : wei("0.1")
+  const { at, round } = clock()
+  await lived({ profile: { topUp } }, async (life) => {
+    await life.runPromise(
+      Effect.flatMap(Budgets, ({ bind, reserve }) =>
+        Effect.andThen(
+          reserve([
+            [
+              {
+                accountId: null,
+                chainId,
+                name: `deposit:${entryPoint}:${paymaster}`,
+                id: "an op",
+                wei: held,
+                limit: null,
+                maxOpen: null,
+                window: "open",
+                expiresAt: at() + day
+              }
+            ]
+          ]),
+          bind({ chainId, id: "an op", wei: 0n }, "")
+        )
+      ).pipe(Effect.orDie)
+    )
+    await settled(life, round)
+    expect((await deposit()) - held).toBe(wei("2"))
+  })
+  const raw = await keyOf(2).signTransaction({
+    type: 2,
+    chainId,
+    nonce: 0,
+    to: treasury,
+    value: wei("0.1"),
+    gasLimit: 21_000,
+    maxFeePerGas: 10n ** 10n,
+    maxPriorityFeePerGas: 10n ** 9n
+  })
+  const wrapJournal = (journal: Journals.Methods): Journals.Methods => ({
+    ...journal,
+    openOf: (lane) => Effect.succeed(lane.signer === eoa ? [pending(lane, Hex.unsafe(raw))] : [])
+  })
+  await lived({ profile: { topUp: eoaOnly }, wrapJournal }, async (life) => {
+    await stack.automine(false)
+    await life.runPromise(round)
+    const [sent] = await stack.pooled(1, treasury)
+    expect(BigInt(sent?.value ?? 0)).toBe(wei("0.5") - (wei("0.25") - wei("0.1") - 21_000n * 10n ** 10n))
+    await stack.automine(true)
+    await stack.mine()
+  })
+})
+
+const pending = (lane: Lane, raw: Hex.Hex): TransactionRecord => ({
+  ...lane,
+  nonce: 0n,
+  access: { accountId: account, key: "serviceEoa", rpc: null, trust: "operator" },
+  state: "signed",
+  versions: [
+    { raw, txHash: Hex.unsafe32(keccak256(raw)), maxFeePerGas: 10n ** 10n, maxPriorityFeePerGas: 10n ** 9n }
+  ],
+  signedAt: 0,
+  ops: [],
+  direct: null,
+  mined: null
+})
+
+it.each<readonly [string, string, Partial<TopUp>, bigint, LifeOptions]>([
+  ["lack", "a treasury that has to keep its own gas", { keep: wei("9.6") }, wei("10"), {}],
+  ["cap", "a target beyond its cap", { dailyCap: wei("0.5") }, wei("10"), {}],
+  [
+    "paused",
+    "a paused treasury",
+    {},
+    wei("10"),
+    { killSwitches: { isPaused: ({ kind }) => Effect.succeed(kind === "signer") } }
+  ],
+  [
+    "refused",
+    "a treasury as its own target",
+    { targets: [{ to: Address.unsafe(treasury), below: 1n, upTo: wei("1"), dailyCap: wei("1") }] },
+    wei("10"),
+    {}
+  ],
+  [
+    "balance_unknown",
+    "a balance that the node does not return",
+    {},
+    wei("10"),
+    {
+      wrapChain: (nodes) => ({
+        connect: (...named) =>
+          Effect.map(nodes.connect(...named), (client) => ({
+            ...client,
+            balance: () =>
+              new ChainRpcError({ reason: "unavailable", origin: client.origin, message: "away" })
+          }))
+      })
+    }
+  ]
+])("%s: %s sends nothing", async (reason, _, changed, funds, options) => {
+  await stack.fund(treasury, funds)
+  await stack.fund(eoa, 0n)
+  const nonce = await stack.nonce(treasury)
+  const { round } = clock()
+  await lived({ ...options, profile: { topUp: { ...eoaOnly, ...changed } } }, async (life) => {
+    await life.runPromise(round)
+    expect(await blockedOf(life)).toEqual([[reason, 1]])
+    expect([await openOf(life), await stack.nonce(treasury)]).toEqual([[], nonce])
+  })
+})
