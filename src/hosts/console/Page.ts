@@ -191,8 +191,15 @@ export type Tone = "ok" | "part" | "bad" | "late" | "wait" | "pause"
 export const status = (tone: Tone, word: string): Html =>
   html`<span class="st ${tone}">${icon(tone)}${word}</span>`
 
-const shortened = (text: string): string =>
+export const shortened = (text: string): string =>
   text.length > 14 ? `${text.slice(0, 6)}…${text.slice(-4)}` : text
+
+export const requestLink = (requestId: string): Html =>
+  html`<a href="${path}/requests/${requestId}">${shortened(requestId)}</a>`
+
+/** `name`: before the signer. */
+export const laneLink = (chainId: bigint | null, signer: string, name: string): Html =>
+  html`<a href="${path}/lanes/${chainId}/${signer}">${name}${shortened(signer)}</a>`
 
 /** A hash or an address, shortened: for links, which cannot have a button in them. */
 export const brief = (text: string): Html => html`<code title="${text}">${shortened(text)}</code>`

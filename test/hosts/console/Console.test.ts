@@ -96,6 +96,42 @@ describe("the operator's console", () => {
     ...over
   })
 
+  it.live("counts the age of a lane's work from acceptance, though a replacement was just signed", () =>
+    Effect.gen(function* () {
+      const now = Date.now()
+      const replaced = {
+        ...Make.lane,
+        nonce: 0n,
+        access: { accountId: Make.alice, key: "serviceEoa" as const, rpc: null, trust: "operator" as const },
+        state: "signed" as const,
+        versions: [Make.signed(0n), Make.signed(0n)],
+        signedAt: now,
+        ops: [],
+        direct: "r-1",
+        mined: null
+      }
+      const pending = {
+        number: 1n,
+        requestId: "r-1",
+        accountId: Make.alice,
+        endpoint: "/transactSigner",
+        chainId: Make.chainId,
+        state: "pending" as const,
+        result: null,
+        failure: null,
+        elements: 1,
+        acceptedAt: now - 600_000
+      }
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        transactions: { ...Empty.empty.transactions, open: Effect.succeed([replaced]) },
+        history: { ...Empty.empty.history, find: () => Effect.succeed([pending]) }
+      })
+      yield* signIn
+      expect((yield* get("/console/lanes")).text).toContain("Waits 10 min")
+    })
+  )
+
   it.live("sends a style sheet of less than 12 kB", () =>
     Effect.gen(function* () {
       const { get } = yield* browser(Empty.empty)

@@ -35,21 +35,36 @@ export const unreadable = ({ message }: { readonly message: string }): Missing =
 const waitingOf = (records: ReadonlyArray<TransactionRecord>) =>
   records.filter(({ state }) => state === "signed")
 
-const oldestOf = (records: ReadonlyArray<TransactionRecord>): number | null => {
-  const waiting = waitingOf(records)
-  return waiting.length === 0 ? null : Math.min(...waiting.map(({ signedAt }) => signedAt))
-}
+const requestsOf = ({ direct, ops }: TransactionRecord): ReadonlyArray<string> => [
+  ...new Set([...ops.map(({ requestId }) => requestId), ...(direct === null ? [] : [direct])])
+]
+
+/** Pending requests whose acceptance is read, the oldest ones. */
+const mostPending = 1_000
+
+/** When the lane's oldest waiting work was accepted: a replacement is signed later. Null: none waits. */
+const oldestOf =
+  (acceptedAt: ReadonlyMap<string, number>) =>
+  (records: ReadonlyArray<TransactionRecord>): number | null => {
+    const times = waitingOf(records).flatMap((record) => [
+      record.signedAt,
+      ...requestsOf(record).flatMap((requestId) => acceptedAt.get(requestId) ?? [])
+    ])
+    return times.length === 0 ? null : Math.min(...times)
+  }
 
 const linkTo = ({ chainId, signer }: Lane): Html =>
-  html`<a href="${Page.path}/lanes/${chainId}/${signer}">${Chains.of(chainId).name} · ${signer.slice(0, 6)}…${signer.slice(-4)}</a>`
+  Page.laneLink(chainId, signer, `${Chains.of(chainId).name} · `)
 
 /** Lanes with work first: those whose oldest transaction waits longest. */
 export const lanes = (data: Data, { now }: View): Effect.Effect<Html, Missing> =>
-  Effect.map(Effect.mapError(data.transactions.open, unreadable), (records) => {
+  Effect.gen(function* () {
+    const records = yield* data.transactions.open
+    const pending = yield* data.history.find({ state: "pending", isOldestFirst: true, limit: mostPending })
+    const oldest = oldestOf(new Map(pending.map(({ acceptedAt, requestId }) => [requestId, acceptedAt])))
     const all = Object.values(Arr.groupBy(records, (record): string => laneKey(record)))
     const sorted = all.toSorted(
-      (one, other) =>
-        (oldestOf(one) ?? Number.MAX_SAFE_INTEGER) - (oldestOf(other) ?? Number.MAX_SAFE_INTEGER)
+      (one, other) => (oldest(one) ?? Number.MAX_SAFE_INTEGER) - (oldest(other) ?? Number.MAX_SAFE_INTEGER)
     )
     return html`${Page.head("Lanes", "A lane is the ordered stream of transactions of one EOA on one chain.")}
 ${Page.box(
@@ -60,15 +75,15 @@ ${Page.box(
     sorted.map((own) => {
       const [first] = own
       const waiting = waitingOf(own)
-      const oldest = oldestOf(own)
+      const since = oldest(own)
       const profile = data.profiles.find(({ chainId }) => chainId === first.chainId)
-      const isLate = oldest !== null && now - oldest > (profile?.bumpAfterMillis ?? 30_000)
+      const isLate = since !== null && now - since > (profile?.bumpAfterMillis ?? 30_000)
       return [
         linkTo(first),
         [...new Set(own.map(({ access }) => keyOf(access)))].join("; "),
         waiting.length === 0
           ? Page.status("ok", "Mined")
-          : Page.status(isLate ? "late" : "wait", `Waits ${Page.age((now - (oldest ?? now)) / 1_000)}`),
+          : Page.status(isLate ? "late" : "wait", `Waits ${Page.age((now - (since ?? now)) / 1_000)}`),
         `${waiting.length} of ${profile?.maxInFlight ?? "?"}`,
         own.length - waiting.length,
         waiting[0]?.nonce.toString() ?? "–"
@@ -79,11 +94,7 @@ ${Page.box(
   null,
   true
 )}`
-  })
-
-const requestsOf = ({ direct, ops }: TransactionRecord): ReadonlyArray<string> => [
-  ...new Set([...ops.map(({ requestId }) => requestId), ...(direct === null ? [] : [direct])])
-]
+  }).pipe(Effect.mapError(unreadable))
 
 const transactionRow =
   (now: number) =>
@@ -94,11 +105,7 @@ const transactionRow =
     return [
       record.nonce.toString(),
       record.state === "signed" ? Page.status("wait", "Waiting") : Page.status("ok", "Mined"),
-      requests.length === 0
-        ? "fills the nonce"
-        : requests.map(
-            (id) => html`<a href="${Page.path}/requests/${id}">${id.slice(0, 8)}…${id.slice(-4)}</a> `
-          ),
+      requests.length === 0 ? "fills the nonce" : requests.map((id) => html`${Page.requestLink(id)} `),
       Page.ago(record.signedAt, now),
       newest === undefined ? "–" : Page.gwei(newest.maxFeePerGas),
       record.versions.length,
@@ -122,7 +129,7 @@ export const lane = (data: Data, view: View, of: Lane): Effect.Effect<Html, Miss
     const rest = records.filter((record) => !waiting.includes(record))
     const held = data.unknown(of)
     return html`${Page.head(
-      html`${Chains.of(of.chainId).name} · ${of.signer.slice(0, 6)}…${of.signer.slice(-4)}`,
+      html`${Chains.of(of.chainId).name} · ${Page.shortened(of.signer)}`,
       html`${Page.address(of.signer, of.chainId)} ${[...new Set(records.map(({ access }) => keyOf(access)))].join("; ")}`,
       waiting.length > 0 || held.length > 0 ? dryRun(view, of) : null,
       html`<a href="${Page.path}/lanes">Lanes</a>`

@@ -90,7 +90,7 @@ const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): P
     case "sponsor-low":
       return html`Deposit ${amount("deposit")} at EntryPoint ${Page.address(subject, chainId)}.`
     case "transaction-stalled":
-      return html`${some(Number(figures.transactions), "transaction")} of <a href="${Page.path}/lanes/${String(chainId)}/${subject}">lane ${subject.slice(0, 6)}…${subject.slice(-4)}</a>, the oldest signed ${Page.age(Number(figures.age) / 1_000)} ago.`
+      return html`${some(Number(figures.transactions), "transaction")} of ${Page.laneLink(chainId, subject, "lane ")}, the oldest signed ${Page.age(Number(figures.age) / 1_000)} ago.`
     case "work-waits":
       return html`<a href="${Page.path}/requests?state=pending">${some(Number(figures.ops), "operation")}</a>, the oldest accepted ${Page.age(Number(figures.age) / 1_000)} ago.`
     case "request-held":

@@ -9,7 +9,7 @@ import * as Page from "../Page.js"
 
 const subjectOf = (kind: Pause["kind"], subject: string): string => {
   if (kind === "chain") return Chains.of(BigInt(subject)).name
-  return kind === "account" ? `account ${subject}` : `signer ${subject.slice(0, 6)}…${subject.slice(-4)}`
+  return kind === "account" ? `account ${subject}` : `signer ${Page.shortened(subject)}`
 }
 
 const scopeOf = (kind: Pause["kind"], name: string): string => {

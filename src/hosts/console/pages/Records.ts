@@ -7,9 +7,7 @@ import * as Page from "../Page.js"
 const perPage = 100
 
 const linkOf = (subject: string): Html =>
-  /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(subject)
-    ? html`<a href="${Page.path}/requests/${subject}">${subject.slice(0, 8)}…${subject.slice(-4)}</a>`
-    : html`${subject}`
+  /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(subject) ? Page.requestLink(subject) : html`${subject}`
 
 /** Actions of operators, and signatures of keys. */
 export const audit = (data: Data, view: View): Effect.Effect<Html, Missing> =>

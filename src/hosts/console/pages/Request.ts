@@ -402,7 +402,7 @@ ${Page.box(
 ${Page.box(
   "Operations",
   operations(record, calls, final),
-  html`<small>${Page.count(record.elements)}, on <a href="${Page.path}/lanes/${chainId}/${lane.signer}">lane ${lane.signer.slice(0, 6)}…${lane.signer.slice(-4)}</a></small>`,
+  html`<small>${Page.count(record.elements)}, on ${Page.laneLink(chainId, lane.signer, "lane ")}</small>`,
   true
 )}
 ${

@@ -32,8 +32,6 @@ export const webhooks = (data: Data, { now }: View): Effect.Effect<Html, Missing
     const attempts = (yield* Figures.read).get("webhook_deliveries_total") ?? []
     const count = (outcome: string) =>
       attempts.reduce((sum, { labels, value }) => (labels.outcome === outcome ? sum + value : sum), 0)
-    const link = (requestId: string) =>
-      html`<a href="${Page.path}/requests/${requestId}">${requestId.slice(0, 8)}…${requestId.slice(-4)}</a>`
     return html`${Page.head("Webhooks")}
 ${Page.box(
   "Deliveries",
@@ -73,7 +71,7 @@ ${Page.box(
       .slice(0, most)
       .map((each) => [
         Page.hash(each.webhookId, "webhook id"),
-        "watchId" in each ? Page.hash(each.watchId, "watch id") : link(each.requestId),
+        "watchId" in each ? Page.hash(each.watchId, "watch id") : Page.requestLink(each.requestId),
         each.event.sequence,
         each.event.kind,
         each.attempts,
