@@ -44,7 +44,7 @@ describe("what runs", () => {
 
   it("has the documented installation, in the version that the tests use", () => {
     const pages = [
-      "operations",
+      "configuration",
       ...["aws-kms", "azure-kv", "fireblocks", "gcp-kms", "pkcs11"].map((page) => `signers/${page}`)
     ]
     const text = pages.map((page) => read(`docs/${page}.md`)).join("\n")
