@@ -108,10 +108,14 @@ const pause = Effect.callback<void>((resume) => {
  * The holder of the connection does not yield the thread: another connection of this process that waits for the lock would
  * block the thread that has to end the transaction.
  */
-const steady = Context.make(PreventSchedulerYield, true).pipe(
-  // Statements' spans contain their text: disabled in transactions.
-  Context.add(TracerEnabled, false)
-)
+const steadied = <R>(context: Context.Context<R>): Context.Context<R> =>
+  context.pipe(
+    Context.add(PreventSchedulerYield, true),
+    // Statements' spans contain their text: disabled in transactions.
+    Context.add(TracerEnabled, false)
+  )
+
+const steady = steadied(Context.empty())
 
 /** A client whose transactions need not wait for anything but the thread. */
 export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "durable" | "query" | "read"> {
@@ -187,7 +191,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
   )
 
   const within = <R>(context: Context.Context<R>, state: State): Context.Context<R> =>
-    Context.add(Context.merge(context, steady), transactions, [inside(state), 0])
+    Context.add(steadied(context), transactions, [inside(state), 0])
 
   /** Runs the effect in a savepoint, which alone is rolled back on failure. */
   const inPart = <A, E, R>(
