@@ -64,7 +64,8 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
   })
 
   const write = (jobs: Arr.NonEmptyReadonlyArray<Job>) =>
-    Store.transaction(sql)(sql`insert into audit ${sql.insert(Arr.map(jobs, rowOf))}`).pipe(
+    sql`insert into audit ${sql.insert(Arr.map(jobs, rowOf))}`.pipe(
+      Effect.withTracerEnabled(false),
       Effect.provideService(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
       Effect.match({
