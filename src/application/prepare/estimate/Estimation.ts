@@ -159,10 +159,13 @@ const limitedBy = ({
       measure === undefined
         ? draft.op
         : withLimits(input, draft, measure, l1Gas, leastPreVerification[position] ?? 0n)
+    const uncharged = priced(0n)
     // The chain's operator charges for gas that the limits allow, excluding the gas that pays for this charge.
-    const allowed = Gas.requiredPrefund(version, { ...priced(0n), maxFeePerGas: 1n })
-    const fee = l1Fees[position]?.(allowed) ?? { wei: 0n, gas: 0n }
-    const op = priced(fee.gas)
+    const fee = l1Fees[position]?.(Gas.requiredPrefund(version, { ...uncharged, maxFeePerGas: 1n })) ?? {
+      wei: 0n,
+      gas: 0n
+    }
+    const op = fee.gas === 0n ? uncharged : priced(fee.gas)
     return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee: fee.wei }
   })
 }
