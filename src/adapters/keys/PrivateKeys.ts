@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
@@ -94,8 +95,9 @@ const loaded = (key: Redacted.Redacted<string> | Keystore) =>
 
 const malformed = new KeyProviderError({ reason: "refused", message: "the digest is not 32 bytes" })
 
-const providerKey = (key: Effect.Effect<PrivateKey, KeyProviderError>): ProviderKey => ({
+const providerKey = (key: Exit.Exit<PrivateKey, KeyProviderError>): ProviderKey => ({
   type: "PRIVATE_KEY",
+  ...(Exit.isSuccess(key) && { signNow: key.value.sign }),
   publicKey: Effect.map(key, ({ publicKey }) => publicKey),
   maxBatch: 16,
   sign: (digests) =>
@@ -112,6 +114,6 @@ export const make = ({ keys }: Options): Effect.Effect<KeyProvider> =>
     const ready = new Map<string, ProviderKey>()
     for (const [name, key] of Object.entries(keys))
       ready.set(name, providerKey(yield* Effect.exit(loaded(key))))
-    const absent = providerKey(Effect.fail(notFound))
+    const absent = providerKey(Exit.fail(notFound))
     return { key: (name) => ready.get(name) ?? absent }
   })

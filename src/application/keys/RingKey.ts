@@ -91,7 +91,10 @@ export const make = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const key = yield* Effect.mapError(provided, Call.ofRing)
       const { address, publicKey } = yield* publicKeyOf(key, options)
-      const sign = yield* Signing.make(key, publicKey, limits)
+      const sign =
+        key.signNow === undefined
+          ? yield* Signing.make(key, publicKey, limits)
+          : Signing.now(key.signNow, publicKey)
       const signer: Signer = {
         address,
         publicKey,

@@ -48,7 +48,7 @@ export const ofResolving = ({ attemptMillis, resolveMillis }: RingKeyLimits) => 
 const silent = new KeyProviderError({ reason: "unavailable", message: "no answer in time" })
 
 /** Names the crash without its text, which may quote the data to sign or send. */
-const crashed = (defect: unknown): KeyProviderError =>
+export const crashed = (defect: unknown): KeyProviderError =>
   new KeyProviderError({
     reason: "refused",
     message: `the provider's adapter crashed (${defect instanceof Error ? defect.name : typeof defect})`

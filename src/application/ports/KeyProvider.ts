@@ -20,6 +20,8 @@ export class KeyProviderError extends Data.TaggedError("KeyProviderError")<{
 export interface RawSignature {
   readonly r: bigint
   readonly s: bigint
+  /** Parity of the point, where the provider knows it: 27 even, 28 odd. */
+  readonly v?: 27 | 28
 }
 
 /**
@@ -36,6 +38,8 @@ export interface ProviderKey {
   readonly sign: (
     digests: ReadonlyArray<Bytes32>
   ) => Effect.Effect<ReadonlyArray<RawSignature>, KeyProviderError>
+  /** Signs like `sign`, at once: for a key in this process. The ring neither bounds nor repeats it. */
+  readonly signNow?: (digest: Bytes32) => RawSignature
 }
 
 /** A store of keys: an HSM token, a KMS, a vault, a file. */

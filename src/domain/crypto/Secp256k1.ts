@@ -118,14 +118,15 @@ export const recoverAddress = (digest: Hex.Bytes32, signature: Signature): Addre
 
 /**
  * The signature as r || s || v, 65 bytes, with s in the lower half and v 27 or 28; null when the key did not make it over
- * this digest.
+ * this digest. The claimed v is tried first.
  */
 export const prove = (
   publicKey: string,
   digest: Hex.Bytes32,
-  { r, s }: { readonly r: bigint; readonly s: bigint }
+  { r, s, v: claimed }: { readonly r: bigint; readonly s: bigint; readonly v?: 27 | 28 }
 ): Hex.Hex | null => {
   const low = s > largestS ? order - s : s
-  const v = ([27, 28] as const).find((each) => recover(digest, { r, s: low, v: each }) === publicKey)
+  const each = claimed === 28 ? ([28, 27] as const) : ([27, 28] as const)
+  const v = each.find((parity) => recover(digest, { r, s: low, v: parity }) === publicKey)
   return v === undefined ? null : serialize({ r, s: low, v })
 }

@@ -141,6 +141,39 @@ describe("a signature of the ring", () => {
   })
 })
 
+describe("a key in this process", () => {
+  test("signs at once, without a call of the provider", function* () {
+    const provider = Scripted.make({ privateKey, signNow: (honest) => honest })
+    const signer = yield* Scripted.signer(provider)
+    expect(recoverAddress(digestOf(1), Effect.runSync(signer.sign(digestOf(1))))).toBe(signer.address)
+    expect(provider.calls).toEqual([])
+  })
+
+  test("proves its signatures, whatever parity it claims, and its crash is a refusal", function* () {
+    for (const v of [27, 28] as const) {
+      const signer = yield* Scripted.signer(
+        Scripted.make({ privateKey, signNow: ({ r, s }) => ({ r, s, v }) })
+      )
+      expect(recoverAddress(digestOf(1), yield* signer.sign(digestOf(1)))).toBe(signer.address)
+    }
+    const lines = yield* Log.listen
+    const wrong = yield* Scripted.signer(
+      Scripted.make({ privateKey, signNow: ({ r, s }) => ({ r: s, s: r }) })
+    )
+    expect((yield* Effect.flip(wrong.sign(digestOf(1)))).reason).toBe("refused")
+    const crashing = yield* Scripted.signer(
+      Scripted.make({
+        privateKey,
+        signNow: () => {
+          throw new TypeError("secret-4711")
+        }
+      })
+    )
+    expect((yield* Effect.flip(crashing.sign(digestOf(1)))).reason).toBe("refused")
+    expect(JSON.stringify(lines)).not.toContain("4711")
+  })
+})
+
 describe("calls of a provider", () => {
   test("carry the concurrent digests, as many as fit, in order", function* () {
     const provider = Scripted.make({ privateKey, maxBatch: 8 })

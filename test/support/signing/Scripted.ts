@@ -27,6 +27,8 @@ export interface Script {
     honest: ReadonlyArray<RawSignature>,
     call: number
   ) => Signatures
+  /** The key is in this process, and returns this signature; `honest` is the correct one. */
+  readonly signNow?: (honest: RawSignature) => RawSignature
   readonly publicKey?: (honest: string, call: number) => Effect.Effect<string, KeyProviderError>
 }
 
@@ -43,6 +45,7 @@ export const signatureBy = (key: SigningKey, digest: string): RawSignature => {
 
 export const make = (script: Script): Scripted => {
   const key = new SigningKey(script.privateKey)
+  const { signNow } = script
   const calls: Array<ReadonlyArray<Bytes32>> = []
   let asked = 0
   const publicKey = key.publicKey.slice(2)
@@ -56,6 +59,9 @@ export const make = (script: Script): Scripted => {
         asked += 1
         if (name !== "key") return failing("notFound")
         return script.publicKey?.(publicKey, asked) ?? Effect.succeed(publicKey)
+      }),
+      ...(signNow !== undefined && {
+        signNow: (digest: Bytes32) => signNow(signatureBy(key, digest))
       }),
       sign: (digests) =>
         Effect.suspend(() => {
