@@ -47,7 +47,7 @@ const firstPart = 1 / 16
 /** First poll, as part of the age at which the chain's last submission was seen, if that is sooner. */
 const lastPart = 3 / 4
 /** Margin beyond the age of a poll that came too early, milliseconds: the earliest next first poll. */
-const latenessMillis = 2
+const latenessMillis = 1.5
 /** Submissions after a poll that came too early until an equally early poll is tried again. */
 const mostCautious = 64
 /** Timers may fire this much early, milliseconds: a round includes the polls due until then. */
