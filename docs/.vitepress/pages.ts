@@ -63,6 +63,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
       "A multisig treasury": "/guides/treasury",
       "Sponsored gas": "/guides/sponsored-gas",
       "Many payouts": "/guides/payouts",
+      Previews: "/guides/preview",
       Production: "/guides/production",
       "Backup and restore": "/guides/backup",
       Upgrade: "/guides/upgrade",

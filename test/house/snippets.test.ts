@@ -64,6 +64,7 @@ const excepted: ReadonlyArray<readonly [page: string, language: string, why: str
     "configurations of a reader's servers; test/hosts/config decodes such"
   ],
   ["docs/guides/production.md", "text", "commands on a reader's configuration; the README's are run"],
+  ["docs/guides/preview.md", "json", "the answer to the command above it, which checks its net"],
   ["docs/guides/sponsored-gas.md", "json", "a part of a configuration, such as every test chain has"],
   ["docs/messages.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],
   ["docs/operations.md", "sh", "the build is run by npm run test:image, store copy by the guide to backups"],

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { Wallet } from "ethers"
+import type { Preview } from "../../src/application/preview/Preview.js"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import { startAnvil } from "../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
@@ -132,7 +133,11 @@ interface Outcome {
   readonly status: number
 }
 
-/** Creates a wallet and executes a call of it. */
+interface Previewed {
+  readonly userOps: ReadonlyArray<{ readonly preview: Preview | null }>
+}
+
+/** Creates a wallet, and previews and executes a call of it. */
 const job = async (call: ReturnType<typeof client>, rpc: string, entryPoint: string) => {
   const settings = { rpc, entryPoint, signer: { clientId: "s", versionId: "1" } }
   const salt = `of ${entryPoint}`
@@ -141,14 +146,27 @@ const job = async (call: ReturnType<typeof client>, rpc: string, entryPoint: str
   const provider = new NodeProvider(rpc, 31337, { staticNetwork: true })
   const sent = await devKeys.faucet.connect(provider).sendTransaction({ to: wallet, value: 10n ** 18n })
   await sent.wait()
-  provider.destroy()
   const created = await call<Outcome>("/create", { accounts, settings })
   fact(`a wallet is created at ${entryPoint}`, created.status === 1, created)
   const operations = [
     { wallet, walletCustody: 1, to: devKeys.faucet.address, funcSignature: "receive()", value: "1" }
   ]
+  // Not getBalance, which repeats a recent answer.
+  const balance = async () =>
+    BigInt(await provider.send("eth_getBalance", [devKeys.faucet.address, "latest"]))
+  const { userOps } = await call<Previewed>("/estimateGas", { operations, settings, preview: true })
+  const before = await balance()
   const executed = await call<Outcome>("/execute", { operations, settings })
   fact("and executes an operation", executed.status === 1, executed)
+  const moved = (await balance()) - before
+  provider.destroy()
+  const { basis, net, transfers } = userOps[0]?.preview ?? {}
+  const [paid] = transfers ?? []
+  const isAsShown =
+    paid?.from === wallet && paid.to === devKeys.faucet.address && BigInt(paid.amount) === moved
+  fact(`which moves what its preview shows (${basis})`, isAsShown && moved === 1n, transfers)
+  const own = basis === "simulation" ? [{ token: "native", delta: "-1", isVerified: true }] : null
+  fact("and whose net is verified or left out", JSON.stringify(net) === JSON.stringify(own), net)
 }
 
 const tryOn = async (name: string, start: (typeof nodes)[string]) => {

@@ -35,7 +35,8 @@ export const migrations = {
   "0033_op_rows": Journal.opRows,
   "0034_operators": Accounts.operators,
   "0035_budget_totals": Accounts.budgetTotals,
-  "0036_unbound_deployments": Journal.unboundDeployments
+  "0036_unbound_deployments": Journal.unboundDeployments,
+  "0037_previews": Journal.previews
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -168,7 +168,7 @@ const openCallers = Effect.fnUntraced(function* (
   return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
 })
 
-const openOperators = Effect.fnUntraced(function* (profile: NetworkProfile, path: string) {
+export const openOperators = Effect.fnUntraced(function* (profile: NetworkProfile, path: string) {
   const rpcs = yield* ChainRpc
   if (profile.rpc === null)
     return yield* invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])

@@ -94,9 +94,15 @@ const noKeys: ReadonlySet<bigint> = new Set()
 /** The nonce is settled in the journal but free on the chain: the node lags, or lost the op's block. */
 const isOfSettled = (result: AcceptanceResult): boolean => result._tag === "nonceTaken" && result.isSettled
 
+const previewsOf = ({ preview }: Offer, made: Run.Made["batches"][number] | undefined) =>
+  preview === undefined || made === undefined || made === "busy" || Result.isFailure(made)
+    ? Effect.succeed(null)
+    : preview(made.success)
+
 const acceptanceOf = (
   { offer: { body, calls, caller, context, endpoint } }: Waiting,
   { deployments, existing, failed, funds, ops, waiting }: Preparing.Prepared,
+  previews: string | null | undefined,
   timestamp: number,
   now: number
 ): Acceptance => ({
@@ -116,6 +122,7 @@ const acceptanceOf = (
   failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
   note: noteOf(existing),
   metadata: caller.metadata ?? {},
+  previews: previews ?? null,
   // Null if an element can be opened now.
   schedule:
     waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
@@ -285,6 +292,7 @@ export const make = (options: {
     const readyOf = (
       one: Waiting,
       made: Result.Result<Preparing.Prepared, Failure>,
+      previews: string | null | undefined,
       timestamp: number,
       now: number
     ): Effect.Effect<Acceptance | null> =>
@@ -295,7 +303,7 @@ export const make = (options: {
         }
         const { existing, ops, waiting } = made.success
         const failed = new Map([...made.success.failed, ...one.lost])
-        const acceptance = acceptanceOf(one, { ...made.success, failed }, timestamp, now)
+        const acceptance = acceptanceOf(one, { ...made.success, failed }, previews, timestamp, now)
         if (ops.length === 0 && acceptance.unopened === 0) {
           one.resume(Exit.succeed({ _tag: "refused", failed, existing }))
           return null
@@ -357,13 +365,18 @@ export const make = (options: {
             fresh.map(({ offer }) => offer),
             made
           )
+          const previews = yield* Effect.forEach(
+            fresh,
+            ({ offer }, place) => previewsOf(offer, batches[place]),
+            { concurrency: "unbounded" }
+          )
           const timestamp = made.snapshot?.block.timestamp ?? 0
           const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
           for (const [place, one] of fresh.entries()) {
             const own = batches[place]
             if (own === "busy") room.wait(one)
             else if (own !== undefined) {
-              const acceptance = yield* readyOf(one, own, timestamp, now)
+              const acceptance = yield* readyOf(one, own, previews[place], timestamp, now)
               if (acceptance !== null) ready.push({ one, acceptance })
             }
           }
@@ -395,7 +408,8 @@ export const make = (options: {
           room.enter({
             offer,
             lane: laneKey(laneOf(offer)),
-            group: `${Run.kindOf(offer)} ${offer.context.digest}`,
+            // Requests without previews do not wait for simulations of others.
+            group: `${Run.kindOf(offer)} ${offer.preview !== undefined} ${offer.context.digest}`,
             account: offer.context.accountId,
             ops: offer.calls.length,
             bytes: offer.body.length,

@@ -17,7 +17,10 @@ import type { Payers } from "../payers/Payer.js"
 import * as Submitter from "../payers/Submitter.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
+import type { Shown } from "../preview/Preview.js"
+import * as Simulation from "../preview/Simulation.js"
 import type { Caller } from "../request/Caller.js"
 import * as Decoding from "../request/Decoding.js"
 import type { ForOps } from "../request/Settings.js"
@@ -46,6 +49,8 @@ export interface Handing<R> {
   readonly operations: ReadonlyArray<Operation>
   readonly settings: ForOps
   readonly route: Effect.Effect<ServiceEoa.Route, Failure, R>
+  /** Whether to show what the ops would move. */
+  readonly preview: boolean
   /** The request says that passkeys sign some of them. */
   readonly byPasskeys: boolean
   /** A proof of the shape that the wallet's owners will most probably send; `Failure`: they cannot send any. */
@@ -137,15 +142,17 @@ const lease = (
  */
 export const make = <R>(
   caller: Caller,
-  { byPasskeys, dummy, operations, route: routed, settings }: Handing<R>
+  { byPasskeys, dummy, operations, preview, route: routed, settings }: Handing<R>
 ): Effect.Effect<
   {
     readonly ops: ReadonlyArray<Handed>
     readonly failed: ReadonlyMap<number, ElementFailure>
     readonly bundler: Address
+    /** By index; empty without `preview`. */
+    readonly previews: ReadonlyMap<number, Shown>
   },
   Failure,
-  AbiStore | BundlerRpc | ChainFacts | Payers | OpJournal | R
+  AbiStore | BundlerRpc | ChainFacts | ChainRpc | Payers | OpJournal | R
 > =>
   Effect.gen(function* () {
     const encoded = yield* EncodeCall.encodeAll(operations)
@@ -218,7 +225,11 @@ export const make = <R>(
     Links.failDependants(on, failed)
     const handed = ops.filter(({ index }) => !failed.has(index))
     if (handed.length === 0) yield* giveBack(caller)
-    return { ops: handed, failed, bundler }
+    const shown = preview
+      ? handed.map((each) => ({ ...each, wallet: each.op.sender, callData: each.op.callData }))
+      : []
+    const previews = yield* Simulation.of({ connection, entryPoint, version, revert }, shown)
+    return { ops: handed, failed, bundler, previews }
   }).pipe(Effect.onError(() => giveBack(caller)))
 
 const giveBack = ({ requestId }: Caller): Effect.Effect<void, never, OpJournal> =>

@@ -1,4 +1,7 @@
+import type * as Effect from "effect/Effect"
 import type { Hex } from "../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import type { PreparedOp } from "../ports/journal/Records.js"
 import type { Caller } from "../request/Caller.js"
 import type { Call } from "./Call.js"
 import type { OfRequest } from "./OpContext.js"
@@ -16,4 +19,11 @@ export interface Offer<C extends Call = Call> {
   readonly revert: (data: Hex) => string
   /** A call whose window has not begun waits instead of failing. */
   readonly mayWait: boolean
+  /** Previews of prepared and waiting calls, as JSON for the journal. Absent: the request asks for none. */
+  readonly preview?:
+    | ((prepared: {
+        readonly ops: ReadonlyArray<PreparedOp>
+        readonly waiting: ReadonlyMap<number, number>
+      }) => Effect.Effect<string | null, never, ChainFacts>)
+    | undefined
 }

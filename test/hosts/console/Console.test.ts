@@ -6,6 +6,7 @@ import { AbiCoder, id } from "ethers"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Preview from "../../../src/application/preview/Preview.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Admin from "../../../src/hosts/console/Admin.js"
 import type { Data } from "../../../src/hosts/console/Data.js"
@@ -159,6 +160,66 @@ describe("the operator's console", () => {
       for (const part of ["/console/release", "/console/drop", 'name="request" value="r-1"'])
         expect(text).toContain(part)
     })
+  )
+
+  it.live("shows what an open request would move, with doubts and missing previews", () =>
+    Effect.gen(function* () {
+      const [token, wallet, to] = [0x70, 0x0a, 0x03].map((digits) => Make.address(digits))
+      const change = (token: string, amount: string) => ({
+        kind: token === "native" ? ("native" as const) : ("erc20" as const),
+        token,
+        from: String(wallet),
+        to: String(to),
+        amount,
+        id: null
+      })
+      const preview = {
+        basis: "simulation" as const,
+        block: "24000000",
+        transfers: [change(String(token), "250"), change("native", "1000000000000000")],
+        approvals: [
+          {
+            kind: "erc20" as const,
+            token: String(token),
+            spender: String(to),
+            amount: "9",
+            isUnlimited: true
+          }
+        ],
+        net: [{ token: String(token), delta: "-250", isVerified: false }],
+        fees: { payer: String(wallet), most: "3000000000000000", expected: "2000000000000000" },
+        tokens: {}
+      }
+      let shown = record({
+        elements: 2,
+        previews: Preview.write([
+          { index: 0, preview, previewError: null },
+          { index: 1, preview: null, previewError: "the call would revert: <b>no</b>" }
+        ])
+      })
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        requests: { ...Empty.empty.requests, request: () => Effect.succeed(shown) }
+      })
+      yield* signIn
+      const page = Effect.map(get("/console/requests/r-1"), ({ text }) =>
+        text.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ")
+      )
+      const seen = yield* page
+      for (const part of [
+        "Expected changes simulated on block 24,000,000, before acceptance",
+        "− 250",
+        "+ 0.001 ETH",
+        "may take all",
+        "Operation 0: balances differ from the tokens' logs",
+        "Operation 1: the call would revert: &lt;b&gt;no&lt;/b&gt;",
+        "At most 0.003 ETH",
+        "Expected 0.002 ETH"
+      ])
+        expect(seen).toContain(part)
+      shown = record()
+      expect(yield* page).not.toContain("Expected changes")
+    }).pipe(Effect.scoped)
   )
 
   it.live("shows why a request is held, and releases or drops it once", () =>

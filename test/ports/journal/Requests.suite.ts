@@ -37,6 +37,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         )
         const acceptance = Make.acceptance("r2", ops, {
           body,
+          previews: '["what moves"]',
           idempotency: idempotency("key"),
           failed: [Make.failed(5, { figures }), Make.failed(3)],
           metadata: { order: "№ 4711 🏰", by: "a:b" }
@@ -49,6 +50,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           endpoint: "/execute",
           lane: Make.lane,
           body,
+          previews: '["what moves"]',
           idempotency: idempotency("key"),
           elements: 2,
           acceptedAt: 1_900_000_000_123,

@@ -11,6 +11,7 @@ export const onDevelopmentStack = [
   "start.md",
   "guides/treasury.md",
   "guides/sponsored-gas.md",
+  "guides/preview.md",
   "guides/payouts.md"
 ]
 export const onAmoy = ["polygon-amoy", "backup", "upgrade", "rotation"].map((name) => `guides/${name}.md`)

@@ -156,4 +156,21 @@ describe("a transfer with a passkey", () => {
     const none = await service.refused(400, "/executePasskey", { operations: [], settings })
     expect(none.details).toEqual([{ path: "operations", message: "expected at least one operation" }])
   })
+
+  it("is shown by /passkeyHash, and by the state of an asynchronous request", async () => {
+    const asked = { operations: [transfer("3")], settings, preview: true }
+    const hashed = await service.ok<Hashed>("/passkeyHash", asked)
+    const shown = {
+      previewError: null,
+      preview: { basis: "simulation", net: [{ delta: "-3", isVerified: true }], fees: { payer: wallet } }
+    }
+    expect(hashed.results).toMatchObject([shown])
+    const headers = { prefer: "respond-async" }
+    const sent = await service.keyed("/executePasskey", { ...post(hashed), preview: true }, "shown", {
+      headers
+    })
+    expect(sent.status).toBe(202)
+    const { body } = await service.request(String(sent.headers.get("x-request-id")))
+    expect(body).toMatchObject({ previews: [{ index: 0, ...shown }] })
+  })
 })

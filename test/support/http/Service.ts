@@ -77,6 +77,7 @@ export const handlers = {
       notBefore: null,
       progress: { total: 1, waiting: 1, sent: 0, succeeded: 0, failed: 0 },
       txHashes: [],
+      previews: null,
       delay: null,
       httpStatus: null,
       answer: null

@@ -418,8 +418,8 @@ export const startStack = async (options: Options = {}) => {
       }),
     pay: (salt: string, to: string, value: bigint, more: Partial<Operation> = {}) =>
       operation(salt, { to: Address.unsafe(to), value, ...more }),
-    execute: (operations: ReadonlyArray<Operation>, more: object = {}, by = caller()) =>
-      ExecuteOperations.run(by, { operations, settings: merged(more) }),
+    execute: (operations: ReadonlyArray<Operation>, more: object = {}, by = caller(), preview = false) =>
+      ExecuteOperations.run(by, { operations, settings: merged(more), preview }),
     createWallets,
     transact: (request: Omit<TransactSigner.Request, "settings">, more: object = {}, by = caller()) => {
       const { rpc, signer } = settings

@@ -202,11 +202,20 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           (failed) => ({ ...failed, gas: 0n })
         )
       ),
-    simulate: (calls) =>
+    simulate: (calls, { at, overrides, tracing } = {}) =>
       Effect.flatMap(
         ethSimulateV1(
-          { blockStateCalls: [{ calls: calls.map(Params.toCall) }], validation: false },
-          "latest"
+          {
+            blockStateCalls: [
+              {
+                calls: calls.map(Params.toCall),
+                ...(overrides !== undefined && { stateOverrides: Params.toOverrides(overrides) })
+              }
+            ],
+            validation: false,
+            ...(tracing === true && { traceTransfers: true })
+          },
+          Params.toTag(at ?? "latest")
         ),
         ([block]) =>
           block.calls.length === calls.length

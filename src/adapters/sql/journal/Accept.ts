@@ -171,7 +171,8 @@ const requestColumns: Rows.Columns = {
   not_before: "bigint",
   due_at: "bigint",
   context: "text",
-  unopened: "integer"
+  unopened: "integer",
+  previews: "text"
 }
 
 const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>, now: number) => {
@@ -194,7 +195,8 @@ const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptanc
     it.schedule?.notBefore ?? null,
     it.schedule?.dueAt ?? null,
     it.contextDigest,
-    it.unopened
+    it.unopened,
+    it.previews == null ? null : store.seal.close(RequestRows.previewsName(it.requestId), it.previews)
   ])
   return Rows.insert(store, "requests", requestColumns, rows)
 }

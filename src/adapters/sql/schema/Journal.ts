@@ -317,3 +317,6 @@ export const unboundDeployments = step((sql) => [
     )`,
   sql`create index unbound_deployments_deadline on unbound_deployments (deadline)`
 ])
+
+/** `previews`: JSON of what a request's ops would move, sealed; null: none were made. */
+export const previews = step((sql) => [sql`alter table requests add column previews text`])

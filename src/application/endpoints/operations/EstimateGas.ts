@@ -17,12 +17,15 @@ import * as HandOut from "../../prepare/HandOut.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
+import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
+import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
-  settings: Settings.ForOps
+  settings: Settings.ForOps,
+  preview: optional(Preview.wanted, false)
 }).annotate({ identifier: "EstimateGasRequest" })
 export type Request = typeof Request.Type
 
@@ -40,7 +43,8 @@ export const EstimatedOp = Schema.Struct({
   bundler: Schema.String.annotate({ description: "The only EOA that may submit it; zero: any." }),
   aggrIndexes: Schema.Array(Schema.Int).annotate({
     description: "Indexes of the request's operations that this op carries."
-  })
+  }),
+  ...Preview.shown
 }).annotate({ identifier: "EstimatedOp" })
 
 export const Response = Schema.Struct({
@@ -72,8 +76,9 @@ const routeOf = (
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
-    const { bundler, failed, ops } = yield* HandOut.make(caller, {
+    const { bundler, failed, ops, previews } = yield* HandOut.make(caller, {
       ...request,
+      preview: request.preview === true,
       route: routeOf(caller, request.settings),
       byPasskeys: request.operations.some(({ walletCustody }) => Custody.usesPasskeys(walletCustody)),
       dummy: (config) => Result.succeed(HandOut.costliest(config))
@@ -92,7 +97,8 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
         userOpHash,
         signingHash,
         bundler,
-        aggrIndexes: [index]
+        aggrIndexes: [index],
+        ...previews.get(index)
       })),
       error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`,
       ...revertDataOf(firstFailed?.[1])

@@ -14,15 +14,19 @@ import * as EncodeCall from "../../prepare/EncodeCall.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as Links from "../../prepare/ops/Links.js"
+import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
+import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
 import * as Offers from "../Offers.js"
+import * as Previews from "../Previews.js"
 import * as Submissions from "../Submissions.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
-  settings: Settings.ForSubmission
+  settings: Settings.ForSubmission,
+  preview: optional(Preview.wanted, false)
 }).annotate({ identifier: "ExecuteRequest" })
 export type Request = typeof Request.Type
 
@@ -37,7 +41,7 @@ const endpoint = "/execute"
 
 const offerOf = (
   caller: Caller,
-  { operations, settings }: Request,
+  { operations, preview, settings }: Request,
   body: string
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Surroundings> =>
   Effect.gen(function* () {
@@ -47,6 +51,7 @@ const offerOf = (
     const context = yield* OpContext.load(caller, settings)
     yield* Effect.fromResult(Links.provided(dependencies, context.connection))
     const calls = yield* Call.ofOperations(caller.requestId, encoded, dependencies, context)
+    const { revert } = decoding
     const elements = calls.map(({ index }) => index)
     return Offers.make({
       caller,
@@ -54,8 +59,9 @@ const offerOf = (
       context,
       calls,
       body,
-      revert: decoding.revert,
+      revert,
       mayWait: caller.isAsynchronous === true,
+      preview: yield* Previews.of(caller, preview, { calls, context, revert }),
       Response,
       answer: (outcomes) =>
         Results.executed(

@@ -4,7 +4,9 @@ import { Executed } from "../../answers/TransactionResult.js"
 import type { Failure } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as GivenOps from "../../prepare/given/GivenOps.js"
+import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
+import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
 import type * as Offers from "../Offers.js"
 import * as Submissions from "../Submissions.js"
@@ -12,7 +14,8 @@ import * as Posted from "./Posted.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(GivenOps.PasskeyOperation),
-  settings: Settings.ForOps
+  settings: Settings.ForOps,
+  preview: optional(Preview.wanted, false)
 }).annotate({ identifier: "ExecutePasskeyRequest" })
 export type Request = typeof Request.Type
 
@@ -25,11 +28,11 @@ const endpoint = "/executePasskey"
 
 const offerOf = (
   caller: Caller,
-  { operations, settings }: Request,
+  { operations, preview, settings }: Request,
   body: string
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
   const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
-  return Posted.offerOf(caller, { endpoint, settings, read }, "service", body)
+  return Posted.offerOf(caller, { endpoint, settings, read, preview }, "service", body)
 }
 
 export const kind = { endpoint, Request, Response, offerOf }

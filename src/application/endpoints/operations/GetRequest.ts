@@ -6,6 +6,7 @@ import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import { Refusals } from "../../ports/operator/Refusals.js"
+import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional } from "../../request/Fields.js"
 import { Submissions } from "../Submissions.js"
@@ -65,6 +66,10 @@ export const Response = Schema.Struct({
   progress: Progress.annotateKey({
     description:
       "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
+  }),
+  previews: Preview.stored.annotateKey({
+    description:
+      "Previews of its operations, made before its acceptance. Null: the request did not ask, or was refused."
   }),
   delay: Schema.NullOr(Schema.String).annotate({
     description:
@@ -134,6 +139,7 @@ const refusedOr = (
       acceptedAt: Math.floor(at / 1_000),
       metadata: {},
       notBefore: null,
+      previews: null,
       delay: null,
       txHashes: [],
       progress: { total: 0, waiting: 0, sent: 0, succeeded: 0, failed: 0 },
@@ -165,6 +171,7 @@ export const run = (
       notBefore: record.notBefore,
       txHashes: record.txHashes,
       progress: progressOf(record, final),
+      previews: Preview.read(record.previews),
       delay: final === null ? delayOf(record) : null,
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null

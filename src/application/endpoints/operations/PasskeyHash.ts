@@ -9,13 +9,16 @@ import * as Span from "../../observe/Span.js"
 import * as HandOut from "../../prepare/HandOut.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
+import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
+import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
 import type * as EstimateGas from "./EstimateGas.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
-  settings: Settings.ForOps
+  settings: Settings.ForOps,
+  preview: optional(Preview.wanted, false)
 }).annotate({ identifier: "PasskeyHashRequest" })
 export type Request = typeof Request.Type
 
@@ -35,7 +38,8 @@ export const PasskeyHashResult = Schema.Struct({
     description: "Indexes of the request's operations that this op carries."
   }),
   error: Schema.NullOr(Schema.String),
-  data: RevertData
+  data: RevertData,
+  ...Preview.shown
 }).annotate({ identifier: "PasskeyHashResult" })
 type PasskeyHashResult = typeof PasskeyHashResult.Type
 
@@ -64,14 +68,15 @@ const without = (index: number, error: string): PasskeyHashResult => ({
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.gen(function* () {
-    const { operations, settings } = request
-    const { bundler, failed, ops } = yield* HandOut.make(caller, {
+    const { operations, preview, settings } = request
+    const { bundler, failed, ops, previews } = yield* HandOut.make(caller, {
       operations,
       settings,
       route: Effect.tap(ServiceEoa.route(caller, settings), ({ connection }) =>
         ServiceEoa.assertSubmits(connection, settings)
       ),
       byPasskeys: true,
+      preview: preview === true,
       dummy: (config) =>
         config.passkeys.length === 0
           ? Result.fail(
@@ -90,7 +95,15 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
         return { ...without(index, failure?.message ?? ""), ...revertDataOf(failure) }
       }
       const { encodedUserOp, signingHash, userOpHash } = own
-      return { userOpHash, signingHash, encodedUserOp, bundler, aggrIndexes: [index], error: null }
+      return {
+        userOpHash,
+        signingHash,
+        encodedUserOp,
+        bundler,
+        aggrIndexes: [index],
+        error: null,
+        ...previews.get(index)
+      }
     })
     return { status: failed.size === 0 ? 0 : 1, results }
   }).pipe(

@@ -19,6 +19,7 @@ import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import type { ForOps } from "../../request/Settings.js"
 import * as Offers from "../Offers.js"
+import * as Previews from "../Previews.js"
 
 /** Requests whose ops the service returned unsigned before. */
 
@@ -30,6 +31,7 @@ type Way = OpContext.Route & { readonly given?: ReadonlyArray<GivenOps.Given> }
 export interface Posted {
   readonly endpoint: string
   readonly settings: ForOps
+  readonly preview: boolean | undefined
   readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.Given>, Failure>
 }
 
@@ -103,21 +105,24 @@ export const offerOf = (
     yield* agree(posted, ops, context)
     const dependencies = yield* Effect.fromResult(GivenLinks.dependencies(ops, context))
     const { ledger } = context.connection.profile
+    const calls = ops.map(
+      (each): GivenCall => ({
+        ...each,
+        requestId: caller.requestId,
+        kind: "given",
+        wallet: each.op.sender,
+        dependsOn: dependencies[each.index] ?? null
+      })
+    )
+    const { revert } = decoding
     return Offers.make({
       caller,
       endpoint: posted.endpoint,
       context,
-      calls: ops.map(
-        (each): GivenCall => ({
-          ...each,
-          requestId: caller.requestId,
-          kind: "given",
-          wallet: each.op.sender,
-          dependsOn: dependencies[each.index] ?? null
-        })
-      ),
+      calls,
       body,
-      revert: decoding.revert,
+      revert,
+      preview: yield* Previews.of(caller, posted.preview, { calls, context, revert }),
       Response: Executed,
       answer: (outcomes) =>
         Results.executed(

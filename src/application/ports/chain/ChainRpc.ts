@@ -179,11 +179,17 @@ export interface ChainClient {
   /** `eth_estimateGas` on the latest block. A revert is a result, with gas 0. */
   readonly estimateGas: (call: Call) => Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError>
   /**
-   * `eth_simulateV1`: runs the calls in order in one block on top of the latest. `unsupported` where the node lacks it;
-   * such a node is not queried again for a while.
+   * `eth_simulateV1`: runs the calls in order in one block on top of the latest, or of `at`. `unsupported` where the
+   * node lacks it; such a node is not queried again for a while. With `tracing`, transfers of the chain's coin are logs
+   * of `Token.native`.
    */
   readonly simulate: (
-    calls: ReadonlyArray<Call>
+    calls: ReadonlyArray<Call>,
+    options?: {
+      readonly at?: bigint
+      readonly overrides?: ReadonlyMap<Address, StateOverride>
+      readonly tracing?: boolean
+    }
   ) => Effect.Effect<ReadonlyArray<SimulatedCall>, ChainRpcError>
   /**
    * `eth_sendRawTransaction`, sent exactly once. The adapter never repeats it, since only the caller knows how to treat

@@ -147,6 +147,8 @@ export interface Acceptance {
   readonly failed: ReadonlyArray<FailedElement>
   readonly note: string | null
   readonly metadata: Metadata
+  /** JSON of what its ops would move, see `Previews.of`. Sealed at rest. Absent or null: none. */
+  readonly previews?: string | null
   /** When elements that wait for their windows are opened; null: unopened elements are due. */
   readonly schedule: Schedule | null
 }

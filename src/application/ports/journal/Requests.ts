@@ -137,6 +137,8 @@ export interface RequestRecord {
   readonly failed: ReadonlyArray<FailedElement>
   /** Its transactions that are or may be mined, by signing: one per nonce, the newest or mined version. */
   readonly txHashes: ReadonlyArray<Bytes32>
+  /** See `Acceptance.previews`; null or absent also when sealed under another key. */
+  readonly previews?: string | null
   /** The last `RequestJournal.note`. */
   readonly note: string | null
   /** Its remaining work waits for this time of the chain's clock, Unix seconds; null: it does not wait. */

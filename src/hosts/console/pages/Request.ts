@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Answer from "../../../application/answers/Answer.js"
 import * as CancelRequest from "../../../application/endpoints/operations/CancelRequest.js"
@@ -8,7 +7,10 @@ import type { EventKind, RequestEvent } from "../../../application/ports/journal
 import type { OpRecord, RequestRecord } from "../../../application/ports/journal/Requests.js"
 import type { Refusal } from "../../../application/ports/operator/Refusals.js"
 import type { Result as Outcome } from "../../../application/ports/operator/RequestHistory.js"
+import * as Preview from "../../../application/preview/Preview.js"
+import * as Token from "../../../domain/evm/Token.js"
 import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Keccak from "../../../domain/primitives/Keccak.js"
 import * as Calls from "../Calls.js"
 import * as Chains from "../Chains.js"
@@ -22,9 +24,9 @@ import { statusOf } from "./RequestList.js"
 /** One request: calls, progress, moved tokens and cost; printed, it is a receipt. */
 
 const Log = Schema.Struct({
-  address: Schema.String,
-  topics: Schema.Array(Schema.String),
-  data: Schema.String
+  address: Address.schema,
+  topics: Schema.Array(Hex.schema32),
+  data: Hex.schema
 })
 
 const AnswerBody = Schema.Struct({
@@ -160,13 +162,9 @@ const operations = (record: RequestRecord, calls: ReadonlyArray<Calls.Call>, fin
   return html`<ol class="ops">${elements}</ol>${record.elements > shown ? html`<p class="in dim">and ${Page.count(record.elements - shown)} more</p>` : null}`
 }
 
-const transferTopic = Keccak.hashText("Transfer(address,address,uint256)")
 const operationTopic = Keccak.hashText(
   "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)"
 )
-
-const addressIn = (topic: string): Address.Address | null =>
-  Result.getOrNull(Address.from(`0x${topic.slice(26)}`))
 
 const wordAt = (data: string, at: number): bigint => {
   const word = data.slice(2 + 64 * at, 66 + 64 * at)
@@ -175,56 +173,60 @@ const wordAt = (data: string, at: number): bigint => {
 
 interface Moved {
   readonly who: Address.Address
-  readonly asset: Address.Address
+  readonly asset: Address.Address | "native"
   /** Of a token that is one of a kind; null: an amount moved. */
   readonly tokenId: bigint | null
   readonly change: bigint
 }
 
-/** Balance changes by holder and asset, as contracts' own logs report them. */
-const movedIn = (logs: ReadonlyArray<typeof Log.Type>): ReadonlyArray<Moved> => {
+type Change = Omit<Token.Transfer, "kind" | "from"> & { readonly from: Address.Address | null }
+
+/** Balance changes by holder and asset that transfers make together. */
+const sumsOf = (transfers: ReadonlyArray<Change>): ReadonlyArray<Moved> => {
   const sums = new Map<string, Moved>()
-  const add = (
-    who: Address.Address | null,
-    asset: Address.Address,
-    tokenId: bigint | null,
-    change: bigint
-  ) => {
+  const add = (who: Address.Address | null, { id, token }: Change, change: bigint) => {
     if (who === null || BigInt(who) === 0n) return
-    const key = `${who} ${asset} ${tokenId ?? ""}`
+    const key = `${who} ${token} ${id ?? ""}`
     const known = sums.get(key)
-    sums.set(key, { who, asset, tokenId, change: change + (known?.change ?? 0n) })
+    sums.set(key, { who, asset: token, tokenId: id, change: change + (known?.change ?? 0n) })
   }
-  for (const { address, data, topics } of logs) {
-    const [topic, from = "", to = "", id] = topics
-    const asset = Result.getOrNull(Address.from(address))
-    if (topic !== transferTopic || asset === null || topics.length < 3) continue
-    const tokenId = id === undefined ? null : BigInt(id)
-    const amount = tokenId === null ? wordAt(data, 0) : 1n
-    add(addressIn(from), asset, tokenId, -amount)
-    add(addressIn(to), asset, tokenId, amount)
+  for (const transfer of transfers) {
+    add(transfer.from, transfer, -transfer.amount)
+    add(transfer.to, transfer, transfer.amount)
   }
   return [...sums.values()].filter(({ change }) => change !== 0n)
 }
 
 const mostMoved = 100
 
+const assetOf = (data: Data, chainId: bigint, asset: Moved["asset"]) =>
+  asset === "native"
+    ? Effect.succeed({
+        label: html`${Chains.of(chainId).coin}`,
+        amountOf: (wei: bigint) => Page.coins(wei, chainId)
+      })
+    : Effect.map(Tokens.of(data, chainId, asset), (token) => ({
+        label: html`${token?.symbol ?? "token"} ${Page.address(asset, chainId)}`,
+        amountOf: (amount: bigint) => Tokens.amount(amount, token)
+      }))
+
 const moved = (
   data: Data,
   chainId: bigint,
-  logs: ReadonlyArray<typeof Log.Type>,
-  names: ReadonlyMap<string, string>
+  transfers: ReadonlyArray<Change>,
+  names: ReadonlyMap<string, string>,
+  more: ReadonlyArray<ReadonlyArray<Part>> = []
 ): Effect.Effect<Html> =>
   Effect.map(
-    Effect.forEach(movedIn(logs).slice(0, mostMoved), ({ asset, change, tokenId, who }) =>
-      Effect.map(Tokens.of(data, chainId, asset), (token) => {
+    Effect.forEach(sumsOf(transfers).slice(0, mostMoved), ({ asset, change, tokenId, who }) =>
+      Effect.map(assetOf(data, chainId, asset), ({ amountOf, label }) => {
         const sign = change > 0n ? "+ " : "− "
         const amount = change > 0n ? change : -change
         const name = names.get(who)
         return [
           html`${name ?? Page.address(who, chainId)}${name === undefined && !names.has(who) ? html`<small>not a wallet of this request</small>` : null}`,
-          html`${token?.symbol ?? "token"} ${Page.address(asset, chainId)}`,
-          tokenId === null ? `${sign}${Tokens.amount(amount, token)}` : `${sign}no. ${tokenId}`
+          label,
+          tokenId === null ? `${sign}${amountOf(amount)}` : `${sign}no. ${tokenId}`
         ]
       })
     ),
@@ -232,10 +234,79 @@ const moved = (
       Page.table(
         "Changes of balances",
         ["Who", "Asset", { name: "Change", isRight: true }],
-        rows,
-        "No token moved."
+        [...rows, ...more],
+        "Nothing moves."
       )
   )
+
+const logged = (log: typeof Log.Type): ReadonlyArray<Change> => Token.transfersIn(log)
+
+type Previews = NonNullable<typeof Preview.stored.Type>
+
+const changesOf = (previews: Previews): ReadonlyArray<Change> =>
+  previews.flatMap(({ preview }) =>
+    (preview?.transfers ?? []).map(({ amount, from, id, to, token }) => ({
+      token: token === "native" ? token : Address.unsafe(token),
+      from: from === null ? null : Address.unsafe(from),
+      to: Address.unsafe(to),
+      amount: BigInt(amount),
+      id: id === null ? null : BigInt(id)
+    }))
+  )
+
+/** Rows of what spenders may take after the calls. */
+const allowances = (data: Data, chainId: bigint, previews: Previews) =>
+  Effect.forEach(
+    previews.flatMap(({ preview }) => preview?.approvals ?? []).slice(0, mostMoved),
+    ({ amount, isUnlimited, spender, token }) =>
+      Effect.map(assetOf(data, chainId, Address.unsafe(token)), ({ amountOf, label }) => [
+        html`${Page.address(spender, chainId)}<small>spender</small>`,
+        label,
+        isUnlimited ? html`<b class="t-part">may take all</b>` : `may take ${amountOf(BigInt(amount))}`
+      ])
+  )
+
+const basis = (previews: Previews): string => {
+  const [block] = previews.flatMap(({ preview }) => preview?.block ?? [])
+  return block === undefined
+    ? "read from the calldata, without a simulation"
+    : `simulated on block ${Page.count(BigInt(block))}, before acceptance`
+}
+
+/** Effects of a request without an answer, as seen before its acceptance. */
+const expected = (
+  data: Data,
+  chainId: bigint,
+  { previews }: RequestRecord,
+  names: ReadonlyMap<string, string>
+) =>
+  Effect.gen(function* () {
+    const shown = Preview.read(previews)
+    if (shown === null) return null
+    const sum = (of: "most" | "expected") =>
+      shown.reduce((total, { preview }) => total + BigInt(preview?.fees?.[of] ?? 0), 0n)
+    const table = yield* moved(
+      data,
+      chainId,
+      changesOf(shown),
+      names,
+      yield* allowances(data, chainId, shown)
+    )
+    const notes = shown.map(({ index, preview, previewError }) => {
+      if (previewError !== null) return html`<p class="in dim">Operation ${index}: ${previewError}</p>`
+      return preview?.net?.every(({ isVerified }) => isVerified) === false
+        ? html`<p class="in t-part">${Page.icon("late")} Operation ${index}: balances differ from the tokens' logs.</p>`
+        : null
+    })
+    return html`<div class="two">${Page.box("Expected changes", html`${table}${notes}`, html`<small>${basis(shown)}</small>`)}
+${Page.box(
+  "Fees",
+  Page.rows([
+    ["At most", Page.coins(sum("most"), chainId)],
+    ["Expected", Page.coins(sum("expected"), chainId)]
+  ])
+)}</div>`
+  })
 
 const fees = (record: RequestRecord, { body }: Final): Html => {
   const { chainId, signer } = record.lane
@@ -407,8 +478,8 @@ ${Page.box(
 )}
 ${
   final === null
-    ? null
-    : html`<div class="two">${Page.box("What moved", yield* moved(data, chainId, final.body.logs ?? [], names), html`<small>as the tokens' logs say</small>`)}
+    ? yield* expected(data, chainId, record, names)
+    : html`<div class="two">${Page.box("What moved", yield* moved(data, chainId, (final.body.logs ?? []).flatMap(logged), names), html`<small>as the tokens' logs say</small>`)}
 ${Page.box("Fees", fees(record, final))}</div>
 ${folded(`Answer as JSON, HTTP ${final.httpStatus}`, final.json)}`
 }

@@ -273,7 +273,8 @@ const table: ReadonlyArray<Row> = [
       "eventABI.anonymous",
       "eventABI.inputs[].indexed",
       "fillUnknown",
-      "hashed"
+      "hashed",
+      "preview"
     ]
   },
   {

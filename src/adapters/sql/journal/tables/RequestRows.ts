@@ -26,6 +26,7 @@ export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly chain_id: string
   readonly signer: string | null
   readonly body: string
+  readonly previews: string | null
   readonly idempotency_key: string | null
   readonly body_hash: string | null
   readonly state: "open" | "final" | "forgotten"
@@ -41,6 +42,8 @@ export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
 }
 
 export const sealName = (requestId: string): string => `request ${requestId}`
+
+export const previewsName = (requestId: string): string => `previews ${requestId}`
 
 export const laneKeyColumn = (key: LaneAccess["key"]): string => JSON.stringify(key)
 
@@ -212,6 +215,10 @@ const toRecord = (
         row.state === "open" && row.due_at !== null && row.not_before !== null
           ? Number(row.not_before)
           : null,
+      previews:
+        row.previews === null
+          ? null
+          : yield* Effect.orElseSucceed(store.seal.open(previewsName(requestId), row.previews), () => null),
       note: row.note,
       outcome: row.outcome
     }
