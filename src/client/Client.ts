@@ -31,6 +31,7 @@ export type { CallOptions, Options } from "./Transport.js"
 export type { Watches } from "./Watches.js"
 export type { Webhooks } from "./Webhooks.js"
 
+/** Options of a write. */
 export interface WriteOptions extends Transport.CallOptions {
   /** Default: a random key per call. Store your own key to send a write only once across your restarts. */
   readonly idempotencyKey?: string
@@ -45,6 +46,7 @@ export interface Accepted<A = unknown> {
   readonly answer?: A
 }
 
+/** The state of a write, as `GET /requests/{requestId}` answers it. */
 export type RequestState = typeof GetRequest.Response.Encoded
 
 type Read<E extends { request: unknown; response: unknown }> = (
@@ -57,6 +59,7 @@ interface Write<E extends { request: unknown; response: unknown }> {
   (request: E["request"], options?: WriteOptions): Promise<E["response"]>
 }
 
+/** A client of a running service, for one account. */
 export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   readonly [K in keyof Signing]: Read<Signing[K]>
 } & { readonly [K in keyof Writes]: Write<Writes[K]> } & {

@@ -18,6 +18,7 @@ export interface Assertion {
   readonly clientDataJSON: string
 }
 
+/** Options of a new passkey. */
 export interface Registration {
   /** Page name that the authenticator shows. */
   readonly name: string
@@ -32,6 +33,7 @@ export interface Registration {
   readonly signal?: AbortSignal
 }
 
+/** Options of a signature. */
 export interface Signing {
   /** Of /passkeyHash: 32 bytes in hex. */
   readonly signingHash: string

@@ -7,6 +7,7 @@ import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../appl
 import * as Der from "../../domain/crypto/Der.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 
+/** Credentials other than those of the SDK's own chain. */
 export interface Credentials {
   readonly accessKeyId: Redacted.Redacted<string>
   readonly secretAccessKey: Redacted.Redacted<string>

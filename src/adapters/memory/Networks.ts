@@ -15,6 +15,7 @@ export interface Override {
   readonly profile: NetworkProfile.Fields
 }
 
+/** Chains, and changes of accounts to them. */
 export interface Options {
   readonly profiles: ReadonlyArray<NetworkProfile.NetworkProfile>
   readonly overrides?: ReadonlyArray<Override>
@@ -73,5 +74,6 @@ export const make = ({
     }
   })
 
+/** The chains of a fixed list, as the port `Networks`. */
 export const layer = (options: Options): Layer.Layer<Networks, NetworksError> =>
   Layer.effect(Networks, make(options))

@@ -44,4 +44,5 @@ export const make: Effect.Effect<RateLimit["Service"]> = Effect.sync(() => {
   }
 })
 
+/** Counts the requests of this process, as the port `RateLimit`: not for several processes. */
 export const layer: Layer.Layer<RateLimit> = Layer.effect(RateLimit, make)

@@ -12,6 +12,7 @@ import {
   windowMillis
 } from "../../application/ports/RateLimit.js"
 
+/** Address of Redis, and the time-out of a count. */
 export interface Options {
   /** `redis://user:password@host:port/database`, or `rediss:` for TLS. */
   readonly url: Redacted.Redacted<string>
@@ -109,5 +110,6 @@ export const make = (options: Options): Effect.Effect<RateLimit["Service"], Rate
     }
   })
 
+/** Counts the requests of all replicas in Redis, as the port `RateLimit`. */
 export const layer = (options: Options): Layer.Layer<RateLimit, RateLimitError> =>
   Layer.effect(RateLimit, make(options))

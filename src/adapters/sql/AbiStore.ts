@@ -157,4 +157,5 @@ export const make: Migrations.Stored<AbiStore["Service"]> = Effect.gen(function*
   }
 })
 
+/** Registered events and errors in the database, as the port `AbiStore`. */
 export const layer: Migrations.StoredLayer<AbiStore> = Layer.effect(AbiStore, make)

@@ -135,4 +135,5 @@ export const make: Migrations.Stored<AuditLog["Service"], Scope.Scope> = Effect.
   }
 })
 
+/** The audit log in the database, as the port `AuditLog`. The database refuses to change its entries. */
 export const layer: Migrations.StoredLayer<AuditLog> = Layer.effect(AuditLog, make)

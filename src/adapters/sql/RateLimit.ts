@@ -69,4 +69,5 @@ export const make: Migrations.Stored<RateLimit["Service"]> = Effect.gen(function
   }
 })
 
+/** Counts the requests of all replicas in the database, as the port `RateLimit`. */
 export const layer: Migrations.StoredLayer<RateLimit> = Layer.effect(RateLimit, make)

@@ -25,6 +25,7 @@ const limited = of("limited")
 const internal = of("internal")
 const unavailable = of("unavailable")
 
+/** Every code with its message, its cause and its remedy. Codes are stable; messages are for people. */
 export const catalogue = {
   invalid_request: invalid(
     "invalid request",
@@ -427,6 +428,7 @@ export const catalogue = {
 } as const
 
 export type Catalogue = typeof catalogue
+/** A code of the catalogue, for example `insufficient_funds`. */
 export type Code = keyof Catalogue
 
 /** The codes of failures of this kind. */

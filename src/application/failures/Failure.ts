@@ -51,17 +51,20 @@ export class Unavailable extends Data.TaggedError("Unavailable")<
 /** Every failure of a use case. */
 export type Failure = InvalidRequest | Unauthorized | NotFound | Unprocessable | TooManyRequests | Unavailable
 
+/** 400: the request breaks a rule; `details` names the fields. */
 export const invalid = (
   code: CodeOf<"invalid">,
   details: ReadonlyArray<Detail> = [],
   message: string = catalogue[code].text
 ): InvalidRequest => new InvalidRequest({ code, message, details })
 
+/** 401: no account for the key, or the account may not. */
 export const unauthorized = (
   code: CodeOf<"unauthorized">,
   details: ReadonlyArray<Detail> = []
 ): Unauthorized => new Unauthorized({ code, message: catalogue[code].text, details })
 
+/** 422: nothing was sent, except with `outcome_unknown`. */
 export const unprocessable = (
   code: RefusalCode,
   details: ReadonlyArray<RefusalDetail> = [],
@@ -74,6 +77,7 @@ export const unprocessable = (
     extra: options.extra ?? {}
   })
 
+/** 404: the account has no such object. */
 export const notFound = (code: CodeOf<"notFound">): NotFound =>
   new NotFound({ code, message: catalogue[code].text, details: [] })
 

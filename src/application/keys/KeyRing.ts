@@ -158,6 +158,7 @@ const problemsOf = Effect.fnUntraced(function* (
   return [...ofAccounts.problems, ...ofSystem.problems, ...Rules.reach(ofAccounts.found, ofSystem.found)]
 })
 
+/** The ports that keys stand behind. */
 export interface KeyRing {
   readonly signers: Signers["Service"]
   readonly systemSigners: SystemSigners["Service"]
@@ -256,6 +257,7 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, Rules.KeyRingEr
     problems.length > 0 ? Effect.fail(Rules.failed(problems)) : Effect.succeed(ring)
   )
 
+/** The ring as the ports `Signers` and `SystemSigners`. */
 export const ports = ({ signers, systemSigners }: KeyRing): Context.Context<Signers | SystemSigners> =>
   Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
 

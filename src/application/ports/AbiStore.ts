@@ -12,6 +12,7 @@ export const maxDefinitions = 10_000
 /** Most characters of one account's canonical definitions together. Decoders hold the definitions in memory. */
 export const maxCharacters = 4_194_304
 
+/** The store cannot be read or written; the request may be repeated. */
 export class AbiStoreError extends Data.TaggedError("AbiStoreError")<{
   readonly reason: "full" | "unavailable"
   readonly message: string

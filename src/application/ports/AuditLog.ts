@@ -5,6 +5,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { AccountId } from "./Tenants.js"
 
+/** The audit log cannot be read or written; nothing is signed without its entry. */
 export class AuditLogError extends Data.TaggedError("AuditLogError")<{ readonly message: string }> {}
 
 /** One use of a key. */
@@ -24,6 +25,7 @@ export interface Act {
   readonly nonce: bigint | null
 }
 
+/** One signature, written before the key signs. */
 export interface Entry extends Act {
   /** Ascending, in the order of recording. */
   readonly number: bigint

@@ -8,6 +8,7 @@ export type Switched =
   | { readonly kind: "signer"; readonly address: Address }
   | { readonly kind: "chain"; readonly chainId: bigint }
 
+/** The switches cannot be read; writes are then refused. */
 export class KillSwitchesError extends Data.TaggedError("SwitchesError")<{ readonly message: string }> {}
 
 /** The operator's kill switches, except for whole accounts (`Principal.paused`). Default: none is paused. */

@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { NetworkProfile } from "./NetworkProfile.js"
 import type { AccountId } from "./Tenants.js"
 
+/** The chains of the service, and what each account changes of them. */
 export class Networks extends Context.Service<
   Networks,
   {

@@ -9,6 +9,7 @@ export interface Limits {
   readonly hour: number
 }
 
+/** Requests a minute and an hour by tier. */
 export const limits: Readonly<Record<Tier, Limits>> = {
   free: { minute: 60, hour: 1_000 },
   pro: { minute: 300, hour: 10_000 },
@@ -17,6 +18,7 @@ export const limits: Readonly<Record<Tier, Limits>> = {
 
 /** Highest limit that an account may be given. */
 export const mostPerMinute = 1_000_000
+/** Most requests an hour that an account may have. */
 export const mostPerHour = 60 * mostPerMinute
 
 /** An account's limits: its own, or its tier's. */
@@ -63,6 +65,7 @@ export const allowance = (
   }
 }
 
+/** The counters cannot be reached. */
 export class RateLimitError extends Data.TaggedError("RateLimitError")<{ readonly message: string }> {}
 
 /** Counts accounts' requests in fixed UTC windows. */

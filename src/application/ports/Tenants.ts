@@ -4,8 +4,11 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 
+/** Id of an account, which is never used again. */
 export type AccountId = string & Brand.Brand<"AccountId">
+/** The account's default rate limits. */
 export type Tier = "free" | "pro" | "enterprise"
+/** Permissions of an API key. */
 export type Scope = "read" | "write" | "sign" | "webhooks"
 
 /** Limits that replace the tier's: requests per UTC minute and per UTC hour. */
@@ -23,6 +26,7 @@ export interface Principal extends OwnLimits {
   readonly paused: boolean
 }
 
+/** Accounts cannot be read; the request is answered 503. */
 export class TenantsError extends Data.TaggedError("AccountsError")<{ readonly message: string }> {}
 
 /** The tenants and their API keys. */

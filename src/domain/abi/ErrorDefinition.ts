@@ -24,7 +24,12 @@ const make = (name: string, inputs: ReadonlyArray<Parameter.Parameter>): ErrorDe
 
 const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("error", misfit)
 
-/** Human-readable text, the keyword `error` optional. With `canonical`, a canonical text is read back to the same error. */
+/**
+ * Human-readable text, the keyword `error` optional. With `canonical`, a canonical text is read back to the same error.
+ *
+ * @example Result.getOrThrow(ErrorDefinition.parse("NotEnough(uint256 available, uint256 required)")).selector
+ * // "0x8b29af59"
+ */
 export const parse = (
   text: string,
   options: Grammar.Options = {}

@@ -36,7 +36,12 @@ const make = (
 
 const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("event", misfit)
 
-/** Human-readable text, the keyword `event` optional. With `canonical`, a canonical text is read back to the same event. */
+/**
+ * Human-readable text, the keyword `event` optional. With `canonical`, a canonical text is read back to the same event.
+ *
+ * @example Result.getOrThrow(Event.parse("Transfer(address indexed from, address indexed to, uint256 value)")).topic
+ * // "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+ */
 export const parse = (
   text: string,
   options: Grammar.Options = {}

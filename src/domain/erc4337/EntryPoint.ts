@@ -15,7 +15,12 @@ export const canonical = Record.map(EntryPointSpec, ({ address }) => address)
 /** Every version, for messages: `v0.6, v0.7 or v0.8`. */
 export const anyVersion = `${versions.slice(0, -1).join(", ")} or ${versions.at(-1)}`
 
-/** Which canonical EntryPoint this is, if any. */
+/**
+ * Which canonical EntryPoint this is, if any.
+ *
+ * @example EntryPoint.versionOf(Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032"))
+ * // "v0.7"
+ */
 export const versionOf = (entryPoint: Address.Address): Version | undefined =>
   versions.find((version) => canonical[version] === entryPoint)
 

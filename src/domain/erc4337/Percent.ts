@@ -20,6 +20,9 @@ const invalid = new InvalidValue({
 /**
  * Decimal text or a JSON number to a percentage, exactly: a number is read by its shortest decimal text, never
  * multiplied. `Failure` says why not.
+ *
+ * @example Result.getOrThrow(Percent.from("12.5"))
+ * // 125000n
  */
 export const from = (value: string | number): Result.Result<Percent, InvalidValue> => {
   const parts = shape.exec(String(value))
@@ -29,7 +32,12 @@ export const from = (value: string | number): Result.Result<Percent, InvalidValu
   return percent <= 10_000_000n ? Result.succeed(percent as Percent) : Result.fail(invalid)
 }
 
-/** Shortest decimal text, so that `from(format(p))` is `p`. */
+/**
+ * Shortest decimal text, so that `from(format(p))` is `p`.
+ *
+ * @example Percent.format(Result.getOrThrow(Percent.from(50)))
+ * // "50"
+ */
 export const format = (percent: Percent): string => {
   const decimals = (percent % 10_000n).toString().padStart(4, "0").replace(/0+$/, "")
   return decimals === "" ? `${percent / 10_000n}` : `${percent / 10_000n}.${decimals}`

@@ -30,6 +30,9 @@ export const unsafe = (text: string): Address => seen.get(text) ?? make(text)
 /**
  * Text to an address. Accepts all-lower and all-upper digits; mixed case must carry the
  * EIP-55 checksum. `Failure` says why not.
+ *
+ * @example Result.getOrThrow(Address.from("0xa74c4740782ba52ff7f8dc3511c73e6054067c67"))
+ * // "0xA74C4740782Ba52FF7f8dC3511c73e6054067c67"
  */
 export const from = (text: string): Result.Result<Address, InvalidValue> => {
   const before = seen.get(text)
@@ -44,6 +47,7 @@ export const from = (text: string): Result.Result<Address, InvalidValue> => {
 
 const invalid = (message: string) => new InvalidValue({ type: "Address", message })
 
+/** The zero address, which no key controls. */
 export const zero = "0x0000000000000000000000000000000000000000" as Address
 
 /** The address in the low 20 bytes of a 32-byte ABI word. */

@@ -23,7 +23,12 @@ export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
 /** For text already known to be 32 bytes in hex. */
 export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
 
-/** Text to bytes; `Failure` says why not. */
+/**
+ * Text to bytes; `Failure` says why not.
+ *
+ * @example Result.getOrThrow(Hex.from("0xABcd"))
+ * // "0xabcd"
+ */
 export const from = (text: string): Result.Result<Hex, InvalidValue> =>
   is(text)
     ? Result.succeed(unsafe(text))
@@ -38,7 +43,12 @@ export const from32 = (text: string): Result.Result<Bytes32, InvalidValue> =>
 /** Number of bytes. */
 export const size = (hex: Hex): number => (hex.length - 2) / 2
 
-/** The bytes from `from` on, up to `to`. */
+/**
+ * The bytes from `from` on, up to `to`.
+ *
+ * @example Hex.slice(Hex.unsafe("0xa9059cbb0001"), 0, 4)
+ * // "0xa9059cbb"
+ */
 export const slice = (hex: Hex, from: number, to?: number): Hex =>
   `0x${hex.slice(2 + from * 2, to === undefined ? undefined : 2 + to * 2)}` as Hex
 

@@ -27,6 +27,9 @@ export const misfit = (text: string, type: string): string => {
 /**
  * Decimal or 0x-hex text to an unsigned integer of at most `bits` bits. Signs, fractions, exponents, leading
  * zeros and white space are refused. `Failure` says why.
+ *
+ * @example Result.getOrThrow(Uint.from("0x10"))
+ * // 16n
  */
 export const from = (text: string, bits = 256): Result.Result<bigint, InvalidValue> => {
   if (!(decimal.test(text) && text.length <= 78) && !hexadecimal.test(text))

@@ -19,6 +19,7 @@ export interface Conditions {
 /** No conditions: any EOA may submit the op at any time. */
 export const none: Conditions = { validUntil: 0, validAfter: 0, bundler: Address.zero }
 
+/** Whether they restrict nothing, so that the signing hash is the userOpHash itself. */
 export const isNone = (conditions: Conditions): boolean =>
   conditions.validUntil === 0 && conditions.validAfter === 0 && conditions.bundler === Address.zero
 
@@ -43,6 +44,9 @@ const domainSeparator = Eip712.hashStruct(Keccak.hashText("EIP712Domain(string n
  * `Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,address bundler)` in the domain
  * `EIP712Domain(string name,string version)` of ("castellan", "1"). Times outside uint48 are signed as a window that
  * never opens.
+ *
+ * @example Conditions.signingHash(Hex.unsafe32(`0x${"11".repeat(32)}`), Conditions.none)
+ * // "0x1111111111111111111111111111111111111111111111111111111111111111"
  */
 export const signingHash = (userOpHash: Hex.Bytes32, conditions: Conditions): Hex.Bytes32 =>
   isNone(conditions)

@@ -18,6 +18,7 @@ import * as WebAuthn from "./WebAuthn.js"
  */
 
 export type PasskeyPart = PasskeyProof.PasskeyPart
+/** The parts of a proof: r, s and v of signers, one after the other, and signatures of passkeys. */
 export type Parts = PasskeyProof.Parts
 
 /** Bytes of one signature. */
@@ -140,7 +141,12 @@ export const normalise = (proof: Hex.Hex): Result.Result<Hex.Hex, string> =>
       Result.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
   )
 
-/** The `personal_sign` digest of these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and the bytes. */
+/**
+ * The `personal_sign` digest of these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and the bytes.
+ *
+ * @example Proof.eip191(Hex.unsafe32(`0x${"11".repeat(32)}`))
+ * // "0x245a48de257ae28de2b11cb8fc02361fe87a20566dc63bec4492c3854b1aae52"
+ */
 export const eip191 = (hash: Hex.Bytes32): Hex.Bytes32 => Keccak.hash(Hex.concat(prefix, hash))
 
 const prefix = Hex.unsafe(

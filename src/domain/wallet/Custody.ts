@@ -24,7 +24,12 @@ export const names = {
 /** The API's message for a number that is not a custody, or not a custody of the endpoint. */
 export const invalid = "invalid wallet custody type"
 
-/** A number to a custody, 0 included. */
+/**
+ * A number to a custody, 0 included.
+ *
+ * @example Result.getOrThrow(Custody.from(1))
+ * // 1
+ */
 export const from = (value: number): Result.Result<Custody, InvalidValue> =>
   isCustody(value) ? Result.succeed(value) : Result.fail(refused())
 

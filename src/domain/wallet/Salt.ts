@@ -48,7 +48,12 @@ const utf8Size = (text: string): number => {
   return size
 }
 
-/** keccak256 of the salt's UTF-8 bytes. */
+/**
+ * keccak256 of the salt's UTF-8 bytes.
+ *
+ * @example Salt.hash(Result.getOrThrow(Salt.from("alice")))
+ * // "0x9c0257114eb9399a2985f8e75dad7600c5d89fe3824ffa99ec1c3eb8bf3b0501"
+ */
 export const hash = (salt: Salt): Hex.Bytes32 => Keccak.hashText(salt)
 
 /** Wire codec. */

@@ -8,6 +8,7 @@ import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 import * as Custody from "./Custody.js"
 
+/** A P-256 public key, 32 bytes a coordinate. */
 export type PublicKey = P256.PublicKey
 
 /** Validators of a wallet, as the wallet stores them: Solidity's `struct Config`. */
@@ -32,6 +33,7 @@ export const ecdsa = (owner: Address.Address): WalletConfig => ({
 /** Most owners, and most passkeys, of one wallet. */
 export const most = 16
 
+/** Number of owners and passkeys together. */
 export const validators = ({ owners, passkeys }: WalletConfig): number => owners.length + passkeys.length
 
 /** The invalid field of a request for a configuration, and why. */
@@ -125,7 +127,12 @@ export const part = (config: WalletConfig): Words.Part =>
 /** Solidity's `abi.encode(config)`. A threshold outside uint8 is encoded as 0, which no wallet accepts. */
 export const encode = (config: WalletConfig): Hex.Hex => Words.encode([part(config)])
 
-/** keccak256(abi.encode(config)): identifies a configuration; a deployment authorises it. */
+/**
+ * keccak256(abi.encode(config)): identifies a configuration; a deployment authorises it.
+ *
+ * @example WalletConfig.configHash(WalletConfig.ecdsa(Address.unsafe("0xa74c4740782ba52ff7f8dc3511c73e6054067c67")))
+ * // "0x0756ab135734cc6b58093182c1f93d1c8171ca7fd8bce2390dddd2c0cfc75e82"
+ */
 export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(encode(config))
 
 /** The struct at the cursor, unchecked: encoding it again shows whether it was one. */

@@ -34,6 +34,7 @@ export type {
   WriteOptions
 } from "../../client/Client.js"
 
+/** Options of `create`. */
 export interface Options extends Embedded.Options {
   /** Receives the log's lines, each a JSON object. Default: warnings and errors, to standard error. */
   readonly log?: (line: string) => void
@@ -41,6 +42,7 @@ export interface Options extends Embedded.Options {
   readonly drainMillis?: number
 }
 
+/** castellan in this process: a client for the default account, and for other accounts. */
 export interface Castellan extends Client.Client {
   /** The client of another account of `signers`. */
   readonly forAccount: (account: string) => Client.Client

@@ -18,6 +18,7 @@ import * as Client from "./Client.js"
 
 export type { Exchange } from "../transport/Batches.js"
 
+/** Limits of calls to nodes. */
 export interface Options {
   readonly egress?: Partial<Egress.Rules>
   readonly http?: Partial<Http.Limits>
@@ -29,6 +30,7 @@ export interface Options {
   readonly onExchange?: (exchange: Batches.Exchange) => void
 }
 
+/** Limits that a service has unless it sets others. */
 export const defaults = {
   egress: { allowLoopback: false, allow: [], accounts: new Map(), resolve: Egress.resolve },
   http: {
@@ -67,6 +69,7 @@ const refusals = {
   forbidden: "the address is not allowed"
 }
 
+/** Nodes over JSON-RPC. It batches calls, and refuses addresses that callers must not reach. */
 export const make = Effect.fnUntraced(function* (
   options: Options = {}
 ): Effect.fn.Return<ChainRpc["Service"], never, Scope.Scope> {
@@ -103,4 +106,5 @@ export const make = Effect.fnUntraced(function* (
   }
 })
 
+/** `make` as the port `ChainRpc`. */
 export const layer = (options: Options = {}): Layer.Layer<ChainRpc> => Layer.effect(ChainRpc, make(options))

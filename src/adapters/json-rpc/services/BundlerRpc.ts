@@ -19,6 +19,7 @@ import type { RpcError } from "../transport/JsonRpc.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as OperatorServices from "./OperatorServices.js"
 
+/** Options of the adapter. */
 export type Options = OperatorServices.Options
 
 type Reason = BundlerRpcError["reason"]
@@ -124,8 +125,10 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
   }
 }
 
+/** Bundlers over JSON-RPC (ERC-7769). */
 export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Service"], never, Scope.Scope> =>
   OperatorServices.make(options, clientOf, (refusal) => new BundlerRpcError(refusal))
 
+/** `make` as the port `BundlerRpc`. */
 export const layer = (options: Options = {}): Layer.Layer<BundlerRpc> =>
   Layer.effect(BundlerRpc, make(options))

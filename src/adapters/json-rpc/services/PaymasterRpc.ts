@@ -23,6 +23,7 @@ import type * as Batches from "../transport/Batches.js"
 import * as Refusal from "../transport/Refusal.js"
 import * as OperatorServices from "./OperatorServices.js"
 
+/** Options of the adapter. */
 export type Options = OperatorServices.Options
 
 const maybe = <A, I>(schema: Schema.Codec<A, I>) => Schema.optional(Schema.NullOr(schema))
@@ -80,8 +81,10 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
   return { origin, stub: ask("pm_getPaymasterStubData"), data: ask("pm_getPaymasterData") }
 }
 
+/** Paymaster services over JSON-RPC (ERC-7677). */
 export const make = (options: Options = {}): Effect.Effect<PaymasterRpc["Service"], never, Scope.Scope> =>
   OperatorServices.make(options, clientOf, (refusal) => new PaymasterRpcError(refusal))
 
+/** `make` as the port `PaymasterRpc`. */
 export const layer = (options: Options = {}): Layer.Layer<PaymasterRpc> =>
   Layer.effect(PaymasterRpc, make(options))

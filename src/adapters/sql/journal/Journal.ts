@@ -54,6 +54,7 @@ const committed = Effect.provideService(GroupCommit.answered, "committed")
 /** A read that callers see: waits until the disk has all of it, so that a crash cannot revoke a reported fact. */
 const durable = answering("whole")
 
+/** The journal's ports over one store. */
 export const make = (options: Store.Options): Migrations.Stored<Context.Context<Journals>> =>
   Effect.gen(function* () {
     const store = Store.make(yield* Migrations.client, options)
@@ -140,5 +141,6 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
     )
   })
 
+/** The journal in the database, as its ports. */
 export const layer = (options: Store.Options): Migrations.StoredLayer<Journals> =>
   Layer.effectContext(make(options))

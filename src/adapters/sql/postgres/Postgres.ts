@@ -11,6 +11,7 @@ import * as PostgresClient from "./PostgresClient.js"
 /** The server is unusable. Shows only the host of its address. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
 
+/** Address of the database. */
 export type Address =
   | {
       /** `postgres://user:password@host:port/database?sslmode=verify-full` */
@@ -25,6 +26,7 @@ export type Address =
       readonly database: string
     }
 
+/** Options of the connection pool. */
 export type Options = Address & {
   /** Most connections of this process, at least 2. Default 10. */
   readonly maxConnections?: number
@@ -45,6 +47,7 @@ const shownHost = (options: Options): string | null => {
   return new URL(text).hostname || "the local socket"
 }
 
+/** A statement without an answer for this time fails, and its connection is cut. Milliseconds. */
 export const defaultAnswerTimeoutMillis = 15_000
 
 /**
@@ -86,5 +89,6 @@ export const make = (
     )
   }).pipe(Effect.withTracerEnabled(false))
 
+/** A pool of connections to PostgreSQL 12 or later, as Effect's `SqlClient`. */
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, PostgresError> =>
   Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

@@ -16,6 +16,7 @@ import * as WriteAheadLog from "./WriteAheadLog.js"
 /** The database file is unusable. */
 export class SqliteError extends Data.TaggedError("SqliteError")<{ readonly message: string }> {}
 
+/** Path of the file, and the wait for its lock. */
 export interface Options {
   /** Path of the database file, created if absent, readable only by its owner; `:memory:` for tests. */
   readonly filename: string
@@ -165,5 +166,6 @@ export const exclusive = ({
         yield* Effect.acquireRelease(lock(filename, file), (held) => Effect.sync(() => held.close()))
       })
 
+/** One SQLite file, written by this process only, as Effect's `SqlClient`. */
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqliteError> =>
   Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

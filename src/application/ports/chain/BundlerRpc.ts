@@ -59,6 +59,7 @@ const unknown: ReadonlySet<BundlerRpcError["reason"]> = new Set(["unreachable", 
 /** Whether a bundler that gave this answer to an op's first sending certainly does not have the op. */
 export const isCertain = ({ reason }: BundlerRpcError): boolean => !unknown.has(reason)
 
+/** An op with the EntryPoint that it is for. */
 export interface Offer {
   readonly version: Version
   readonly entryPoint: Address

@@ -42,8 +42,10 @@ export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
 export const isAnswer = ({ reason }: Pick<ChainRpcError, "reason">): boolean =>
   reason === "rejected" || reason === "unsupported"
 
+/** A block by its tag, or by its number. */
 export type BlockTag = "latest" | "pending" | "safe" | "finalized" | bigint
 
+/** A block as far as the service reads it. `timestamp` in Unix seconds, fees in wei. */
 export interface Block {
   readonly number: bigint
   readonly hash: Bytes32
@@ -61,6 +63,7 @@ export interface Header {
   readonly parentHash: Bytes32
 }
 
+/** Fees of the next block in wei. `nextBaseFee` is null on a chain without EIP-1559. */
 export interface NetworkFees {
   /** Base fee of the block after the latest one, wei; null on chains without EIP-1559. */
   readonly nextBaseFee: bigint | null
@@ -75,6 +78,7 @@ export interface StateOverride {
   readonly stateDiff?: Readonly<Record<Bytes32, Bytes32>>
 }
 
+/** A call for `eth_call`. `value` in wei. */
 export interface Call {
   readonly from?: Address
   /** Absent: the node runs `data` as creation code and returns the runtime code. */
@@ -84,6 +88,7 @@ export interface Call {
   readonly gas?: bigint
 }
 
+/** Outcome of a call: its return data, or its revert data. */
 export interface CallResult {
   /** False: the call reverted, and `data` is the revert data. */
   readonly success: boolean
@@ -92,11 +97,13 @@ export interface CallResult {
   readonly outOfGas?: true
 }
 
+/** One call of `eth_simulateV1`. */
 export interface SimulatedCall extends CallResult {
   readonly gasUsed: bigint
   readonly logs: ReadonlyArray<RawLog>
 }
 
+/** A transaction's receipt. Gas in units of gas, `effectiveGasPrice` in wei. */
 export interface Receipt {
   readonly txHash: Bytes32
   readonly success: boolean
@@ -113,6 +120,7 @@ export interface Receipt {
   readonly missing?: ReadonlyArray<string>
 }
 
+/** Filter of `eth_getLogs`; both ends of the range are included. */
 export interface LogFilter {
   readonly address?: ReadonlyArray<Address>
   /** By position; null matches anything, a list any of its members. */
@@ -121,6 +129,7 @@ export interface LogFilter {
   readonly toBlock: BlockTag
 }
 
+/** A log with its place in the chain. */
 export interface FoundLog extends RawLog {
   readonly txHash: Bytes32
   readonly blockNumber: bigint

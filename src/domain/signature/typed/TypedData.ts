@@ -16,6 +16,7 @@ export interface Given {
   readonly verifyingContract?: Address.Address
 }
 
+/** A document of EIP-712: types, primary type, domain and message. */
 export type Document = Readonly<Record<string, unknown>>
 
 /** Longest document, in UTF-16 units. */
