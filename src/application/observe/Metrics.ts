@@ -124,7 +124,7 @@ export const topUpBlocked = gauge(
 /** Labels: none. */
 export const clockDoubted = gauge(
   "clock_doubted",
-  "1: the clock is over an hour from a chain's time and unconfirmed, so that nothing is deleted for its age."
+  "1: the clock is over an hour from a chain's time, or was set by as much, and unconfirmed: nothing is deleted for its age."
 )
 /** Labels: outcome (`delivered`, `failed`, `dead`: abandoned). */
 export const webhookDeliveries = counter("webhook_deliveries_total", "Delivery attempts of webhook events.")

@@ -53,6 +53,6 @@ export const commands = [
 export const notes = [
   "The configuration names the present service, whose database is the SQLite file. A service that runs on the file, and a database that is not empty, are refused. All is copied in one transaction, or nothing.",
   "From then on never start a service on the file again: two services would use the same nonces.",
-  "A service whose clock is over an hour from a chain's latest block at its start deletes nothing for its age, and no accepted request expires. Where the clock is wrong set it and start the service again; confirm it where the node is behind or the chain makes no blocks. A confirmation counts for the services that run, and for those that start within an hour.",
+  "A service whose clock is over an hour from a chain's latest block at its start, or was set by over an hour since, deletes nothing for its age, and no accepted request expires. Set a wrong clock: the service notices it. Confirm the clock if the node is behind or the chain makes no blocks. A confirmation counts for the services that run, and for those that start within an hour.",
   "The time that confirm-clock confirms is the database server's on PostgreSQL, and this machine's on SQLite."
 ]
