@@ -7,6 +7,12 @@ import type { Hex } from "../../domain/primitives/Hex.js"
 import type { BlockTag, Call, CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { ChainFacts } from "./ChainFacts.js"
 
+/** The address that a function without parameters returns; null when it returns none. */
+export const addressAt = (chain: ChainClient, to: Address.Address, selector: Hex) =>
+  Effect.map(chain.call({ to, data: selector }), ({ data, success }) =>
+    success && data.length === 66 ? Address.fromWord(data) : null
+  )
+
 /** A call's result, or the node's failure to run it. */
 export type Outcome = Result.Result<CallResult, ChainRpcError>
 

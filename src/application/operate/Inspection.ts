@@ -9,6 +9,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import * as Words from "../../domain/primitives/Words.js"
 import * as Capabilities from "../chain/Capabilities.js"
+import * as Reads from "../chain/Reads.js"
 import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
@@ -51,16 +52,6 @@ const selector = {
   validator: Keccak.selector("validator()")
 }
 
-/** The address that a function without parameters returns; null when it returns none. */
-const addressAt = (
-  chain: ChainClient,
-  to: Address.Address,
-  name: Exclude<keyof typeof selector, "balanceOf">
-) =>
-  Effect.map(chain.call({ to, data: selector[name] }), ({ data, success }) =>
-    success && Hex.size(data) === 32 ? Words.readAddress(Words.read(data), 0) : null
-  )
-
 const hasCode = (chain: ChainClient, address: Address.Address) =>
   Effect.map(chain.code(address), (code) => code !== Hex.empty)
 
@@ -84,7 +75,7 @@ const beacon = Effect.fnUntraced(function* (
   say: Say
 ) {
   if (beacon === null) return
-  const implementation = yield* addressAt(chain, beacon, "implementation")
+  const implementation = yield* Reads.addressAt(chain, beacon, selector.implementation)
   if (implementation === null)
     return say("broken", `beaconAdminAddress ${beacon} is not a beacon: it names no implementation`)
   const code = yield* chain.code(implementation)
@@ -101,7 +92,7 @@ const beacon = Effect.fnUntraced(function* (
       "broken",
       `the implementation ${implementation} has the code hash ${hash}, not ${implementationCodeHash}`
     )
-  const named = yield* addressAt(chain, implementation, "validator")
+  const named = yield* Reads.addressAt(chain, implementation, selector.validator)
   if (validator !== null && named !== validator)
     say("broken", `the implementation names the validator ${named ?? "nowhere"}, not ${validator}`)
   if (named !== null && !(yield* hasCode(chain, named))) say("broken", `the validator ${named} has no code`)
@@ -124,7 +115,7 @@ const factory = Effect.fnUntraced(function* (
   const { beacon, factory } = profile
   if (factory === null) return
   const [named, authority] = yield* Effect.all(
-    [addressAt(chain, factory, "beacon"), addressAt(chain, factory, "deployer")],
+    [Reads.addressAt(chain, factory, selector.beacon), Reads.addressAt(chain, factory, selector.deployer)],
     { concurrency: "unbounded" }
   )
   if (named === null || authority === null) return say("broken", `${factory} is not a factory of this suite`)
@@ -144,7 +135,7 @@ const paymaster = Effect.fnUntraced(function* (
   say: Say
 ) {
   if (sponsor === null) return
-  const authority = yield* addressAt(chain, sponsor.paymaster, "sponsor")
+  const authority = yield* Reads.addressAt(chain, sponsor.paymaster, selector.sponsor)
   if (authority === null) return say("broken", `${sponsor.paymaster} is not a SponsorPaymaster`)
   const key = yield* addressOf(keys.sponsor)
   if (key !== null && key !== authority)

@@ -6,6 +6,7 @@ import * as Custody from "../../../domain/wallet/Custody.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as P256Precompile from "../../chain/P256Precompile.js"
+import * as Reads from "../../chain/Reads.js"
 import { invalid, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import type { Signer } from "../../ports/Signers.js"
@@ -45,8 +46,7 @@ const implementationOf = Effect.fnUntraced(function* (
   beacon: Address.Address
 ) {
   const facts = yield* ChainFacts
-  const { data, success } = yield* chain.call({ to: beacon, data: implementationCall })
-  const address = success && data.length === 66 ? Address.fromWord(data) : null
+  const address = yield* Reads.addressAt(chain, beacon, implementationCall)
   const code = address === null ? null : yield* facts.code(chain, address)
   return address === null || code === null ? null : { address, codeHash: Keccak.hash(code) }
 })

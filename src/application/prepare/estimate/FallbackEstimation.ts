@@ -5,11 +5,12 @@ import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import * as PaymasterCalls from "../../../domain/erc4337/paymaster/PaymasterCalls.js"
-import * as Address from "../../../domain/primitives/Address.js"
+import type * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Keccak from "../../../domain/primitives/Keccak.js"
 import * as Words from "../../../domain/primitives/Words.js"
 import * as Deployment from "../../../domain/wallet/Deployment.js"
+import * as Reads from "../../chain/Reads.js"
 import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import * as FallbackPaymaster from "./FallbackPaymaster.js"
 
@@ -165,11 +166,7 @@ export const measure = (
         chain.chainId,
         chain.block("latest"),
         Effect.forEach(senders, stateOf, { concurrency: "unbounded" }),
-        beacon === undefined
-          ? Effect.succeed(null)
-          : Effect.map(chain.call({ to: beacon, data: implementationOf }), ({ data, success }) =>
-              success && data.length === 66 ? Address.fromWord(data) : null
-            )
+        beacon === undefined ? Effect.succeed(null) : Reads.addressAt(chain, beacon, implementationOf)
       ],
       { concurrency: "unbounded" }
     )
