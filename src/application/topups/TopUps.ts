@@ -105,9 +105,13 @@ const balanceOf = Effect.fnUntraced(function* (
 ) {
   if (deposit !== null) {
     const budgets = yield* Budgets
-    const pot = { accountId: null, chainId, name: Deposits.budget(deposit) }
-    const { held } = yield* budgets.figures(pot, yield* Clock.currentTimeMillis, "open")
-    return (yield* Deposits.read(connection, deposit)) - held
+    // Ops of all accounts share a deposit.
+    const holds = yield* budgets.open(chainId)
+    const name = Deposits.budget(deposit)
+    return holds.reduce(
+      (left, hold) => (hold.name === name && hold.landed === null ? left - hold.wei : left),
+      yield* Deposits.read(connection, deposit)
+    )
   }
   const journal = yield* TransactionJournal
   const inFlight = yield* journal.openOf({ chainId, signer: address })

@@ -252,7 +252,7 @@ it("pending transactions of an EOA and reserved ops of a deposit count as spent"
           reserve([
             [
               {
-                accountId: null,
+                accountId: account,
                 chainId,
                 name: `deposit:${entryPoint}:${paymaster}`,
                 id: "an op",
