@@ -302,6 +302,19 @@ describe("a wallet that refuses its own signature", () => {
   })
 })
 
+describe("a chain without a node of the operator", () => {
+  it("messages of deployed wallets go by the caller's node, others are refused", async () => {
+    const wallet = await journey.created({ salt: "by the caller's node", walletCustody: 1 })
+    const life = stack.begin({ profile: { rpc: null } })
+    const deployed = { wallet, walletCustody: 1 as const, message: "m" }
+    const other = { account: { salt: "without a node", walletCustody: 1 as const }, message: "m" }
+    const answer = await life.runPromise(post(deployed, { signer: ownRef }))
+    const failure = await life.runPromise(Effect.flip(post(other, { signer: ownRef })))
+    await life.dispose()
+    expect([answer, failure]).toMatchObject([{ status: 1, wallet }, { code: "operator_rpc_missing" }])
+  })
+})
+
 describe("refusals of /signMessage", () => {
   const wallet = () => journey.addressOf("refusals", 3)
   const [, , multisig] = cases as readonly [Case, Case, Case]

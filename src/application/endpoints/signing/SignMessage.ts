@@ -117,41 +117,40 @@ const mostProofs = 32
 
 type Nest = (domain: NestedMessage.Domain) => NestedMessage.Nested
 
-const personal = (message: string): Result.Result<Nest, InvalidRequest> =>
-  Result.gen(function* () {
-    if (message.length > mostCharacters)
-      return yield* wrong("message", `expected at most ${mostCharacters} characters`)
-    if (TypedData.read(message) !== null)
-      return yield* wrong("message", "it is typed data: send the document as typedData")
-    const bytes = PersonalMessage.bytes(message)
-    if (Result.isFailure(bytes)) return yield* wrong("message", bytes.failure)
-    const hash = PersonalMessage.digest(bytes.success)
-    return (domain) => NestedMessage.personal(hash, domain)
+const personal = (message: string): Result.Result<Nest, InvalidRequest> => {
+  if (TypedData.read(message) !== null)
+    return wrong("message", "it is typed data: send the document as typedData")
+  return Result.mapBoth(PersonalMessage.bytes(message), {
+    onFailure: (problem) => invalid("invalid_request", [{ path: "message", message: problem }]),
+    onSuccess: (bytes): Nest => {
+      const hash = PersonalMessage.digest(bytes)
+      return (domain) => NestedMessage.personal(hash, domain)
+    }
   })
+}
 
-const typed = (document: TypedData.Document): Result.Result<Nest, InvalidRequest> =>
-  Result.gen(function* () {
-    if (JSON.stringify(document).length > mostCharacters)
-      return yield* wrong("typedData", `expected at most ${mostCharacters} characters of JSON`)
-    const parts = TypedData.parts(document, {})
-    if (Result.isFailure(parts)) return yield* wrong("typedData", parts.failure)
-    if (OperationProof.isOfDomain(document))
-      return yield* wrong(
-        "typedData.domain.name",
-        "documents of castellan, castellan approvals and ERC4337 move money: use another domain"
-      )
-    if (parts.success.typeSorted.length > NestedMessage.maxDescription)
-      return yield* wrong(
-        "typedData.types",
-        `expected at most ${NestedMessage.maxDescription} bytes of types`
-      )
-    return (domain) => NestedMessage.typedData(parts.success, domain)
-  })
+const typed = (document: TypedData.Document): Result.Result<Nest, InvalidRequest> => {
+  const parts = TypedData.parts(document, {})
+  if (Result.isFailure(parts)) return wrong("typedData", parts.failure)
+  if (OperationProof.isOfDomain(document))
+    return wrong(
+      "typedData.domain.name",
+      "documents of castellan, castellan approvals and ERC4337 move money: use another domain"
+    )
+  return parts.success.typeSorted.length > NestedMessage.maxDescription
+    ? wrong("typedData.types", `expected at most ${NestedMessage.maxDescription} bytes of types`)
+    : Result.succeed((domain) => NestedMessage.typedData(parts.success, domain))
+}
 
 const nestOf = ({ message, typedData }: Request): Result.Result<Nest, InvalidRequest> => {
-  if (message !== undefined && typedData === undefined) return personal(message)
-  if (message === undefined && typedData !== undefined) return typed(typedData)
-  return wrong("message", "expected either message or typedData, and not both")
+  if ((message === undefined) === (typedData === undefined))
+    return wrong("message", "expected either message or typedData, and not both")
+  if ((message ?? JSON.stringify(typedData)).length > mostCharacters)
+    return wrong(
+      message === undefined ? "typedData" : "message",
+      `expected at most ${mostCharacters} characters`
+    )
+  return message === undefined ? typed(typedData ?? {}) : personal(message)
 }
 
 /** A proof of the request; its parts where they need the wallet's passkeys. */
