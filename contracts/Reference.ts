@@ -233,13 +233,17 @@ const rowOf = ({ name, role, text, type }: Described["rows"][number]): string =>
   return `  - ${head}\`${name}\`${typed}: ${cell(text)}`
 }
 
+/** Most parameters and results of an item that stand in its line. */
+const mostInLine = 2
+
+const inLine = ({ name, role, text, type }: Described["rows"][number]): string =>
+  role === "returns" ? `Returns \`${type}\`: ${cell(text)}` : `\`${name}\`: ${cell(text)}`
+
 const section = ({ kind, rows, text, title }: Described): string => {
-  const [first] = rows
-  const hasOneResult = rows.length === 1 && first?.role === "returns"
-  const result = hasOneResult ? ` Returns \`${first.type}\`: ${cell(first.text)}` : ""
-  return [`- ${kind} \`${title}\`: ${cell(text)}${result}`, ...(hasOneResult ? [] : rows.map(rowOf))].join(
-    "\n"
-  )
+  const head = `- ${kind} \`${title}\`: ${cell(text)}`
+  return kind !== "struct" && rows.length <= mostInLine
+    ? [head, ...rows.map(inLine)].join(" ")
+    : [head, ...rows.map(rowOf)].join("\n")
 }
 
 const order = ["constructor", "receive", "function", "event", "error", "struct"]

@@ -80,6 +80,21 @@ const parameterTable = (commands: ReadonlyArray<Command>): ReadonlyArray<string>
 const sentence = (text: string): string =>
   text.charAt(0).toUpperCase() + text.slice(1) + (/[.)]$/.test(text) ? "" : ".")
 
+/** Whether an example shows more than the usage: a flag, or an argument that is no plain word. */
+const addsToUsage = (word: string): boolean => word !== "--json" && !/^\w[\w-]*$/.test(word)
+
+const exampleBlock = (commands: ReadonlyArray<Command>): ReadonlyArray<string> => {
+  const shown = commands.flatMap(({ examples, words }) =>
+    examples.filter((example) =>
+      example
+        .split(" ")
+        .slice(1 + words.length)
+        .some(addsToUsage)
+    )
+  )
+  return shown.length === 0 ? [] : [`\`\`\`text\n${shown.join("\n")}\n\`\`\``]
+}
+
 const section = (group: Command, commands: ReadonlyArray<Command>): ReadonlyArray<string> => {
   const [about = "", ...remarks] = group.description
   const all = commands.length === 0 ? [group] : commands
@@ -99,7 +114,7 @@ const section = (group: Command, commands: ReadonlyArray<Command>): ReadonlyArra
           )
         ]),
     ...parameterTable(all),
-    `\`\`\`text\n${all.flatMap(({ examples }) => examples).join("\n")}\n\`\`\``
+    ...exampleBlock(all)
   ]
 }
 

@@ -185,7 +185,7 @@ const example = (method: string, path: string, withKey: boolean, body: unknown):
     ...(method === (body === undefined ? "GET" : "POST") ? [] : [`-X ${method}`]),
     ...(withKey ? ["-H 'X-API-Key: <API_KEY>'"] : []),
     ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${json(body)}'`])
-  ].join(" \\\n  ")
+  ].join(" ")
 
 const resolve = (document: Document, schema: JsonSchema): JsonSchema => {
   const ref = schema.$ref ?? schema.allOf?.[0]?.$ref
