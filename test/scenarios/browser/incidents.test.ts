@@ -227,7 +227,7 @@ const diskFull = (): Omit<Trial, "name"> => {
       }
     },
     meanwhile: async () => {
-      console.log(`${accepted.length} payments fitted`)
+      expect(await browser.page.locator("#incidents").textContent()).toContain("no write succeeds")
       expect((await fetch(`${service.info.baseUrl}/health/ready`)).status).toBe(503)
       expect((await pay(refused)).status).toBe(503)
       expect(Number(await balance())).toBeLessThanOrEqual(accepted.length)

@@ -74,7 +74,7 @@ const verdict = ({ endedAt, facts, incidents }: Situation): Html => {
   return html`<div id="verdict" data-live><div class="verdict">${Page.icon(icon, ` ${tone}`)}<div><h1>${title}</h1><p class="dim">${sentences.join(" ")}</p></div></div></div>`
 }
 
-const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): Part => {
+const particulars = ({ chainId, figures, kind, level, subject }: Incidents.Incident): Part => {
   const amount = (name: string) => Page.coins(BigInt(figures[name] ?? 0), chainId ?? 0n)
   switch (kind) {
     case "node-silent":
@@ -102,7 +102,7 @@ const particulars = ({ chainId, figures, kind, subject }: Incidents.Incident): P
     case "webhook-failing":
       return html`Webhook ${Page.code(subject)} of account ${String(figures.account)}.`
     case "database-fails":
-      return html`${String(figures.errors)} failed calls in the last minute.`
+      return html`${some(Number(figures.errors), "failed call")} in the last minute${level === "stops" ? "; no write succeeds" : ", but writes succeed"}.`
     case "clock-doubted":
       return figures.ahead === undefined
         ? null
