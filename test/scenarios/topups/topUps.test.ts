@@ -215,6 +215,23 @@ it("a chain that stalls has one top-up, and the next day has its own cap", async
   })
 })
 
+it("the treasury keeps keep, to the wei, at the highest price of its gas", async () => {
+  await stack.fund(eoa, 0n)
+  const { round } = clock()
+  // A plain transfer has 21,000 gas, and half of it on top.
+  const most = wei("0.5") + 31_500n * fees.maxFeePerGas
+  await lived({ profile: { topUp: eoaOnly } }, async (life) => {
+    await stack.fund(treasury, eoaOnly.keep + most - 1n)
+    const nonce = await stack.nonce(treasury)
+    await life.runPromise(round)
+    expect([await blockedOf(life), await stack.nonce(treasury)]).toEqual([[["lack", 1]], nonce])
+    await stack.fund(treasury, eoaOnly.keep + most)
+    await settled(life, round)
+    expect([await balance(eoa), await stack.nonce(treasury)]).toEqual([wei("0.5"), nonce + 1])
+    expect(await balance(treasury)).toBeGreaterThanOrEqual(eoaOnly.keep)
+  })
+})
+
 it("two processes that both believe to own the lane top up once", async () => {
   await stack.fund(treasury, wei("10"))
   await stack.fund(eoa, 0n)
