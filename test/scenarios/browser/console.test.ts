@@ -223,6 +223,39 @@ describe("the operator's console in a browser", () => {
     }
   })
 
+  test("cancels a request that waits for its time, and revokes a key, each with a reason", async () => {
+    const { page } = browser
+    const validAfter = Math.floor(Date.now() / 1_000) + 3_600
+    const { operations, settings } = service.mint("console", recipient, 1)
+    const later = operations.map((operation) => ({ ...operation, validAfter, validUnitl: validAfter + 60 }))
+    const { body, status } = await service.ask<DevService.Envelope>(
+      "/execute",
+      { operations: later, settings },
+      { headers: { prefer: "respond-async" } }
+    )
+    expect(status).toBe(202)
+    await page.goto(`${console_}/console/requests/${body.requestId}`)
+    await act("Cancel…", "Cancel the request")
+    expect(await page.getByRole("status").textContent()).toContain("Cancelled")
+    const cancelled = (await service.request(body.requestId)).body
+    expect([cancelled.state, cancelled.httpStatus]).toEqual(["final", 422])
+
+    const asked = () => service.ask("/networks", undefined, { method: "GET", key: service.info.apiKeys.free })
+    expect((await asked()).status).toBe(200)
+    await open("Accounts")
+    const row = page.getByRole("region", { name: "API keys" }).getByRole("row").filter({ hasText: "free" })
+    await row.getByRole("button", { name: "Revoke…" }).click()
+    const dialog = page.getByRole("dialog")
+    await dialog.getByLabel("Reason").fill("a trial of the console")
+    await dialog.getByLabel("to confirm").fill((await row.locator("code").first().textContent()) ?? "")
+    await dialog.getByRole("button", { name: "Revoke" }).click()
+    expect(await page.getByRole("status").textContent()).toContain("Revoked")
+    await expect.poll(async () => (await asked()).status, { timeout: 10_000 }).toBe(401)
+    await open("Audit")
+    const acts = await page.getByRole("region", { name: "Acts of operators" }).textContent()
+    for (const part of ["cancel", "revoke", "of free", "a trial of the console"]) expect(acts).toContain(part)
+  })
+
   test("refreshes its contents without a reload", async () => {
     const { page } = browser
     await open("Requests")
