@@ -38,7 +38,7 @@ export interface ProviderKey {
   readonly sign: (
     digests: ReadonlyArray<Bytes32>
   ) => Effect.Effect<ReadonlyArray<RawSignature>, KeyProviderError>
-  /** Signs like `sign`, at once: for a key in this process. The ring neither bounds nor repeats it. */
+  /** Signs like `sign`, but synchronously: for a key in this process. The ring neither bounds nor repeats it. */
   readonly signNow?: (digest: Bytes32) => RawSignature
 }
 

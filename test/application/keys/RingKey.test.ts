@@ -142,7 +142,7 @@ describe("a signature of the ring", () => {
 })
 
 describe("a key in this process", () => {
-  test("signs at once, without a call of the provider", function* () {
+  test("signs synchronously, without a call of the provider", function* () {
     const provider = Scripted.make({ privateKey, signNow: (honest) => honest })
     const signer = yield* Scripted.signer(provider)
     expect(recoverAddress(digestOf(1), Effect.runSync(signer.sign(digestOf(1))))).toBe(signer.address)
