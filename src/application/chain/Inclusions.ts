@@ -80,13 +80,13 @@ export interface Inclusion extends Charged {
 }
 
 /** An inclusion, with the op's sender and nonce. */
-export interface Seen extends Inclusion {
+export interface IncludedOp extends Inclusion {
   readonly sender: Address
   readonly nonce: bigint
 }
 
-const seenIn = (entryPoint: Address, logs: ReadonlyArray<FoundLog>): ReadonlyMap<Hex.Bytes32, Seen> => {
-  const inclusions = new Map<Hex.Bytes32, Seen>()
+const seenIn = (entryPoint: Address, logs: ReadonlyArray<FoundLog>): ReadonlyMap<Hex.Bytes32, IncludedOp> => {
+  const inclusions = new Map<Hex.Bytes32, IncludedOp>()
   for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
     const own = logs.filter((log) => log.txHash === txHash)
     for (const [hash, outcome] of Outcome.parse(entryPoint, own)) {
@@ -103,11 +103,13 @@ const bounds: LogRanges.Bounds = { asks: 128, concurrency: 2, results: 1_024, by
 const generous: LogRanges.Bounds = { ...bounds, asks: 1_024, concurrency: 4 }
 
 /** The ops to search for: those with these hashes, or all of these wallets. */
-type Wanted = { readonly hashes: ReadonlyArray<Hex.Bytes32> } | { readonly wallets: ReadonlyArray<Address> }
+type OpSelection =
+  | { readonly hashes: ReadonlyArray<Hex.Bytes32> }
+  | { readonly wallets: ReadonlyArray<Address> }
 
 const filterOf = (
   entryPoint: Address,
-  wanted: Wanted,
+  wanted: OpSelection,
   fromBlock: BlockTag,
   toBlock: BlockTag
 ): LogFilter => ({
@@ -155,7 +157,7 @@ export const within = (
 const wantedWithin = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
-  wanted: Wanted,
+  wanted: OpSelection,
   range: LogRefusal.BlockRange,
   { known, most }: { readonly known: bigint | null; readonly most: LogRanges.Bounds }
 ) {
@@ -172,7 +174,7 @@ const wantedWithin = Effect.fnUntraced(function* (
   return seenIn(entryPoint, logs)
 })
 
-export interface Found extends OpOutcome {
+export interface LandedOp extends OpOutcome {
   readonly blockNumber: bigint
 }
 
@@ -201,7 +203,7 @@ export const olderThan = Effect.fnUntraced(function* (chain: ChainClient, block:
 const inParts = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
-  wanted: Wanted,
+  wanted: OpSelection,
   from: bigint,
   known: bigint
 ) {
@@ -222,7 +224,7 @@ const inParts = Effect.fnUntraced(function* (
 const search = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,
-  wanted: Wanted,
+  wanted: OpSelection,
   block: bigint,
   since: number | null
 ) {
@@ -248,7 +250,7 @@ export const find = (
   userOpHashes: ReadonlyArray<Hex.Bytes32>,
   block: bigint,
   since: number | null = null
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, Found>, ChainRpcError> =>
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, LandedOp>, ChainRpcError> =>
   userOpHashes.length === 0
     ? Effect.succeed(new Map())
     : search(chain, entryPoint, { hashes: userOpHashes }, block, since)
@@ -260,5 +262,5 @@ export const ofWallets = (
   wallets: ReadonlyArray<Address>,
   block: bigint,
   since: number
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, Seen>, ChainRpcError> =>
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, IncludedOp>, ChainRpcError> =>
   search(chain, entryPoint, { wallets }, block, since)

@@ -23,9 +23,9 @@ import {
   systemRoles
 } from "./KeyRingRegistry.js"
 import * as Rules from "./KeyRingRules.js"
-import * as Once from "./Once.js"
 import * as RingKey from "./RingKey.js"
 import * as Call from "./RingKeyCall.js"
+import * as SingleFlight from "./SingleFlight.js"
 
 export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
 
@@ -36,7 +36,7 @@ const startConcurrency = 16
 /** Opens a provider once; a failed attempt closes everything it opened. */
 const opened = ({ limits, open }: Provider) =>
   Effect.flatMap(Effect.scope, (ring) =>
-    Once.make(
+    SingleFlight.make(
       Call.bounded(
         () =>
           Effect.flatMap(Scope.fork(ring, "sequential"), (own) =>

@@ -7,9 +7,9 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
 import { type Signer, SignerError } from "../ports/Signers.js"
-import * as Once from "./Once.js"
 import * as Call from "./RingKeyCall.js"
 import * as Signing from "./RingKeySigning.js"
+import * as SingleFlight from "./SingleFlight.js"
 
 export interface Options {
   /** The key's name in logs. */
@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<RingKey, never, Scope.Scope> {
   const { label, limits } = options
   const troubles = Troubles.make()
-  const resolve = yield* Once.make(
+  const resolve = yield* SingleFlight.make(
     Effect.gen(function* () {
       const key = yield* Effect.mapError(provided, Call.ofRing)
       const { address, publicKey } = yield* publicKeyOf(key, options)

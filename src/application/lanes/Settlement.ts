@@ -21,7 +21,7 @@ const outcomesBy = (
   outcomesOf: (
     entryPoint: Address,
     hashes: ReadonlyArray<Bytes32>
-  ) => Effect.Effect<ReadonlyMap<Bytes32, Inclusions.Found>, ChainRpcError>,
+  ) => Effect.Effect<ReadonlyMap<Bytes32, Inclusions.LandedOp>, ChainRpcError>,
   confirmations: number
 ): Effect.Effect<ReadonlyArray<OpSettlement>, ChainRpcError> => {
   const [first] = ops

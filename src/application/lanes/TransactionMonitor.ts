@@ -15,9 +15,9 @@ import {
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import type * as InFlights from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
-import * as Asking from "./monitor/Asking.js"
 import * as Entry from "./monitor/Entry.js"
 import type * as LaneNodes from "./monitor/LaneNodes.js"
+import * as NodePolls from "./monitor/NodePolls.js"
 import * as Pace from "./monitor/Pace.js"
 import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -118,7 +118,7 @@ export const make = (options: {
     const conclude = (
       lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
-      nodeReplies: ReadonlyArray<Asking.NodeReply>,
+      nodeReplies: ReadonlyArray<NodePolls.NodeReply>,
       waiting: Array<Entry.Entry>,
       { began, now }: { readonly began: number; readonly now: number }
     ) => {
@@ -216,7 +216,7 @@ export const make = (options: {
         const began = yield* MonotonicTime.millis
         yield* setOperators(lane, began)
         const turn = pace.turnOf(lane, began)
-        const replies = yield* Asking.ask(lane.nodes, turn, { now: began, scope })
+        const replies = yield* NodePolls.ask(lane.nodes, turn, { now: began, scope })
         const now = yield* MonotonicTime.millis
         const concerned = new Set([...turn, ...replies.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
@@ -293,7 +293,7 @@ export const make = (options: {
         const newest = record.versions.at(-1)
         // An adopted transaction has no bytes; nodes have it.
         const isOffered = newest !== undefined && record.state === "signed" && newest.raw !== Hex.empty
-        const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
+        const taken = !isOffered || (home !== null && (yield* NodePolls.offer(home, newest, scope)))
         const now = yield* MonotonicTime.millis
         const waited = (yield* Clock.currentTimeMillis) - record.signedAt
         const entry = Entry.make(watched, home, { now, taken, waited })
@@ -312,7 +312,7 @@ export const make = (options: {
         )
         if (lane.isRunning) return yield* pace.wake(lane, nonce)
         lane.isRunning = true
-        yield* Asking.detach(loop(name, lane), scope)
+        yield* NodePolls.detach(loop(name, lane), scope)
       })
 
     const monitor: TransactionMonitor = {

@@ -12,8 +12,8 @@ import type { Window } from "../ports/journal/Records.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { EncodedCall } from "./EncodeCall.js"
 import type { OpContext } from "./OpContext.js"
+import type * as WalletSpecs from "./wallets/WalletSpecs.js"
 import * as Wallets from "./wallets/Wallets.js"
-import type * as WantedWallets from "./wallets/WantedWallets.js"
 
 /**
  * One element of a request. It is a pure function of the request's body, computed whenever the element is prepared, and
@@ -57,8 +57,8 @@ export interface GivenCall extends Element {
 export interface CreationCall extends Element {
   readonly kind: "creation"
   /** Null: the request gives only the wallet's address, so the wallet must exist. */
-  readonly making: WantedWallets.Making | null
-  readonly account: WantedWallets.Resolved
+  readonly making: WalletSpecs.Making | null
+  readonly account: WalletSpecs.Resolved
 }
 
 export interface DirectCall extends Element {

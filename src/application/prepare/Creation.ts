@@ -20,7 +20,7 @@ import * as Estimation from "./estimate/Estimation.js"
 import type * as InitialSimulation from "./estimate/InitialSimulation.js"
 import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
-import * as WantedWallets from "./wallets/WantedWallets.js"
+import * as WalletSpecs from "./wallets/WalletSpecs.js"
 
 /**
  * Prepares ops that deploy wallets. The deployer signs when they are sent. Until then their initCode holds a signature
@@ -29,7 +29,7 @@ import * as WantedWallets from "./wallets/WantedWallets.js"
 
 export type Input = Preparing.Input<CreationCall>
 
-type Missing = CreationCall & { readonly making: WantedWallets.Making }
+type Missing = CreationCall & { readonly making: WalletSpecs.Making }
 
 interface Sifted {
   readonly batch: Preparing.Batch<CreationCall>
@@ -64,7 +64,7 @@ const sift = (
         failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
       else if (state?._tag === "deployed") {
         existing.push(index)
-        if (!(yield* WantedWallets.isAsWanted(call, submitter, state.configuration.config)))
+        if (!(yield* WalletSpecs.isAsWanted(call, submitter, state.configuration.config)))
           others.push({ path: `accounts[${index}]`, message: Reasons.text("otherConfiguration"), wallet })
       } else if (making === null) return yield* Result.fail(saltRequired(call))
       else if (forgeable && hasPasskeys(call))

@@ -45,7 +45,7 @@ import * as Wallets from "./wallets/Wallets.js"
 const handedOutMillis = 15 * 60_000
 
 /** Operations whose unsigned ops the service returns. */
-export interface Handing<R> {
+export interface UnsignedInput<R> {
   readonly operations: ReadonlyArray<Operation>
   readonly settings: ForOps
   readonly route: Effect.Effect<ServiceEoa.Route, Failure, R>
@@ -89,7 +89,7 @@ const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperatio
 
 /** Selects the calls that can be signed, by wallets and windows, and the failures of the others. */
 const sift = (
-  dummy: Handing<never>["dummy"],
+  dummy: UnsignedInput<never>["dummy"],
   calls: ReadonlyArray<Call.OpCall>,
   snapshot: Snapshot.Snapshot,
   bundler: Address
@@ -142,7 +142,7 @@ const lease = (
  */
 export const make = <R>(
   caller: Caller,
-  { byPasskeys, dummy, operations, preview, route: routed, settings }: Handing<R>
+  { byPasskeys, dummy, operations, preview, route: routed, settings }: UnsignedInput<R>
 ): Effect.Effect<
   {
     readonly ops: ReadonlyArray<Handed>

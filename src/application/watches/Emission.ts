@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { FoundLog } from "../ports/chain/ChainRpc.js"
 import type { PartOfBlock, WatchedEvent } from "../ports/Watches.js"
 import * as EventLoop from "../runtime/EventLoop.js"
-import type { Found, Index } from "./Matching.js"
+import type { Index, WatchMatch } from "./Matching.js"
 
 /** Most characters of JSON per event: the node decides how long a log is. */
 const mostCharacters = 65_536
@@ -13,7 +13,7 @@ interface SizedEvent {
 }
 
 /** The event of a watch for a log. Arguments that are too long are left out; the transaction's receipt has them. */
-const eventOf = (log: FoundLog, { decoded, definition, watch }: Found): SizedEvent => {
+const eventOf = (log: FoundLog, { decoded, definition, watch }: WatchMatch): SizedEvent => {
   const place = {
     blockNumber: Number(log.blockNumber),
     blockHash: log.blockHash,

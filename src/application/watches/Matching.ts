@@ -14,7 +14,7 @@ export interface Matched {
   readonly filters: ReadonlyArray<EventFilter>
 }
 
-export interface Found {
+export interface WatchMatch {
   readonly watch: Matched
   readonly definition: EventDefinition
   readonly decoded: DecodedLog
@@ -71,7 +71,7 @@ export class Index {
   }
 
   /** The distinct watches that the log matches, by number, above `after`. */
-  *find(log: FoundLog, blockNumber: bigint, after = 0): Generator<Found> {
+  *find(log: FoundLog, blockNumber: bigint, after = 0): Generator<WatchMatch> {
     const entries: Array<Entry> = []
     for (const key of keysOfLog(log))
       for (const entry of this.entries.get(key)?.values() ?? []) {

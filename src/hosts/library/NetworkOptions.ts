@@ -8,13 +8,13 @@ import * as NetworkProfiles from "../config/NetworkProfiles.js"
 import * as SchemaProblems from "../config/SchemaProblems.js"
 
 /** A field of the file in a program's form: wei also as integers, URLs plain or redacted. */
-type Given<A> = [Extract<A, { readonly env: string }>] extends [never]
+type InProgram<A> = [Extract<A, { readonly env: string }>] extends [never]
   ? string | number extends A
     ? A | bigint
     : Parts<A>
   : string | Redacted.Redacted<string>
 
-type Parts<A> = A extends object ? { readonly [K in keyof A]: Given<A[K]> } : A
+type Parts<A> = A extends object ? { readonly [K in keyof A]: InProgram<A[K]> } : A
 
 type Fields = Omit<typeof Written.Encoded, "chainId">
 

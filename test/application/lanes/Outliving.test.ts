@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, References } from "effect"
-import * as Asking from "../../../src/application/lanes/monitor/Asking.js"
+import * as NodePolls from "../../../src/application/lanes/monitor/NodePolls.js"
 import * as RemoteOps from "../../../src/application/lanes/remote/RemoteOps.js"
 import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -36,7 +36,7 @@ describe("shared work begun by a request whose lane another process has claimed 
     const noted = Effect.flatMap(References.CurrentLogAnnotations, (own) =>
       Effect.andThen(note, () => Effect.sync(() => void annotations.push(own)))
     )
-    yield* Asking.detach(noted, scope).pipe(under(1), Effect.annotateLogs({ requestId: "r" }))
+    yield* NodePolls.detach(noted, scope).pipe(under(1), Effect.annotateLogs({ requestId: "r" }))
     yield* Time.settle
     expect([epochs, annotations]).toEqual([[null], [{}]])
   })

@@ -6,7 +6,7 @@ import * as Semaphore from "effect/Semaphore"
 import { elementFailure } from "../../../src/application/failures/Elements.js"
 import * as Reasons from "../../../src/application/failures/Reasons.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
-import type { Found, Remote } from "../../../src/application/lanes/worker/LaneState.js"
+import type { FailureCause, Remote } from "../../../src/application/lanes/worker/LaneState.js"
 import type * as Bundle from "../../../src/application/lanes/worker/rules/Bundle.js"
 import type {
   DirectContext,
@@ -498,7 +498,7 @@ export const make = (
         lookUps.most = Math.max(lookUps.most, lookUps.open)
         return Effect.yieldNow.pipe(
           Effect.andThen(
-            answer((): Found => {
+            answer((): FailureCause => {
               const sequence = sequences.get(placeOf(op.wallet, Nonce.make(op.key, 0n))) ?? 0n
               if (sequence === op.sequence) return { _tag: "nothing" }
               return over.has(op.opId) && sequence < op.sequence

@@ -26,13 +26,13 @@ import * as Previews from "../Previews.js"
 export type Surroundings = AbiStore | ChainRpc | Networks | Payers | Signers | SystemSigners
 
 /** A route, and the ops where its choice has read them. */
-type Way = OpContext.Route & { readonly given?: ReadonlyArray<GivenOps.Given> }
+type Way = OpContext.Route & { readonly given?: ReadonlyArray<GivenOps.ParsedOp> }
 
 export interface Posted {
   readonly endpoint: string
   readonly settings: ForOps
   readonly preview: boolean | undefined
-  readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.Given>, Failure>
+  readonly read: (where: GivenOps.Where) => Effect.Effect<ReadonlyArray<GivenOps.ParsedOp>, Failure>
 }
 
 /** The signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
@@ -71,7 +71,7 @@ const byService = (
 /** 400 for ops whose paymaster differs from the request's. */
 const agree = (
   { settings: { paymaster } }: Posted,
-  given: ReadonlyArray<GivenOps.Given>,
+  given: ReadonlyArray<GivenOps.ParsedOp>,
   { version }: GivenOps.Where
 ): Effect.Effect<void, Failure> => {
   const other = given.find(

@@ -12,8 +12,8 @@ import * as Reasons from "../../failures/Reasons.js"
 import type { Signer } from "../../ports/Signers.js"
 import * as Snapshot from "../../prepare/Snapshot.js"
 import * as Account from "../../prepare/wallets/Account.js"
+import * as WalletSpecs from "../../prepare/wallets/WalletSpecs.js"
 import * as Wallets from "../../prepare/wallets/Wallets.js"
-import * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
 import type { Caller } from "../../request/Caller.js"
 import type * as Settings from "../../request/Settings.js"
 
@@ -64,7 +64,7 @@ export const read = Effect.fnUntraced(function* (
   const path = request.account === undefined ? "wallet" : "account"
   const foreign = Wallets.foreignFactory(profile, settings)
   if (foreign !== null) return yield* foreign
-  if (request.account !== undefined) yield* Effect.fromResult(WantedWallets.checkFactory(profile, settings))
+  if (request.account !== undefined) yield* Effect.fromResult(WalletSpecs.checkFactory(profile, settings))
   const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))
   const custody = account.walletCustody === 0 ? profile.defaultCustody : account.walletCustody
   if (signer === undefined && account.salt !== null && Custody.ownerIsSigner(custody))
@@ -72,8 +72,8 @@ export const read = Effect.fnUntraced(function* (
       { path: "settings.signer", message: `is required: it is the owner of a wallet of custody ${custody}` }
     ])
   const owner = signer?.address ?? Address.zero
-  const resolved = yield* WantedWallets.resolve(caller, [account])
-  const [wanted] = yield* WantedWallets.read(resolved, owner, { connection, formula })
+  const resolved = yield* WalletSpecs.resolve(caller, [account])
+  const [wanted] = yield* WalletSpecs.read(resolved, owner, { connection, formula })
   if (wanted === undefined) return yield* Effect.die(new Error("one account is one wallet"))
   const { making, wallet } = wanted
   const [states, implementation, forgeable, answer] = yield* Effect.mapError(
@@ -107,7 +107,7 @@ export const read = Effect.fnUntraced(function* (
     return yield* unprocessable("wallet_not_supported", [
       { path, message: Reasons.ofCode("wallet_not_supported"), wallet }
     ])
-  if (deployed !== null && !(yield* Effect.fromResult(WantedWallets.isAsWanted(wanted, owner, deployed))))
+  if (deployed !== null && !(yield* Effect.fromResult(WalletSpecs.isAsWanted(wanted, owner, deployed))))
     return yield* unprocessable("account_exists", [
       { path, message: Reasons.text("otherConfiguration"), wallet }
     ])

@@ -26,7 +26,7 @@ import * as OpContext from "../../prepare/OpContext.js"
 import * as SignerAuthorization from "../../prepare/SignerAuthorization.js"
 import * as Snapshot from "../../prepare/Snapshot.js"
 import * as Account from "../../prepare/wallets/Account.js"
-import type * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
+import type * as WalletSpecs from "../../prepare/wallets/WalletSpecs.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import { Custody, optional, SaltText, shown } from "../../request/Fields.js"
@@ -226,7 +226,7 @@ const authorised = Effect.fnUntraced(function* (
   caller: Caller,
   { chain, profile: { chainId }, trust }: Connection.Connection,
   wallet: Address.Address,
-  { factory, ...making }: WantedWallets.Making & { readonly factory: Address.Address }
+  { factory, ...making }: WalletSpecs.Making & { readonly factory: Address.Address }
 ) {
   const deployer = yield* Effect.mapError((yield* SystemSigners).deployer, Keys.refusal("account"))
   yield* KillSwitch.check({ what: { kind: "signer", address: deployer.address }, path: "account" })

@@ -14,7 +14,7 @@ import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import type { CreationCall } from "../../prepare/Call.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import * as Account from "../../prepare/wallets/Account.js"
-import * as WantedWallets from "../../prepare/wallets/WantedWallets.js"
+import * as WalletSpecs from "../../prepare/wallets/WalletSpecs.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import * as Settings from "../../request/Settings.js"
@@ -53,7 +53,7 @@ const offerOf = (
     )
     const decoding = yield* Decoding.load(caller, useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
-    const resolved = yield* WantedWallets.resolve(caller, parsed)
+    const resolved = yield* WalletSpecs.resolve(caller, parsed)
     const connection = yield* Connection.openOperator(caller, settings)
     const { deployer } = yield* SystemSigners
     const context = yield* OpContext.of(caller, {
@@ -64,12 +64,12 @@ const offerOf = (
       settings,
       // No system key is used before the factory is known to be the account's own.
       relied: Effect.gen(function* () {
-        yield* Effect.fromResult(WantedWallets.checkFactory(connection.profile, settings))
+        yield* Effect.fromResult(WalletSpecs.checkFactory(connection.profile, settings))
         const { address } = yield* Effect.mapError(deployer, Keys.refusal("settings.factory"))
         return [{ what: { kind: "signer", address }, path: "settings.factory" }] as const
       })
     })
-    const wanted = yield* WantedWallets.read(resolved, signer.address, context)
+    const wanted = yield* WalletSpecs.read(resolved, signer.address, context)
     return Offers.make({
       caller,
       endpoint,

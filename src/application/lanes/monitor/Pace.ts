@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import * as Asking from "./Asking.js"
 import type { Entry } from "./Entry.js"
+import * as NodePolls from "./NodePolls.js"
 import * as ReceiptSchedule from "./ReceiptSchedule.js"
 import type { WatchedLane } from "./WatchedLane.js"
 
@@ -21,7 +21,7 @@ const intervalOf = ({ entries }: WatchedLane): number =>
 
 const isSigned = ({ record }: Entry): boolean => record.state === "signed"
 
-const givenOf = ({ offeredAt, profile, record }: Entry): ReceiptSchedule.Given => ({
+const givenOf = ({ offeredAt, profile, record }: Entry): ReceiptSchedule.Submission => ({
   chainId: record.chainId,
   givenAt: offeredAt,
   intervalMillis: profile.pollIntervalMillis
@@ -40,7 +40,7 @@ export const make = (): Pace => {
         (entry) => !isSigned(entry) || !schedule.isEarly(givenOf(entry), now)
       )
       const isRegular = ReceiptSchedule.isRegular(lane, intervalOf(lane), now)
-      return Asking.turnOf(isRegular ? all : all.filter((entry) => isYoung(entry, now)))
+      return NodePolls.turnOf(isRegular ? all : all.filter((entry) => isYoung(entry, now)))
     },
     rest: (lane) =>
       Effect.suspend(() => {

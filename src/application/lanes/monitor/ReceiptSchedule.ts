@@ -11,19 +11,19 @@ import * as MonotonicTime from "../../runtime/MonotonicTime.js"
  */
 export interface ReceiptSchedule {
   /** It may be visible before its first regular poll. */
-  readonly isYoung: (given: Given, now: number) => boolean
+  readonly isYoung: (given: Submission, now: number) => boolean
   /** It is young and, by the chain's last inclusion, not yet visible. */
-  readonly isEarly: (given: Given, now: number) => boolean
+  readonly isEarly: (given: Submission, now: number) => boolean
   /** A poll that began at `askedAt` showed it. */
-  readonly seen: (given: Given, askedAt: number) => void
+  readonly seen: (given: Submission, askedAt: number) => void
   /** A poll that began at `askedAt` did not show it. */
-  readonly missed: (given: Given, askedAt: number) => void
+  readonly missed: (given: Submission, askedAt: number) => void
   /** Waits for the next poll of any of them, at most for the interval. */
-  readonly rest: (resting: Resting, intervalMillis: number, all: Iterable<Given>) => Effect.Effect<void>
+  readonly rest: (resting: Resting, intervalMillis: number, all: Iterable<Submission>) => Effect.Effect<void>
 }
 
 /** A transaction or op that was given to a node or bundler. */
-export interface Given {
+export interface Submission {
   readonly chainId: bigint
   /** By `MonotonicTime`. */
   readonly givenAt: number
@@ -77,14 +77,14 @@ interface Last {
 
 export const make = (): ReceiptSchedule => {
   const chains = new Lru<bigint, Last>(mostChains)
-  const lastOf = ({ chainId }: Given): Last => chains.get(chainId) ?? { age: 0, early: null, count: 0 }
+  const lastOf = ({ chainId }: Submission): Last => chains.get(chainId) ?? { age: 0, early: null, count: 0 }
 
-  const isYoung = (given: Given, now: number): boolean =>
+  const isYoung = (given: Submission, now: number): boolean =>
     now >= given.givenAt &&
     now - given.givenAt < given.intervalMillis &&
     lastOf(given).age < given.intervalMillis * soonParts
 
-  const firstOf = (given: Given): number => {
+  const firstOf = (given: Submission): number => {
     const { age, early } = lastOf(given)
     const soonest = early === null || early.at >= given.givenAt ? 0 : early.age + latenessMillis
     return (
@@ -94,7 +94,7 @@ export const make = (): ReceiptSchedule => {
   }
 
   /** The first poll that the last round did not cover. */
-  const nextOf = (given: Given, { roundAt }: Resting, now: number): number => {
+  const nextOf = (given: Submission, { roundAt }: Resting, now: number): number => {
     if (!isYoung(given, now)) return Number.POSITIVE_INFINITY
     const first = firstOf(given)
     const had = roundAt + slackMillis

@@ -31,7 +31,7 @@ export interface RemoteOps {
    * may have it.
    */
   readonly give: (
-    held: Held & Given,
+    held: Held & Submission,
     answered: (entry: Entry, refusal: BundlerRpcError | null) => Effect.Effect<void>
   ) => Effect.Effect<void>
   /** Watches an op from the journal, perhaps of an earlier process. An op already watched switches to this node and bundler. */
@@ -40,7 +40,7 @@ export interface RemoteOps {
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
 
-type Given = { readonly bundler: BundlerClient; readonly offer: Offer }
+type Submission = { readonly bundler: BundlerClient; readonly offer: Offer }
 
 /** AA10 and AA25: the chain or the bundler's pool has changed since the op was made. */
 const outdated = /\bAA(?:10|25)\b/
@@ -63,7 +63,7 @@ interface Watched extends ReceiptSchedule.Resting {
 const intervalOf = (entries: Iterable<Entry>): number =>
   Math.min(...[...entries].map(({ profile }) => profile.pollIntervalMillis))
 
-const givenOf = ({ givenAt, profile }: Entry): ReceiptSchedule.Given => ({
+const givenOf = ({ givenAt, profile }: Entry): ReceiptSchedule.Submission => ({
   chainId: profile.chainId,
   givenAt,
   intervalMillis: profile.pollIntervalMillis
@@ -311,7 +311,7 @@ export const make = ({
       })
 
     /** Sends an op to its bundler for the first time; returns the refusal, or null: the bundler has the op, or may have it. */
-    const send = (entry: Entry, { bundler, offer }: Given): Effect.Effect<BundlerRpcError | null> =>
+    const send = (entry: Entry, { bundler, offer }: Submission): Effect.Effect<BundlerRpcError | null> =>
       Effect.gen(function* () {
         const { userOpHash } = entry.submission
         const trouble = {

@@ -32,7 +32,7 @@ import type * as Sign from "./Sign.js"
 /** A worker's dependencies, and its memory of its lane. */
 
 /** Cause, on the chain, of an op's failure by its wallet or nonce. */
-export type Found =
+export type FailureCause =
   /** The op landed, and the journal has it. */
   | { readonly _tag: "landed" }
   /** The chain's sequence of its nonce key. */
@@ -50,7 +50,7 @@ export type Found =
 export type IsFresh = (request: Pick<Op, "acceptedAt" | "requestId">) => boolean
 
 /** Reads nonces that have no transaction in the journal. */
-export interface Known {
+export interface NonceRecovery {
   /** Time of the last read of an own transaction that the journal had lost, Unix milliseconds; null: never. */
   readonly provenAt: RecoveryJournal["Service"]["provenAt"]
   /** All lower nonces of the lane are known, or were used before its oldest open request that is not fresh was accepted. */
@@ -103,7 +103,7 @@ export interface Dependencies {
     TransactionJournal["Service"],
     "nextNonce" | "openOf" | "record" | "replace" | "transactionsBetween"
   >
-  readonly known: Known
+  readonly known: NonceRecovery
   readonly expiry: Expiry
   readonly facts: Pick<ChainFacts, "balance" | "block" | "fees">
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
@@ -118,7 +118,11 @@ export interface Dependencies {
   readonly preparing: Preparing
   readonly remote: Remote
   /** ReceiptSchedule up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
-  readonly lookUp: (op: Bundle.Held, context: OpContext, mayBeLost: boolean) => Effect.Effect<Found, Obstacle>
+  readonly lookUp: (
+    op: Bundle.Held,
+    context: OpContext,
+    mayBeLost: boolean
+  ) => Effect.Effect<FailureCause, Obstacle>
   /** A third party did the element's work: abandons its row. */
   readonly foundDone: (op: Op) => Effect.Effect<void, JournalError>
   /** Runs while no other transaction of the lane is signed. */

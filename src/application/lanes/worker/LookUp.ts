@@ -15,7 +15,7 @@ import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RecoveryJournal } from "../../ports/journal/RecoveryJournal.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import * as Epochs from "../../prepare/wallets/Epochs.js"
-import type { Found } from "./LaneState.js"
+import type { FailureCause } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
 import { asObstacle, type Obstacle, type OpContext } from "./rules/Context.js"
 
@@ -44,7 +44,7 @@ export const isSameCall = (one: Hex.Hex, other: Hex.Hex, ledger: Address | null)
 
 const headOf = ({ block }: ChainClient) => Effect.map(block("latest"), (head) => head?.number ?? 0n)
 
-type Inclusion = Inclusions.Found & { readonly landedAs: Hex.Bytes32 }
+type Inclusion = Inclusions.LandedOp & { readonly landedAs: Hex.Bytes32 }
 
 /** The sequence of the op's nonce key after a block; null: the node does not return it. */
 const sequenceAt = ({ key, wallet }: Bundle.Held, { connection, entryPoint }: OpContext, at: BlockTag) =>
@@ -90,7 +90,7 @@ const ofUsedNonce = (
   context: OpContext,
   { head, next }: { readonly head: bigint; readonly next: bigint },
   mayBeLost: boolean
-): Effect.Effect<Found, ChainRpcError | JournalError> =>
+): Effect.Effect<FailureCause, ChainRpcError | JournalError> =>
   Effect.gen(function* () {
     const { access, connection, entryPoint } = context
     const { chain, profile } = connection
@@ -149,13 +149,13 @@ const ofConfiguration = (
   op: Bundle.Held,
   { connection: { chain } }: OpContext,
   { at, head }: { readonly at: bigint; readonly head: bigint }
-): Effect.Effect<Found, ChainRpcError> =>
+): Effect.Effect<FailureCause, ChainRpcError> =>
   Effect.gen(function* () {
     const named = Nonce.epochOf(Nonce.make(op.key, op.sequence))
     const epoch = yield* WalletEpochs.at(chain, op.wallet, head)
     if (epoch === null || epoch === named) return { _tag: "nothing" }
     // An unexposed op moves to the current configuration immediately.
-    const dead: Found = { _tag: "dead", why: Epochs.changed(named, epoch) }
+    const dead: FailureCause = { _tag: "dead", why: Epochs.changed(named, epoch) }
     if (!op.exposed) return dead
     const settled = yield* WalletEpochs.at(chain, op.wallet, at)
     return settled !== null && settled !== named ? dead : { _tag: "waits" }
@@ -163,8 +163,8 @@ const ofConfiguration = (
 
 export const make =
   (journals: Journals) =>
-  (op: Bundle.Held, context: OpContext, mayBeLost: boolean): Effect.Effect<Found, Obstacle> =>
-    Effect.gen(function* (): Effect.fn.Return<Found, ChainRpcError | JournalError> {
+  (op: Bundle.Held, context: OpContext, mayBeLost: boolean): Effect.Effect<FailureCause, Obstacle> =>
+    Effect.gen(function* (): Effect.fn.Return<FailureCause, ChainRpcError | JournalError> {
       const { chain, profile } = context.connection
       const [next, head, code] = yield* Effect.all(
         [
@@ -183,7 +183,7 @@ export const make =
       if (next > op.sequence) return yield* ofUsedNonce(journals, op, context, { head, next }, mayBeLost)
       const at = Inclusions.settledTo(head, profile)
       /** A node that lags may have shown the nonce unused: the block that makes the op dead decides. */
-      const unlessUsed = (dead: Found) =>
+      const unlessUsed = (dead: FailureCause) =>
         Effect.flatMap(sequenceAt(op, context, at), (settled) =>
           settled !== null && settled > op.sequence
             ? ofUsedNonce(journals, op, context, { head, next: settled }, mayBeLost)

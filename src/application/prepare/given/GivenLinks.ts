@@ -6,14 +6,14 @@ import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { type Failure, invalid } from "../../failures/Failure.js"
 import type { OpContext } from "../OpContext.js"
-import type { Given } from "./GivenOps.js"
+import type { ParsedOp } from "./GivenOps.js"
 
 const wrong = (index: number, message: string) =>
   Result.fail(invalid("invalid_request", [{ path: `operations[${index}].encodedUserOp`, message }]))
 
 const none = { records: [], requires: [] }
 
-const linksOf = (ledger: Address | null, { op }: Given) =>
+const linksOf = (ledger: Address | null, { op }: ParsedOp) =>
   ledger === null ? none : Ledger.linksOf(ledger, op.callData)
 
 /**
@@ -21,7 +21,7 @@ const linksOf = (ledger: Address | null, { op }: Given) =>
  * request, or that does not record its success: it could never be executed.
  */
 export const dependencies = (
-  given: ReadonlyArray<Given>,
+  given: ReadonlyArray<ParsedOp>,
   { connection: { profile }, entryPoint }: Pick<OpContext, "connection" | "entryPoint">
 ): Result.Result<Dependencies.Dependencies, Failure> =>
   Result.gen(function* () {
@@ -57,7 +57,7 @@ export const dependencies = (
   })
 
 /** Hex return data of an op's call; of a batch that the ledger links, the return data of the call in the middle. */
-export const returned = (ledger: Address | null, given: Given, data: Hex.Hex): Hex.Hex => {
+export const returned = (ledger: Address | null, given: ParsedOp, data: Hex.Hex): Hex.Hex => {
   const { records, requires } = linksOf(ledger, given)
   const linked = Ledger.returned({ records: records[0] ?? null, requires: requires[0] ?? null }, data)
   return linked ?? Result.getOrElse(WalletCalls.decodeExecuteResult(data), () => data)

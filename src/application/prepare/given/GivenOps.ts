@@ -66,7 +66,7 @@ export const PasskeyOperation = Schema.Struct({
 export type PasskeyOperation = typeof PasskeyOperation.Type
 
 /** An op of the request, decoded and checked as far as possible without the chain. */
-export type Given = Pick<GivenCall, "custody" | "evidence" | "index" | "op" | "userOpHash" | "window">
+export type ParsedOp = Pick<GivenCall, "custody" | "evidence" | "index" | "op" | "userOpHash" | "window">
 
 export type Where = Pick<OpContext, "chainId" | "entryPoint" | "version">
 
@@ -77,7 +77,7 @@ const opOf = (
   { encodedUserOp, userOpHash }: Pick<EncodedOperation, "encodedUserOp" | "userOpHash">,
   path: string,
   { chainId, entryPoint, version }: Where
-): Result.Result<Pick<Given, "op" | "userOpHash">, Failure> =>
+): Result.Result<Pick<ParsedOp, "op" | "userOpHash">, Failure> =>
   Result.gen(function* () {
     const at = `${path}.encodedUserOp`
     const decoded = UserOperation.decode(version, encodedUserOp)
@@ -111,7 +111,7 @@ const opOf = (
   })
 
 /** Rejects duplicates: the same op twice would be executed once. */
-const distinct = (given: ReadonlyArray<Given>): Result.Result<ReadonlyArray<Given>, Failure> => {
+const distinct = (given: ReadonlyArray<ParsedOp>): Result.Result<ReadonlyArray<ParsedOp>, Failure> => {
   const first = new Map<Hex.Bytes32, number>()
   for (const { index, userOpHash } of given) {
     const before = first.get(userOpHash)
@@ -124,8 +124,8 @@ const distinct = (given: ReadonlyArray<Given>): Result.Result<ReadonlyArray<Give
 
 const all = <A>(
   operations: ReadonlyArray<A>,
-  one: (operation: A, index: number, path: string) => Result.Result<Given, Failure>
-): Effect.Effect<ReadonlyArray<Given>, Failure> =>
+  one: (operation: A, index: number, path: string) => Result.Result<ParsedOp, Failure>
+): Effect.Effect<ReadonlyArray<ParsedOp>, Failure> =>
   operations.length === 0
     ? Effect.fromResult(wrong("operations", "expected at least one operation"))
     : Effect.flatMap(
@@ -139,7 +139,7 @@ const all = <A>(
 export const encoded = (
   operations: ReadonlyArray<EncodedOperation>,
   where: Where
-): Effect.Effect<ReadonlyArray<Given>, Failure> =>
+): Effect.Effect<ReadonlyArray<ParsedOp>, Failure> =>
   all(operations, (operation, index, path) =>
     Result.gen(function* () {
       const { signature, walletCustody } = operation
@@ -155,7 +155,7 @@ export const encoded = (
 export const asserted = (
   operations: ReadonlyArray<PasskeyOperation>,
   where: Where
-): Effect.Effect<ReadonlyArray<Given>, Failure> =>
+): Effect.Effect<ReadonlyArray<ParsedOp>, Failure> =>
   all(operations, (operation, index, path) =>
     Result.gen(function* () {
       const { validationData } = operation

@@ -129,7 +129,7 @@ const send = (
     )
   })
 
-const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted["keys"]) =>
+const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.DeploySpec["keys"]) =>
   Effect.gen(function* () {
     const { tell } = yield* Operator
     const found = yield* attempt("the deployed contracts cannot be read back", () =>

@@ -85,7 +85,7 @@ const reads = new Interface([
 ])
 
 /** Expected results of a suite's getters before any replacement. */
-const answers = (step: Plan.Step, keys: Plan.Wanted["keys"]): Readonly<Record<string, string>> => {
+const answers = (step: Plan.Step, keys: Plan.DeploySpec["keys"]): Readonly<Record<string, string>> => {
   const { beacon, implementation } = Suite.suiteOf({ ...keys, sponsor: keys.sponsor ?? keys.owner })
   if (step.name === "beacon") return { implementation, owner: keys.beaconOwner }
   if (step.name.startsWith("factory")) return { beacon, deployer: keys.deployer, owner: keys.owner }
@@ -119,7 +119,7 @@ interface Verified {
 export const verify = (
   provider: JsonRpcProvider,
   { steps }: Plan.Plan,
-  keys: Plan.Wanted["keys"]
+  keys: Plan.DeploySpec["keys"]
 ): Promise<ReadonlyArray<Verified>> =>
   Promise.all(
     steps.map(async (step): Promise<Verified> => {

@@ -25,7 +25,7 @@ export interface Step {
   readonly runtime: string | null
 }
 
-export interface Wanted {
+export interface DeploySpec {
   readonly keys: Omit<Suite.SuiteKeys, "sponsor"> & { readonly sponsor: string | null }
   /** Accounts with a separate factory; empty: all use the suite's factory. */
   readonly accounts: ReadonlyArray<string>
@@ -99,7 +99,7 @@ const ofPart = (name: string, { address, contract, initCode, salt }: Suite.Part)
   return { name, address, gas, value: 0n, how: { kind: "create2", initCode, salt }, runtime }
 }
 
-const suite = ({ accounts, keys }: Wanted): ReadonlyArray<Draft> => {
+const suite = ({ accounts, keys }: DeploySpec): ReadonlyArray<Draft> => {
   const all = { ...keys, sponsor: keys.sponsor ?? keys.owner }
   const { factory, paymaster, ...shared } = Suite.partsOf(all)
   return [
@@ -117,7 +117,7 @@ export const isDevelopmentNode = async (provider: JsonRpcProvider): Promise<bool
 }
 
 /** Reads the chain; sends nothing. */
-export const make = async (provider: JsonRpcProvider, wanted: Wanted): Promise<Plan> => {
+export const make = async (provider: JsonRpcProvider, wanted: DeploySpec): Promise<Plan> => {
   const drafts = [
     deployer,
     ...EntryPoints.entryPointVersions.map(entryPoint),

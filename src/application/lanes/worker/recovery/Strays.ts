@@ -18,7 +18,7 @@ import type { RecoveryJournal } from "../../../ports/journal/RecoveryJournal.js"
 import type { TransactionJournal } from "../../../ports/journal/TransactionJournal.js"
 import { type Lane, laneKey } from "../../../ports/journal/Transactions.js"
 import type { OpCall } from "../../../prepare/Call.js"
-import type { IsFresh, Known } from "../LaneState.js"
+import type { IsFresh, NonceRecovery } from "../LaneState.js"
 import { isSameCall } from "../LookUp.js"
 import { asObstacle, type Context, type Obstacle, type OpContext, type Preparing } from "../rules/Context.js"
 import * as Matching from "../rules/Matching.js"
@@ -139,7 +139,7 @@ const unknownOf = (
 ) =>
   Effect.gen(function* () {
     const head = yield* chain.block("latest")
-    const seen = new Map<Hex.Bytes32, Inclusions.Seen>()
+    const seen = new Map<Hex.Bytes32, Inclusions.IncludedOp>()
     for (let from = 0; from < wallets.length; from += walletsAtOnce) {
       const some = wallets.slice(from, from + walletsAtOnce)
       const own = yield* Inclusions.ofWallets(chain, entryPoint, some, head?.number ?? 0n, since)
@@ -152,7 +152,7 @@ const unknownOf = (
     )
   })
 
-export const make = (dependencies: Dependencies): Known => {
+export const make = (dependencies: Dependencies): NonceRecovery => {
   const { opJournal, recoveryJournal, transactionJournal, watch } = dependencies
   /** Refusals in a row to show the key's past, by query and lane. */
   const refusals = new Map<string, number>()
@@ -353,7 +353,7 @@ export const make = (dependencies: Dependencies): Known => {
             const problem = `ops of its wallets since its acceptance cannot be read: ${why}`
             for (const requestId of new Set(wanted.map((each) => each.requestId)))
               yield* hold(lane, requestId, problem)
-            return new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.Seen]>>()
+            return new Map<Hex.Bytes32, ReadonlyArray<readonly [Hex.Bytes32, Inclusions.IncludedOp]>>()
           })
         )
         const strays: Array<Matching.Stray> = []

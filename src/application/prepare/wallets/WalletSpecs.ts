@@ -65,7 +65,7 @@ export interface Making {
   readonly create2Salt: Hex.Bytes32
 }
 
-export interface Wanted {
+export interface WalletSpec {
   readonly index: number
   readonly account: Resolved
   readonly wallet: Address
@@ -114,7 +114,7 @@ const configOf = (
   })
 
 /** Rejects duplicates: a repeated address would be deployed twice in one bundle. */
-const distinct = (wanted: ReadonlyArray<Wanted>): Result.Result<void, InvalidRequest> => {
+const distinct = (wanted: ReadonlyArray<WalletSpec>): Result.Result<void, InvalidRequest> => {
   const first = new Map<Address, number>()
   for (const { index, making, wallet } of wanted) {
     const before = first.get(wallet)
@@ -133,9 +133,9 @@ export const read = (
   accounts: ReadonlyArray<Resolved>,
   owner: Address,
   { connection: { profile }, formula }: Pick<OpContext, "connection" | "formula">
-): Effect.Effect<ReadonlyArray<Wanted>, Failure> =>
+): Effect.Effect<ReadonlyArray<WalletSpec>, Failure> =>
   Effect.gen(function* () {
-    const wanted: Array<Wanted> = []
+    const wanted: Array<WalletSpec> = []
     for (const account of accounts) {
       yield* EventLoop.breathe
       const { index, legacy, path, salt, selector } = account
@@ -166,7 +166,7 @@ export const read = (
  * described too.
  */
 export const isAsWanted = (
-  { account, making, wallet }: Wanted,
+  { account, making, wallet }: WalletSpec,
   owner: Address,
   config: WalletConfig.WalletConfig
 ): Result.Result<boolean, InvalidRequest> => {

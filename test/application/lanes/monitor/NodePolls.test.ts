@@ -1,8 +1,8 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import * as Asking from "../../../../src/application/lanes/monitor/Asking.js"
 import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
+import * as NodePolls from "../../../../src/application/lanes/monitor/NodePolls.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import { test } from "../../../support/Test.js"
@@ -32,18 +32,18 @@ describe("a round", () => {
     const { home } = yield* lane
     const signed = Array.from({ length: 300 }, (_, nonce) => entryOf(nonce, home))
     const mined = Array.from({ length: 20 }, (_, n) => minedOf(1_000 + n, BigInt(100 - n), home))
-    const turn = Asking.turnOf([...mined, ...signed])
+    const turn = NodePolls.turnOf([...mined, ...signed])
     expect(turn.slice(0, 256)).toEqual(signed.slice(0, 256))
     expect(turn.slice(256).map((entry) => entry.checkedBlock)).toEqual(
       Array.from({ length: 16 }, (_, n) => BigInt(81 + n))
     )
-    expect(Asking.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)
+    expect(NodePolls.turnOf([...mined, ...signed.slice(0, 100)])).toHaveLength(120)
   })
 
   test("waits two seconds for a node, which is then silent and not polled again while it is busy", function* () {
     const { home, nodes, operators, scope } = yield* lane
     operators.is = "hanging"
-    const ask = Effect.forkChild(Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
+    const ask = Effect.forkChild(NodePolls.ask(nodes, [entryOf(0, home)], { now: 0, scope }))
     const first = yield* ask
     yield* Time.adjust(1_999)
     expect(first.pollUnsafe()).toBeUndefined()
@@ -58,7 +58,7 @@ describe("a round", () => {
     const { home, nodes, operators, own, scope } = yield* lane
     operators.is = "hanging"
     home.isSilent = true
-    const told = yield* Asking.ask(nodes, [entryOf(0, home)], { now: 0, scope })
+    const told = yield* NodePolls.ask(nodes, [entryOf(0, home)], { now: 0, scope })
     expect([operators.looks, own.looks]).toEqual([1, 1])
     expect(told.map(({ answers }) => answers.size)).toEqual([0, 1])
   })
@@ -71,7 +71,7 @@ describe("offered bytes", () => {
     const { home, operators, scope } = yield* lane
     if (version === undefined) return
     operators.is = "hanging"
-    const offered = yield* Effect.forkChild(Asking.offer(home, version, scope))
+    const offered = yield* Effect.forkChild(NodePolls.offer(home, version, scope))
     yield* Time.adjust(999)
     expect([offered.pollUnsafe(), home.isSilent]).toEqual([undefined, false])
     yield* Time.adjust(1)
@@ -83,10 +83,10 @@ describe("offered bytes", () => {
     if (version === undefined) return
     operators.is = "hanging"
     const scope = yield* Scope.make()
-    const offered = yield* Effect.forkChild(Asking.offer(home, version, scope))
+    const offered = yield* Effect.forkChild(NodePolls.offer(home, version, scope))
     yield* Time.settle
     yield* Scope.close(scope, Exit.void)
-    const late = yield* Effect.forkChild(Asking.offer(home, version, scope))
+    const late = yield* Effect.forkChild(NodePolls.offer(home, version, scope))
     yield* Time.settle
     expect([offered.pollUnsafe(), late.pollUnsafe()]).toEqual([Exit.succeed(false), Exit.succeed(false)])
     expect(home.isSilent).toBe(false)

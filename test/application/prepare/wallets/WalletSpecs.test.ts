@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
-import * as WantedWallets from "../../../../src/application/prepare/wallets/WantedWallets.js"
+import * as WalletSpecs from "../../../../src/application/prepare/wallets/WalletSpecs.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
 
@@ -18,8 +18,8 @@ describe("a deployment is authorised", () => {
     beaconAdminCreationCode: "0xABCD"
   }
   /** The refused settings, and their codes. */
-  const refused = (settings: Parameters<typeof WantedWallets.checkFactory>[1]) =>
-    Result.match(WantedWallets.checkFactory(profile, settings), {
+  const refused = (settings: Parameters<typeof WalletSpecs.checkFactory>[1]) =>
+    Result.match(WalletSpecs.checkFactory(profile, settings), {
       onFailure: ({ code, details }) => [code, ...details.map(({ path }) => path)],
       onSuccess: () => []
     })
@@ -41,6 +41,6 @@ describe("a deployment is authorised", () => {
       "settings.beaconAdminCreationCode"
     ])
     // A profile without a factory accepts no named factory.
-    expect(WantedWallets.checkFactory({ ...profile, factory: null }, { factory: other })._tag).toBe("Failure")
+    expect(WalletSpecs.checkFactory({ ...profile, factory: null }, { factory: other })._tag).toBe("Failure")
   })
 })
