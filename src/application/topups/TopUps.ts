@@ -183,7 +183,9 @@ const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target, h
   if (available < most) return yield* lack(most)
 
   const now = yield* Clock.currentTimeMillis
-  const key = `${target.name}:${Math.floor(now / everyMillis)}`
+  const turn = `${target.name}:${Math.floor(now / everyMillis)}`
+  // One key names one request, on whatever chain.
+  const key = `${chainId}:${turn}`
   const request = { chainId: Number(chainId), to, value, data, gas }
   const body = JSON.stringify(yield* Effect.orDie(Schema.encodeEffect(TopUp.Request)(request)))
   const accepted = Deferred.makeUnsafe<void>()
@@ -199,7 +201,7 @@ const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target, h
   const entry = {
     accountId: null,
     chainId,
-    id: `${budget}:${key}`,
+    id: `${budget}:${turn}`,
     wei: most,
     window: "day" as const,
     expiresAt: now + heldMillis

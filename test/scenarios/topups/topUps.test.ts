@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import { Contract, keccak256, parseEther } from "ethers"
+import { Contract, JsonRpcProvider, keccak256, parseEther, toQuantity } from "ethers"
 import { expect, it } from "vitest"
 import { Submissions } from "../../../src/application/endpoints/Submissions.js"
 import * as Troubles from "../../../src/application/observe/Troubles.js"
@@ -14,6 +15,7 @@ import type { TopUp } from "../../../src/application/ports/NetworkProfile.js"
 import * as TopUps from "../../../src/application/topups/TopUps.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import * as NetworkOptions from "../../../src/hosts/library/NetworkOptions.js"
 import * as InterruptedAt from "../../support/InterruptedAt.js"
 import type * as Journals from "../../support/journal/Journals.js"
@@ -246,6 +248,35 @@ it("two processes that both believe to own the lane top up once", async () => {
       expect([await stack.nonce(treasury), await balance(eoa)]).toEqual([nonce + 1, wei("0.5")])
     })
   )
+})
+
+it("targets of one address are raised on two chains in one round", async () => {
+  const anvil = await startAnvil({ chainId: 31338 })
+  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true })
+  try {
+    await provider.send("anvil_setBalance", [treasury, toQuantity(wei("10"))])
+    await provider.send("anvil_setBalance", [eoa, "0x0"])
+    await stack.fund(treasury, wei("10"))
+    await stack.fund(eoa, 0n)
+    const chainIds = [BigInt(stack.anvil.chainId), BigInt(anvil.chainId)] as const
+    const wrapNetworks: LifeOptions["wrapNetworks"] = ({ profile }) => ({
+      chainIds: Effect.succeed(chainIds),
+      profile: (id, chainId) =>
+        Effect.map(profile(id, chainIds[0]), (own) =>
+          own === null || chainId === chainIds[0] ? own : { ...own, chainId, rpc: Redacted.make(anvil.url) }
+        )
+    })
+    const { round } = clock()
+    await lived({ profile: { topUp: eoaOnly }, wrapNetworks }, async (life) => {
+      await life.runPromise(round)
+      await settled(life, round)
+      await expect.poll(() => provider.getBalance(eoa), { timeout: 10_000 }).toBe(wei("0.5"))
+      expect([await balance(eoa), await blockedOf(life)]).toEqual([wei("0.5"), []])
+    })
+  } finally {
+    provider.destroy()
+    await anvil.stop()
+  }
 })
 
 it("pending transactions of an EOA and reserved ops of a deposit count as spent", async () => {
