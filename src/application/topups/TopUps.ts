@@ -146,15 +146,15 @@ const endOf = Effect.fnUntraced(function* ({ chainId, connection: { chain } }: S
   return { wei, isFinal }
 })
 
-/** Books the ends of top-ups. Returns the sums of those without an end, by target. */
+/** Books the ends of top-ups. Returns the targets of those without an end. */
 const follow = Effect.fnUntraced(function* (site: Site) {
   const { chainId } = site
   const budgets = yield* Budgets
-  const open = new Map<string, bigint>()
+  const open = new Set<string>()
   for (const hold of yield* budgets.open(chainId, `${budget}:`)) {
     if (hold.name !== budget) continue
     const end = yield* endOf(site, hold)
-    if (end === null) open.set(hold.id.slice(budget.length + 1, hold.id.lastIndexOf(":")), hold.wei)
+    if (end === null) open.add(hold.id.slice(budget.length + 1, hold.id.lastIndexOf(":")))
     if (end?.isFinal === true) yield* budgets.settle(chainId, hold.id, end.wei)
     // Null again after a reorganisation.
     else if (hold.landed !== (end?.wei ?? null)) yield* budgets.land(chainId, hold.id, end?.wei ?? null)
@@ -162,25 +162,36 @@ const follow = Effect.fnUntraced(function* (site: Site) {
   return open
 })
 
-/** Tops up the target if its balance is low. Returns the wei held for it. `held`: wei held for the others. */
-const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target, held: bigint) {
+/** Fails unless the treasury has this sum in addition to `keep` and to what is held for all top-ups. */
+const afford = Effect.fnUntraced(function* ({ chainId, connection, topUp, treasury }: Site, most: bigint) {
+  const budgets = yield* Budgets
+  // Read before the balance: of a top-up that is mined in between, both count the sum.
+  const pot = { accountId: null, chainId, name: budget }
+  const { held } = yield* budgets.figures(pot, yield* Clock.currentTimeMillis, "open")
+  const available = (yield* answered(connection.chain.balance(treasury))) - topUp.keep - held
+  if (available < most)
+    return yield* new Blocked({
+      reason: "lack",
+      why: `the treasury has ${available} of ${most} wei in addition to keep and open top-ups`
+    })
+})
+
+/** Tops up the target if its balance is low. */
+const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target) {
   const { chainId, connection, topUp, treasury } = site
   const { chain, profile } = connection
   const balance = yield* balanceOf(site, target)
-  if (balance >= target.below) return 0n
+  if (balance >= target.below) return
   const value = target.upTo - balance
   const { address: to, data } = target
-  const available = (yield* answered(chain.balance(treasury))) - topUp.keep - held
-  const lack = (most: bigint) =>
-    new Blocked({ reason: "lack", why: `the treasury has ${available} of ${most} wei in addition to keep` })
-  if (available < value) return yield* lack(value)
+  yield* afford(site, value)
   const draft = { from: treasury, to, data, value }
   const estimate = yield* answered(chain.estimateGas(draft))
   if (!estimate.success) return yield* new Blocked({ reason: "refused", why: "the transfer would revert" })
   const gas = Gas.overshoot(estimate.gas, OpContext.defaultGasOvershoot)
   const l1Fee = yield* L1Fees.ofTransaction(connection, { ...draft, chainId, gasLimit: gas })
   const most = value + gas * profile.caps.maxFeePerGas + l1Fee
-  if (available < most) return yield* lack(most)
+  yield* afford(site, most)
 
   const now = yield* Clock.currentTimeMillis
   const turn = `${target.name}:${Math.floor(now / everyMillis)}`
@@ -218,10 +229,12 @@ const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target, h
       why: `${most} wei needed, ${refused.available} left today of ${refused.budget}`
     })
   // Another process tops it up.
-  if (refused != null || !(yield* budgets.bind(entry, caller.requestId))) return 0n
+  if (refused != null) return
+  // From now on none does. One may have, since the balances were read; the next round ends a hold that is not bound.
+  yield* afford(site, 0n)
+  if ((yield* balanceOf(site, target)) > balance || !(yield* budgets.bind(entry, caller.requestId))) return
   const { run } = yield* Submissions
   yield* Effect.raceFirst(Effect.asVoid(run(caller, offer)), Deferred.await(accepted))
-  return most
 })
 
 const troubleOf = (chainId: bigint, subject: string): Troubles.Trouble => ({
@@ -259,12 +272,11 @@ const chainRound = Effect.fnUntraced(function* (chainId: bigint, troubles: Troub
     const connection = yield* Connection.openOperator(callerOf(""), { chainId: Number(chainId) })
     const site = { connection, chainId, treasury, topUp }
     const open = yield* follow(site)
-    let held = [...open.values()].reduce((sum, wei) => sum + wei, 0n)
     for (const target of targets)
       if (!open.has(target.name))
-        held += yield* raise(site, target, held).pipe(
+        yield* raise(site, target).pipe(
           Effect.tap(() => troubles.passed(troubleOf(chainId, target.name))),
-          Effect.catchIf(isBlocked, (error) => Effect.as(note(target.name, error), 0n))
+          Effect.catchIf(isBlocked, (error) => note(target.name, error))
         )
     yield* troubles.passed(troubleOf(chainId, ""))
   }).pipe(Effect.catchIf(isBlocked, (error) => note("", error, topUp.targets.length)))

@@ -250,6 +250,50 @@ it("two processes that both believe to own the lane top up once", async () => {
   )
 })
 
+it.each<readonly [string, string, bigint, ReadonlyArray<readonly [string, number]>]>([
+  ["the balance rose", eoa, wei("0.5"), []],
+  ["the treasury paid another target", treasury, wei("1.2"), [["lack", 1]]]
+])("a process that was suspended while %s sends nothing", async (_, address, funds, blocked) => {
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, 0n)
+  const nonce = await stack.nonce(treasury)
+  const { round } = clock()
+  let step: "reads" | "is suspended" | "has worked" = "reads"
+  const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
+    connect: (...named) =>
+      Effect.map(nodes.connect(...named), (client) => ({
+        ...client,
+        estimateGas: (call) =>
+          Effect.tap(client.estimateGas(call), () =>
+            Effect.sync(() => {
+              if (step === "reads") step = "is suspended"
+            })
+          )
+      }))
+  })
+  // The last that it reads before it holds the sum.
+  const wrapNetworks: LifeOptions["wrapNetworks"] = ({ chainIds, profile }) => ({
+    chainIds,
+    profile: (...named) =>
+      Effect.gen(function* () {
+        if (step === "is suspended") {
+          step = "has worked"
+          yield* Effect.promise(() => stack.fund(address, funds))
+        }
+        return yield* profile(...named)
+      })
+  })
+  await lived({ profile: { topUp: eoaOnly }, wrapChain, wrapNetworks }, async (life) => {
+    await life.runPromise(round)
+    expect([step, await openOf(life)]).toMatchObject(["has worked", [{ bound: false }, { bound: false }]])
+    expect([await stack.nonce(treasury), await blockedOf(life)]).toEqual([nonce, blocked])
+    await stack.fund(treasury, wei("10"))
+    await stack.fund(eoa, 0n)
+    await settled(life, round)
+    expect(await balance(eoa)).toBe(wei("0.5"))
+  })
+})
+
 it("targets of one address are raised on two chains in one round", async () => {
   const anvil = await startAnvil({ chainId: 31338 })
   const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true })
