@@ -63,6 +63,7 @@ const table: ReadonlyArray<Row> = [
       "expected an object, got a string"
     ],
     places: [
+      "account",
       "accounts[]",
       "eip712",
       "errorABI",
@@ -72,11 +73,14 @@ const table: ReadonlyArray<Row> = [
       "fields",
       "operations[]",
       "operations[].validationData",
+      "proofs[]",
+      "proofs[].validationData",
       "reads[]",
       "settings",
       "settings.cosigners[]",
       "settings.signer",
-      "signer"
+      "signer",
+      "typedData"
     ]
   },
   {
@@ -87,6 +91,8 @@ const table: ReadonlyArray<Row> = [
       "expected an array, got a string"
     ],
     places: [
+      "account.passkeyPubKey",
+      "account.signers",
       "accounts",
       "accounts[].passkeyPubKey",
       "accounts[].signers",
@@ -100,6 +106,7 @@ const table: ReadonlyArray<Row> = [
       "messages",
       "operations",
       "operations[].funcParams",
+      "proofs",
       "reads",
       "reads[].funcParams",
       "settings.cosigners",
@@ -115,7 +122,7 @@ const table: ReadonlyArray<Row> = [
       "invalid_salt_format: expected a string, got a number",
       ""
     ],
-    places: ["create accounts[].salt", "operations[].salt", "predict accounts[].salt"]
+    places: ["account.salt", "create accounts[].salt", "operations[].salt", "predict accounts[].salt", "salt"]
   },
   {
     told: [
@@ -125,6 +132,12 @@ const table: ReadonlyArray<Row> = [
       ""
     ],
     places: [
+      "account.passkeyPubKey[]",
+      "account.signers[].assetId",
+      "account.signers[].clientId",
+      "account.signers[].versionId",
+      "account.threshold",
+      "account.wallet",
       "accounts[].passkeyPubKey[]",
       "accounts[].signers[].assetId",
       "accounts[].signers[].clientId",
@@ -144,11 +157,15 @@ const table: ReadonlyArray<Row> = [
       "eventDef",
       "eventName",
       "fromBlock",
+      "message",
       "messages[]",
       "operations[].validationData.authenticatorData",
       "operations[].validationData.clientDataJSON",
       "operations[].validationData.signature",
       "operations[].wallet",
+      "proofs[].validationData.authenticatorData",
+      "proofs[].validationData.clientDataJSON",
+      "proofs[].validationData.signature",
       "reads[].from",
       "reads[].funcSignature",
       "reads[].returnSignature",
@@ -161,6 +178,7 @@ const table: ReadonlyArray<Row> = [
       "settings.signer.assetId",
       "settings.signer.clientId",
       "settings.signer.versionId",
+      "signMessage wallet",
       "signer.assetId",
       "signer.clientId",
       "signer.versionId",
@@ -189,7 +207,12 @@ const table: ReadonlyArray<Row> = [
       "invalid_wallet_custody_type: expected an integer from 0 to 5, got 1.5",
       'invalid_wallet_custody_type: expected an integer from 0 to 5, got the text "x"'
     ],
-    places: ["create accounts[].walletCustody", "operations[].walletCustody"]
+    places: [
+      "account.walletCustody",
+      "create accounts[].walletCustody",
+      "operations[].walletCustody",
+      "walletCustody"
+    ]
   },
   {
     told: [
@@ -226,6 +249,7 @@ const table: ReadonlyArray<Row> = [
     places: [
       "contracts[]",
       "eip712.address",
+      "listRequests? wallet",
       "operations[].to",
       "settings.aggregator",
       "settings.beaconAdminAddress",
@@ -233,8 +257,7 @@ const table: ReadonlyArray<Row> = [
       "settings.factory",
       "settings.paymaster",
       "settings.validator",
-      "to",
-      "wallet"
+      "to"
     ]
   },
   {
@@ -257,7 +280,7 @@ const table: ReadonlyArray<Row> = [
       "expected a string or an object, got a number",
       ""
     ],
-    places: ["accounts[].signers[]"]
+    places: ["account.signers[]", "accounts[].signers[]"]
   },
   {
     told: [
@@ -267,6 +290,7 @@ const table: ReadonlyArray<Row> = [
       "expected true or false, got a string"
     ],
     places: [
+      "account.legacyWallet",
       "accounts[].legacyWallet",
       "allowOperationHash",
       "dryRun",
@@ -325,7 +349,7 @@ const table: ReadonlyArray<Row> = [
       "expected a string, got a number",
       "expected 0x and an even number of hex digits"
     ],
-    places: ["operations[].encodedUserOp", "operations[].signature"]
+    places: ["operations[].encodedUserOp", "operations[].signature", "proofs[].signature"]
   },
   {
     told: [
