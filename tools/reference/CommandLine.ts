@@ -80,7 +80,7 @@ const parameterTable = (commands: ReadonlyArray<Command>): ReadonlyArray<string>
 const sentence = (text: string): string =>
   text.charAt(0).toUpperCase() + text.slice(1) + (/[.)]$/.test(text) ? "" : ".")
 
-/** Whether an example shows more than the usage: a flag, or an argument that is no plain word. */
+/** Whether an example shows more than the usage: a flag, or an argument other than a plain word. */
 const addsToUsage = (word: string): boolean => word !== "--json" && !/^\w[\w-]*$/.test(word)
 
 const exampleBlock = (commands: ReadonlyArray<Command>): ReadonlyArray<string> => {
