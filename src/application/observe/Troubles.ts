@@ -32,7 +32,7 @@ export interface Trouble {
 const intervals = { first: 60_000, longest: 3_600_000 }
 
 /** A subject without a report for this time is no longer worked on here. */
-const unheardMillis = 600_000
+const forgottenMillis = 600_000
 
 /** A failure this soon after the end continues the same trouble: a flapping node does not make two lines each time. */
 const relapseMillis = 60_000
@@ -46,9 +46,9 @@ interface Standing {
   readonly subjects: Map<string, number>
   readonly since: number
   times: number
-  untold: number
+  suppressed: number
   interval: number
-  tellAt: number
+  nextLineAt: number
   /** When the last subject recovered; null: some still fail. */
   overAt: number | null
   /** Whether the end must still be logged. */
@@ -69,7 +69,7 @@ const nameOf = ({ place, what }: Trouble): string => `${what} ${place}`
 
 /** Forgets subjects whose last failure is long ago. */
 const prune = ({ subjects }: Standing, now: number): void => {
-  for (const [subject, at] of subjects) if (at + unheardMillis < now) subjects.delete(subject)
+  for (const [subject, at] of subjects) if (at + forgottenMillis < now) subjects.delete(subject)
 }
 
 /** Whether a new failure is a new trouble. */
@@ -99,9 +99,9 @@ export const make = (): Troubles => {
       subjects: new Map<string, number>(),
       since: now,
       times: 0,
-      untold: 0,
+      suppressed: 0,
       interval: intervals.first,
-      tellAt: now,
+      nextLineAt: now,
       overAt: null,
       owesEnd: false
     }
@@ -119,17 +119,17 @@ export const make = (): Troubles => {
       known.subjects.set(trouble.subject ?? "", now)
       known.overAt = null
       known.times += 1
-      known.untold += 1
-      if (now < known.tellAt) return
-      const { times, untold } = known
-      known.tellAt = now + known.interval
+      known.suppressed += 1
+      if (now < known.nextLineAt) return
+      const { times, suppressed } = known
+      known.nextLineAt = now + known.interval
       known.interval = Math.min(known.interval * 2, intervals.longest)
-      known.untold = 0
+      known.suppressed = 0
       known.owesEnd = true
       const log = trouble.isDelay === true ? Effect.logWarning : Effect.logError
       yield* Effect.annotateLogs(
         cause === undefined ? log(trouble.what) : log(trouble.what, cause),
-        times === 1 ? {} : { times, untold }
+        times === 1 ? {} : { times, suppressed }
       )
     })
 

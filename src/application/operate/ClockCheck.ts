@@ -61,7 +61,7 @@ const firstMeasured = (asked: ReadonlyArray<NetworkProfile>): ReturnType<typeof 
   Effect.gen(function* () {
     const differences = yield* measure(asked)
     if (differences.length > 0) return differences
-    yield* (yield* ClockTrust.ClockTrust).become("unheard")
+    yield* (yield* ClockTrust.ClockTrust).become("unanswered")
     return yield* Effect.delay(firstMeasured(asked), askAgain)
   })
 

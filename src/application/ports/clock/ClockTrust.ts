@@ -6,10 +6,10 @@ import * as Effect from "effect/Effect"
 export const toleratedMillis = 3_600_000
 
 /**
- * Result of the clock's latest check. `asking`: the chains are being queried. `unheard`: none has answered. `trusted`: it
+ * Result of the clock's latest check. `asking`: the chains are being queried. `unanswered`: none has answered. `trusted`: it
  * is near the chains' time, or the operator has confirmed it. `doubted`: neither. `exempt`: nothing checks it.
  */
-export type Standing = "asking" | "unheard" | "trusted" | "doubted" | "exempt"
+export type Standing = "asking" | "unanswered" | "trusted" | "doubted" | "exempt"
 
 /** Whether the clock is good enough to delete or expire something by its age. Default: always. */
 export const ClockTrust = Context.Reference<Trust>("castellan/ClockTrust", {
@@ -47,7 +47,7 @@ export const make = (): Trust => {
     Effect.map(wasSet, (isSet) => standing === "exempt" || (!isSet && standings.includes(standing)))
   return {
     mayDelete: among("trusted"),
-    mayExpire: among("trusted", "unheard"),
+    mayExpire: among("trusted", "unanswered"),
     become: (next) =>
       Effect.map(origin, (now) => {
         standing = next
