@@ -234,7 +234,7 @@ const rowOf = ({ name, role, text, type }: Described["rows"][number]): string =>
 }
 
 /** Most parameters and results of an item that stand in its line. */
-const mostInLine = 2
+const mostInLine = 4
 
 const inLine = ({ name, role, text, type }: Described["rows"][number]): string =>
   role === "returns" ? `Returns \`${type}\`: ${cell(text)}` : `\`${name}\`: ${cell(text)}`
