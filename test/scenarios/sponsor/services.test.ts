@@ -48,7 +48,7 @@ describe("a paymaster with a service", () => {
         {
           paymaster,
           url: Redacted.make(service.url),
-          context: Redacted.make({ policy: "ours", token: { secret: "sesame" } }),
+          context: Redacted.make({ policy: "ours", token: { secret: "open sesame" } }),
           callerContext: ["order", "policy"]
         }
       ]
@@ -139,7 +139,7 @@ describe("a paymaster with a service", () => {
   })
 
   const paymasterContext = { order: { id: 7 }, policy: "the caller's" }
-  const context = { order: { id: 7 }, policy: "ours", token: { secret: "sesame" } }
+  const context = { order: { id: 7 }, policy: "ours", token: { secret: "open sesame" } }
   const contexts = (from: number) => service.asked.slice(from).map((each) => [each.method, each.context])
   const everyCall = [
     ["pm_getPaymasterStubData", context],
@@ -156,7 +156,7 @@ describe("a paymaster with a service", () => {
     expect(status).toBe(1)
     expect(contexts(before + 2)).toEqual(everyCall)
     await life.runPromise(EstimateGas.run(stack.caller(), request()))
-    expect(service.asked.at(-1)?.context).toEqual({ policy: "ours", token: { secret: "sesame" } })
+    expect(service.asked.at(-1)?.context).toEqual({ policy: "ours", token: { secret: "open sesame" } })
   })
 
   it.each<[string, () => object, string, RegExp]>([
@@ -232,6 +232,12 @@ describe("a paymaster with a service", () => {
       () => ({ error: { code: -32_000, message: "this wallet is not on the list" } }),
       "paymaster_refused",
       /^the paymaster's service refused the operation: .*this wallet is not on the list$/
+    ],
+    [
+      "quotes the operator's context",
+      () => ({ error: { code: -32_000, message: 'no policy for {"secret":"open sesame"}' } }),
+      "paymaster_refused",
+      /no policy for \{"secret":"\.\.\."\}$/
     ],
     [
       "refuses what it gave a stub for",
@@ -310,7 +316,7 @@ describe("a paymaster with a service", () => {
     await first.dispose()
     expect(service.asked.slice(before).map(({ method }) => method)).toEqual(["pm_getPaymasterStubData"])
     const stored = readFileSync(database).toString("latin1")
-    for (const text of ["a private order", "the caller's", "sesame"]) expect(stored).not.toContain(text)
+    for (const text of ["a private order", "the caller's", "open sesame"]) expect(stored).not.toContain(text)
     await stack.living({ profile, database }, async (second) => {
       expect(await stack.answerOf(second, caller.requestId)).toMatchObject({ answer: { status: 1 } })
     })

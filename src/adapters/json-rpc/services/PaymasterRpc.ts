@@ -9,7 +9,6 @@ import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js
 import {
   type PaymasterAnswer,
   type PaymasterClient,
-  type PaymasterContext,
   PaymasterRpc,
   PaymasterRpcError
 } from "../../../application/ports/chain/PaymasterRpc.js"
@@ -45,6 +44,11 @@ const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswe
   return parts === null ? null : { ...parts, final: answer.isFinal === true }
 }
 
+const textsIn = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") return [value]
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
+
 const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => {
   const fail = (reason: PaymasterRpcError["reason"], message: string) =>
     new PaymasterRpcError({ reason, origin, message })
@@ -62,9 +66,9 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
     }
   }
 
-  const ask = (method: string) =>
-    Effect.fnUntraced(function* (chainId: bigint, offer: Offer, context: PaymasterContext) {
-      const params = [opOf(offer), offer.entryPoint, Uint.toQuantity(chainId), Redacted.value(context)]
+  const answerTo = (method: string, offer: Offer, chainId: bigint, context: object) =>
+    Effect.gen(function* () {
+      const params = [opOf(offer), offer.entryPoint, Uint.toQuantity(chainId), context]
       const outcome = yield* Effect.mapError(batches.read(method, params), transport)
       if (outcome._tag === "error")
         return yield* fail(
@@ -77,6 +81,17 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
       const where = Result.isFailure(answer) ? answer.failure : "is malformed"
       return yield* fail("notAnRpc", `${origin}: the answer to ${method} ${where}`)
     })
+
+  const ask =
+    (method: string): PaymasterClient["stub"] =>
+    (chainId, offer, redacted) => {
+      const context = Redacted.value(redacted)
+      return Effect.mapError(
+        answerTo(method, offer, chainId, context),
+        // Services quote what they refuse.
+        ({ message, reason }) => fail(reason, Refusal.hider(textsIn(context))(message))
+      )
+    }
 
   return { origin, stub: ask("pm_getPaymasterStubData"), data: ask("pm_getPaymasterData") }
 }

@@ -176,8 +176,14 @@ export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefin
 export const gas = ({ message }: RpcError): { readonly outOfGas?: true } =>
   /out ?of ?gas/i.test(message) ? { outOfGas: true } : {}
 
-/** Shorter parts of a path are words like `v3`. */
+/** Shorter texts are words, such as the `v3` of a path. */
 const secretLength = 8
+
+/** Replaces these texts in others, but for short ones. */
+export const hider = (texts: ReadonlyArray<string>): ((text: string) => string) => {
+  const secrets = texts.filter(({ length }) => length >= secretLength).sort((a, b) => b.length - a.length)
+  return (text) => secrets.reduce((clean, secret) => clean.replaceAll(secret, "..."), text)
+}
 
 /**
  * Makes a node's message presentable: bounded, on one line, with the node's URL reduced to its origin. Nodes and gateways
