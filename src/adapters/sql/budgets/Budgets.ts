@@ -216,7 +216,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         })
       ),
     open: (chainId, beginning) =>
-      transaction(
+      reading(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const id = sql.literal(Store.isPostgres(sql) ? 'id collate "C"' : "id")
@@ -277,7 +277,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         })
       ),
     handedOut: (accountId, chainId, userOpHash) =>
-      transaction(
+      reading(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const rows = yield* sql<{ readonly until: number | string }>`
