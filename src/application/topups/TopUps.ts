@@ -146,7 +146,7 @@ const endOf = Effect.fnUntraced(function* ({ chainId, connection: { chain } }: S
   return { wei, isFinal }
 })
 
-/** Books the ends of top-ups. Returns the targets of those without an end. */
+/** Books the ends of top-ups. Returns the targets of those without an end before this round. */
 const follow = Effect.fnUntraced(function* (site: Site) {
   const { chainId } = site
   const budgets = yield* Budgets
@@ -154,7 +154,9 @@ const follow = Effect.fnUntraced(function* (site: Site) {
   for (const hold of yield* budgets.open(chainId, `${budget}:`)) {
     if (hold.name !== budget) continue
     const end = yield* endOf(site, hold)
-    if (end === null) open.add(hold.id.slice(budget.length + 1, hold.id.lastIndexOf(":")))
+    // A node behind the one that has the receipt shows an older balance: the next top-up waits for the next round.
+    if (end === null || (hold.landed === null && end.wei > 0n))
+      open.add(hold.id.slice(budget.length + 1, hold.id.lastIndexOf(":")))
     if (end?.isFinal === true) yield* budgets.settle(chainId, hold.id, end.wei)
     // Null again after a reorganisation.
     else if (hold.landed !== (end?.wei ?? null)) yield* budgets.land(chainId, hold.id, end?.wei ?? null)

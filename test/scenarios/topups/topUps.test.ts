@@ -294,6 +294,35 @@ it.each<readonly [string, string, bigint, ReadonlyArray<readonly [string, number
   })
 })
 
+it("a node that has the receipt, and a balance from before, causes no second top-up", async () => {
+  await stack.fund(treasury, wei("10"))
+  await stack.fund(eoa, 0n)
+  const nonce = await stack.nonce(treasury)
+  let isBehind = false
+  const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
+    connect: (...named) =>
+      Effect.map(nodes.connect(...named), (client) => ({
+        ...client,
+        balance: (address) => (isBehind && address === eoa ? Effect.succeed(0n) : client.balance(address))
+      }))
+  })
+  const { round } = clock()
+  await lived({ profile: { topUp: eoaOnly }, wrapChain }, async (life) => {
+    await life.runPromise(round)
+    await expect
+      .poll(
+        async () => {
+          isBehind = (await openOf(life)).some(({ landed }) => landed === null)
+          await life.runPromise(round)
+          return openOf(life)
+        },
+        { timeout: 20_000 }
+      )
+      .toEqual([])
+    expect([await stack.nonce(treasury), await balance(eoa)]).toEqual([nonce + 1, wei("0.5")])
+  })
+})
+
 it("targets of one address are raised on two chains in one round", async () => {
   const anvil = await startAnvil({ chainId: 31338 })
   const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true })
