@@ -22,7 +22,8 @@ const followed = new Set(
 /** Programs that test files contain, line by line. */
 const programs: Readonly<Record<string, string>> = {
   "docs/library.md": "test/embed/program.ts",
-  "docs/clients.md": "test/sdk/smoke.go test/sdk/smoke.py test/sdk/smoke.ts test/embed/called.ts",
+  "docs/clients.md":
+    "test/sdk/smoke.go test/sdk/smoke.java test/sdk/smoke.py test/sdk/smoke.ts test/embed/called.ts",
   "docs/contracts.md": "test/embed/deployed.ts",
   "docs/operations.md": "test/embed/mounted.ts",
   "docs/passkeys.md": "src/hosts/http/playground/script.js",

@@ -1,10 +1,10 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Castellan from "castellan/client"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { DevInfo } from "../../src/hosts/cli/dev/DevStack.js"
-import { generate } from "../../tools/sdk/sdk.js"
+import { generate, jar } from "../../tools/sdk/sdk.js"
 import { type Finished, finished } from "../support/process/Finished.js"
 import { type Program, root, runSource } from "../support/process/Program.js"
 import { mintTwice } from "./smoke.js"
@@ -22,7 +22,8 @@ beforeAll(async () => {
   await Promise.all([
     service.says("Ctrl-C stops it"),
     generate("python", join(folder, "python")),
-    generate("go", join(goPath, "src/castellan"))
+    generate("go", join(goPath, "src/castellan")),
+    generate("java", join(folder, "java"))
   ])
   dev = JSON.parse(readFileSync(join(folder, ".castellan/dev.json"), "utf8"))
 })
@@ -73,5 +74,18 @@ describe("clients", () => {
     copyFileSync(join(root, "test/sdk/smoke.go"), join(goPath, "src/smoke/main.go"))
     const env = { ...process.env, GO111MODULE: "off", GOPATH: `${goPath}:/usr/share/gocode` }
     await mintedOnce(reported(await finished("go", ["run", "smoke"], folder, env)))
+  })
+
+  it("the Java SDK waits for a write, and executes it once for one key", async () => {
+    const source = join(folder, "java/src/main/java")
+    const classes = join(folder, "classes")
+    const files = readdirSync(source, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".java"))
+      .map((name) => join(source, name))
+    const options = ["-proc:none", "-cp", jar(), "-d", classes]
+    const program = join(root, "test/sdk/smoke.java")
+    const compiled = await finished("javac", [...options, ...files, program], folder)
+    expect(compiled).toMatchObject({ status: 0, stderr: "" })
+    await mintedOnce(reported(await finished("java", ["-cp", `${classes}:${jar()}`, "Smoke"], folder)))
   })
 })

@@ -96,12 +96,12 @@ const tools = {
   },
   "OpenAPI Generator": {
     has: () =>
-      onPath("java") &&
+      onPath("javac") &&
       existsSync(
         fileURLToPath(new URL("../../node_modules/@openapitools/openapi-generator-cli", import.meta.url))
       ),
-    lacks: "java or the generator's package",
-    remedy: "apt-get install default-jre-headless, npm ci",
+    lacks: "javac or the generator's package",
+    remedy: "apt-get install default-jdk-headless, npm ci",
     files: ["test/sdk/sdk.test.ts"]
   },
   Python: {
