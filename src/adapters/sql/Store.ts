@@ -53,6 +53,15 @@ const storeFailed = (error: SqlError): JournalError => {
   })
 }
 
+/**
+ * PostgreSQL's full disk (53100) at a statement: the transaction is rolled back, since its commit is never sent. The failure of
+ * a commit stays uncertain.
+ */
+const undone = <E>(error: E): E | JournalError =>
+  isSqlError(error) && ErrorCode.suffix(error) === " (53100)"
+    ? new JournalError({ message: storeFailed(error).message, isUndone: true })
+    : error
+
 export const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
 /** PostgreSQL rolled back one of two conflicting transactions: it may run again. */
@@ -112,7 +121,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   const intact =
     (run: Run): Store["transaction"] =>
     (effect) =>
-      lineage.intact(withJournalError(sql, run(effect)))
+      lineage.intact(withJournalError(sql, run(Effect.mapError(effect, undone))))
   return {
     sql,
     lineage,

@@ -87,3 +87,29 @@ describe("reads in PostgreSQL", () => {
     })
   )
 })
+
+describe("a full disk of PostgreSQL", () => {
+  it.effect("has no effect where a statement meets it; where a commit does, that is unknown", () =>
+    Effect.gen(function* () {
+      const sql = yield* clientOf(yield* databases.fresh)
+      const { query, transaction } = Store.make(sql, Layers.options)
+      yield* sql`create table t (n integer)`
+      yield* sql`create function full_disk() returns trigger language plpgsql as $$
+        begin raise exception using errcode = 'disk_full'; end $$`
+      yield* sql`create constraint trigger at_commit after insert on t deferrable initially deferred
+        for each row when (new.n = 1) execute function full_disk()`
+      yield* sql`create trigger at_once after insert on t for each row when (new.n = 2) execute function full_disk()`
+      const failureOf = (n: number) =>
+        Effect.flip(
+          transaction(Effect.andThen(sql`insert into t values (0)`, sql`insert into t values (${n})`))
+        )
+      const atCommit = yield* failureOf(1)
+      expect(atCommit.message).toContain("(53100)")
+      expect(atCommit).not.toHaveProperty("isUndone")
+      const atOnce = yield* failureOf(2)
+      expect(atOnce.message).toContain("(53100)")
+      expect(atOnce).toMatchObject({ isUndone: true })
+      expect(yield* query(sql`select n from t`)).toEqual([])
+    })
+  )
+})
