@@ -176,10 +176,10 @@ export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefin
 export const gas = ({ message }: RpcError): { readonly outOfGas?: true } =>
   /out ?of ?gas/i.test(message) ? { outOfGas: true } : {}
 
-/** Shorter texts are words, such as the `v3` of a path. */
+/** Shorter strings are words, such as the `v3` of a path. */
 const secretLength = 8
 
-/** Replaces these texts in others, but for short ones. */
+/** Replaces these strings in others, but for short ones. */
 export const hider = (texts: ReadonlyArray<string>): ((text: string) => string) => {
   const secrets = texts.filter(({ length }) => length >= secretLength).sort((a, b) => b.length - a.length)
   return (text) => secrets.reduce((clean, secret) => clean.replaceAll(secret, "..."), text)
