@@ -130,12 +130,18 @@ export type Stored =
   | Layer.Success<ReturnType<typeof Running.stored>>
   | AccountStorePort
   | ClockConfirmations
+  | OperatorLogPort
   | RequestHistoryPort
   | WebhookSenderPort
 
 export const stored = (config: Config): Layer.Layer<Stored, StartError> => {
   const sql = commandClient(config)
-  return Layer.mergeAll(TenantStore.layer, RequestHistory.layer, SqlClockConfirmations.layer).pipe(
+  return Layer.mergeAll(
+    TenantStore.layer,
+    RequestHistory.layer,
+    OperatorLog.layer,
+    SqlClockConfirmations.layer
+  ).pipe(
     Layer.provide(sql),
     Layer.merge(Running.stored({ sealingKey: config.keyPepper, sql })),
     Layer.merge(WebhookSender.layer({ egress: egressOf(config) })),

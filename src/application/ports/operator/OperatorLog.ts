@@ -4,9 +4,9 @@ import type * as Effect from "effect/Effect"
 
 export class OperatorLogError extends Data.TaggedError("OperatorLogError")<{ readonly message: string }> {}
 
-/** An operator's act in the console. */
+/** An operator's act in the console or by command. */
 export interface OperatorAct {
-  /** Name of the operator in the configuration. */
+  /** Name of the operator in the configuration; `command line`: whoever ran a command. */
   readonly operator: string
   readonly act: "pause" | "resume" | "unstick" | "cancel" | "release" | "drop" | "revoke"
   /** Target: an account, a chain, a lane, a request or a key's prefix. */

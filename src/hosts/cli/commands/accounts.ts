@@ -193,7 +193,8 @@ const pause = Command.make("pause", { id, json }).pipe(
     "acme"
   ),
   report(function* ({ id }) {
-    const { account, now, store } = yield* OperatorContext.openFor(id)
+    const { account, now, ports, store } = yield* OperatorContext.openFor(id)
+    yield* OperatorContext.record({ ports }, "pause", `account ${id}`)
     yield* store.pause({ kind: "account", subject: id, since: now })
     return { text: `account ${id} is paused`, json: shown({ ...account, paused: account.paused ?? now }) }
   })
@@ -202,7 +203,8 @@ const pause = Command.make("pause", { id, json }).pipe(
 const resume = Command.make("resume", { id, json }).pipe(
   help("Undoes pause.", "acme"),
   report(function* ({ id }) {
-    const { account, store } = yield* OperatorContext.openFor(id)
+    const { account, ports, store } = yield* OperatorContext.openFor(id)
+    yield* OperatorContext.record({ ports }, "resume", `account ${id}`)
     yield* store.resume("account", id)
     if (account.paused === "file")
       return yield* Effect.fail(

@@ -194,6 +194,7 @@ const revoke = Command.make("revoke", { key, json }).pipe(
   ),
   report(function* ({ key }) {
     const { context, found } = yield* find(key)
+    yield* OperatorContext.record(context, "revoke", `key ${found.id} of ${found.accountId}`)
     yield* context.store.endKey(found, context.now)
     return {
       text: `key ${found.id} of account ${found.accountId} is revoked`,

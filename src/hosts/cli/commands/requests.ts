@@ -147,7 +147,8 @@ const show = Command.make("show", { requestId, json }).pipe(
 const cancel = Command.make("cancel", { requestId, json }).pipe(
   help("Cancels the unsigned elements of a request permanently.", example),
   report(function* ({ requestId }) {
-    const { journal, record } = yield* find(requestId)
+    const { journal, ports, record } = yield* find(requestId)
+    yield* OperatorContext.record({ ports }, "cancel", requestId)
     const cancelled = yield* CancelRequest.cancel(journal, record)
     const of = (elements: ReadonlyArray<number>) => (elements.length === 0 ? "none" : elements.join(", "))
     return {
@@ -175,6 +176,7 @@ const release = Command.make("release", { requestId, json }).pipe(
   ),
   report(function* ({ requestId }) {
     const { ports } = yield* findHeld(requestId)
+    yield* OperatorContext.record({ ports }, "release", requestId)
     if (!(yield* Context.get(ports, RecoveryJournal).unhold(requestId)))
       return yield* Effect.fail(`request ${requestId} is not held any more`)
     return {
@@ -190,7 +192,8 @@ const drop = Command.make("drop", { requestId, json }).pipe(
     example
   ),
   report(function* ({ requestId }) {
-    const { journal } = yield* findHeld(requestId)
+    const { journal, ports } = yield* findHeld(requestId)
+    yield* OperatorContext.record({ ports }, "drop", requestId)
     const became = yield* Cancellations.cancel(journal, requestId, "request_dropped", { onlyUnsigned: false })
     const state = became === "final" ? "final" : "pending"
     return {

@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import { type OperatorAct, OperatorLog } from "../../../application/ports/operator/OperatorLog.js"
 import { type Content, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
 import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
 import * as KnownKeys from "../../../application/tenants/KnownKeys.js"
@@ -78,6 +79,14 @@ export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> =
     now: yield* Clock.currentTimeMillis
   }
 })
+
+/** Records a command in the log of operators, before it acts. */
+export const record = (
+  { ports }: Pick<OperatorContext, "ports">,
+  act: OperatorAct["act"],
+  subject: string
+): Effect.Effect<void, Why> =>
+  Context.get(ports, OperatorLog).record({ operator: "command line", act, subject, reason: "by command" })
 
 /** Most names listed in an error. */
 const maxNames = 20

@@ -44,6 +44,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       report(function* ({ text }) {
         const { context, subject } = yield* found(text)
         const since = yield* Clock.currentTimeMillis
+        yield* OperatorContext.record(context, "pause", `${kind} ${subject}`)
         yield* context.store.pause({ kind, subject, since })
         return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
       })
@@ -52,6 +53,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       help("Undoes pause.", example),
       report(function* ({ text }) {
         const { context, subject } = yield* found(text)
+        yield* OperatorContext.record(context, "resume", `${kind} ${subject}`)
         yield* context.store.resume(kind, subject)
         return { text: `writes ${what} ${subject} are resumed`, json: { kind, subject, paused: false } }
       })

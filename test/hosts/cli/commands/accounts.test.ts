@@ -2,9 +2,13 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { computeAddress } from "ethers"
+import { OperatorLog } from "../../../../src/application/ports/operator/OperatorLog.js"
+import { Operator } from "../../../../src/hosts/cli/support/Operator.js"
+import * as OperatorContext from "../../../../src/hosts/cli/support/OperatorContext.js"
 import { ask, make, until } from "../../../support/accounts/Castellan.js"
 import * as Postgres from "../../../support/postgres/Postgres.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
@@ -66,6 +70,11 @@ const inProcess =
   (env: Readonly<Record<string, string>>) =>
   (line: string): Effect.Effect<string, string> =>
     CommandLine.run(line.split(" "), env)
+
+const operatorOf = (env: Readonly<Record<string, string>>): Operator["Service"] => {
+  const no = () => Effect.die(new Error("nothing is asked or printed"))
+  return { env, devConfig: undefined, print: no, tell: no, ask: no, answer: no, serve: no, become: no }
+}
 
 const sqlite = Effect.succeed({ database: { path: "real.sqlite" }, url: "" })
 const postgres = Effect.map(databases.fresh, (options) => ({
@@ -140,6 +149,17 @@ const takenAndRefused = async (
       ["ACCOUNT", "NAME", "TIER", "A MINUTE", "AN HOUR", "STATE", "FROM"],
       ["listed", "Listed", "pro", "300", "10000", "active", "file"],
       ["acme", "Acme Ltd", "pro", "300", "10000", "active", "database"]
+    ])
+    const acts = await Effect.runPromise(
+      Effect.gen(function* () {
+        const { ports } = yield* OperatorContext.open
+        return yield* Context.get(ports, OperatorLog).find({ limit: 10 })
+      }).pipe(Effect.scoped, Effect.provideService(Operator, operatorOf(castellan.env)))
+    )
+    expect(acts.map(({ act, operator, reason, subject }) => [operator, act, subject, reason])).toEqual([
+      ["command line", "resume", "account acme", "by command"],
+      ["command line", "pause", "account acme", "by command"],
+      ["command line", "revoke", `key ${issued.id} of acme`, "by command"]
     ])
     // Secrets are shown only once.
     const shown = JSON.stringify(await json("accounts show acme"))
