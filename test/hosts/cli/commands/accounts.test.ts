@@ -72,7 +72,7 @@ const inProcess =
     CommandLine.run(line.split(" "), env)
 
 const operatorOf = (env: Readonly<Record<string, string>>): Operator["Service"] => {
-  const no = () => Effect.die(new Error("nothing is asked or printed"))
+  const no = () => Effect.die(new Error("the command only reads"))
   return { env, devConfig: undefined, print: no, tell: no, ask: no, answer: no, serve: no, become: no }
 }
 
