@@ -15,6 +15,7 @@ const signers = items({
 const groups = [
   "wallets",
   "operations",
+  "requests",
   "chain",
   "events",
   "registry",

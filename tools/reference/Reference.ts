@@ -82,17 +82,21 @@ export const fromDocument = (
     .flatMap(Object.values)
     .filter(({ operationId }: Operation) => operationId === "estimateGas")
     .flatMap((operation: Operation) => requested(document, operation).filter(isSetting)),
-  groups: document.tags.map(({ description, name }) => ({
-    name,
-    description,
-    endpoints: Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods)
-        .filter(([, operation]) => operation.tags.includes(name))
-        .map(([method, operation]) =>
-          endpoint(document, path, method, operation, exchanges.get(operation.operationId))
+  groups: document.tags
+    .map(
+      ({ description, name }): Group => ({
+        name,
+        description,
+        endpoints: Object.entries(document.paths).flatMap(([path, methods]) =>
+          Object.entries(methods)
+            .filter(([, operation]) => operation.tags.includes(name))
+            .map(([method, operation]) =>
+              endpoint(document, path, method, operation, exchanges.get(operation.operationId))
+            )
         )
+      })
     )
-  })),
+    .flatMap(parted),
   failures: ([400, 401, 404, 405, 422, 429, 500, 503] as const).map((status) => ({
     status,
     codes: Statuses.codesOf(status).map((code) => ({
@@ -102,6 +106,19 @@ export const fromDocument = (
     }))
   }))
 })
+
+/** Parts a group: endpoints that read and cancel writes have a separate page. */
+const parted = (group: Group): ReadonlyArray<Group> => {
+  const { false: others = [], true: requests = [] } = Object.groupBy(group.endpoints, ({ path }) =>
+    path.startsWith("/requests") ? "true" : "false"
+  )
+  return requests.length === 0
+    ? [group]
+    : [
+        { ...group, endpoints: others },
+        { name: "requests", description: "List, follow and cancel writes.", endpoints: requests }
+      ]
+}
 
 const isSetting = ({ path }: Field): boolean => path.startsWith("settings.")
 
