@@ -85,7 +85,8 @@ it.live(
         Logger.make(({ message }) => {
           if (String(message).includes('"castellan store confirm-clock"'))
             Deferred.doneUnsafe(doubted, Effect.void)
-          if (String(message).includes("clock confirmed")) Deferred.doneUnsafe(confirmed, Effect.void)
+          if (String(message).includes("deletion and expiry resume"))
+            Deferred.doneUnsafe(confirmed, Effect.void)
         })
       ])
       const ports = yield* Layer.build(

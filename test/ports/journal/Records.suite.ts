@@ -93,9 +93,10 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           "operator",
           "caller",
           "caller",
+          "caller",
           "caller"
         ])
-        expect(records.map((record) => record.direct)).toEqual(["d0", null, "d2", "d3"])
+        expect(records.map((record) => record.direct)).toEqual(["d0", null, "d2", "d3", "d4"])
       })
     )
 

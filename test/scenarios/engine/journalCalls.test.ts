@@ -29,7 +29,7 @@ it("a single execution calls the journal nine times, each time for durability or
   // Where the node had not mined it at the first poll, its submission is recorded separately.
   expect(calls.filter((name) => name === "recordSubmitted").length).toBeLessThanOrEqual(1)
   expect(calls.filter((name) => name !== "recordSubmitted")).toEqual([
-    "look",
+    "read",
     "accept",
     "nextNonce",
     "record",

@@ -9,7 +9,7 @@ import { useStack } from "../../support/stack/Stack.js"
 const stack = useStack({}, (stack) => stack.create("outage"))
 
 /** Methods of the journal that every `/execute` calls, in this order. */
-const steps = ["look", "accept", "ready", "nextNonce", "record", "settle", "ended", "answer"]
+const steps = ["read", "accept", "ready", "nextNonce", "record", "settle", "ended", "answer"]
 const spots = steps.flatMap((step) =>
   (["before", "after"] as const).flatMap((moment) =>
     [1, 12].map((failures) => [failures, moment, step] as const)

@@ -244,6 +244,7 @@ describe("a request whose outcome is unknown", () => {
           acceptedAt: expect.any(Number),
           metadata: {},
           notBefore: null,
+          previews: null,
           txHashes: [txHash],
           progress: { total: 1, waiting: 0, sent: 1, succeeded: 0, failed: 0 },
           delay: null,
