@@ -14,8 +14,8 @@ const table = "castellan_migrations"
 
 /**
  * By number: the migrator skips migrations up to the latest that ran. Processes of the previous version keep working during
- * and after a migration, so each only adds tables, and columns that inserts may omit. Each must be quick, since other
- * processes wait.
+ * and after a migration, so each only adds tables, and columns that inserts may omit. Only 0035 renames a table, whose rows
+ * such a process would write without their totals. Each must be quick, since other processes wait.
  */
 export const migrations = {
   "0032_schema": Effect.all(

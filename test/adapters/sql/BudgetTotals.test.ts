@@ -392,7 +392,7 @@ describe("running totals of budgets", { timeout: 300_000 }, () => {
         const budgets = yield* Budgets
         const now = yield* Clock.currentTimeMillis
         const items = (id: number, wei: number) => pots.map((_, pot) => entryOf([pot, id, wei], now + hour))
-        const stored = Effect.forEach(["budget_holds", "budget_totals", "budget_days"], (table) =>
+        const stored = Effect.forEach(["budget_reservations", "budget_totals", "budget_days"], (table) =>
           Effect.map(sql`select * from ${sql(table)}`, (rows) =>
             rows.map((row) => JSON.stringify(row)).sort()
           )
@@ -475,7 +475,7 @@ describe("running totals of budgets", { timeout: 300_000 }, () => {
         )
         expect(isMade.flat().every((each) => each)).toBe(true)
         const rows = yield* sql<{ readonly pot: string; readonly sum: string }>`
-        select pot, sum(coalesce(landed, wei)::numeric)::text as sum from budget_holds
+        select pot, sum(coalesce(landed, wei)::numeric)::text as sum from budget_reservations
         where state <> 'settled' group by pot`
         const sums = new Map(rows.map(({ pot, sum }) => [pot, BigInt(sum)]))
         for (const pot of pots.slice(1))

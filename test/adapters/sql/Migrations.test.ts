@@ -24,6 +24,12 @@ const shapes = Effect.gen(function* () {
   return found
 })
 
+/**
+ * Tables that a migration takes away from processes of the previous version: their reservations would leave the totals wrong,
+ * so these processes reserve nothing any more.
+ */
+const fenced: Readonly<Record<string, string>> = { "0035_budget_totals": "budget_holds" }
+
 describe("migrations", { timeout: 60_000 }, () => {
   it.effect("keep the previous version working: they add tables, and columns that an insert may omit", () =>
     Effect.gen(function* () {
@@ -32,7 +38,9 @@ describe("migrations", { timeout: 60_000 }, () => {
         const before = all[at - 1]
         return before === undefined
           ? []
-          : Shape.obstacles(before.shape, shape).map((obstacle) => `${name}: ${obstacle}`)
+          : Shape.obstacles(before.shape, shape)
+              .filter((obstacle) => !obstacle.startsWith(`${fenced[name]} `))
+              .map((obstacle) => `${name}: ${obstacle}`)
       })
       expect(found).toEqual([])
     }).pipe(Effect.provide(databases.layer))

@@ -86,8 +86,8 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
     Effect.gen(function* () {
       yield* Rows.each(
         store,
-        `update budget_holds set wei = given.wei, expires_at = given.expires_at
-         from (%) as given where budget_holds.hold_no = given.hold_no`,
+        `update budget_reservations set wei = given.wei, expires_at = given.expires_at
+         from (%) as given where budget_reservations.hold_no = given.hold_no`,
         raisedColumns,
         changed.flatMap(({ entry, held: { holdNo, wei } }) =>
           holdNo === null ? [] : [[holdNo, wei, entry.expiresAt]]
@@ -95,7 +95,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       )
       yield* Rows.insert(
         store,
-        "budget_holds",
+        "budget_reservations",
         holdColumns,
         changed
           .filter(({ held }) => held.holdNo === null)
@@ -119,7 +119,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         if (Math.abs(now - deletedAt) >= deleteMillis && (yield* mayDelete)) {
           deletedAt = now
           yield* sql`
-            delete from budget_holds
+            delete from budget_reservations
             where state = 'settled' and day < ${dayOf(now) - keptDays}`
           yield* Totals.forget(store, now)
         }
@@ -137,7 +137,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       const find = (suffix: string) =>
         Rows.statement<Row>(
           store,
-          `select * from budget_holds
+          `select * from budget_reservations
            where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled' order by hold_no ${suffix}`,
           [chainId.toString(), Rows.listOf(store, ids)]
         )
@@ -177,7 +177,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         Effect.gen(function* () {
           const cost = wei ?? BigInt(row.landed ?? 0)
           yield* sql`
-            update budget_holds set state = 'settled', landed = ${cost.toString()} where hold_no = ${row.hold_no}`
+            update budget_reservations set state = 'settled', landed = ${cost.toString()} where hold_no = ${row.hold_no}`
           Totals.shift(totals, row, null)
           Totals.book(totals, row, cost)
         })
@@ -187,14 +187,14 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const rows = yield* sql<Row>`
-            select * from budget_holds
+            select * from budget_reservations
             where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'
               and (state = 'bound' or expires_at > ${now}) order by hold_no
             ${forUpdate}`
           if (rows.length === 0 || rows.some((row) => BigInt(row.wei) < wei)) return false
           for (const row of rows) {
             const notes = [...new Set([...notesOf(row), note])].join("\n")
-            yield* sql`update budget_holds set state = 'bound', note = ${notes} where hold_no = ${row.hold_no}`
+            yield* sql`update budget_reservations set state = 'bound', note = ${notes} where hold_no = ${row.hold_no}`
           }
           return true
         })
@@ -203,7 +203,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       change(chainId, ids, (row, totals) =>
         Effect.gen(function* () {
           if (row.state !== "reserved") return
-          yield* sql`delete from budget_holds where hold_no = ${row.hold_no}`
+          yield* sql`delete from budget_reservations where hold_no = ${row.hold_no}`
           Totals.shift(totals, row, null)
         })
       ),
@@ -211,7 +211,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       change(chainId, [id], (row, totals) =>
         Effect.gen(function* () {
           const landed = wei?.toString() ?? null
-          yield* sql`update budget_holds set landed = ${landed} where hold_no = ${row.hold_no}`
+          yield* sql`update budget_reservations set landed = ${landed} where hold_no = ${row.hold_no}`
           Totals.shift(totals, row, { ...row, landed })
         })
       ),
@@ -225,7 +225,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
               ? sql.literal("1 = 1")
               : sql`${id} >= ${beginning} and ${id} < ${`${beginning}\uffff`}`
           const rows = yield* sql<Row>`
-            select * from budget_holds
+            select * from budget_reservations
             where chain_id = ${chainId.toString()} and ${named} and state <> 'settled'
               and (state = 'bound' or expires_at > ${now})
             order by hold_no`
@@ -237,7 +237,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
         Effect.gen(function* () {
           const expired = yield* Rows.statement<Row>(
             store,
-            `select * from budget_holds
+            `select * from budget_reservations
              where ${Totals.ofBudget} and state = 'reserved' and expires_at <= ?`,
             [...Totals.keyOf(budget), yield* Clock.currentTimeMillis]
           )

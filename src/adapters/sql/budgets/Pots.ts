@@ -43,7 +43,7 @@ export const read = (
         ? []
         : yield* Rows.statement<Totals.Row>(
             store,
-            `delete from budget_holds
+            `delete from budget_reservations
              where ${Rows.among(store, "hold_no")} and state = 'reserved' and expires_at <= ? returning *`,
             [
               Rows.listOf(
@@ -61,7 +61,7 @@ export const read = (
     // An id that has cost nothing may be used again, such as an op that did not land in time.
     const over = settled.filter(({ landed }) => landed === "0")
     if (over.length > 0)
-      yield* store.sql`delete from budget_holds where ${store.sql.in(
+      yield* store.sql`delete from budget_reservations where ${store.sql.in(
         "hold_no",
         over.map(({ hold_no }) => hold_no)
       )}`

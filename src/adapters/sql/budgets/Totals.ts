@@ -308,7 +308,7 @@ export const concerned = (
   now: number
 ): Effect.Effect<ReadonlyArray<Row>, SqlError> => {
   const keys = keysOf(budgets)
-  const some = `select * from budget_holds where ${ofBudgets(store)}`
+  const some = `select * from budget_reservations where ${ofBudgets(store)}`
   return Rows.statement<Row>(
     store,
     `${some} and state = 'reserved' and expires_at <= ?

@@ -153,7 +153,7 @@ interface Held {
 const totalled = (sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {
     const open = yield* sql<Held>`
-      select account_id, chain_id, pot, day, wei, landed from budget_holds where state <> 'settled'`
+      select account_id, chain_id, pot, day, wei, landed from budget_reservations where state <> 'settled'`
     const totals = new Map<string, { readonly held: bigint; readonly holds: number }>()
     for (const { account_id, chain_id, day, landed, pot, wei } of open) {
       const count = (unit: string, at: number, amount: string, more: number) => {
@@ -188,16 +188,22 @@ export const budgetTotals = step((sql) => [
       primary key (chain_id, pot, account_id, unit, at)
     )`,
   sql`create index budget_totals_at on budget_totals (unit, at)`,
-  sql`alter table budget_holds add column hour integer`,
-  sql`update budget_holds set hour = day * 24 + 23`,
-  sql`drop index budget_holds_open`,
+  // A process that does not know the totals would leave them wrong: it must not find the table.
+  sql`alter table budget_holds rename to budget_reservations`,
+  sql`alter table budget_reservations add column hour integer`,
+  sql`update budget_reservations set hour = day * 24 + 23`,
+  ...["budget_holds_id", "budget_holds_open", "budget_holds_settled"].map(
+    (name) => sql`drop index ${sql(name)}`
+  ),
+  sql`create unique index budget_reservations_id on budget_reservations (chain_id, id, pot, account_id)`,
+  sql`create index budget_reservations_settled on budget_reservations (day) where state = 'settled'`,
   sql`
-    create index budget_holds_expiry on budget_holds (chain_id, pot, account_id, expires_at)
+    create index budget_reservations_expiry on budget_reservations (chain_id, pot, account_id, expires_at)
     where state = 'reserved'`,
   // PostgreSQL finds the beginnings of ids only in this order, SQLite in the unique index.
   sql.onDialectOrElse({
     pg: () =>
-      sql`create index budget_holds_beginning on budget_holds (chain_id, id collate "C") where state <> 'settled'`,
+      sql`create index budget_reservations_beginning on budget_reservations (chain_id, id collate "C") where state <> 'settled'`,
     orElse: () => Effect.void
   }),
   totalled(sql)
