@@ -59,6 +59,14 @@ const virtualAuthenticator = async (session: CDPSession): Promise<Authenticator>
   }
 }
 
+/** Resolves when the page is drawn and its finite transitions have ended: until then, colours are between two schemes. */
+const transitionsEnd = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))).then(() =>
+  Promise.allSettled(
+    document.getAnimations()
+      .filter(({ effect }) => Number.isFinite(effect.getComputedTiming().endTime))
+      .map(({ finished }) => finished)
+  ))`
+
 export const start = async (): Promise<Browser> => {
   const profile = mkdtempSync(join(tmpdir(), "castellan-chromium-"))
   const context = await chromium.launchPersistentContext(profile, {
@@ -97,6 +105,7 @@ export const start = async (): Promise<Browser> => {
         for (const width of [1280, 390]) {
           await page.emulateMedia({ colorScheme })
           await page.setViewportSize({ width, height: 800 })
+          await page.evaluate(transitionsEnd)
           await look(`${width}-${colorScheme}`)
         }
       await page.emulateMedia({ colorScheme: "light" })
