@@ -47,7 +47,7 @@ export const pages = (): Readonly<Record<string, string>> => {
   const source = Reference.fromDocument(OpenApiDocument.document, exchanges())
   publicApi ??= PublicApi.page(PublicApi.entries())
   return {
-    "docs/cli.md": Manual.page(manual),
+    ...Manual.pages(manual),
     "docs/config.schema.json": `${jsonSchema()}\n`,
     "src/hosts/http/playground/passkeys.js": BrowserModule.page(new URL("src/client/Passkeys.ts", root)),
     "docs/errors.md": Markdown.errors(source),

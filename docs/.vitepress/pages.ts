@@ -15,6 +15,7 @@ const signers = items({
 const groups = [
   "wallets",
   "operations",
+  "passkeys",
   "requests",
   "chain",
   "events",
@@ -116,6 +117,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
       ...items({
         Errors: "/errors",
         "Command line": "/cli",
+        "Operating commands": "/cli-operating",
         Modules: "/public-api",
         Contracts: "/contracts",
         "Layouts of the contracts": "/layouts",

@@ -46,7 +46,8 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["docs/webhooks.md", "*", "js", "test/ports/webhooks/Deliver.test.ts"],
   ["docs/signers/pkcs11.md", "*", "json", "test/scenarios/docs/snippets.test.ts"],
   ["docs/signers/pkcs11.md", "3. Create a key", "", "test/scenarios/docs/snippets.test.ts"],
-  ["docs/cli.md", "*", "text", "test/hosts/cli/Program.test.ts"]
+  ["docs/cli.md", "*", "text", "test/hosts/cli/Program.test.ts"],
+  ["docs/cli-operating.md", "*", "text", "test/hosts/cli/Program.test.ts"]
 ]
 
 /** Snippets that are not run, with the reason. */

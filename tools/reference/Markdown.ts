@@ -56,28 +56,52 @@ const parameters = (own: ReadonlyArray<Parameter>, headers: ReadonlyArray<Parame
   ].join("\n")
 }
 
-/** An earlier endpoint of the page with the same answer, which shows its fields and an example. */
-const earlier = (one: Endpoint, page: ReadonlyArray<Endpoint>): Endpoint | undefined =>
-  page
-    .slice(0, page.indexOf(one))
-    .find(({ answer }) => one.answer.length > 1 && JSON.stringify(answer) === JSON.stringify(one.answer))
+const isSame = (one: Field, other: Field): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-const answer = (one: Endpoint, { endpoints, name }: Group): string => {
-  const same = earlier(one, endpoints)
-  return same === undefined
-    ? fields("Answer:", one.answer, false)
-    : `Answer: the fields of [${same.method} ${same.path}](${name}.md#${anchor(same.method, same.path)}).\n`
+/** Fields from which on a table is not repeated. */
+const worthNaming = 5
+
+/** The earlier endpoint that shows most of these fields, if they are worth naming, and the fields that it has. */
+const earlier = (one: Endpoint, all: ReadonlyArray<Group>, of: (one: Endpoint) => ReadonlyArray<Field>) => {
+  const known = all.flatMap((group) => group.endpoints.map((endpoint) => ({ endpoint, group })))
+  const before = known.slice(
+    0,
+    known.findIndex(({ endpoint }) => endpoint === one)
+  )
+  const [best] = before
+    .filter(({ endpoint }) => of(endpoint).every((field) => of(one).some((own) => isSame(own, field))))
+    .filter(({ endpoint }) => of(endpoint).length >= Math.min(worthNaming, of(one).length))
+    .sort((a, b) => of(b.endpoint).length - of(a.endpoint).length)
+  return of(one).length < 2 ? undefined : best
 }
 
-const endpoint = (one: Endpoint, group: Group, headers: ReadonlyArray<Parameter>): string =>
+const shownFields = (
+  title: string,
+  one: Endpoint,
+  all: ReadonlyArray<Group>,
+  of: (one: Endpoint) => ReadonlyArray<Field>,
+  withRequired: boolean
+): string => {
+  const best = earlier(one, all, of)
+  if (best === undefined) return fields(`${title}:`, of(one), withRequired)
+  const { method, path } = best.endpoint
+  const others = of(one).filter((own) => !of(best.endpoint).some((field) => isSame(own, field)))
+  const same = `${title}: the fields of [${method} ${path}](${best.group.name}.md#${anchor(method, path)})`
+  return others.length === 0 ? `${same}.\n` : fields(`${same}, and:`, others, withRequired)
+}
+
+const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> => answer
+
+const endpoint = (one: Endpoint, { groups, headers }: Reference): string =>
   [
     `## ${one.method} ${one.path}\n`,
     `${one.summary}. ${one.description}\n`,
     parameters(one.parameters, headers),
-    fields("Request:", withSettings(one), true),
-    answer(one, group),
+    shownFields("Request", one, groups, withSettings, true),
+    shownFields("Answer", one, groups, answerOf, false),
     `\`\`\`sh\n${one.example}\n\`\`\`\n`,
-    one.exampleAnswer === null || earlier(one, group.endpoints) !== undefined
+    one.exampleAnswer === null ||
+    answerOf(earlier(one, groups, answerOf)?.endpoint ?? { ...one, answer: [] }).length === one.answer.length
       ? ""
       : `\`\`\`${one.exampleAnswer.language}\n${one.exampleAnswer.text}\n\`\`\`\n`
   ]
@@ -124,8 +148,8 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
       [
         `# ${group.name}\n`,
         generated,
-        `${group.description} Common rules are in the [HTTP reference](../reference.md), failures in [errors](../errors.md).\n`,
-        ...group.endpoints.map((one) => endpoint(one, group, source.headers))
+        `${group.description} Common rules are in the [HTTP reference](../reference.md), failures in [errors](../errors.md). Examples show the first object of an array.\n`,
+        ...group.endpoints.map((one) => endpoint(one, source))
       ].join("\n")
     ])
   )

@@ -109,15 +109,17 @@ export const fromDocument = (
 
 /** Parts a group: endpoints that read and cancel writes have a separate page. */
 const parted = (group: Group): ReadonlyArray<Group> => {
-  const { false: others = [], true: requests = [] } = Object.groupBy(group.endpoints, ({ path }) =>
-    path.startsWith("/requests") ? "true" : "false"
-  )
-  return requests.length === 0
-    ? [group]
-    : [
-        { ...group, endpoints: others },
-        { name: "requests", description: "List, follow and cancel writes.", endpoints: requests }
-      ]
+  const pages = Object.groupBy(group.endpoints, ({ path }) => {
+    if (path.startsWith("/requests")) return "requests"
+    return path.endsWith("asskey") || path.startsWith("/passkey") ? "passkeys" : "own"
+  })
+  const page = (name: string, description: string, endpoints: ReadonlyArray<Endpoint> = []) =>
+    endpoints.length === 0 ? [] : [{ name, description, endpoints }]
+  return [
+    ...page(group.name, group.description, pages.own),
+    ...page("passkeys", "Encode and execute ops that passkeys sign.", pages.passkeys),
+    ...page("requests", "List, follow and cancel writes.", pages.requests)
+  ]
 }
 
 const isSetting = ({ path }: Field): boolean => path.startsWith("settings.")
@@ -172,13 +174,23 @@ const filled = (path: string, parameters: ReadonlyArray<Parameter>): string =>
     path
   )
 
+/** Members of an array in an example; a page says that others are left out. */
+const mostMembers = 1
+
+const cut = (_: string, value: unknown): unknown =>
+  Array.isArray(value) && value.length > mostMembers && value.every((each) => typeof each === "object")
+    ? value.slice(0, mostMembers)
+    : value
+
 const shown = (answer: unknown): ExampleAnswer =>
-  typeof answer === "string" ? { language: "text", text: answer } : { language: "json", text: json(answer) }
+  typeof answer === "string"
+    ? { language: "text", text: answer }
+    : { language: "json", text: json(JSON.parse(JSON.stringify(answer, cut))) }
 
 /** Columns of an object or array that stays on one line. */
-const width = 110
+const width = 130
 
-/** JSON that breaks only the lines that are too long. */
+/** JSON whose lines are as full as the width permits. */
 export const json = (value: unknown, indent = ""): string => {
   if (value === null || typeof value !== "object") return JSON.stringify(value)
   const isArray = Array.isArray(value)
@@ -190,9 +202,13 @@ export const json = (value: unknown, indent = ""): string => {
   const line = `${open}${members(indent).join(", ")}${close}`
   if (indent.length + line.length <= width && !line.includes("\n")) return line
   const inner = `${indent}  `
-  return `${open}\n${members(inner)
-    .map((member) => `${inner}${member}`)
-    .join(",\n")}\n${indent}${close}`
+  const lines: Array<string> = []
+  for (const member of members(inner)) {
+    const joined = `${lines.at(-1)}, ${member}`
+    if (lines.length > 0 && !joined.includes("\n") && joined.length <= width) lines[lines.length - 1] = joined
+    else lines.push(`${inner}${member}`)
+  }
+  return `${open}\n${lines.join(",\n")}\n${indent}${close}`
 }
 
 const example = (method: string, path: string, withKey: boolean, body: unknown): string =>
