@@ -1,3 +1,4 @@
+import * as Arr from "effect/Array"
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -11,7 +12,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
-import type { Failure } from "../../failures/Failure.js"
+import { type Failure, unavailable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Funding from "../../payers/Funding.js"
 import * as PaymasterFailure from "../../payers/PaymasterFailure.js"
@@ -134,6 +135,8 @@ interface Measuring {
   leastPreVerification: ReadonlyArray<bigint>
   /** The ops with the limits of the last report; null: not computed. */
   limited: ReadonlyArray<Limited> | null
+  /** The node's refusal to simulate the list; null: none. */
+  refused: Failure | null
 }
 
 type Limited = InitialSimulation.Draft & {
@@ -228,8 +231,9 @@ const secondOf = (measuring: Measuring) => {
   return { balances, trials }
 }
 
-const concluded = (measuring: Measuring): Effect.Effect<Estimate, never, ChainFacts> =>
+const concluded = (measuring: Measuring): Effect.Effect<Estimate, Failure, ChainFacts> =>
   Effect.gen(function* () {
+    if (measuring.refused !== null) return yield* Effect.fail(measuring.refused)
     const current = limited(measuring)
     const { grant, input, report } = measuring
     const { version } = input.context
@@ -272,29 +276,170 @@ const concluded = (measuring: Measuring): Effect.Effect<Estimate, never, ChainFa
     }
   })
 
-const take = (measuring: Measuring, report: GasLens.Report): void => {
-  measuring.report = report
-  measuring.limited = null
+const take = (measuring: Measuring, report: Result.Result<GasLens.Report, Failure>): void => {
+  if (Result.isFailure(report)) measuring.refused = report.failure
+  else {
+    measuring.report = report.success
+    measuring.limited = null
+  }
 }
 
-/** Repeats a simulation for some of the estimates, and replaces their reports. Returns the node's refusals. */
+const open = (all: ReadonlyArray<Measuring>): ReadonlyArray<Measuring> =>
+  all.filter(({ refused }) => refused === null)
+
+/** Repeats a simulation for some of the lists, and replaces their reports. */
 const simulateAgain = (
   view: LensEstimation.View,
   some: ReadonlyArray<Measuring>,
   questionOf: (measuring: Measuring) => LensEstimation.Question
-): Effect.Effect<ReadonlyMap<Measuring, Failure>, Failure, ChainFacts> =>
+): Effect.Effect<void, Failure, ChainFacts> =>
   some.length === 0
-    ? Effect.succeed(new Map())
+    ? Effect.void
     : Effect.map(LensEstimation.simulateEach(view, some.map(questionOf)), (reports) => {
-        const refused = new Map<Measuring, Failure>()
         for (const [place, measuring] of some.entries()) {
           const report = reports[place]
-          if (report === undefined) continue
-          if (Result.isFailure(report)) refused.set(measuring, report.failure)
-          else take(measuring, report.success)
+          if (report !== undefined) take(measuring, report)
         }
-        return refused
       })
+
+/** The layer 1 fees of each list's ops. */
+const feesOf = (
+  view: Input,
+  all: ReadonlyArray<ReadonlyArray<UserOperation.UserOperation>>
+): Effect.Effect<ReadonlyArray<Result.Result<ReadonlyArray<L1Fees.FeeOf>, Failure>>, never, ChainFacts> =>
+  view.context.connection.profile.l1Fee === null
+    ? Effect.succeed(all.map(() => Result.succeed([])))
+    : Effect.forEach(all, (ops) => Effect.result(L1Fees.ofOps(view.context, view.from, ops)), {
+        concurrency: "unbounded"
+      })
+
+/** A list whose trials are ready, and its earlier simulation, if it fits them. */
+interface Begun {
+  readonly input: Input
+  readonly first: ReadonlyArray<InitialSimulation.InitialTrial>
+  readonly ops: ReadonlyArray<UserOperation.UserOperation>
+  readonly early: InitialSimulation.InitialSimulation | null
+}
+
+const begin = (input: Input) =>
+  Effect.map(Effect.result(InitialSimulation.trials(input)), (trials) =>
+    Result.map(trials, (first): Begun => {
+      const early = input.early ?? null
+      return {
+        input,
+        first,
+        ops: first.map(({ op }) => op),
+        early: early !== null && InitialSimulation.fits(early, first) ? early : null
+      }
+    })
+  )
+
+const measuringOf = (
+  { early, first, input, ops }: Begun,
+  l1Fees: ReadonlyArray<L1Fees.FeeOf>,
+  report: GasLens.Report
+): Measuring => ({
+  input,
+  first,
+  drafts: first.map(({ index, op, value }): InitialSimulation.Draft => ({ index, op, value })),
+  ops,
+  l1Fees,
+  accounts: Funding.payers(input.context.version, ops),
+  initial: early ?? { trials: first, report },
+  states: report.wallets,
+  grant: InitialSimulation.generous(input.context.connection.profile.caps.transactionGas),
+  report,
+  leastPreVerification: [],
+  limited: null,
+  refused: null
+})
+
+/** Simulates the lists that have no earlier simulation together, with generous grants. */
+const simulateFirst = (view: Input, lists: ReadonlyArray<Result.Result<Begun, Failure>>) =>
+  Effect.gen(function* () {
+    const begun = Arr.getSuccesses(lists)
+    const unseen = begun.filter(({ early }) => early === null)
+    const [reports, fees] = yield* Effect.all(
+      [
+        LensEstimation.simulateEach(
+          view,
+          unseen.map(({ first }) => InitialSimulation.question(view, first))
+        ),
+        feesOf(
+          view,
+          begun.map(({ ops }) => ops)
+        )
+      ],
+      { concurrency: "unbounded" }
+    )
+    const reportOf = new Map(unseen.map((one, position) => [one, reports[position]]))
+    const feesOfList = new Map(begun.map((one, position) => [one, fees[position]]))
+    return lists.map((list) =>
+      Result.flatMap(list, (one) =>
+        Result.flatMap(feesOfList.get(one) ?? Result.succeed([]), (l1Fees) => {
+          const report = one.early === null ? reportOf.get(one) : Result.succeed(one.early.report)
+          return Result.map(report ?? Result.fail(unavailable()), (first) => measuringOf(one, l1Fees, first))
+        })
+      )
+    )
+  })
+
+/** Simulates lists again, with modest grants, that the node could not simulate with generous ones. */
+const simulateStarved = (view: Input, all: ReadonlyArray<Measuring>) =>
+  Effect.gen(function* () {
+    const starved = all.filter(
+      ({ input, report }) => !input.declared && report.measures.some(LensEstimation.isStarved)
+    )
+    for (const one of starved)
+      one.grant = InitialSimulation.modest(view.context.connection.profile.caps.transactionGas)
+    yield* simulateAgain(view, starved, ({ accounts, first, grant }) => ({
+      trials: first.map((each) => ({ ...each, ...grant })),
+      wallets: accounts
+    }))
+    for (const one of starved) one.states = one.report.wallets
+  })
+
+/** Asks a remote bundler for the least preVerificationGas that it accepts. */
+const askBundler = (view: Input, all: ReadonlyArray<Measuring>) =>
+  view.declared || view.context.connection.profile.remoteBundler === null
+    ? Effect.void
+    : Effect.forEach(
+        all,
+        (one) => {
+          const sequences = sequencesIn(one)
+          return Effect.map(
+            RemoteGas.leastPreVerificationGas(
+              view.context,
+              limited(one).map(({ index, op }) => ({
+                ...op,
+                nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
+              })),
+              LensEstimation.toOverrides(view.extra ?? {})
+            ),
+            (least) => {
+              one.leastPreVerification = least
+              one.limited = null
+            }
+          )
+        },
+        { discard: true }
+      )
+
+const simulateSecond = (view: Input, all: ReadonlyArray<Measuring>) =>
+  Effect.gen(function* () {
+    const seconds = new Map(
+      all.flatMap((one) => {
+        const second = secondOf(one)
+        return second === null ? [] : [[one, second] as const]
+      })
+    )
+    const ordinary = [...seconds.keys()].filter((one) => seconds.get(one)?.balances.size === 0)
+    yield* simulateAgain(view, ordinary, (one) => ({ trials: seconds.get(one)?.trials ?? [] }))
+    // These change wallet balances, and overrides hold for a whole call.
+    for (const [one, { balances, trials }] of seconds)
+      if (balances.size > 0)
+        take(one, yield* Effect.result(LensEstimation.simulate(view, { trials }, balances)))
+  })
 
 /**
  * Measures lists of ops and sets the lowest limits that give the same results as generous ones. Each list runs in
@@ -309,134 +454,15 @@ export const estimateEach = (
   Effect.gen(function* () {
     const [view] = inputs
     if (view === undefined) return []
-    const { connection } = view.context
-    const cap = connection.profile.caps.transactionGas
-    const refused = new Map<number, Failure>()
-    const begun: Array<{
-      readonly place: number
-      readonly first: ReadonlyArray<InitialSimulation.InitialTrial>
-    }> = []
-    for (const [place, input] of inputs.entries()) {
-      const first = yield* Effect.result(InitialSimulation.trials(input))
-      if (Result.isFailure(first)) refused.set(place, first.failure)
-      else begun.push({ place, first: first.success })
-    }
-    const earlyOf = (place: number, first: ReadonlyArray<InitialSimulation.InitialTrial>) => {
-      const early = inputs[place]?.early ?? null
-      return early !== null && InitialSimulation.fits(early, first) ? early : null
-    }
-    const unseen = begun.filter(({ first, place }) => earlyOf(place, first) === null)
-    const [reports, fees] = yield* Effect.all(
-      [
-        LensEstimation.simulateEach(
-          view,
-          unseen.map(({ first }) => InitialSimulation.question(view, first))
-        ),
-        connection.profile.l1Fee === null
-          ? Effect.succeed([])
-          : Effect.forEach(
-              begun,
-              ({ first }) =>
-                Effect.result(
-                  L1Fees.ofOps(
-                    view.context,
-                    view.from,
-                    first.map(({ op }) => op)
-                  )
-                ),
-              { concurrency: "unbounded" }
-            )
-      ],
-      { concurrency: "unbounded" }
+    const lists = yield* Effect.forEach(inputs, begin)
+    const simulated = yield* simulateFirst(view, lists)
+    const all = Arr.getSuccesses(simulated)
+    yield* simulateStarved(view, all)
+    yield* askBundler(view, open(all))
+    yield* simulateSecond(view, open(all))
+    return yield* Effect.forEach(simulated, (one) =>
+      Effect.result(Effect.flatMap(Effect.fromResult(one), concluded))
     )
-    const measuring = new Map<number, Measuring>()
-    const places = new Map<Measuring, number>()
-    for (const [position, { first, place }] of begun.entries()) {
-      const input = inputs[place]
-      const fee = fees[position] ?? Result.succeed([])
-      const early = earlyOf(place, first)
-      const report =
-        early === null
-          ? reports[unseen.findIndex((each) => each.place === place)]
-          : Result.succeed(early.report)
-      if (input === undefined || report === undefined) continue
-      if (Result.isFailure(fee)) refused.set(place, fee.failure)
-      else if (Result.isFailure(report)) refused.set(place, report.failure)
-      else {
-        const ops = first.map(({ op }) => op)
-        const one: Measuring = {
-          input,
-          first,
-          drafts: first.map(({ index, op, value }): InitialSimulation.Draft => ({ index, op, value })),
-          ops,
-          l1Fees: fee.success,
-          accounts: Funding.payers(view.context.version, ops),
-          initial: early ?? { trials: first, report: report.success },
-          states: report.success.wallets,
-          grant: InitialSimulation.generous(cap),
-          report: report.success,
-          leastPreVerification: [],
-          limited: null
-        }
-        measuring.set(place, one)
-        places.set(one, place)
-      }
-    }
-    const drop = (some: ReadonlyMap<Measuring, Failure>) => {
-      for (const [one, failure] of some) {
-        const place = places.get(one)
-        if (place === undefined) continue
-        refused.set(place, failure)
-        measuring.delete(place)
-      }
-    }
-    const starved = [...measuring.values()].filter(
-      ({ input, report }) => !input.declared && report.measures.some(LensEstimation.isStarved)
-    )
-    for (const one of starved) one.grant = InitialSimulation.modest(cap)
-    drop(
-      yield* simulateAgain(view, starved, ({ accounts, first, grant }) => ({
-        trials: first.map((each) => ({ ...each, ...grant })),
-        wallets: accounts
-      }))
-    )
-    for (const one of starved) one.states = one.report.wallets
-    if (!view.declared && connection.profile.remoteBundler !== null)
-      for (const one of measuring.values()) {
-        const sequences = sequencesIn(one)
-        one.leastPreVerification = yield* RemoteGas.leastPreVerificationGas(
-          view.context,
-          limited(one).map(({ index, op }) => ({
-            ...op,
-            nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
-          })),
-          LensEstimation.toOverrides(view.extra ?? {})
-        )
-        one.limited = null
-      }
-    const seconds = new Map(
-      [...measuring.values()].flatMap((one) => {
-        const second = secondOf(one)
-        return second === null ? [] : [[one, second] as const]
-      })
-    )
-    const ordinary = [...seconds.keys()].filter((one) => seconds.get(one)?.balances.size === 0)
-    drop(yield* simulateAgain(view, ordinary, (one) => ({ trials: seconds.get(one)?.trials ?? [] })))
-    // These change wallet balances, and overrides hold for a whole call.
-    for (const [one, { balances, trials }] of seconds) {
-      if (balances.size === 0) continue
-      const report = yield* Effect.result(LensEstimation.simulate(view, { trials }, balances))
-      if (Result.isFailure(report)) drop(new Map([[one, report.failure]]))
-      else take(one, report.success)
-    }
-    const estimates: Array<Result.Result<Estimate, Failure>> = []
-    for (const place of inputs.keys()) {
-      const one = measuring.get(place)
-      const failure = refused.get(place)
-      if (one !== undefined) estimates.push(Result.succeed(yield* concluded(one)))
-      else if (failure !== undefined) estimates.push(Result.fail(failure))
-    }
-    return estimates
   })
 
 /** Measures one list, see `estimateEach`. */
