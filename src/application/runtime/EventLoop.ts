@@ -31,6 +31,10 @@ const isSpent = (): boolean => {
 
 const turn = Effect.callback<void>((resume) => afterTurn(() => resume(Effect.void)))
 
+/** Lets the event loop turn this often, whatever it has to do. */
+export const turns = (count: number): Effect.Effect<void> =>
+  count === 0 ? Effect.void : Effect.flatMap(turn, () => turns(count - 1))
+
 /** Lets the event loop turn while the slice of time is used up; concurrent waiters share the next slices. */
 export const breathe: Effect.Effect<void> = Effect.suspend(() =>
   isSpent() ? Effect.andThen(turn, breathe) : Effect.void

@@ -12,6 +12,7 @@ import {
   laneKey,
   type TransactionRecord
 } from "../../ports/journal/Transactions.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import { type Dependencies, delayOf, type Next, pause, requestKeys, type State, whole } from "./LaneState.js"
 import type * as Bundle from "./rules/Bundle.js"
@@ -46,6 +47,9 @@ export interface Worker {
     lane: Lane
   ) => { readonly nonces: ReadonlyArray<bigint>; readonly access: LaneAccess } | null
 }
+
+/** Wait of a woken worker: requests that are accepted meanwhile share its bundle. */
+const gathered = EventLoop.turns(3)
 
 export const make = (dependencies: Dependencies): Worker => {
   const { inFlight, monitor, scope } = dependencies
@@ -99,6 +103,7 @@ export const make = (dependencies: Dependencies): Worker => {
 
   const loop = (state: State): Effect.Effect<void> =>
     Effect.gen(function* () {
+      yield* gathered
       while (true) {
         state.isAskedAgain = false
         // Before the turn: changes during it wake the lane.
@@ -120,10 +125,11 @@ export const make = (dependencies: Dependencies): Worker => {
           }
           return yield* tell(state)
         }
-        if (done.at === null) yield* changed
+        const woken = Effect.andThen(changed, gathered)
+        if (done.at === null) yield* woken
         else {
           const millis = Math.max(done.at - (yield* MonotonicTime.millis), 1)
-          yield* Effect.raceFirst(changed, Effect.sleep(millis))
+          yield* Effect.raceFirst(woken, Effect.sleep(millis))
         }
       }
     })

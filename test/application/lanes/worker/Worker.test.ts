@@ -142,6 +142,17 @@ describe("a lane's worker", () => {
     expect(landed(world)).toBe(40)
   })
 
+  test("brings ops accepted in neighbouring turns of the event loop into one transaction", function* () {
+    const world = yield* World.make()
+    world.accept(1)
+    yield* world.wake
+    yield* Effect.promise(() => new Promise<void>((done) => setImmediate(done)))
+    world.accept(2)
+    yield* world.wake
+    yield* Time.settle
+    expect(world.bundles()).toEqual([2])
+  })
+
   test("takes ops accepted meanwhile into the next transaction", function* () {
     const world = yield* World.make()
     accept(world, 1)
