@@ -285,9 +285,23 @@ describe("castellan requests release and drop", () => {
     expect(await json(`requests show ${first}`)).toMatchObject({ state: "held", held: "nobody knows" })
     expect(await said(`requests show ${first}`)).toContain("nobody knows")
     expect(await json(`requests cancel ${first}`)).toMatchObject({ state: "pending", cancelled: [] })
-    expect(await json(`requests drop ${first}`)).toEqual({ requestId: first, state: "final" })
+    expect(await refused(`requests drop ${first} --reason ${"x".repeat(501)}`)).toContain("--reason")
+    expect(await json(`requests drop ${first} --operator Ada --reason duplicate`)).toEqual({
+      requestId: first,
+      state: "final"
+    })
     expect(await json(`requests release ${second}`)).toEqual({ requestId: second, state: "pending" })
     expect(await refused(`requests release ${second}`)).toContain("is not held")
+    const log = new DatabaseSync(database.path, { readOnly: true, timeout: 5_000 })
+    const acts = log
+      .prepare("select operator, act, subject, reason from operator_acts order by entry_no desc limit 3")
+      .all()
+    log.close()
+    expect(acts.map((act) => Object.values(act))).toEqual([
+      ["command line", "release", second, "by command"],
+      ["command line: Ada", "drop", first, "duplicate"],
+      ["command line", "cancel", first, "by command"]
+    ])
     await service.automine(true)
     const answers = await Promise.all([one, other])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 422])

@@ -6,7 +6,7 @@ export class OperatorLogError extends Data.TaggedError("OperatorLogError")<{ rea
 
 /** An operator's act in the console or by command. */
 export interface OperatorAct {
-  /** Name of the operator in the configuration; `command line` for a command. */
+  /** Name of the operator in the configuration; `command line` and the given name for a command. */
   readonly operator: string
   readonly act: "pause" | "resume" | "unstick" | "cancel" | "release" | "drop" | "revoke"
   /** Target: an account, a chain, a lane, a request or a key's prefix. */

@@ -187,24 +187,24 @@ const set = Command.make("set", { id, ...profile, json }).pipe(
   })
 )
 
-const pause = Command.make("pause", { id, json }).pipe(
+const pause = Command.make("pause", { id, ...OperatorContext.logged, json }).pipe(
   help(
     "Answers all requests of an account with 401 account_paused, until it is resumed. Transactions already sent are still settled.",
     "acme"
   ),
-  report(function* ({ id }) {
+  report(function* ({ id, ...logged }) {
     const { account, now, ports, store } = yield* OperatorContext.openFor(id)
-    yield* OperatorContext.record({ ports }, "pause", `account ${id}`)
+    yield* OperatorContext.record({ ports }, "pause", `account ${id}`, logged)
     yield* store.pause({ kind: "account", subject: id, since: now })
     return { text: `account ${id} is paused`, json: shown({ ...account, paused: account.paused ?? now }) }
   })
 )
 
-const resume = Command.make("resume", { id, json }).pipe(
+const resume = Command.make("resume", { id, ...OperatorContext.logged, json }).pipe(
   help("Undoes pause.", "acme"),
-  report(function* ({ id }) {
+  report(function* ({ id, ...logged }) {
     const { account, ports, store } = yield* OperatorContext.openFor(id)
-    yield* OperatorContext.record({ ports }, "resume", `account ${id}`)
+    yield* OperatorContext.record({ ports }, "resume", `account ${id}`, logged)
     yield* store.resume("account", id)
     if (account.paused === "file")
       return yield* Effect.fail(

@@ -187,14 +187,14 @@ const rotate = Command.make("rotate", {
   })
 )
 
-const revoke = Command.make("revoke", { key, json }).pipe(
+const revoke = Command.make("revoke", { key, ...OperatorContext.logged, json }).pipe(
   help(
     "Revokes a key permanently, within a second on all replicas. Keys of the configuration file can be revoked too.",
     "21ca2b88d8bd"
   ),
-  report(function* ({ key }) {
+  report(function* ({ key, ...logged }) {
     const { context, found } = yield* find(key)
-    yield* OperatorContext.record(context, "revoke", `key ${found.id} of ${found.accountId}`)
+    yield* OperatorContext.record(context, "revoke", `key ${found.id} of ${found.accountId}`, logged)
     yield* context.store.endKey(found, context.now)
     return {
       text: `key ${found.id} of account ${found.accountId} is revoked`,

@@ -144,11 +144,11 @@ const show = Command.make("show", { requestId, json }).pipe(
   })
 )
 
-const cancel = Command.make("cancel", { requestId, json }).pipe(
+const cancel = Command.make("cancel", { requestId, ...OperatorContext.logged, json }).pipe(
   help("Cancels the unsigned elements of a request permanently.", example),
-  report(function* ({ requestId }) {
+  report(function* ({ requestId, ...logged }) {
     const { journal, ports, record } = yield* find(requestId)
-    yield* OperatorContext.record({ ports }, "cancel", requestId)
+    yield* OperatorContext.record({ ports }, "cancel", requestId, logged)
     const cancelled = yield* CancelRequest.cancel(journal, record)
     const of = (elements: ReadonlyArray<number>) => (elements.length === 0 ? "none" : elements.join(", "))
     return {
@@ -169,14 +169,14 @@ const findHeld = (requestId: string) =>
     () => `request ${requestId} is not held; run "castellan requests list --state held"`
   )
 
-const release = Command.make("release", { requestId, json }).pipe(
+const release = Command.make("release", { requestId, ...OperatorContext.logged, json }).pipe(
   help(
     "Releases a held request: its open elements are executed, even if a transaction that the database lacks has executed them before.",
     example
   ),
-  report(function* ({ requestId }) {
+  report(function* ({ requestId, ...logged }) {
     const { ports } = yield* findHeld(requestId)
-    yield* OperatorContext.record({ ports }, "release", requestId)
+    yield* OperatorContext.record({ ports }, "release", requestId, logged)
     if (!(yield* Context.get(ports, RecoveryJournal).unhold(requestId)))
       return yield* Effect.fail(`request ${requestId} is not held any more`)
     return {
@@ -186,14 +186,14 @@ const release = Command.make("release", { requestId, json }).pipe(
   })
 )
 
-const drop = Command.make("drop", { requestId, json }).pipe(
+const drop = Command.make("drop", { requestId, ...OperatorContext.logged, json }).pipe(
   help(
     "Ends a held request permanently: its open elements are never executed, and its answer says so (request_dropped).",
     example
   ),
-  report(function* ({ requestId }) {
+  report(function* ({ requestId, ...logged }) {
     const { journal, ports } = yield* findHeld(requestId)
-    yield* OperatorContext.record({ ports }, "drop", requestId)
+    yield* OperatorContext.record({ ports }, "drop", requestId, logged)
     const became = yield* Cancellations.cancel(journal, requestId, "request_dropped", { onlyUnsigned: false })
     const state = became === "final" ? "final" : "pending"
     return {

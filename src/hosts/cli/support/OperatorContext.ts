@@ -9,7 +9,7 @@ import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tena
 import * as KnownKeys from "../../../application/tenants/KnownKeys.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
-import { Operator, type Why } from "./Operator.js"
+import { Operator, optional, type Why } from "./Operator.js"
 
 export interface Account extends OwnLimits {
   readonly accountId: AccountId
@@ -80,13 +80,32 @@ export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> =
   }
 })
 
-/** Records a command in the log of operators, before it acts. */
+/** Flags of commands that act: what the log of operators says of them. */
+export const logged = {
+  operator: optional("operator", "NAME", "your name, for the log of operators"),
+  reason: optional("reason", "TEXT", "the reason, for the log of operators: at most 500 characters")
+}
+
+const maxReason = 500
+
+/** Records a command in the log of operators, before it acts. No token proves the name. */
 export const record = (
   { ports }: Pick<OperatorContext, "ports">,
   act: OperatorAct["act"],
-  subject: string
+  subject: string,
+  {
+    operator,
+    reason = "by command"
+  }: { readonly operator: string | undefined; readonly reason: string | undefined }
 ): Effect.Effect<void, Why> =>
-  Context.get(ports, OperatorLog).record({ operator: "command line", act, subject, reason: "by command" })
+  reason.length > maxReason
+    ? Effect.fail(`--reason: expected at most ${maxReason} characters`)
+    : Context.get(ports, OperatorLog).record({
+        operator: operator === undefined ? "command line" : `command line: ${operator}`,
+        act,
+        subject,
+        reason
+      })
 
 /** Most names listed in an error. */
 const maxNames = 20

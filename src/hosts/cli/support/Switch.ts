@@ -36,24 +36,24 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       return { context, subject }
     })
   return [
-    Command.make("pause", { text: operand, json }).pipe(
+    Command.make("pause", { text: operand, ...OperatorContext.logged, json }).pipe(
       help(
         `Refuses new writes ${anyWhat} with 422 writes_paused. Work accepted before is still settled.`,
         example
       ),
-      report(function* ({ text }) {
+      report(function* ({ text, ...logged }) {
         const { context, subject } = yield* found(text)
         const since = yield* Clock.currentTimeMillis
-        yield* OperatorContext.record(context, "pause", `${kind} ${subject}`)
+        yield* OperatorContext.record(context, "pause", `${kind} ${subject}`, logged)
         yield* context.store.pause({ kind, subject, since })
         return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
       })
     ),
-    Command.make("resume", { text: operand, json }).pipe(
+    Command.make("resume", { text: operand, ...OperatorContext.logged, json }).pipe(
       help("Undoes pause.", example),
-      report(function* ({ text }) {
+      report(function* ({ text, ...logged }) {
         const { context, subject } = yield* found(text)
-        yield* OperatorContext.record(context, "resume", `${kind} ${subject}`)
+        yield* OperatorContext.record(context, "resume", `${kind} ${subject}`, logged)
         yield* context.store.resume(kind, subject)
         return { text: `writes ${what} ${subject} are resumed`, json: { kind, subject, paused: false } }
       })

@@ -71,6 +71,17 @@ const inProcess =
   (line: string): Effect.Effect<string, string> =>
     CommandLine.run(line.split(" "), env)
 
+/** The log of operators, newest first. */
+const actsIn = async (env: Readonly<Record<string, string>>) => {
+  const acts = await Effect.runPromise(
+    Effect.gen(function* () {
+      const { ports } = yield* OperatorContext.open
+      return yield* Context.get(ports, OperatorLog).find({ limit: 10 })
+    }).pipe(Effect.scoped, Effect.provideService(Operator, operatorOf(env)))
+  )
+  return acts.map(({ act, operator, reason, subject }) => [operator, act, subject, reason])
+}
+
 const operatorOf = (env: Readonly<Record<string, string>>): Operator["Service"] => {
   const no = () => Effect.die(new Error("the command only reads"))
   return { env, devConfig: undefined, print: no, tell: no, ask: no, answer: no, serve: no, become: no }
@@ -132,7 +143,7 @@ const takenAndRefused = async (
     await until("unauthorized", () => ask(url, issued.key))
     expect((await ask(url, rotated.key)).code).toBe("invalid_request")
 
-    await json("accounts pause acme")
+    await json("accounts pause acme --operator Ada --reason audit")
     await until("account_paused", () => ask(url, rotated.key))
     await json("accounts resume acme")
     await until("invalid_request", () => ask(url, rotated.key))
@@ -150,15 +161,9 @@ const takenAndRefused = async (
       ["listed", "Listed", "pro", "300", "10000", "active", "file"],
       ["acme", "Acme Ltd", "pro", "300", "10000", "active", "database"]
     ])
-    const acts = await Effect.runPromise(
-      Effect.gen(function* () {
-        const { ports } = yield* OperatorContext.open
-        return yield* Context.get(ports, OperatorLog).find({ limit: 10 })
-      }).pipe(Effect.scoped, Effect.provideService(Operator, operatorOf(castellan.env)))
-    )
-    expect(acts.map(({ act, operator, reason, subject }) => [operator, act, subject, reason])).toEqual([
+    expect(await actsIn(castellan.env)).toEqual([
       ["command line", "resume", "account acme", "by command"],
-      ["command line", "pause", "account acme", "by command"],
+      ["command line: Ada", "pause", "account acme", "audit"],
       ["command line", "revoke", `key ${issued.id} of acme`, "by command"]
     ])
     // Secrets are shown only once.
@@ -262,7 +267,13 @@ describe("the commands", () => {
     expect(await ok("chains paused")).toBe("nothing is paused")
     await ok(`signers pause ${sponsor.toLowerCase()}`)
     expect(await json("signers paused")).toEqual([{ subject: sponsor, since: expect.any(String) }])
-    await ok(`signers resume ${sponsor}`)
+    await ok(`signers resume ${sponsor} --operator Ada --reason repaired`)
+    expect((await actsIn(env)).slice(0, 4)).toEqual([
+      ["command line: Ada", "resume", `signer ${sponsor}`, "repaired"],
+      ["command line", "pause", `signer ${sponsor}`, "by command"],
+      ["command line", "resume", "chain 137", "by command"],
+      ["command line", "pause", "chain 137", "by command"]
+    ])
   })
 
   it("an account gets its own values on a chain, field by field", async () => {
