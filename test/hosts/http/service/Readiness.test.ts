@@ -2,9 +2,19 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Health from "../../../../src/application/observe/Health.js"
+import {
+  type ChainClient,
+  ChainRpc,
+  ChainRpcError
+} from "../../../../src/application/ports/chain/ChainRpc.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import * as Readiness from "../../../../src/hosts/http/service/Readiness.js"
 import { envelope, send, start } from "../../../support/http/Service.js"
+import * as Make from "../../../support/journal/Make.js"
 import * as Time from "../../../support/Time.js"
 
 const get = (url: string) => send(url, "/health/ready", { method: "GET" })
@@ -67,6 +77,27 @@ describe("a service is ready", () => {
         yield* Time.adjust("1 second")
         expect(yield* Fiber.join(second)).toBe(false)
       })
+  )
+
+  it.effect("each chain shows whether its own node answers", () =>
+    Effect.gen(function* () {
+      const network = (chainId: bigint, rpc: string) => ({
+        profile: NetworkProfile.make({ chainId, rpc: Redacted.make(rpc) }),
+        least: 0n
+      })
+      const away = "http://away.example"
+      const health = Health.make([network(1n, "http://up.example"), network(2n, away)])
+      expect(Readiness.nodes(health)).toEqual({ 1: "unknown", 2: "unknown" })
+      const head = { number: 7n, hash: Make.word(7), timestamp: 0, baseFeePerGas: 3n, gasLimit: 30_000_000n }
+      const rpcs = Layer.succeed(ChainRpc, {
+        connect: (url) =>
+          url === away
+            ? Effect.fail(new ChainRpcError({ reason: "unavailable", message: "away", origin: url }))
+            : Effect.succeed({ block: () => Effect.succeed(head) } as unknown as ChainClient)
+      })
+      yield* Effect.provide(health.poll, rpcs)
+      expect(Readiness.nodes(health)).toEqual({ 1: "up", 2: "down" })
+    })
   )
 
   it.live("a service that is not ready answers 503 with the envelope of all refusals", () =>
