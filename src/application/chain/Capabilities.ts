@@ -23,6 +23,7 @@ const isWord = (data: Hex.Hex, value: bigint): boolean => Hex.size(data) === 32 
 /** Nodes that have shown that they have it; they are not queried again. */
 const simulating = new WeakSet<ChainClient>()
 
+/** Whether the node has `eth_simulateV1`; null when it did not say. */
 export const simulates = (chain: ChainClient) =>
   Effect.suspend(() =>
     simulating.has(chain)

@@ -20,6 +20,7 @@ export interface Claims {
   readonly keyed: (lane: Lane, isKeyed: boolean) => void
   /** Whether the last `take` succeeded and the lane is still assigned here, without reading the journal. */
   readonly holds: (lane: Lane) => boolean
+  /** This process's last known claim on the lane; null: none. */
   readonly holding: (lane: Lane) => Holding | null
 }
 

@@ -32,6 +32,7 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
     return transaction.to === to && transaction.data === data && transaction.value === value
   })
 
+/** Timeout of a pass over a lane, milliseconds. */
 const attendMillis = 5_000
 
 export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> {

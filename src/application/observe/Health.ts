@@ -31,7 +31,9 @@ export interface ChainHealth {
   readonly head: Block | null
   /** When the head's number last grew, Unix milliseconds; null: never. */
   readonly headAt: number | null
+  /** The last answer, Unix milliseconds; null: none yet. */
   readonly answeredAt: number | null
+  /** Duration of the last answer, milliseconds. */
   readonly answerMillis: number | null
   /** The polls that failed since the last answer; null: the last poll was answered. */
   readonly failing: { readonly since: number; readonly polls: number; readonly message: string } | null
@@ -60,6 +62,7 @@ export interface Bounded {
   readonly least: bigint
 }
 
+/** Time limit of a node's answer to a poll, milliseconds. */
 export const patienceMillis = 5_000
 
 /** Age from which an amount is read again, milliseconds. */

@@ -100,6 +100,7 @@ const beacon = Effect.fnUntraced(function* (
 
 type Keys = SystemSigners["Service"]
 
+/** The address of a key; null when there is none, or when its provider does not answer now. */
 const addressOf = (signer: Effect.Effect<{ readonly address: Address.Address }, SignerError>) =>
   signer.pipe(
     Effect.map(({ address }) => address),

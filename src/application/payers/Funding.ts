@@ -29,6 +29,7 @@ export interface Costed {
   readonly prefund: bigint
 }
 
+/** The paymaster that the op names; null: its wallet pays. */
 export const paymasterOf = (version: Version, op: UserOperation): Address | null =>
   PaymasterData.read(version, op.paymasterAndData)?.paymaster ?? null
 
@@ -60,6 +61,7 @@ export const found = (
   }
 }
 
+/** Missing prefund of each op after the payable ops before it, wei; 0: none. */
 export const lacks = (
   version: Version,
   trials: ReadonlyArray<Costed>,

@@ -77,6 +77,7 @@ export const bearerOf = (
     return (yield* senderOf(elsewhere)) === record.signer ? null : own
   })
 
+/** Wei; 0 when the ops paid for it. */
 export const lossOf = ({ ops }: Pick<TransactionRecord, "ops">, receipt: Receipt): bigint => {
   const { effectiveGasPrice, gasUsed, l1Fee = 0n, logs } = receipt
   const entryPoint = ops[0]?.entryPoint

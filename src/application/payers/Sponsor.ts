@@ -82,6 +82,7 @@ export const make = (
           (known) => known && UserOperation.hash(version, entryPoint, chainId, op) === given
         )
 
+  /** The error in the terms of an op; null: none. */
   const complaint = ({ op }: Part, now: number): ElementFailure | null => {
     const read = Sponsorship.read(version, op.paymasterAndData)
     if (Result.isFailure(read))
@@ -100,6 +101,7 @@ export const make = (
     return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
   }
 
+  /** The sponsor's objection to this op; null: none. */
   const objection: Payer["objection"] = (part, now) => {
     const why = complaint(part, now)
     return why === null

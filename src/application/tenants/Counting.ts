@@ -5,6 +5,7 @@ import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import * as Wait from "../runtime/Wait.js"
 
+/** Time limit of one count, milliseconds. */
 const patienceMillis = 2_000
 
 /** Time that the second store counts before the first is tried again, milliseconds. */

@@ -130,6 +130,7 @@ export const unstick = (
   })
 }
 
+/** Performs the form's action; null: no form has this path. */
 export const run = (data: Data, view: View, path: string, form: URLSearchParams): Task | null => {
   switch (path) {
     case "/pause":

@@ -16,6 +16,7 @@ const lowestFree = (
   return free.length === count ? free : null
 }
 
+/** Leases the lowest free keys of the range; null: too few are free. */
 const leaseOne = (
   { sql }: Store.Store,
   { authority, chainId, count, entryPoint, holder, keys, ttlMillis, wallet }: LeaseRequest,

@@ -256,6 +256,7 @@ export const rateCounts = step((sql) => [
     )`
 ])
 
+/** Times at which an operator confirmed the clock; Unix milliseconds. */
 export const clockConfirmations = step((sql) => [
   sql`create table clock_confirmations (confirmation_no ${identity(sql)}, confirmed_at bigint not null)`
 ])

@@ -11,6 +11,7 @@ export interface FailedCall {
   readonly from?: Address
   readonly to: Address
   readonly data: Hex.Hex
+  /** Wei. */
   readonly value?: bigint
 }
 

@@ -80,7 +80,7 @@ export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> =
   }
 })
 
-/** Flags of commands that act: what the log of operators says of them. */
+/** Flags of commands that act, for their entries in the log of operators. */
 export const logged = {
   operator: optional("operator", "NAME", "your name, for the log of operators"),
   reason: optional("reason", "TEXT", "the reason, for the log of operators: at most 500 characters")

@@ -55,6 +55,7 @@ const headersOf = ({ limit, remaining, resetSeconds }: Allowance) => ({
   "ratelimit-reset": String(resetSeconds)
 })
 
+/** Reason to refuse the account; null: none. */
 const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Problem | null => {
   if (!allowance.allowed)
     return problem("rate_limited", [], { headers: ErrorEnvelope.retryAfter(allowance.resetSeconds) })

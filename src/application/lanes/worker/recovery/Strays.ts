@@ -108,6 +108,7 @@ const straysOf = ({ data, to, txHash }: KnownTransaction): ReadonlyArray<Matchin
   return ops.map(({ callData, nonce, sender }) => ({ sender, nonce, callData, txHash }))
 }
 
+/** Acceptance time of the lane's oldest open request, Unix milliseconds. */
 const acceptedSince = ({ recoveryJournal }: Dependencies, lane: Lane) =>
   Effect.gen(function* () {
     const [oldest] = yield* recoveryJournal.openIn(lane)

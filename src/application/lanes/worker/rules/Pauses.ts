@@ -41,6 +41,7 @@ export const ended = <K>(pauses: Pauses<K>, keys: Iterable<K>): Pauses<K> => {
 export const isPaused = <K>(pauses: Pauses<K>, key: K, now: number): boolean =>
   (pauses.get(key)?.until ?? now) > now
 
+/** End of the pause that ends next; null: none is left. */
 export const nextEnd = <K>(pauses: Pauses<K>, now: number): number | null => {
   let next: number | null = null
   for (const { until } of pauses.values()) if (until > now && (next === null || until < next)) next = until
