@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type {
@@ -111,6 +112,9 @@ const delegation = "0xef0100"
 /** Memory limit for all nodes' facts. */
 const maxBytes = 32 * 1_024 * 1_024
 
+/** Memory limit for the values that nodes share: accounts with clients of their own read the same contracts. */
+const sharedBytes = 1_024 * 1_024
+
 /** Memory of a fact in addition to its digits: its key and its entry. */
 const factBytes = 512
 
@@ -181,6 +185,7 @@ const latest = (): Pick<ChainFacts, "balance" | "block" | "fees" | "lastSeen"> =
 export const make = (): ChainFacts => {
   const wallets = new NodeCache<Wallet>(mostWalletBytes, walletBytes)
   const facts = new NodeCache<Fact>(maxBytes, ({ value }) => factBytes + value.length)
+  const shared = new Lru<Hex, Hex>(sharedBytes, ({ length }) => length)
   /** Number of `callGas` steps that a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
@@ -212,7 +217,11 @@ export const make = (): ChainFacts => {
       return Effect.tap(ask, (value) =>
         Effect.sync(() => {
           if (value === null || value.startsWith(delegation)) facts.delete(chain, key)
-          else facts.set(chain, key, { value, at })
+          else {
+            const own = shared.get(value) ?? value
+            shared.set(own, own)
+            facts.set(chain, key, { value: own, at })
+          }
         })
       )
     })

@@ -3,8 +3,8 @@ import { Lru } from "../../domain/primitives/Lru.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** Callers read a transaction within seconds of its block, so some thousand receipts are enough. */
-const maxBytes = 8 * 1_024 * 1_024
+/** Callers read a transaction within seconds of its block, so the receipts of some seconds are enough. */
+const maxBytes = 2 * 1_024 * 1_024
 
 /** Approximate memory of a receipt or a log in addition to its strings, and of a string in addition to its digits. */
 const objectBytes = 256

@@ -22,8 +22,8 @@ export const inMemory = ":memory:"
 /** Most statements kept compiled. */
 const mostStatements = 500
 
-/** Size of the page cache: eight times SQLite's default, since every journal read uses it. */
-const cacheKib = 16_000
+/** Size of the page cache: four times SQLite's default, since every journal read uses it. */
+const cacheKib = 8_000
 
 /** Wait of opening a file for another writing process, in ms. */
 const openingMillis = 5_000
