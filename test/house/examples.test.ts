@@ -17,8 +17,14 @@ const root = new URL("../..", import.meta.url)
 const examples = [...PublicApi.sources().values()].flatMap(
   (path): ReadonlyArray<Example> =>
     [
-      ...readFileSync(new URL(path, root), "utf8").matchAll(/^ \* @example (\S.*)\n(?: \* \/\/ (.*)\n)?/gm)
-    ].map(([, expression = "", value]) => ({ path, expression, value: value ?? null }))
+      ...readFileSync(new URL(path, root), "utf8").matchAll(
+        /^ \* @example (\S.*(?:\n \* (?!\/\/).*)*)\n(?: \* \/\/ (.*)\n)?/gm
+      )
+    ].map(([, expression = "", value]) => ({
+      path,
+      expression: expression.replaceAll("\n * ", "\n"),
+      value: value ?? null
+    }))
 )
 
 const scope = { ...Castellan, Redacted, Result }
@@ -33,6 +39,6 @@ describe("examples of public functions", () => {
   })
 
   it("examples are found", () => {
-    expect(examples.filter(({ value }) => value !== null).length).toBeGreaterThanOrEqual(14)
+    expect(examples.filter(({ value }) => value !== null).length).toBeGreaterThanOrEqual(85)
   })
 })

@@ -51,20 +51,35 @@ export class Unavailable extends Data.TaggedError("Unavailable")<
 /** Every failure of a use case. */
 export type Failure = InvalidRequest | Unauthorized | NotFound | Unprocessable | TooManyRequests | Unavailable
 
-/** 400: the request breaks a rule; `details` names the fields. */
+/**
+ * 400: the request breaks a rule; `details` names the fields.
+ *
+ * @example Failure.invalid("invalid_request").message
+ * // "invalid request"
+ */
 export const invalid = (
   code: CodeOf<"invalid">,
   details: ReadonlyArray<Detail> = [],
   message: string = catalogue[code].text
 ): InvalidRequest => new InvalidRequest({ code, message, details })
 
-/** 401: no account for the key, or the account may not. */
+/**
+ * 401: no account for the key, or the account may not.
+ *
+ * @example Failure.unauthorized("scope_missing")._tag
+ * // "Unauthorized"
+ */
 export const unauthorized = (
   code: CodeOf<"unauthorized">,
   details: ReadonlyArray<Detail> = []
 ): Unauthorized => new Unauthorized({ code, message: catalogue[code].text, details })
 
-/** 422: nothing was sent, except with `outcome_unknown`. */
+/**
+ * 422: nothing was sent, except with `outcome_unknown`.
+ *
+ * @example Failure.unprocessable("outcome_unknown")._tag
+ * // "Unprocessable"
+ */
 export const unprocessable = (
   code: RefusalCode,
   details: ReadonlyArray<RefusalDetail> = [],
@@ -77,11 +92,21 @@ export const unprocessable = (
     extra: options.extra ?? {}
   })
 
-/** 404: the account has no such object. */
+/**
+ * 404: the account has no such object.
+ *
+ * @example Failure.notFound("webhook_not_found")._tag
+ * // "NotFound"
+ */
 export const notFound = (code: CodeOf<"notFound">): NotFound =>
   new NotFound({ code, message: catalogue[code].text, details: [] })
 
-/** `retryAfterSeconds`: delay before the same request is worth a retry. */
+/**
+ * `retryAfterSeconds`: delay before the same request is worth a retry.
+ *
+ * @example Failure.unavailable().retryAfterSeconds
+ * // 1
+ */
 export const unavailable = (
   code: CodeOf<"unavailable"> = "unavailable",
   details: ReadonlyArray<Detail> = [],

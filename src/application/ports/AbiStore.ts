@@ -18,7 +18,12 @@ export class AbiStoreError extends Data.TaggedError("AbiStoreError")<{
   readonly message: string
 }> {}
 
-/** Returns the error that refuses one more definition; null when there is room for it. */
+/**
+ * Returns the error that refuses one more definition; null when there is room for it.
+ *
+ * @example AbiStore.refusal(1, 100)
+ * // null
+ */
 export const refusal = (definitions: number, characters: number): AbiStoreError | null => {
   const full = (message: string) => new AbiStoreError({ reason: "full", message })
   if (definitions >= maxDefinitions) return full(`the account has ${maxDefinitions} definitions already`)

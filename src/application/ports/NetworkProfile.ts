@@ -177,6 +177,9 @@ const over = <A extends object>(all: A, parts: Parts<A> | undefined): A => {
 /**
  * Overrides a profile's fields. A beacon without a creation code gets the reference proxy's. The settled depth is at
  * least the confirmations.
+ *
+ * @example NetworkProfile.override(NetworkProfile.make({ chainId: 1n }), { confirmations: 3 }).confirmations
+ * // 3
  */
 export const override = (
   profile: NetworkProfile,

@@ -21,7 +21,12 @@ export const mostPerMinute = 1_000_000
 /** Most requests an hour that an account may have. */
 export const mostPerHour = 60 * mostPerMinute
 
-/** An account's limits: its own, or its tier's. */
+/**
+ * An account's limits: its own, or its tier's.
+ *
+ * @example RateLimit.limitsOf({ tier: "free", requestsPerMinute: 5, requestsPerHour: null })
+ * // { minute: 5, hour: 1_000 }
+ */
 export const limitsOf = ({
   requestsPerHour,
   requestsPerMinute,
@@ -43,11 +48,21 @@ export interface Allowance {
 /** Milliseconds. Windows begin at full UTC minutes and hours. */
 export const windowMillis = { minute: 60_000, hour: 3_600_000 } as const
 
-/** The start of the window that contains `now`. */
+/**
+ * The start of the window that contains `now`.
+ *
+ * @example RateLimit.beginsAt("minute", 61_000)
+ * // 60000
+ */
 export const beginsAt = (window: keyof typeof windowMillis, now: number): number =>
   now - (now % windowMillis[window])
 
-/** Decides about a request at `now`, given the requests `counted` in the current windows. */
+/**
+ * Decides about a request at `now`, given the requests `counted` in the current windows.
+ *
+ * @example RateLimit.allowance(RateLimit.limits.free, { minute: 60, hour: 60 }, 0).allowed
+ * // false
+ */
 export const allowance = (
   limits: Limits,
   counted: { readonly minute: number; readonly hour: number },

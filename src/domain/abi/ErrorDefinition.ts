@@ -44,7 +44,12 @@ export const parse = (
     options
   ).pipe(Result.mapError((why) => invalid({ path: "", why })))
 
-/** A JSON fragment of type `error` (Solidity's JSON ABI). */
+/**
+ * A JSON fragment of type `error` (Solidity's JSON ABI).
+ *
+ * @example Result.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: "Denied", inputs: [] })).selector
+ * // "0xe3372e2d"
+ */
 export const fromJson = (fragment: unknown): Result.Result<ErrorDefinition, Fragment.InvalidDefinition> =>
   Fragment.read(fragment, "error").pipe(
     Result.map(({ inputs, name }) => make(name, inputs)),

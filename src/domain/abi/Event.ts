@@ -60,7 +60,12 @@ export const parse = (
     Result.mapError(invalid)
   )
 
-/** A JSON fragment of type `event` (Solidity's JSON ABI). */
+/**
+ * A JSON fragment of type `event` (Solidity's JSON ABI).
+ *
+ * @example Result.getOrThrow(Event.fromJson({ type: "event", name: "Paused", inputs: [] })).topic
+ * // "0x9e87fac88ff661f02d44f95383c817fece4bce600a3dab7a54406878b965e752"
+ */
 export const fromJson = (fragment: unknown): Result.Result<EventDefinition, Fragment.InvalidDefinition> =>
   Fragment.read(fragment, "event").pipe(
     Result.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),

@@ -27,6 +27,9 @@ export const versionOf = (entryPoint: Address.Address): Version | undefined =>
 /**
  * The EntryPoint's SenderCreator, which calls the factory of an op's initCode. The constructor of every version creates it
  * first, so it is the CREATE address of nonce 1: the low 20 bytes of keccak256(rlp([entryPoint, 1])).
+ *
+ * @example EntryPoint.senderCreator(EntryPoint.canonical["v0.7"])
+ * // "0xEFC2c1444eBCC4Db75e7613d20C6a62fF67A167C"
  */
 export const senderCreator = (entryPoint: Address.Address): Address.Address =>
   Address.fromWord(Keccak.hash(Hex.concat(Hex.unsafe("0xd694"), Hex.unsafe(entryPoint), Hex.unsafe("0x01"))))

@@ -9,7 +9,12 @@ import type { UserOperation } from "./entrypoint/Op.js"
 
 export type { UserOperation }
 
-/** Its type in function signatures. */
+/**
+ * Its type in function signatures.
+ *
+ * @example UserOperation.structOf("v0.7")
+ * // "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
+ */
 export const structOf = (version: Version): string => EntryPointSpec[version].layout.struct
 
 /** The op's struct inside a tuple: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8. */
@@ -33,6 +38,9 @@ export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.en
 /**
  * The op in `abi.encode(userOp)` of that version's struct. Strict: accepts only the canonical encoding, `encode` of the
  * result, so that an op has one text and its parts no hidden bytes.
+ *
+ * @example Result.getOrThrow(Result.flip(UserOperation.decode("v0.7", Hex.empty)))
+ * // "expected abi.encode of the UserOperation struct of EntryPoint v0.7"
  */
 export const decode = (version: Version, encoded: Hex.Hex): Result.Result<UserOperation, string> => {
   const cursor = Words.readTail(Words.read(encoded), 0)
@@ -63,6 +71,13 @@ const hashedWords = (version: Version, op: UserOperation): ReadonlyArray<string>
  *
  * Does not hold for EIP-7702 accounts of v0.8 (initCode beginning with 0x7702), whose hash depends on chain state:
  * `fits` refuses them.
+ *
+ * @example UserOperation.hash("v0.7", EntryPoint.canonical["v0.7"], 1n, {
+ *   sender: Address.zero, nonce: 0n, initCode: Hex.empty, callData: Hex.empty, callGasLimit: 50_000n,
+ *   verificationGasLimit: 100_000n, preVerificationGas: 21_000n, maxFeePerGas: 2_000_000_000n,
+ *   maxPriorityFeePerGas: 1_000_000_000n, paymasterAndData: Hex.empty, signature: Hex.empty
+ * })
+ * // "0xdd6bbe3d809530433c38fa02f322c91d709418cc06f58af6174c9479d20872ab"
  */
 export const hash = (
   version: Version,
@@ -71,7 +86,12 @@ export const hash = (
   op: UserOperation
 ): Hex.Bytes32 => EntryPointSpec[version].hash({ entryPoint, chainId }, hashedWords(version, op))
 
-/** Calldata of `handleOps(ops, beneficiary)` of that version's EntryPoint. */
+/**
+ * Calldata of `handleOps(ops, beneficiary)` of that version's EntryPoint.
+ *
+ * @example UserOperation.handleOps("v0.7", [], Address.zero).slice(0, 10)
+ * // "0x765e827f"
+ */
 export const handleOps = (
   version: Version,
   ops: ReadonlyArray<UserOperation>,
@@ -91,7 +111,12 @@ export interface AggregatedOps {
   readonly signature: Hex.Hex
 }
 
-/** Calldata of `handleAggregatedOps(UserOpsPerAggregator[], beneficiary)` of that version's EntryPoint. */
+/**
+ * Calldata of `handleAggregatedOps(UserOpsPerAggregator[], beneficiary)` of that version's EntryPoint.
+ *
+ * @example UserOperation.handleAggregatedOps("v0.7", [], Address.zero).slice(0, 10)
+ * // "0xdbed18e0"
+ */
 export const handleAggregatedOps = (
   version: Version,
   groups: ReadonlyArray<AggregatedOps>,

@@ -24,7 +24,12 @@ const make = (text: string): Address => {
   return address
 }
 
-/** For text already known to be an address (a library's output); any case. */
+/**
+ * For text already known to be an address (a library's output); any case.
+ *
+ * @example Address.unsafe("0xa74c4740782ba52ff7f8dc3511c73e6054067c67")
+ * // "0xA74C4740782Ba52FF7f8dC3511c73e6054067c67"
+ */
 export const unsafe = (text: string): Address => seen.get(text) ?? make(text)
 
 /**
@@ -50,10 +55,20 @@ const invalid = (message: string) => new InvalidValue({ type: "Address", message
 /** The zero address, which no key controls. */
 export const zero = "0x0000000000000000000000000000000000000000" as Address
 
-/** The address in the low 20 bytes of a 32-byte ABI word. */
+/**
+ * The address in the low 20 bytes of a 32-byte ABI word.
+ *
+ * @example Address.fromWord(`0x${"0".repeat(62)}17`)
+ * // "0x0000000000000000000000000000000000000017"
+ */
 export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
 
-/** The address in a lower-case ABI word, without the cache: for words in unbounded number. */
+/**
+ * The address in a lower-case ABI word, without the cache: for words in unbounded number.
+ *
+ * @example Address.fromAnyWord(`0x${"0".repeat(62)}17`)
+ * // "0x0000000000000000000000000000000000000017"
+ */
 export const fromAnyWord = (word: string): Address => Keccak.checksum(word.slice(-40)) as Address
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */

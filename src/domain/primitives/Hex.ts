@@ -14,13 +14,28 @@ export type Bytes32 = Hex & Brand.Brand<"Bytes32">
 // One class, repeated: linear in the text, and without a stack of backtracking positions.
 const digits = /^0x[0-9a-fA-F]*$/
 
-/** True for `0x` and an even number of hex digits of either case. */
+/**
+ * True for `0x` and an even number of hex digits of either case.
+ *
+ * @example Hex.is("0xabc")
+ * // false
+ */
 export const is = (text: string): boolean => text.length % 2 === 0 && digits.test(text)
 
-/** For text already known to be bytes in hex (a library's output); lowers its case. */
+/**
+ * For text already known to be bytes in hex (a library's output); lowers its case.
+ *
+ * @example Hex.unsafe("0xABcd")
+ * // "0xabcd"
+ */
 export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
 
-/** For text already known to be 32 bytes in hex. */
+/**
+ * For text already known to be 32 bytes in hex.
+ *
+ * @example Hex.size(Hex.unsafe32(`0x${"AB".repeat(32)}`))
+ * // 32
+ */
 export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
 
 /**
@@ -34,13 +49,23 @@ export const from = (text: string): Result.Result<Hex, InvalidValue> =>
     ? Result.succeed(unsafe(text))
     : Result.fail(new InvalidValue({ type: "Hex", message: "expected 0x and an even number of hex digits" }))
 
-/** Text to exactly 32 bytes; `Failure` says why not. */
+/**
+ * Text to exactly 32 bytes; `Failure` says why not.
+ *
+ * @example Result.getOrThrow(Result.flip(Hex.from32("0xabcd"))).message
+ * // "expected 32 bytes: 0x and 64 hex digits"
+ */
 export const from32 = (text: string): Result.Result<Bytes32, InvalidValue> =>
   is(text) && text.length === 66
     ? Result.succeed(unsafe32(text))
     : Result.fail(new InvalidValue({ type: "Bytes32", message: "expected 32 bytes: 0x and 64 hex digits" }))
 
-/** Number of bytes. */
+/**
+ * Number of bytes.
+ *
+ * @example Hex.size(Hex.unsafe("0xabcd"))
+ * // 2
+ */
 export const size = (hex: Hex): number => (hex.length - 2) / 2
 
 /**
@@ -52,13 +77,23 @@ export const size = (hex: Hex): number => (hex.length - 2) / 2
 export const slice = (hex: Hex, from: number, to?: number): Hex =>
   `0x${hex.slice(2 + from * 2, to === undefined ? undefined : 2 + to * 2)}` as Hex
 
-/** Bytes of all parts, in order. */
+/**
+ * Bytes of all parts, in order.
+ *
+ * @example Hex.concat(Hex.unsafe("0xab"), Hex.unsafe("0xcd"))
+ * // "0xabcd"
+ */
 export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
   `0x${parts.map((part) => part.slice(2)).join("")}` as Hex
 
 const ascii = new TextDecoder("latin1")
 
-/** Bytes in hex. By way of an array: a string concatenated from many parts is slow to read. */
+/**
+ * Bytes in hex. By way of an array: a string concatenated from many parts is slow to read.
+ *
+ * @example Hex.fromBytes(Uint8Array.of(171, 205))
+ * // "0xabcd"
+ */
 export const fromBytes = (bytes: Uint8Array): Hex => {
   const units = new Uint8Array(2 + 2 * bytes.length)
   units.set([0x30, 0x78])
@@ -72,7 +107,12 @@ export const fromBytes = (bytes: Uint8Array): Hex => {
 
 const utf8 = new TextEncoder()
 
-/** The text's UTF-8. */
+/**
+ * The text's UTF-8.
+ *
+ * @example Hex.fromText("é")
+ * // "0xc3a9"
+ */
 export const fromText = (text: string): Hex => fromBytes(utf8.encode(text))
 
 const digitUnits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
@@ -84,7 +124,12 @@ for (let digit = 0; digit < 16; digit++) {
   worth[digit.toString(16).toUpperCase().charCodeAt(0)] = digit
 }
 
-/** The bytes. */
+/**
+ * The bytes.
+ *
+ * @example Hex.toBytes(Hex.unsafe("0xabcd"))
+ * // Uint8Array.of(171, 205)
+ */
 export const toBytes = (hex: Hex): Uint8Array => {
   const bytes = new Uint8Array(size(hex))
   for (let at = 0, from = 2; at < bytes.length; at++, from += 2)

@@ -13,7 +13,12 @@ export class InvalidValue extends Data.TaggedError("InvalidValue")<{
 /** Longest text that is quoted whole, and the quoted length of a longer one, which may be a secret; in characters. */
 const quoted = { whole: 24, beginning: 8 }
 
-/** A given text, as far as it may be repeated, and its first character outside printable ASCII. */
+/**
+ * A given text, as far as it may be repeated, and its first character outside printable ASCII.
+ *
+ * @example InvalidValue.given("1,5")
+ * // "\"1,5\""
+ */
 export const given = (text: string): string => {
   const isWhole = text.length <= quoted.whole
   const characters = [...text.slice(0, quoted.whole)].slice(0, isWhole ? quoted.whole : quoted.beginning)
@@ -27,7 +32,12 @@ export const given = (text: string): string => {
 /** Hyphens, dashes and minus signs other than the keyboard's. */
 const dash = /[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/
 
-/** The kind of the given value, where the value may not be repeated. */
+/**
+ * The kind of the given value, where the value may not be repeated.
+ *
+ * @example InvalidValue.kindOf([1])
+ * // "an array"
+ */
 export const kindOf = (value: unknown): string => {
   if (value === undefined) return "nothing"
   if (value === null) return "null"
@@ -36,12 +46,22 @@ export const kindOf = (value: unknown): string => {
   return `a ${typeof value}`
 }
 
-/** The given value, where an integer is expected. */
+/**
+ * The given value, where an integer is expected.
+ *
+ * @example InvalidValue.givenInteger(null)
+ * // "null"
+ */
 export const givenInteger = (value: unknown): string => {
   if (typeof value === "string") return given(value)
   return typeof value === "number" || typeof value === "bigint" ? String(value) : kindOf(value)
 }
 
-/** Keeps only the message, for failures that name the value themselves. */
+/**
+ * Keeps only the message, for failures that name the value themselves.
+ *
+ * @example InvalidValue.toText(Hex.from("0xabc"))
+ * // Result.fail("expected 0x and an even number of hex digits")
+ */
 export const toText = <A>(result: Result.Result<A, InvalidValue>): Result.Result<A, string> =>
   Result.mapError(result, ({ message }) => message)

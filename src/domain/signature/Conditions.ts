@@ -19,7 +19,12 @@ export interface Conditions {
 /** No conditions: any EOA may submit the op at any time. */
 export const none: Conditions = { validUntil: 0, validAfter: 0, bundler: Address.zero }
 
-/** Whether they restrict nothing, so that the signing hash is the userOpHash itself. */
+/**
+ * Whether they restrict nothing, so that the signing hash is the userOpHash itself.
+ *
+ * @example Conditions.isNone(Conditions.none)
+ * // true
+ */
 export const isNone = (conditions: Conditions): boolean =>
   conditions.validUntil === 0 && conditions.validAfter === 0 && conditions.bundler === Address.zero
 
@@ -63,11 +68,19 @@ export const signingHash = (userOpHash: Hex.Bytes32, conditions: Conditions): He
 /**
  * The op's `signature`: abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof). Times outside
  * uint48 are encoded as a window that never opens.
+ *
+ * @example Hex.size(Conditions.encodeSignature(Conditions.none, Hex.empty))
+ * // 160
  */
 export const encodeSignature = (conditions: Conditions, proof: Hex.Hex): Hex.Hex =>
   Words.encode([...window(conditions), Words.address(conditions.bundler), Words.bytes(proof)])
 
-/** The conditions and the proof of an op's `signature`. Only the canonical encoding is one. */
+/**
+ * The conditions and the proof of an op's `signature`. Only the canonical encoding is one.
+ *
+ * @example Conditions.decodeSignature(Conditions.encodeSignature(Conditions.none, Hex.empty))
+ * // Result.succeed({ conditions: Conditions.none, proof: Hex.empty })
+ */
 export const decodeSignature = (
   signature: Hex.Hex
 ): Result.Result<{ readonly conditions: Conditions; readonly proof: Hex.Hex }, string> => {

@@ -50,11 +50,21 @@ const [userPresent, userVerified, backupEligible, backedUp] = [0x01, 0x04, 0x08,
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const utf8Bytes = new TextEncoder()
 
-/** UTF-8 bytes to text; null if malformed. */
+/**
+ * UTF-8 bytes to text; null if malformed.
+ *
+ * @example WebAuthn.textOf(Uint8Array.of(255))
+ * // null
+ */
 export const textOf = (bytes: Uint8Array): string | null =>
   Result.getOrNull(Result.try(() => utf8.decode(bytes)))
 
-/** The UTF-8 bytes of `clientDataJSON`. */
+/**
+ * The UTF-8 bytes of `clientDataJSON`.
+ *
+ * @example WebAuthn.clientDataOf({ clientDataJSON: "{}" })
+ * // "0x7b7d"
+ */
 export const clientDataOf = ({ clientDataJSON }: Pick<Auth, "clientDataJSON">): Hex.Hex =>
   Hex.fromText(clientDataJSON)
 
@@ -132,7 +142,12 @@ const bounded = (text: string, limit: number): Result.Result<Uint8Array, string>
 /** Most bytes of a signature in DER: two integers of 33 bytes and their headers. */
 const maxSignature = 72
 
-/** The assertion, with s in the lower half. `check` judges its content, `signedBy` finds its key. */
+/**
+ * The assertion, with s in the lower half. `check` judges its content, `signedBy` finds its key.
+ *
+ * @example Result.getOrThrow(Result.flip(WebAuthn.read({ signature: "", authenticatorData: "", clientDataJSON: "" }))).field
+ * // "signature"
+ */
 export const read = (encoded: Encoded): Result.Result<Auth, Problem> =>
   Result.gen(function* () {
     const because = (field: Problem["field"]) => (message: string) => ({ field, message })

@@ -33,7 +33,12 @@ export const invalid = "invalid wallet custody type"
 export const from = (value: number): Result.Result<Custody, InvalidValue> =>
   isCustody(value) ? Result.succeed(value) : Result.fail(refused())
 
-/** A number to the custody of a wallet, 1 to 5. */
+/**
+ * A number to the custody of a wallet, 1 to 5.
+ *
+ * @example Result.getOrThrow(Result.flip(Custody.stored(0))).message
+ * // "invalid wallet custody type"
+ */
 export const stored = (value: number): Result.Result<Stored, InvalidValue> =>
   isCustody(value) && value !== 0 ? Result.succeed(value) : Result.fail(refused())
 
@@ -55,11 +60,26 @@ export const storedSchema: Schema.Codec<Stored> = Schema.Literals([1, 2, 3, 4, 5
   identifier: "StoredWalletCustody"
 })
 
-/** Creation names the owners in `signers`, and how many must sign in `threshold`. */
+/**
+ * Creation names the owners in `signers`, and how many must sign in `threshold`.
+ *
+ * @example Custody.usesSigners(3)
+ * // true
+ */
 export const usesSigners = (custody: Custody): boolean => custody === 3 || custody === 4
 
-/** Creation names P-256 keys in `passkeyPubKey`. */
+/**
+ * Creation names P-256 keys in `passkeyPubKey`.
+ *
+ * @example Custody.usesPasskeys(3)
+ * // false
+ */
 export const usesPasskeys = (custody: Custody): boolean => custody === 2 || custody === 4 || custody === 5
 
-/** The request's signer becomes the wallet's one ECDSA owner at creation. */
+/**
+ * The request's signer becomes the wallet's one ECDSA owner at creation.
+ *
+ * @example Custody.ownerIsSigner(1)
+ * // true
+ */
 export const ownerIsSigner = (custody: Custody): boolean => custody === 1 || custody === 2

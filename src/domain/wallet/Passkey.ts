@@ -61,7 +61,12 @@ const ofBytes = (bytes: Hex.Hex): Result.Result<P256.PublicKey, string> => {
 const decode = (text: string): Result.Result<Hex.Hex, string> =>
   text.length > maxLength ? Result.fail(`expected at most ${maxLength} characters`) : Base64.decodeHex(text)
 
-/** The keys, in the order given, none of them twice; for none the empty list. */
+/**
+ * The keys, in the order given, none of them twice; for none the empty list.
+ *
+ * @example Passkey.parse([])
+ * // Result.succeed([])
+ */
 export const parse = (
   entries: ReadonlyArray<string>
 ): Result.Result<ReadonlyArray<P256.PublicKey>, Problem> =>

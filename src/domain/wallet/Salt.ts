@@ -24,6 +24,9 @@ const controlCharacter = /\p{Cc}/u
  * characters (Unicode category Cc) or white space at the ends (as ECMAScript trims, the byte order mark included). NFC
  * only: two salts that look the same must not give two wallets. Format characters (Cf: joiners, direction marks) are
  * allowed inside: scripts and emoji need them.
+ *
+ * @example Result.getOrThrow(Salt.from("alice"))
+ * // "alice"
  */
 export const from = (text: string): Result.Result<Salt, InvalidValue> =>
   isSalt(text) ? Result.succeed(text) : Result.fail(new InvalidValue({ type: "Salt", message: invalid }))

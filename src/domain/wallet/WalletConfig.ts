@@ -22,7 +22,12 @@ export interface WalletConfig {
   readonly passkeys: ReadonlyArray<PublicKey>
 }
 
-/** The configuration of custody 1. */
+/**
+ * The configuration of custody 1.
+ *
+ * @example WalletConfig.ecdsa(Address.zero)
+ * // { custody: 1, threshold: 1, owners: [Address.zero], passkeys: [] }
+ */
 export const ecdsa = (owner: Address.Address): WalletConfig => ({
   custody: 1,
   threshold: 1,
@@ -33,7 +38,12 @@ export const ecdsa = (owner: Address.Address): WalletConfig => ({
 /** Most owners, and most passkeys, of one wallet. */
 export const most = 16
 
-/** Number of owners and passkeys together. */
+/**
+ * Number of owners and passkeys together.
+ *
+ * @example WalletConfig.validators(WalletConfig.ecdsa(Address.zero))
+ * // 1
+ */
 export const validators = ({ owners, passkeys }: WalletConfig): number => owners.length + passkeys.length
 
 /** The invalid field of a request for a configuration, and why. */
@@ -75,6 +85,9 @@ const ascending = <A>(
 /**
  * The configuration of these validators, its lists in their order, by the rules that wallets enforce. The custody sets
  * the numbers of owners and passkeys. No zero address, no point off the curve, no duplicate. The threshold can be met.
+ *
+ * @example Result.getOrThrow(Result.flip(WalletConfig.make({ custody: 3, owners: [], passkeys: [], threshold: 1 }))).field
+ * // "signers"
  */
 export const make = ({ custody, owners, passkeys, threshold }: Named): Result.Result<WalletConfig, Problem> =>
   Result.gen(function* () {
@@ -124,7 +137,12 @@ export const part = (config: WalletConfig): Words.Part =>
     Words.array(config.passkeys.map(({ x, y }) => Words.bytes32(x) + Words.bytes32(y)))
   ])
 
-/** Solidity's `abi.encode(config)`. A threshold outside uint8 is encoded as 0, which no wallet accepts. */
+/**
+ * Solidity's `abi.encode(config)`. A threshold outside uint8 is encoded as 0, which no wallet accepts.
+ *
+ * @example Hex.size(WalletConfig.encode(WalletConfig.ecdsa(Address.zero)))
+ * // 256
+ */
 export const encode = (config: WalletConfig): Hex.Hex => Words.encode([part(config)])
 
 /**
@@ -161,11 +179,21 @@ export interface Configuration {
   readonly configNonce: bigint
 }
 
-/** Number of configurations before this one: the epoch in the nonces of its ops. */
+/**
+ * Number of configurations before this one: the epoch in the nonces of its ops.
+ *
+ * @example WalletConfig.epochOf({ configNonce: 2n })
+ * // 1n
+ */
 export const epochOf = ({ configNonce }: Pick<Configuration, "configNonce">): bigint =>
   configNonce === 0n ? 0n : configNonce - 1n
 
-/** The return data of `configuration() returns (Config config, uint64 configNonce)`. `Failure` when it is nothing else. */
+/**
+ * The return data of `configuration() returns (Config config, uint64 configNonce)`. `Failure` when it is nothing else.
+ *
+ * @example Result.getOrThrow(Result.flip(WalletConfig.decode(Hex.empty)))
+ * // "invalid wallet custody type"
+ */
 export const decode = (returnData: Hex.Hex): Result.Result<Configuration, string> => {
   const cursor = Words.read(returnData)
   const configNonce = Words.readUint(cursor, 32)

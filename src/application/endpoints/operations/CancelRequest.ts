@@ -92,7 +92,12 @@ export const toResponse = (record: RequestRecord): Response => {
   }
 }
 
-/** Repricing cannot be cancelled: it signs other requests' transactions. */
+/**
+ * Repricing cannot be cancelled: it signs other requests' transactions.
+ *
+ * @example CancelRequest.isCancellable("/unstuck")
+ * // false
+ */
 export const isCancellable = (endpoint: string): boolean => endpoint !== Unstuck.kind.endpoint
 
 /** Cancels the unsigned part of an accepted request, if it is cancellable. */

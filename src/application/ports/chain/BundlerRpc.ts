@@ -56,7 +56,12 @@ export class BundlerRpcError extends Data.TaggedError("BundlerRpcError")<{
 
 const unknown: ReadonlySet<BundlerRpcError["reason"]> = new Set(["unreachable", "notAnRpc", "other"])
 
-/** Whether a bundler that gave this answer to an op's first sending certainly does not have the op. */
+/**
+ * Whether a bundler that gave this answer to an op's first sending certainly does not have the op.
+ *
+ * @example BundlerRpc.isCertain({ reason: "unreachable" })
+ * // false
+ */
 export const isCertain = ({ reason }: BundlerRpcError): boolean => !unknown.has(reason)
 
 /** An op with the EntryPoint that it is for. */

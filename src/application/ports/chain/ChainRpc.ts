@@ -38,7 +38,12 @@ export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
   readonly retryAfterMillis?: number
 }> {}
 
-/** The node answered with a refusal; a retry may not help. */
+/**
+ * The node answered with a refusal; a retry may not help.
+ *
+ * @example ChainRpc.isAnswer({ reason: "rejected" })
+ * // true
+ */
 export const isAnswer = ({ reason }: Pick<ChainRpcError, "reason">): boolean =>
   reason === "rejected" || reason === "unsupported"
 

@@ -43,6 +43,9 @@ const bounds: Json.Bounds = { ...Json.unbounded, maxDepth: 512, maxValues }
 /**
  * The document that a text is; null when it is any other text. Text of an object or array that names `types` or
  * `primaryType` means to be a document, and must then be valid: `Failure` names the problem and its place.
+ *
+ * @example TypedData.read("hello")
+ * // null
  */
 export const read = (text: string): Result.Result<Document, string> | null => {
   const meaning = DocumentText.of(text, maxLength)
@@ -95,7 +98,12 @@ export interface Parts extends TypeTable.Struct {
   readonly primaryType: string
 }
 
-/** The parts of a document whose domain the caller completes; `Failure` names the problem and its place. */
+/**
+ * The parts of a document whose domain the caller completes; `Failure` names the problem and its place.
+ *
+ * @example Result.getOrThrow(TypedData.parts(TypedData.wrapped("hello"), {})).primaryType
+ * // "Message"
+ */
 export const parts = (document: Document, given: Given): Result.Result<Parts, string> => {
   const { message, primaryType, types } = document
   const extra = Object.keys(document).find((name) => !members.has(name))
@@ -116,11 +124,21 @@ export const parts = (document: Document, given: Given): Result.Result<Parts, st
   return Result.map(struct, (contents) => ({ ...named, separator: separator.success, contents, primaryType }))
 }
 
-/** The signing digest of a document, see `parts`. */
+/**
+ * The signing digest of a document, see `parts`.
+ *
+ * @example Result.getOrThrow(TypedData.digest(TypedData.wrapped("hello"), {}))
+ * // "0xc9223cb04a5306298ccc94337f8e6ff3a0ab80a42a21fc828913af16369f45b1"
+ */
 export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> =>
   Result.map(parts(document, given), ({ contents, separator }) => Eip712.digest(separator, contents))
 
-/** The document that wraps any other text, so that to a contract its signature means only that text. */
+/**
+ * The document that wraps any other text, so that to a contract its signature means only that text.
+ *
+ * @example TypedData.wrapped("hello").message
+ * // { contents: "hello" }
+ */
 export const wrapped = (contents: string): Document => ({
   types: { Message: [{ name: "contents", type: "string" }] },
   primaryType: "Message",
