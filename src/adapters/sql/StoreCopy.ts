@@ -31,6 +31,7 @@ const mostCharacters = 8_388_608
 interface Table {
   readonly name: string
   readonly columns: ReadonlyArray<string>
+  /** Key columns, in reading order. */
   readonly key: ReadonlyArray<string>
 }
 

@@ -69,6 +69,7 @@ export const encode = <B, J>(
     )
   )
 
+/** Most characters of an element's error in a summary. */
 const longestText = 200
 
 /** Most elements that a summary lists; above that it only counts successes. */

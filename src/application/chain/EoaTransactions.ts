@@ -118,6 +118,7 @@ export const userOf = Effect.fnUntraced(function* (chain: ChainClient, eoa: Addr
   return user
 })
 
+/** Most blocks read whole. */
 const mostWhole = 1_024n
 
 /**

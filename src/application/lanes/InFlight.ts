@@ -25,6 +25,7 @@ export interface InFlight {
    * would revert at the EOA's expense.
    */
   readonly isCalling: (lane: Lane) => boolean
+  /** The lane's transactions, unordered. */
   readonly signed: (lane: Lane) => ReadonlyArray<TransactionRecord>
   readonly wake: (lane: Lane) => void
   /** Waits until a transaction of the lane is added or removed, or `wake` is called. */

@@ -33,6 +33,7 @@ export const quote = (
 ): Effect.Effect<FeePrices | null, ChainRpcError> =>
   Effect.map(chain.fees, (market) => Result.getOrNull(Prices.quote(profile, market, overshoot)))
 
+/** Maximum nonces handled per pass. */
 const maxBelow = 64n
 
 export interface Dependencies {

@@ -33,6 +33,7 @@ interface Element extends OpRef {
 export interface OpCall extends Element {
   readonly kind: "op"
   readonly to: Address
+  /** Wei. */
   readonly value: bigint
   readonly data: Hex
 }
@@ -64,6 +65,7 @@ export interface CreationCall extends Element {
 export interface DirectCall extends Element {
   readonly kind: "direct"
   readonly to: Address
+  /** Wei. */
   readonly value: bigint
   readonly data: Hex
   /** Highest gas limit; absent: the chain's. */

@@ -110,6 +110,7 @@ interface Submission {
 export interface Shared extends OpContext, Submission {
   readonly kind: "ops"
   readonly settings: Omit<ForOps, "useABI">
+  /** The keys of settings.signer and settings.cosigners, in this order. */
   readonly signers: ReadonlyArray<Address>
 }
 

@@ -41,6 +41,7 @@ export interface Input<C extends Call> {
 
 /** The preparation of one request's calls: each call is in `ops`, `failed`, `waiting` or `existing`. */
 export interface Prepared {
+  /** In execution order. */
   readonly ops: ReadonlyArray<PreparedOp>
   readonly failed: ReadonlyMap<number, ElementFailure>
   /** Unix seconds by the chain's clock at which they become due. */

@@ -24,6 +24,7 @@ export interface FoundEvent {
   readonly decoded: DecodedLog
 }
 
+/** Most blocks in one request. */
 export const maxBlocks = 1_000_000n
 
 export const bounds: LogRanges.Bounds = {

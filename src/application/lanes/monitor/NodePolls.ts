@@ -13,6 +13,7 @@ import type { Entry, LaneNode } from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
 
+/** Maximum receipts that a round requests from a node, in turn. */
 const maxReceiptsPerRound = 256
 /** Wait for a node's reply in a round, milliseconds; a later reply counts in the next round. */
 const answerWaitMillis = 2_000
@@ -105,6 +106,7 @@ const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Ef
     Effect.catchCause(() => Effect.succeed(false))
   )
 
+/** Offers bytes to a node; returns whether it took them within `offerWaitMillis`. */
 export const offer = (
   node: LaneNode,
   version: TransactionVersion,

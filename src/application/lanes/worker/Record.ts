@@ -56,6 +56,7 @@ export interface Payload {
   /** The EOA's pending nonce and balance, just read. */
   readonly chainNonce: bigint
   readonly balance: bigint
+  /** In the order of the bundle. */
   readonly ops: ReadonlyArray<TransactionRecord["ops"][number] & { readonly opId: OpId }>
   /** Op and request of the signer's own transaction; null: it carries ops, or only uses a nonce. */
   readonly direct: { readonly opId: OpId; readonly requestId: string } | null

@@ -57,6 +57,7 @@ export class AnonymousRateLimit {
     if (!this.recognises(key)) this.known.set(beginning(key), true)
   }
 
+  /** Seconds until the next minute. */
   resetSeconds(now: number): number {
     return Math.ceil((minute - (now % minute)) / 1_000)
   }

@@ -1,6 +1,7 @@
 /** Pauses after obstacles. An obstacle only delays: each one in a row doubles the pause. Pure. */
 
 export interface Pause {
+  /** In a row. */
   readonly obstacles: number
   /** By `MonotonicTime`, milliseconds. */
   readonly until: number
