@@ -1,3 +1,4 @@
+import * as TopUps from "../../application/topups/TopUps.js"
 import { version } from "../Packages.js"
 import * as Chains from "./Chains.js"
 import { Html, html, type Part } from "./Html.js"
@@ -196,6 +197,10 @@ export const shortened = (text: string): string =>
 
 export const requestLink = (requestId: string): Html =>
   html`<a href="${path}/requests/${requestId}">${shortened(requestId)}</a>`
+
+/** The requests of an account. The treasury's name ends with a space, which no one sees. */
+export const accountLink = (accountId: string): Html =>
+  html`<a href="${path}/requests?account=${encodeURIComponent(accountId)}">${accountId === TopUps.account ? "the treasury" : accountId}</a>`
 
 /** `name`: before the signer. */
 export const laneLink = (chainId: bigint | null, signer: string, name: string): Html =>

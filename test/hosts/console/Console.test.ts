@@ -5,8 +5,10 @@ import * as Redacted from "effect/Redacted"
 import { AbiCoder, id } from "ethers"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Preview from "../../../src/application/preview/Preview.js"
+import * as TopUps from "../../../src/application/topups/TopUps.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Admin from "../../../src/hosts/console/Admin.js"
 import type { Data } from "../../../src/hosts/console/Data.js"
@@ -137,6 +139,70 @@ describe("the operator's console", () => {
     Effect.gen(function* () {
       const { get } = yield* browser(Empty.empty)
       expect((yield* get("/console/style.css")).text.length).toBeLessThan(12_000)
+    })
+  )
+
+  it.live("shows which chain's node is dead", () =>
+    Effect.gen(function* () {
+      const chain = (chainId: bigint, answerMillis: number | null) => ({
+        profile: NetworkProfile.make({ chainId, rpc: Redacted.make("http://node.example") }),
+        lowBalance: 0n,
+        head: null,
+        headAt: null,
+        answeredAt: answerMillis,
+        answerMillis,
+        failing: answerMillis === null ? { since: 1, polls: 3, message: "no" } : null,
+        eoas: new Map(),
+        deposits: new Map()
+      })
+      const { situation } = Empty.empty.observer
+      const facts = { ...situation().facts, chains: [chain(137n, 12), chain(8453n, null)] }
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        profiles: facts.chains.map(({ profile }) => profile),
+        observer: { ...Empty.empty.observer, situation: () => ({ ...situation(), facts }) }
+      })
+      yield* signIn
+      const { text } = yield* get("/console")
+      const rows = text.split("<tr").filter((row) => row.includes('href="/console/chains/'))
+      expect(rows.map((row) => [row.includes("12 ms"), row.includes("3 polls failed")])).toEqual([
+        [true, false],
+        [false, true]
+      ])
+      // The live refresh fills the list of a page that was loaded without an incident.
+      expect((yield* get("/console/chains/137")).text).toMatch(
+        /<h2 id="inc-t"[^>]*>Incidents<.*id="incidents"/
+      )
+    })
+  )
+
+  it.live("links the treasury's requests, whose account ends with a space", () =>
+    Effect.gen(function* () {
+      const topUp = {
+        number: 1n,
+        requestId: "r-1",
+        accountId: TopUps.account,
+        endpoint: "/transactSigner",
+        chainId: Make.chainId,
+        state: "pending" as const,
+        result: null,
+        failure: null,
+        elements: 1,
+        acceptedAt: 0
+      }
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        history: {
+          ...Empty.empty.history,
+          find: ({ accountId = TopUps.account }) =>
+            Effect.succeed(accountId === TopUps.account ? [topUp] : [])
+        }
+      })
+      yield* signIn
+      const { text } = yield* get("/console/requests")
+      const [, link = "", name] = /href="([^"]+account=[^"]+)">([^<]+)</.exec(text) ?? []
+      expect(name).toBe("the treasury")
+      expect((yield* get(link)).text).toContain("/console/requests/r-1")
     })
   )
 

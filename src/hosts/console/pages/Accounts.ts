@@ -71,7 +71,7 @@ ${Page.box(
       ""
     ],
     all.map(({ accountId, name, origin, paused, ...account }, at) => [
-      html`<a href="${Page.path}/requests?account=${encodeURIComponent(accountId)}">${accountId}</a>`,
+      Page.accountLink(accountId),
       name,
       account.tier,
       Page.count(limitsOf(account).minute),

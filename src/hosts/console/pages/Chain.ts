@@ -5,7 +5,7 @@ import type { Data, Missing, View } from "../Data.js"
 import { type Html, html } from "../Html.js"
 import * as Page from "../Page.js"
 import { unreadable } from "./Lanes.js"
-import { incident, statusOf } from "./Overview.js"
+import { incidentList, statusOf } from "./Overview.js"
 import * as Pauses from "./Pauses.js"
 
 const wordOf = (name: string): string =>
@@ -36,7 +36,7 @@ export const chain = (data: Data, view: View, chainId: bigint): Effect.Effect<Ht
       Pauses.act(view, pause === undefined ? "pause" : "resume", "chain", chainId.toString(), "chain"),
       html`<a href="${Page.path}">Overview</a> › Chains`
     )}
-${incidents.length === 0 ? null : html`<ol class="inc" id="incidents" data-live>${incidents.map((each, at) => incident(view, each, at))}</ol>`}
+${incidentList(view, incidents)}
 ${Page.box(
   "Node",
   profile.rpc === null

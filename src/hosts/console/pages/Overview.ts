@@ -112,7 +112,7 @@ const particulars = ({ chainId, figures, kind, level, subject }: Incidents.Incid
   }
 }
 
-export const incident = (view: View, each: Incidents.Standing, at: number): Html => {
+const incident = (view: View, each: Incidents.Standing, at: number): Html => {
   const { chainId, kind, level, since, subject } = each
   const { effect, remedy, title } = runbooks[kind]
   const [tone, icon] = level === "stops" ? (["bad", "bad"] as const) : (["part", "late"] as const)
@@ -122,6 +122,10 @@ export const incident = (view: View, each: Incidents.Standing, at: number): Html
     chainId !== null && level === "stops" && ["node-silent", "node-behind", "fee-cap"].includes(kind)
   return html`<li class="${tone}"><div><h3><span class="t-${tone}">${Page.icon(icon)} ${what}</span> <small>for ${Page.age((view.now - since) / 1_000)}, since ${Page.clock(since)} UTC</small></h3><dl><dt>Now</dt><dd>${particulars(each) ?? "It lasts."}</dd><dt>Effect</dt><dd>${Page.marked(effect)}</dd><dt>Do</dt><dd>${Page.marked(remedy)}</dd></dl></div><div class="acts">${kind === "request-held" ? Request.decide(view, subject) : null}${canPause ? Pauses.act(view, "pause", "chain", String(chainId), `i${at}`) : null}<a class="btn" href="${Page.path}/runbooks#${kind}">${Page.icon("book")}Runbook</a></div></li>`
 }
+
+/** Present while it is empty: the live refresh fills it. */
+export const incidentList = (view: View, incidents: ReadonlyArray<Incidents.Standing>): Html =>
+  html`<section aria-labelledby="inc-t"><h2 id="inc-t" class="unseen">Incidents</h2><ol class="inc" id="incidents" data-live>${incidents.map((each, at) => incident(view, each, at))}</ol></section>`
 
 /** Runway of an EOA's balance at the measured cost. */
 const runway = (
@@ -248,7 +252,7 @@ export const overview = (data: Data, view: View): Effect.Effect<Html> =>
     const rows = observed(situation.facts)
     const others = situation.facts.chains.filter((each) => !rows.includes(each))
     return html`${verdict(situation)}
-<section aria-labelledby="inc-t"><h2 id="inc-t" class="unseen">Incidents</h2><ol class="inc" id="incidents" data-live>${situation.incidents.map((each, at) => incident(view, each, at))}</ol></section>
+${incidentList(view, situation.incidents)}
 ${Page.box(
   "Chains",
   html`${Page.table(

@@ -72,7 +72,7 @@ export const listed = (
             html`<a href="${Page.path}/requests/${entry.requestId}" title="${entry.requestId}">${call?.text ?? `Request ${entry.requestId.slice(0, 8)}…`}</a><small>${Page.code(entry.endpoint)}${more > 0 ? ` and ${more} more` : ""}</small>`,
             statusOf(entry, now),
             Chains.of(entry.chainId).name,
-            entry.accountId,
+            Page.accountLink(entry.accountId),
             Page.ago(entry.acceptedAt, now)
           ] satisfies ReadonlyArray<Part>
         }),
