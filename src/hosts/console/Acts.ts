@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as CancelRequest from "../../application/endpoints/operations/CancelRequest.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
-import type { OperatorAct } from "../../application/ports/operator/OperatorLog.js"
+import { maxReason, type OperatorAct } from "../../application/ports/operator/OperatorLog.js"
 import type { Pause } from "../../application/ports/TenantStore.js"
 import * as KnownKeys from "../../application/tenants/KnownKeys.js"
 import type { Data, View } from "./Data.js"
@@ -10,7 +10,7 @@ import { laneOf } from "./pages/Lanes.js"
 /** Actions of operators' forms. The operator log records the reason before the action runs. */
 
 /** Shortest and longest reason, characters. */
-const reasonLength = { least: 5, most: 500 }
+const reasonLength = { least: 5, most: maxReason }
 
 /** Redirect after an action, and the name of its confirmation. */
 export interface Done {

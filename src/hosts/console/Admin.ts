@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import type * as UnstickLane from "../../application/operate/UnstickLane.js"
 import type { Entry, Question } from "../../application/ports/AuditLog.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
+import { maxReason, reasonOfCommand } from "../../application/ports/operator/OperatorLog.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as HostPattern from "../../domain/net/HostPattern.js"
 import * as Address from "../../domain/primitives/Address.js"
@@ -137,19 +138,27 @@ export const shown = (entry: Entry) => ({
   nonce: entry.nonce?.toString() ?? null
 })
 
-/** The lane of `/lanes/unstick`. `Failure` names the parameter. */
+/** The lane and the reason of `/lanes/unstick`. `Failure` names the parameter. */
 const laneOf = (
   query: URLSearchParams
-): Result.Result<{ readonly lane: Lane; readonly dryRun: boolean }, string> => {
-  const { chain = "", dryRun = "false", signer: text = "", ...others } = Object.fromEntries(query)
+): Result.Result<{ readonly lane: Lane; readonly dryRun: boolean; readonly reason: string }, string> => {
+  const {
+    chain = "",
+    dryRun = "false",
+    reason = reasonOfCommand,
+    signer: text = "",
+    ...others
+  } = Object.fromEntries(query)
   const [other] = Object.keys(others)
-  if (other !== undefined) return Result.fail(`${other}: expected chain, signer or dryRun`)
+  if (other !== undefined) return Result.fail(`${other}: expected chain, signer, dryRun or reason`)
   if (!/^[1-9][0-9]{0,15}$/.test(chain))
     return Result.fail(`chain: expected a chain id, a decimal number, got ${given(chain)}`)
   if (!["true", "false"].includes(dryRun)) return Result.fail("dryRun: expected true or false")
+  if (reason.includes("\0") || reason.length > maxReason)
+    return Result.fail(`reason: expected at most ${maxReason} characters, none null`)
   return Result.mapBoth(Address.from(text), {
     onFailure: ({ message }) => `signer: ${message}`,
-    onSuccess: (signer) => ({ lane: { chainId: BigInt(chain), signer }, dryRun: dryRun === "true" })
+    onSuccess: (signer) => ({ lane: { chainId: BigInt(chain), signer }, dryRun: dryRun === "true", reason })
   })
 }
 
@@ -206,7 +215,7 @@ const routes = ({ data: { audit, operators, refresh, unstick } }: Options): Read
         answer: (query, operator) =>
           Result.match(laneOf(query), {
             onFailure: (wrong) => Effect.succeed(refuse(400, wrong)),
-            onSuccess: ({ dryRun, lane }) =>
+            onSuccess: ({ dryRun, lane, reason }) =>
               Effect.match(
                 Effect.andThen(
                   dryRun
@@ -215,7 +224,7 @@ const routes = ({ data: { audit, operators, refresh, unstick } }: Options): Read
                         operator,
                         act: "unstick",
                         subject: `lane ${lane.chainId} ${lane.signer}`,
-                        reason: "by command"
+                        reason
                       }),
                   unstick(lane, dryRun)
                 ),

@@ -12,6 +12,7 @@ import * as DevService from "../../support/http/DevService.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
 
 const token = "an operator's token of the lanes"
+const operators = [{ name: "ann", token: `${token} of ann` }]
 const chain = "31337"
 const eoa = computeAddress(devKeys.serviceEoa.privateKey)
 const recipient = "0x000000000000000000000000000000000000dEaD"
@@ -60,11 +61,11 @@ let env: Readonly<Record<string, string>>
 
 beforeAll(async () => {
   port = await freePort()
-  env = configured({ port, token })
+  env = configured({ port, token, operators })
   service = await DevService.start({
     // No automatic fee bump during a test.
     network: { bumpAfterMillis: 3_600_000 },
-    config: { database, admin: { port, token } }
+    config: { database, admin: { port, token, operators } }
   })
   const [wallet] = await service.create("payer")
   await (await service.token.getFunction("mint")(wallet, 100n)).wait()
@@ -75,6 +76,16 @@ afterAll(async () => {
 })
 
 const said = (line: string, where = env) => Effect.runPromise(CommandLine.run(line.split(" "), where))
+/** Newest entries of the operators' log: operator, act, subject, reason. */
+const acts = (count: number) => {
+  const file = new DatabaseSync(database.path, { readOnly: true, timeout: 5_000 })
+  const rows = file
+    .prepare("select operator, act, subject, reason from operator_acts order by entry_no desc limit ?")
+    .all(count)
+  file.close()
+  return rows.map((row) => Object.values(row))
+}
+
 const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await said(`${line} --json`))
 const refused = (line: string, where = env) =>
   Effect.runPromise(Effect.flip(CommandLine.run(line.split(" "), where)))
@@ -153,7 +164,13 @@ describe("a lane of the service's own EOA", () => {
       transactions: [{ txHash, versions: 1 }]
     })
 
-    const done = await json<Unstuck>(`lanes unstick ${chain} serviceEoa`)
+    const unstick = `lanes unstick ${chain} serviceEoa`
+    expect(await refused(`${unstick} --operator bo`)).toBe(
+      "--operator: no operator is called bo; there are: operator, ann"
+    )
+    expect(await refused(`${unstick} --reason ${"x".repeat(501)}`)).toContain("reason: expected at most 500")
+    const done = await json<Unstuck>(`${unstick} --operator ann --reason stalled`)
+    expect(acts(1)).toEqual([["ann", "unstick", `lane ${chain} ${eoa}`, "stalled"]])
     const [replaced] = done.replaced
     expect(replaced).toMatchObject({ oldTxHash: txHash, maxFeePerGas: dry.replaced[0]?.maxFeePerGas })
     const known = await service.provider.getTransaction(String(replaced?.newTxHash))
@@ -292,12 +309,7 @@ describe("castellan requests release and drop", () => {
     })
     expect(await json(`requests release ${second}`)).toEqual({ requestId: second, state: "pending" })
     expect(await refused(`requests release ${second}`)).toContain("is not held")
-    const log = new DatabaseSync(database.path, { readOnly: true, timeout: 5_000 })
-    const acts = log
-      .prepare("select operator, act, subject, reason from operator_acts order by entry_no desc limit 3")
-      .all()
-    log.close()
-    expect(acts.map((act) => Object.values(act))).toEqual([
+    expect(acts(3)).toEqual([
       ["command line", "release", second, "by command"],
       ["command line: Ada", "drop", first, "duplicate"],
       ["command line", "cancel", first, "by command"]

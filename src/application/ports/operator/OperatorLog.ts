@@ -14,6 +14,12 @@ export interface OperatorAct {
   readonly reason: string
 }
 
+/** Longest reason, characters. */
+export const maxReason = 500
+
+/** The reason of a command without one. */
+export const reasonOfCommand = "by command"
+
 export interface Entry extends OperatorAct {
   /** Ascending, in the order of recording. */
   readonly number: bigint

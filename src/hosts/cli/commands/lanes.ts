@@ -15,7 +15,7 @@ import {
 import * as Address from "../../../domain/primitives/Address.js"
 import type { Config } from "../../config/Config.js"
 import * as KnownSigners from "../support/KnownSigners.js"
-import { chainOf, flag, help, json, report } from "../support/Operator.js"
+import { chainOf, flag, help, json, optional, report } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as OperatorPort from "../support/OperatorPort.js"
 import * as Table from "../support/Table.js"
@@ -157,6 +157,8 @@ const Unstuck = Schema.Struct({
 const unstick = Command.make("unstick", {
   ...operands,
   dryRun: flag("dry-run", "only show what would be replaced, and at which price"),
+  ...OperatorContext.logged,
+  operator: optional("operator", "NAME", "the one of admin.operators to sign in as; default: the first"),
   json
 }).pipe(
   help(
@@ -164,14 +166,16 @@ const unstick = Command.make("unstick", {
     "137 serviceEoa --dry-run",
     "137 serviceEoa"
   ),
-  report(function* ({ chain, dryRun, signer }) {
+  report(function* ({ chain, dryRun, operator, reason, signer }) {
     const { config, lane, open } = yield* find(chain, signer)
     if (!open.some(({ state }) => state === "signed"))
       return yield* Effect.fail(
         `no transaction of ${lane.signer} is pending on chain ${chain}; run "castellan lanes list"`
       )
     const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
-    const body = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
+    // A service of an earlier version refuses the parameter.
+    if (reason !== undefined) query.set("reason", reason)
+    const body = yield* OperatorPort.post(config, `/lanes/unstick?${query}`, operator)
     const answer = yield* Effect.fromResult(
       Result.mapError(
         Schema.decodeUnknownResult(Unstuck)(body),

@@ -3,7 +3,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { type OperatorAct, OperatorLog } from "../../../application/ports/operator/OperatorLog.js"
+import {
+  maxReason,
+  type OperatorAct,
+  OperatorLog,
+  reasonOfCommand
+} from "../../../application/ports/operator/OperatorLog.js"
 import { type Content, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
 import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
 import * as KnownKeys from "../../../application/tenants/KnownKeys.js"
@@ -86,8 +91,6 @@ export const logged = {
   reason: optional("reason", "TEXT", "the reason, for the log of operators: at most 500 characters")
 }
 
-const maxReason = 500
-
 /** Records a command in the log of operators, before it acts. No token proves the name. */
 export const record = (
   { ports }: Pick<OperatorContext, "ports">,
@@ -95,7 +98,7 @@ export const record = (
   subject: string,
   {
     operator,
-    reason = "by command"
+    reason = reasonOfCommand
   }: { readonly operator: string | undefined; readonly reason: string | undefined }
 ): Effect.Effect<void, Why> =>
   reason.length > maxReason
@@ -106,6 +109,16 @@ export const record = (
         subject,
         reason
       })
+
+/** The operator of the configuration with this name; an error lists the existing ones. */
+export const operatorOf = ({ operations: { admin } }: Config.Config, name: string) => {
+  const operators = admin?.operators ?? []
+  const found = operators.find((each) => each.name === name)
+  const names = operators.map((each) => each.name)
+  return found === undefined
+    ? Effect.fail(`--operator: no operator is called ${name}; ${thereAre(names, "set admin.operators")}`)
+    : Effect.succeed(found)
+}
 
 /** Most names listed in an error. */
 const maxNames = 20
