@@ -100,8 +100,7 @@ const endpoint = (one: Endpoint, { groups, headers }: Reference): string =>
     shownFields("Request", one, groups, withSettings, true),
     shownFields("Answer", one, groups, answerOf, false),
     `\`\`\`sh\n${one.example}\n\`\`\`\n`,
-    one.exampleAnswer === null ||
-    answerOf(earlier(one, groups, answerOf)?.endpoint ?? { ...one, answer: [] }).length === one.answer.length
+    one.exampleAnswer === null || earlier(one, groups, answerOf)?.endpoint.answer.length === one.answer.length
       ? ""
       : `\`\`\`${one.exampleAnswer.language}\n${one.exampleAnswer.text}\n\`\`\`\n`
   ]

@@ -182,7 +182,8 @@ const cut = (_: string, value: unknown): unknown =>
     ? value.slice(0, mostMembers)
     : value
 
-const shown = (answer: unknown): ExampleAnswer =>
+/** An answer as the reference shows it. */
+export const shown = (answer: unknown): ExampleAnswer =>
   typeof answer === "string"
     ? { language: "text", text: answer }
     : { language: "json", text: json(JSON.parse(JSON.stringify(answer, cut))) }
@@ -191,7 +192,7 @@ const shown = (answer: unknown): ExampleAnswer =>
 const width = 130
 
 /** JSON whose lines are as full as the width permits. */
-export const json = (value: unknown, indent = ""): string => {
+const json = (value: unknown, indent = ""): string => {
   if (value === null || typeof value !== "object") return JSON.stringify(value)
   const isArray = Array.isArray(value)
   const members = (inner: string) =>
