@@ -117,7 +117,7 @@ export interface Dependencies {
   readonly signerOf: SignerOf
   readonly preparing: Preparing
   readonly remote: Remote
-  /** ReceiptSchedule up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
+  /** Looks up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
   readonly lookUp: (
     op: Bundle.Held,
     context: OpContext,

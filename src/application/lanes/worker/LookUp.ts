@@ -20,7 +20,7 @@ import * as Bundle from "./rules/Bundle.js"
 import { asObstacle, type Obstacle, type OpContext } from "./rules/Context.js"
 
 /**
- * ReceiptSchedule up an op's nonce and wallet on the chain: by the op's hashes, and by nonce and call, before a used nonce counts against
+ * Looks up an op's nonce and wallet on the chain: by the op's hashes, and by nonce and call, before a used nonce counts against
  * it. An unbound op may land in any transaction, and a restored journal may lack versions.
  */
 
