@@ -10,16 +10,26 @@ const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\
 const table = (heads: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [heads, heads.map(() => "---"), ...rows].map((row) => `| ${row.map(cell).join(" | ")} |`).join("\n")
 
+/** Members of one object that differ only by name share the row of the first. */
+const merged = (rows: ReadonlyArray<Field>): ReadonlyArray<readonly [Field, ...ReadonlyArray<Field>]> =>
+  Object.values(
+    Object.groupBy(rows, (field) => JSON.stringify([parent(field), { ...field, path: "" }]))
+  ).flatMap(([first, ...others] = []) => (first === undefined ? [] : [[first, ...others] as const]))
+
+const parent = ({ path }: Field): string => path.slice(0, path.lastIndexOf(".") + 1)
+
 const fields = (title: string, rows: ReadonlyArray<Field>, withRequired: boolean): string =>
   rows.length === 0
     ? ""
     : `${title}\n\n${table(
         ["Field", "Type", ...(withRequired ? ["Required"] : []), "Notes"],
-        rows.map(({ description, path, required, type }) => [
-          `\`${path}\``,
-          type,
-          ...(withRequired ? [required ? "yes" : "no"] : []),
-          description
+        merged(rows).map(([first, ...others]) => [
+          [first.path, ...others.map(({ path }) => path.slice(Math.max(parent(first).length - 1, 0)))]
+            .map((name) => `\`${name}\``)
+            .join(", "),
+          first.type,
+          ...(withRequired ? [first.required ? "yes" : "no"] : []),
+          first.description
         ])
       )}\n`
 
@@ -58,6 +68,10 @@ const parameters = (own: ReadonlyArray<Parameter>, headers: ReadonlyArray<Parame
 
 const isSame = (one: Field, other: Field): boolean => JSON.stringify(one) === JSON.stringify(other)
 
+/** As `isSame`; every endpoint's own row of `settings` follows. */
+const isShared = (one: Field, other: Field): boolean =>
+  isSame(one, other) || (one.path === "settings" && other.path === "settings")
+
 /** Fields from which on a table is not repeated. */
 const worthNaming = 5
 
@@ -69,7 +83,7 @@ const earlier = (one: Endpoint, all: ReadonlyArray<Group>, of: (one: Endpoint) =
     known.findIndex(({ endpoint }) => endpoint === one)
   )
   const [best] = before
-    .filter(({ endpoint }) => of(endpoint).every((field) => of(one).some((own) => isSame(own, field))))
+    .filter(({ endpoint }) => of(endpoint).every((field) => of(one).some((own) => isShared(own, field))))
     .filter(({ endpoint }) => of(endpoint).length >= Math.min(worthNaming, of(one).length))
     .sort((a, b) => of(b.endpoint).length - of(a.endpoint).length)
   return of(one).length < 2 ? undefined : best
@@ -107,15 +121,14 @@ const endpoint = (one: Endpoint, { groups, headers }: Reference): string =>
     .filter((part) => part !== "")
     .join("\n")
 
-/** A group's section on the first page of the reference. */
-const contents = (group: Reference["groups"][number]): string =>
-  table(
-    [`[${group.name}](reference/${group.name}.md)`, group.description],
-    group.endpoints.map(({ method, path, summary }) => [
-      `[${method} ${path}](reference/${group.name}.md#${anchor(method, path)})`,
-      `${summary}.`
-    ])
-  )
+/** Rows of a group on the first page of the reference. */
+const contents = ({ description, endpoints, name }: Group): ReadonlyArray<ReadonlyArray<string>> => [
+  [`**[${name}](reference/${name}.md)**`, description],
+  ...endpoints.map(({ method, path, summary }) => [
+    `[${method} ${path}](reference/${name}.md#${anchor(method, path)})`,
+    `${summary}.`
+  ])
+]
 
 const anchor = (method: string, path: string): string =>
   `${method} ${path}`
@@ -130,7 +143,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
     generated,
     `${source.description} Version ${source.version}. Failures are listed in [errors](errors.md).\n`,
     `## Endpoints\n`,
-    ...source.groups.map((group) => `${contents(group)}\n`),
+    `${table(["Endpoint", "Purpose"], source.groups.flatMap(contents))}\n`,
     ...Guide.chapters.map(Guide.markdown),
     `${fields("## Settings", source.settings, true)}`,
     `## Headers\n`,

@@ -202,6 +202,12 @@ const json = (value: unknown, indent = ""): string => {
   const [open, close] = isArray ? ["[", "]"] : ["{", "}"]
   const line = `${open}${members(indent).join(", ")}${close}`
   if (indent.length + line.length <= width && !line.includes("\n")) return line
+  // The brackets of an only member that is an object share lines with its own.
+  const [only, ...others] = Object.entries(value)
+  if (only !== undefined && others.length === 0 && only[1] !== null && typeof only[1] === "object") {
+    const [start, end] = isArray ? [open, close] : [`${open}${JSON.stringify(only[0])}: `, close]
+    return `${start}${json(only[1], indent)}${end}`
+  }
   const inner = `${indent}  `
   const lines: Array<string> = []
   for (const member of members(inner)) {
