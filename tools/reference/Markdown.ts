@@ -18,11 +18,11 @@ const merged = (rows: ReadonlyArray<Field>): ReadonlyArray<readonly [Field, ...R
 
 const parent = ({ path }: Field): string => path.slice(0, path.lastIndexOf(".") + 1)
 
-const fields = (title: string, rows: ReadonlyArray<Field>, withRequired: boolean): string =>
+const fields = (head: string, rows: ReadonlyArray<Field>, withRequired: boolean): string =>
   rows.length === 0
     ? ""
-    : `${title}\n\n${table(
-        ["Field", "Type", ...(withRequired ? ["Required"] : []), "Notes"],
+    : `${table(
+        [head, "Type", ...(withRequired ? ["Required"] : []), "Notes"],
         merged(rows).map(([first, ...others]) => [
           [first.path, ...others.map(({ path }) => path.slice(Math.max(parent(first).length - 1, 0)))]
             .map((name) => `\`${name}\``)
@@ -35,7 +35,7 @@ const fields = (title: string, rows: ReadonlyArray<Field>, withRequired: boolean
 
 const parameterTable = (parameters: ReadonlyArray<Parameter>): string =>
   table(
-    ["Name", "In", "Required", "Notes"],
+    ["Parameter", "In", "Required", "Notes"],
     parameters.map(({ description, in: place, name, required }) => [
       `\`${name}\``,
       place,
@@ -59,7 +59,7 @@ const parameters = (own: ReadonlyArray<Parameter>, headers: ReadonlyArray<Parame
   const shared = own.filter(({ name }) => headers.some((header) => header.name === name))
   const others = own.filter((parameter) => !shared.includes(parameter))
   return [
-    ...(others.length === 0 ? [] : [`Parameters:\n\n${parameterTable(others)}\n`]),
+    ...(others.length === 0 ? [] : [`${parameterTable(others)}\n`]),
     ...(shared.length === 0
       ? []
       : [`[Headers](../reference.md#headers): ${shared.map(({ name }) => `\`${name}\``).join(", ")}.\n`])
@@ -97,11 +97,11 @@ const shownFields = (
   withRequired: boolean
 ): string => {
   const best = earlier(one, all, of)
-  if (best === undefined) return fields(`${title}:`, of(one), withRequired)
+  if (best === undefined) return fields(title, of(one), withRequired)
   const { method, path } = best.endpoint
   const others = of(one).filter((own) => !of(best.endpoint).some((field) => isSame(own, field)))
   const same = `${title}: the fields of [${method} ${path}](${best.group.name}.md#${anchor(method, path)})`
-  return others.length === 0 ? `${same}.\n` : fields(`${same}, and:`, others, withRequired)
+  return others.length === 0 ? `${same}.\n` : `${same}, and:\n\n${fields(title, others, withRequired)}`
 }
 
 const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> => answer
@@ -145,7 +145,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
     `## Endpoints\n`,
     `${table(["Endpoint", "Purpose"], source.groups.flatMap(contents))}\n`,
     ...Guide.chapters.map(Guide.markdown),
-    `${fields("## Settings", source.settings, true)}`,
+    `## Settings\n\n${fields("Field", source.settings, true)}`,
     `## Headers\n`,
     `${parameterTable(source.headers)}\n`,
     `## Types\n`,
@@ -169,11 +169,13 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
 
 /** Additional reasons of these codes. */
 const reasonsOf = (codes: Reference["failures"][number]["codes"]): ReadonlyArray<string> => {
-  const rows = codes.flatMap(({ code, reasons }) => reasons.map((reason) => [`\`${code}\``, reason]))
+  const rows = codes.flatMap(({ code, reasons }) =>
+    reasons.length === 0 ? [] : [[`\`${code}\``, reasons.join("<br>")]]
+  )
   if (rows.length === 0) return []
   return [
     "`details`, and the `error` of an element, contain only these messages. A name in braces stands for a value of at most 1,024 characters in one line. `{reason}` is a contract's revert reason, `{message}` a node's or service's answer. `{problem}` and `{text}` name the fault in the request.\n",
-    `${table(["Code", "Message"], rows)}\n`
+    `${table(["Code", "Messages"], rows)}\n`
   ]
 }
 

@@ -132,7 +132,7 @@ export const commands = [
     json
   }).pipe(
     help(
-      "Calls an endpoint of a running service: JSON in, JSON out. Retries only what does nothing twice; writes have an idempotency key.",
+      "Calls an endpoint of a running service: JSON in, JSON out. Retries only calls that a repeat cannot do twice; writes have an idempotency key.",
       "networks",
       `predict '{"accounts": [{"salt": "bob", "walletCustody": 1}], "settings": {...}}'`,
       "execute @- < operations.json",

@@ -23,5 +23,5 @@ export const commands = Switch.commands({
 })
 
 export const notes = [
-  "Takes effect within a second, on all replicas, without a restart. Reading is still possible."
+  "A pause takes effect within a second, on all replicas, without a restart. Reads continue."
 ]

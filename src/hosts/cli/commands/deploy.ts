@@ -189,7 +189,7 @@ const flags = {
 export const commands = [
   Command.make("deploy", { ...flags, json }).pipe(
     help(
-      "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration, into the file of --config if there is one.",
+      "Deploys the missing contracts of a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all contracts back, and writes the network's part of the configuration, into the file of --config if there is one.",
       "--rpc http://127.0.0.1:8545 --payer node --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965...",
       "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run",
       "--config castellan.jsonc --chain 137 --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme"

@@ -98,7 +98,7 @@ export const commands = [
 ]
 
 export const notes = [
-  "Its keys are public: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG outside the development profile, and it runs only on nodes of anvil and Hardhat.",
+  "Its keys are public: it runs only on nodes of anvil and Hardhat.",
   "The EntryPoints and anvil are npm packages of their authors. npm installs missing packages into .castellan in the working folder; an anvil on the PATH is used, and --rpc needs none.",
   "In the same folder the commands of lanes, requests, accounts, signers and others work without a configuration, and castellan call without URL and key.",
   "Addresses, keys and settings are in .castellan/dev.json while it runs. SIGINT and SIGTERM stop it; the service's data are gone then.",

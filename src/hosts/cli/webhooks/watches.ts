@@ -35,10 +35,10 @@ const { list, pause, remove, resume, show } = common({
   name: "watch",
   example: "0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77",
   about: {
-    list: "Watches, how far each has read, and what is owed of it.",
-    show: "One watch.",
-    pause: "Stops reading until it is resumed; earlier events are delivered.",
-    resume: "Reads on from where it was paused.",
+    list: "Lists watches with their next block and their undelivered events.",
+    show: "Shows one watch.",
+    pause: "Pauses a watch; the service delivers the events that it has read.",
+    resume: "Resumes a watch at the same position.",
     remove: "Removes it together with its undelivered events."
   },
   all,
@@ -157,6 +157,6 @@ const add = Command.make("add", {
 export const commands = [add, list, show, pause, resume, remove]
 
 export const notes = [
-  "Takes effect within seconds, on all replicas, without a restart. Of a URL its origin alone is shown: keys sit in paths.",
-  "A webhook that is removed takes its watches with it."
+  "Changes take effect within seconds, on all replicas, without a restart. The commands show only a URL's origin, because its path may contain a key.",
+  "The removal of a webhook removes its watches."
 ]

@@ -20,7 +20,7 @@ const { list, pause, remove, resume, show } = common({
   example,
   about: {
     list: "Lists webhooks with their undelivered events.",
-    show: "One webhook.",
+    show: "Shows one webhook.",
     pause: "Stops deliveries until it is resumed; undelivered events wait.",
     resume: "Continues deliveries that you or the service paused.",
     remove: "Removes it together with its undelivered events."
@@ -124,7 +124,7 @@ const rotate = Command.make("rotate", {
 )
 
 const dead = Command.make("dead", { webhook, json }).pipe(
-  help("Undeliverable events after three days.", `${example} --json`),
+  help("Lists the events that the service gave up after three days.", `${example} --json`),
   report(function* (given) {
     const { within } = yield* open
     const found = yield* within(Endpoints.dead(operator, given.webhook, 1_000))
@@ -188,6 +188,6 @@ const history = Command.make("history", {
 export const commands = [add, list, show, pause, resume, rotate, remove, dead, redeliver, history]
 
 export const notes = [
-  "Takes effect within seconds, on all replicas, without a restart. A secret is shown when it is made, and never again.",
-  "Of a URL its origin alone is shown: keys sit in paths."
+  "Changes take effect within seconds, on all replicas, without a restart. A secret is shown once, when it is made.",
+  "The commands show only a URL's origin, because its path may contain a key."
 ]
