@@ -9,19 +9,19 @@ const usual = 20
 
 export const query = (noun: string) => ({
   cursor: optional(
-    Schema.String.annotate({ description: "The next of the page before, with the same filters." })
+    Schema.String.annotate({ description: "`next` of the previous page, with the same filters." })
   ),
   limit: optional(
     Schema.String.pipe(
       Schema.check(
         Schema.isPattern(/^(?:[1-9][0-9]?|100)$/u, { message: `expected a whole number, 1 to ${most}` })
       )
-    ).annotate({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` })
+    ).annotate({ description: `Maximum of ${noun} on the page, 1 to ${most}. Default ${usual}.` })
   )
 })
 
 export const next = Schema.NullOr(Schema.String).annotate({
-  description: "cursor of the next page, however many this one has; null: there is none."
+  description: "Cursor of the next page, also when this page is not full; null: there is none."
 })
 
 export const limitOf = (limit: string | undefined): number => (limit === undefined ? usual : Number(limit))

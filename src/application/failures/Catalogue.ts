@@ -265,7 +265,7 @@ export const catalogue = {
   ),
   sponsorship_exhausted: refused(
     "sponsorship budget exhausted",
-    "The operation may cost more than what is left of the account's sponsorship budget of the day on this chain.",
+    "The operation may cost more than the remainder of the account's sponsorship budget of the day on this chain.",
     "Wait for operations under way or for the next UTC day, have the operator raise the budget, or let wallets pay."
   ),
   sponsorship_over: refused(
@@ -411,7 +411,7 @@ export const catalogue = {
   ),
   unavailable: unavailable(
     "temporarily unavailable",
-    "A store that the service needs does not answer, or what counts the account's requests; or the request did not arrive in time.",
+    "A store that the service needs, or the counter of rate limits, does not answer; or the request did not arrive in time.",
     "Try again after Retry-After."
   ),
   node_unavailable: unavailable(

@@ -35,7 +35,8 @@ export const EstimatedOp = Schema.Struct({
     description: "ABI encoding of the op, its signature empty: send it unchanged."
   }),
   userOpHash: Schema.String.annotate({
-    description: "The op's ERC-4337 hash. To be signed when the op shall be bound to nothing."
+    description:
+      "The op's ERC-4337 hash. Sign it instead of signingHash to bind the op to no window and no bundler."
   }),
   signingHash: Schema.String.annotate({
     description: "To be signed: binds the op to the operation's window and to its bundler."

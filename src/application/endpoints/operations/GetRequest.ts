@@ -61,11 +61,10 @@ export const Response = Schema.Struct({
       "Unix seconds by the chain's clock, until which the open elements wait unsigned. Null: the request does not wait for a time."
   }),
   txHashes: Schema.Array(Schema.String).annotate({
-    description: "Its transactions, as far as they are signed; the newest version of each."
+    description: "Its signed transactions, the newest version of each."
   }),
   progress: Progress.annotateKey({
-    description:
-      "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
+    description: "Its operations or accounts, counted by state; a request without a list counts as one."
   }),
   previews: Preview.stored.annotateKey({
     description:

@@ -17,12 +17,14 @@ const Seconds = Schema.String.pipe(
 )
 
 export const Query = Schema.Struct({
-  state: optional(Schema.Literals(["pending", "final"]).annotate({ description: "In this state only." })),
+  state: optional(
+    Schema.Literals(["pending", "final"]).annotate({ description: "Only requests in this state." })
+  ),
   since: optional(Seconds.annotate({ description: "Accepted at this time or later, Unix seconds." })),
   until: optional(Seconds.annotate({ description: "Accepted before this time, Unix seconds." })),
   wallet: optional(
     shown(Address.schema, {
-      description: "With an operation of this wallet."
+      description: "Only requests with an operation of this wallet."
     })
   ),
   metadata: optional(
@@ -33,7 +35,7 @@ export const Query = Schema.Struct({
         })
       )
     ).annotate({
-      description: "With this member of Request-Metadata, as key:value."
+      description: "Only requests with this member of Request-Metadata, as key:value."
     })
   ),
   ...Page.query("requests")

@@ -10,7 +10,7 @@ import type { Metadata } from "../../ports/journal/Requests.js"
 export const most = { bytes: 2_048, members: 16, key: 40, value: 500 } as const
 
 export const schema: Schema.Codec<Metadata> = Schema.Record(Schema.String, Schema.String).annotate({
-  description: "Of the header Request-Metadata; empty: it had none."
+  description: "Labels of the header Request-Metadata; empty: the request had none."
 })
 
 /** Databases store neither NUL nor half a surrogate pair in strings. */

@@ -18,7 +18,7 @@ export const Query = Schema.Struct({
       Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,8})$/u, { message: "expected the id of an event" }))
     ).annotate({
       description:
-        "The id of the last event that is known. The header Last-Event-ID says the same, and comes first."
+        "The id of the last event that the caller has. The header Last-Event-ID means the same, and takes precedence."
     })
   )
 }).annotate({ identifier: "StreamEventsQuery" })

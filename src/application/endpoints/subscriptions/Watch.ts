@@ -33,7 +33,7 @@ export const Shown = Schema.Struct({
   fields: Schema.Record(Schema.String, Schema.Unknown),
   confirmations: Schema.Int,
   fromBlock: Schema.Int,
-  nextBlock: Schema.Int.annotate({ description: "The block that is read next." }),
+  nextBlock: Schema.Int.annotate({ description: "The next block to read." }),
   state: Schema.Literals(["enabled", "paused", "held"]).annotate({
     description:
       "held: reading stops until the webhook has accepted more of its undelivered events, and then continues."
@@ -122,7 +122,7 @@ export const remove = (caller: Caller, { watchId }: Path) =>
 export const ListQuery = Schema.Struct(Page.query("watches")).annotate({ identifier: "ListWatchesQuery" })
 
 export const List = Schema.Struct({
-  watches: Schema.Array(Shown).annotate({ description: "In the order of their making." }),
+  watches: Schema.Array(Shown).annotate({ description: "In the order of their creation." }),
   next: Page.next
 }).annotate({ identifier: "WatchList" })
 

@@ -81,7 +81,7 @@ export const AddRequest = Schema.Struct({
   url: Schema.String.pipe(
     Schema.check(Schema.isMaxLength(2_048, { message: "expected a URL of at most 2048 characters" }))
   ).annotate({
-    description: "http or https; where nodes may be, under the rules of the operator for URLs of callers."
+    description: "http or https, under the operator's rules for URLs of callers."
   }),
   kinds: Fields.optional(Kinds, [])
 }).annotate({ identifier: "AddWebhookRequest" })
@@ -146,7 +146,7 @@ export const RotateRequest = Schema.Struct({
     Schema.Int.pipe(
       Schema.check(Schema.isBetween({ minimum: 0, maximum: Endpoints.longestOverlapHours }))
     ).annotate({
-      description: `For how long messages are signed with the secret before it too: ${hours}. Earlier ones end when was said of them; with 0 none of them counts any more.`,
+      description: `How long messages also carry a signature of the previous secret: ${hours}. Earlier secrets keep their own ends; 0 ends all of them now.`,
       message: `expected ${hours}`
     }),
     Endpoints.usualOverlapHours
@@ -156,7 +156,7 @@ export const RotateRequest = Schema.Struct({
 export const Rotated = Schema.Struct({
   webhookId: Schema.String,
   secret: Secret,
-  oldUntil: Schema.Int.annotate({ description: "Until when the secret before it counts, Unix seconds." })
+  oldUntil: Schema.Int.annotate({ description: "End of the previous secret, Unix seconds." })
 }).annotate({ identifier: "RotatedSecret" })
 
 /** Gives a webhook a new secret, and returns it. */
@@ -186,7 +186,7 @@ export const Dead = Schema.Struct({
       kind: Schema.Literals([...kinds, "event", "removed"]).annotate({
         description: "event and removed are those of watches."
       }),
-      at: Schema.Int.annotate({ description: "When it came to be, Unix seconds." }),
+      at: Schema.Int.annotate({ description: "Time of the event, Unix seconds." }),
       attempts: Schema.Int,
       lastError: Schema.NullOr(Schema.String).annotate({
         description: "Result of the last attempt."
@@ -219,7 +219,7 @@ export const RedeliverRequest = Schema.Struct({
 }).annotate({ identifier: "RedeliverRequest" })
 
 export const Redelivered = Schema.Struct({
-  owed: Schema.Int.annotate({ description: "Events that are sent once more." })
+  owed: Schema.Int.annotate({ description: "Events queued again." })
 }).annotate({ identifier: "Redelivered" })
 
 /** Sends a webhook's abandoned events once more. */

@@ -149,7 +149,7 @@ export const group = HttpApiGroup.make("operations")
       .annotate(RequiredScope, "write")
       .annotateMerge(
         described(
-          "Cancel what was not signed of a write",
+          "Cancel the unsigned elements of a write",
           "Ends the unsigned elements of an accepted write. No process signs them later, and the write's answer reports request_cancelled. Signed elements continue. Repeats change nothing. /unstuck cannot be cancelled. A write of another account is not found.",
           { requestId: Sample.requestId }
         )

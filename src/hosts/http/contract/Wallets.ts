@@ -25,7 +25,7 @@ export const group = HttpApiGroup.make("wallets")
     post("check", "read", CheckWallets, {
       summary: "Check whether wallets exist",
       description:
-        "Says for each account whether a wallet of the beacon stands at its address. An error of one account appears in that element's error.",
+        "Reports for each account whether its address has a wallet of the beacon. An error of one account appears in that element's error.",
       example: {
         accounts: [{ salt: "customer-1", walletCustody: 1 }],
         settings: { rpc: Sample.rpc }

@@ -47,7 +47,7 @@ export const group = HttpApiGroup.make("watches")
       success: Watch.Shown
     }).annotateMerge(
       described(
-        "Ask for one watch",
+        "Get a watch",
         "How far it has read and what it is owed. Another account's is not found.",
         one
       )
@@ -66,7 +66,7 @@ export const group = HttpApiGroup.make("watches")
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
       ...ofOne,
       success: Watch.Removed
-    }).annotateMerge(described("Remove a watch", "Removes it with all that its webhook is owed of it.", one))
+    }).annotateMerge(described("Remove a watch", "Removes it together with its undelivered events.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)

@@ -33,7 +33,7 @@ export const group = HttpApiGroup.make("webhooks")
       ...ofOne,
       success: Webhook.Shown
     }).annotateMerge(
-      described("Ask for one webhook", "One webhook of the account. Another account's is not found.", one)
+      described("Get a webhook", "One webhook of the account. Another account's is not found.", one)
     ),
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
       ...ofOne,
@@ -85,7 +85,7 @@ export const group = HttpApiGroup.make("webhooks")
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)
-  .annotate(OpenApi.Description, "Where the events of requests are sent to.")
+  .annotate(OpenApi.Description, "Endpoints that receive the events of requests.")
 
 export const useCases = {
   addWebhook: Webhook.add,
