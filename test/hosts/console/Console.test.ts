@@ -76,6 +76,20 @@ const browser = (data: Data, linked = false) =>
     return { formToken, get, post, signIn, url }
   })
 
+/** The account's open transaction of a signer, in a list. */
+const pendingOf = (accountId: AccountId, acceptedAt: number) => ({
+  number: 1n,
+  requestId: "r-1",
+  accountId,
+  endpoint: "/transactSigner",
+  chainId: Make.chainId,
+  state: "pending" as const,
+  result: null,
+  failure: null,
+  elements: 1,
+  acceptedAt
+})
+
 describe("the operator's console", () => {
   const record = (over: Partial<RequestRecord> = {}): RequestRecord => ({
     requestId: "r-1",
@@ -113,18 +127,7 @@ describe("the operator's console", () => {
         direct: "r-1",
         mined: null
       }
-      const pending = {
-        number: 1n,
-        requestId: "r-1",
-        accountId: Make.alice,
-        endpoint: "/transactSigner",
-        chainId: Make.chainId,
-        state: "pending" as const,
-        result: null,
-        failure: null,
-        elements: 1,
-        acceptedAt: now - 600_000
-      }
+      const pending = pendingOf(Make.alice, now - 600_000)
       const { get, signIn } = yield* browser({
         ...Empty.empty,
         transactions: { ...Empty.empty.transactions, open: Effect.succeed([replaced]) },
@@ -178,18 +181,7 @@ describe("the operator's console", () => {
 
   it.live("links the treasury's requests, whose account ends with a space", () =>
     Effect.gen(function* () {
-      const topUp = {
-        number: 1n,
-        requestId: "r-1",
-        accountId: TopUps.account,
-        endpoint: "/transactSigner",
-        chainId: Make.chainId,
-        state: "pending" as const,
-        result: null,
-        failure: null,
-        elements: 1,
-        acceptedAt: 0
-      }
+      const topUp = pendingOf(TopUps.account, 0)
       const { get, signIn } = yield* browser({
         ...Empty.empty,
         history: {
