@@ -1,6 +1,7 @@
 import * as BigIntMath from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as LogRanges from "../chain/logs/LogRanges.js"
 import type { BlockRange } from "../chain/logs/LogRefusal.js"
 import type { ChainClient, ChainRpcError, FoundLog, Header } from "../ports/chain/ChainRpc.js"
@@ -182,6 +183,10 @@ const settled = Effect.fnUntraced(function* (
 
 const behind = (chain: ChainClient) => unreadable(`${chain.origin}: it does not have all blocks that it had`)
 
+/** Hash of the first block after the lower position, if the other position includes it or a part of it. */
+const hashAfter = ({ next }: Position, { hashes, next: end, part }: Position): Bytes32 | undefined =>
+  next === end ? part?.hash : hashes.at(Number(next - end))
+
 /** Finds the fork point of the node's current chain, and reads its first blocks from there. */
 const forked = (
   chain: ChainClient,
@@ -203,9 +208,11 @@ const forked = (
     const to = BigIntMath.min(head.number, ancestor + limits.recentBlocks)
     const before = Cursor.rewind(position, ancestor)
     const read = yield* recent(chain, queries, before, { from: before.next, to }, limits)
-    if (read === "forked" || read.position.next === before.next)
-      return yield* unreadable(`${chain.origin}: it answers for several chains in turn`)
-    return { ...read, ancestor }
+    if (read !== "forked") {
+      const first = hashAfter(before, read.position)
+      if (first !== undefined && first !== hashAfter(before, position)) return { ...read, ancestor }
+    }
+    return yield* unreadable(`${chain.origin}: it answers for several chains in turn`)
   })
 
 /** Reads the next blocks after the position; null: there are none. */

@@ -102,13 +102,12 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
     { discard: true }
   )
 
-/** Until all watches have read the chain to its end. */
+/** Until all watches that are not paused have read the chain to its end. */
 export const caughtUp = (chain: ForkingChain) =>
   until(
     Effect.map(
       Effect.flatMap(Watches, (watches) => watches.list(null, { limit: 20_000 })),
-      (all) =>
-        all.every(({ nextBlock, state }) => state !== "enabled" || nextBlock === chain.head.number + 1n)
+      (all) => all.every(({ nextBlock, state }) => state === "paused" || nextBlock === chain.head.number + 1n)
     )
   )
 

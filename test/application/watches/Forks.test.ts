@@ -97,10 +97,12 @@ const story = (
     chain.view = () => chain.blocks
     yield* Watching.begin(chain, "the last one", most)
     chain.mine([Following.transfer(1)])
+    // A watch is held until the webhook has received its backlog.
+    const before = yield* Following.deliveries()
     yield* Following.caughtUp(chain)
     const told = yield* Following.deliveries()
     for (const [watchId, { confirmations, fromBlock, to }] of known)
-      expect(Watching.fold(told.get(watchId) ?? [])).toEqual(
+      expect(Watching.fold([before, told].flatMap((some) => some.get(watchId) ?? []))).toEqual(
         Watching.truth(chain, to, confirmations, fromBlock)
       )
   }).pipe(Effect.scoped, Watching.inMemory)

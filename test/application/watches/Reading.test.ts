@@ -1,4 +1,5 @@
 import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import type { Position } from "../../../src/application/ports/Watches.js"
 import * as Reading from "../../../src/application/watches/Reading.js"
 import { test } from "../../support/Test.js"
@@ -46,6 +47,26 @@ describe("blocks that a reorganisation may take back", () => {
     expect([after?.ancestor, after?.before.next, after?.position.next]).toEqual([1n, 2n, 10n])
     expect(chain.asked.filter(({ method }) => method === "logsOf")).toHaveLength(8)
   })
+})
+
+test("a reorganisation to the blocks that were read before is not believed", function* () {
+  const chain = busy(40)
+  const own = chain.blocks
+  chain.takeBack(2)
+  for (let n = 0; n < 2; n++) chain.mine([])
+  const fork = chain.blocks
+  const hashes = own.map(({ hash }) => hash)
+  const last = { hash: own[39]?.hash ?? chain.head.hash, logIndex: 0, watch: 1 }
+  const positions: ReadonlyArray<readonly [Position, number]> = [
+    [{ first: 0n, next: 40n, hashes }, 40],
+    [{ first: 0n, next: 39n, hashes: hashes.slice(0, 39), part: last }, 1]
+  ]
+  for (const [position, replies] of positions) {
+    let replied = 0
+    chain.view = () => (replied++ < replies ? fork : own)
+    const { message } = yield* Effect.flip(read(chain, position, plan))
+    expect(message).toContain("it answers for several chains in turn")
+  }
 })
 
 test("final blocks are read one by one where a single one has more logs than fit", function* () {
