@@ -237,7 +237,8 @@ export const caller = ({
       name: account,
       tier: "enterprise",
       scopes: new Set(["read", "write", "sign", "webhooks"] as const),
-      paused: false
+      paused: false,
+      keyId: null
     },
     idempotency:
       idempotency === undefined ? null : { key: idempotency.key, bodyHash: Keccak.hashText(idempotency.body) }

@@ -16,6 +16,7 @@ import * as SqlAbiStore from "../adapters/sql/AbiStore.js"
 import * as SqlAuditLog from "../adapters/sql/AuditLog.js"
 import * as SqlBudgets from "../adapters/sql/budgets/Budgets.js"
 import * as SqlJournal from "../adapters/sql/journal/Journal.js"
+import * as SqlPolicies from "../adapters/sql/Policies.js"
 import * as SqlRefusals from "../adapters/sql/Refusals.js"
 import * as SqlWatches from "../adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
@@ -25,6 +26,7 @@ import * as Engine from "../application/lanes/Engine.js"
 import * as Health from "../application/observe/Health.js"
 import * as Observed from "../application/observe/Observed.js"
 import * as Start from "../application/operate/Start.js"
+import * as Rulebook from "../application/policies/Rulebook.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import type { Budgets } from "../application/ports/Budgets.js"
@@ -35,6 +37,7 @@ import * as ClockTrust from "../application/ports/clock/ClockTrust.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { NetworkProfile } from "../application/ports/NetworkProfile.js"
 import type { Networks } from "../application/ports/Networks.js"
+import type { Policies } from "../application/ports/Policies.js"
 import type { RateLimit } from "../application/ports/RateLimit.js"
 import type { Replicas } from "../application/ports/Replicas.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
@@ -53,7 +56,9 @@ export type Ports =
   | Health.Health
   | Journals
   | Networks
+  | Policies
   | RateLimit
+  | Rulebook.Rulebook
   | Signers
   | Submissions
   | SystemSigners
@@ -95,11 +100,14 @@ export const stored = ({
   sealingKey,
   sql,
   ...own
-}: Own & Pick<Given, "sealingKey" | "sql">): Port<AbiStore | AuditLog | Journals | Watches | Webhooks> =>
+}: Own & Pick<Given, "sealingKey" | "sql">): Port<
+  AbiStore | AuditLog | Journals | Policies | Watches | Webhooks
+> =>
   Layer.mergeAll(
     own.abiStore ?? Layer.provide(SqlAbiStore.layer, sql),
     own.auditLog ?? Layer.provide(SqlAuditLog.layer, sql),
     own.journal ?? Layer.provide(SqlJournal.layer({ sealingKey }), sql),
+    Layer.provide(SqlPolicies.layer, sql),
     Layer.provide(SqlRefusals.layer, sql),
     Layer.provide(SqlWatches.layer({ sealingKey }), sql),
     Layer.provide(SqlWebhooks.layer({ sealingKey }), sql)
@@ -166,7 +174,7 @@ export const layer = <R = never>(given: Given<R>) => {
     Layer.effectDiscard(Follower.start)
   ).pipe(
     Layer.provideMerge(Layer.provideMerge(Execution.layer, Engine.layer)),
-    Layer.provideMerge(watched(given)),
+    Layer.provideMerge(Layer.merge(watched(given), Rulebook.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         stored(given),

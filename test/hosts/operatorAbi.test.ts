@@ -42,7 +42,8 @@ const caller: Caller = {
     name: "Acme",
     tier: "pro",
     scopes: new Set(["read"]),
-    paused: false
+    paused: false,
+    keyId: null
   },
   requestId: "r"
 }

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as ApiKey from "../../src/adapters/memory/ApiKey.js"
 import { TenantStore } from "../../src/application/ports/TenantStore.js"
-import type { Scope } from "../../src/application/ports/Tenants.js"
+import type { Principal, Scope } from "../../src/application/ports/Tenants.js"
 import * as Directory from "../../src/application/tenants/Directory.js"
 import type { FileAccount } from "../../src/application/tenants/FileAccounts.js"
 import * as InMemory from "../support/journal/InMemory.js"
@@ -18,6 +18,11 @@ const pepper = Redacted.make("a pepper of more than 16 bytes")
 const hash = Result.getOrThrow(ApiKey.hasher(pepper))
 const issue = () => Effect.runSync(ApiKey.issue)
 const hashOf = (key: Redacted.Redacted<string>) => hash(key) ?? ""
+const principalOf = (
+  key: Redacted.Redacted<string>,
+  known: Pick<Principal, "accountId" | "name" | "tier" | "scopes">,
+  paused = false
+): Held => ({ key, principal: { ...known, paused, keyId: hashOf(key).slice(0, 12) } })
 const all: ReadonlySet<Scope> = new Set(["read", "write", "sign", "webhooks"])
 const carol = accountId("carol")
 
@@ -25,21 +30,12 @@ const [first, second, third, fourth, fifth] = Array.from({ length: 5 }, issue)
 if (!first || !second || !third || !fourth || !fifth) throw new Error("there are five keys")
 
 const held: ReadonlyArray<Held> = [
-  { key: first, principal: { accountId: alice, name: "Alice", tier: "free", scopes: all, paused: false } },
-  {
-    key: second,
-    principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["read"]), paused: false }
-  },
-  { key: third, principal: { accountId: bob, name: "Bob", tier: "pro", scopes: all, paused: true } },
+  principalOf(first, { accountId: alice, name: "Alice", tier: "free", scopes: all }),
+  principalOf(second, { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["read"]) }),
+  principalOf(third, { accountId: bob, name: "Bob", tier: "pro", scopes: all }, true),
   // In the store: a key of an account in the file, and a key of an account that only the store has.
-  {
-    key: fourth,
-    principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["sign"]), paused: false }
-  },
-  {
-    key: fifth,
-    principal: { accountId: carol, name: "Carol", tier: "enterprise", scopes: all, paused: false }
-  }
+  principalOf(fourth, { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["sign"]) }),
+  principalOf(fifth, { accountId: carol, name: "Carol", tier: "enterprise", scopes: all })
 ]
 
 const listed: ReadonlyArray<FileAccount> = [

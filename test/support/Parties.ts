@@ -14,7 +14,8 @@ export const caller = (requestId = "r", accountId = Make.alice): Caller => ({
     name: accountId,
     tier: "pro",
     scopes: new Set(["read", "write", "sign"]),
-    paused: false
+    paused: false,
+    keyId: null
   }
 })
 

@@ -36,7 +36,8 @@ export const migrations = {
   "0034_operators": Accounts.operators,
   "0035_budget_totals": Accounts.budgetTotals,
   "0036_unbound_deployments": Journal.unboundDeployments,
-  "0037_previews": Journal.previews
+  "0037_previews": Journal.previews,
+  "0038_policies": Accounts.policies
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -26,7 +26,14 @@ const callerOf = (
   { accountId, requestId }: Pick<Body, "accountId" | "requestId">,
   chainId: bigint
 ): Caller => ({
-  principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
+  principal: {
+    accountId,
+    name: accountId,
+    tier: "free",
+    scopes: new Set(["write"]),
+    paused: false,
+    keyId: null
+  },
   requestId,
   resumed: true,
   chainId

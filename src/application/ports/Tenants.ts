@@ -9,7 +9,7 @@ export type AccountId = string & Brand.Brand<"AccountId">
 /** The account's default rate limits. */
 export type Tier = "free" | "pro" | "enterprise"
 /** Permissions of an API key. */
-export type Scope = "read" | "write" | "sign" | "webhooks"
+export type Scope = "read" | "write" | "sign" | "webhooks" | "policies"
 
 /** Limits that replace the tier's: requests per UTC minute and per UTC hour. */
 export interface OwnLimits {
@@ -24,6 +24,8 @@ export interface Principal extends OwnLimits {
   readonly tier: Tier
   readonly scopes: ReadonlySet<Scope>
   readonly paused: boolean
+  /** The key's id (`KnownKeys.idOf`); null: no key was used. */
+  readonly keyId: string | null
 }
 
 /** Accounts cannot be read; the request is answered 503. */

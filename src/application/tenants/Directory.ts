@@ -45,7 +45,7 @@ const pauseName = (kind: Content["pauses"][number]["kind"], subject: string): st
 const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: number): Snapshot => {
   const paused = new Set(content.pauses.map(({ kind, subject }) => pauseName(kind, subject)))
   const holders = new Map<string, Holder>()
-  const accounts = new Map<AccountId, Omit<Principal, "scopes">>()
+  const accounts = new Map<AccountId, Omit<Principal, "keyId" | "scopes">>()
   const isPaused = (id: AccountId) => paused.has(pauseName("account", id))
   // The file wins for a name that is in both.
   for (const { createdAt: _, ...account } of content.accounts)
@@ -56,7 +56,7 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
     const account = accounts.get(accountId)
     if (account !== undefined)
       holders.set(hash, {
-        principal: { ...account, scopes: new Set(scopes) },
+        principal: { ...account, scopes: new Set(scopes), keyId: KnownKeys.idOf(hash) },
         endsAt: endsAt ?? Number.POSITIVE_INFINITY
       })
   }

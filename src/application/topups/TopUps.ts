@@ -84,7 +84,14 @@ interface Site {
 }
 
 const callerOf = (requestId: string): Caller => ({
-  principal: { accountId: account, name: "treasury", tier: "free", scopes: new Set(), paused: false },
+  principal: {
+    accountId: account,
+    name: "treasury",
+    tier: "free",
+    scopes: new Set(),
+    paused: false,
+    keyId: null
+  },
   requestId,
   isAsynchronous: true
 })

@@ -207,6 +207,7 @@ export type Policy = typeof Policy.Type
 export const List = Schema.Struct({
   addresses: Schema.Array(Address.schema).pipe(Schema.check(Schema.isMaxLength(maxAddresses)))
 })
+export type List = typeof List.Type
 
 /** Addresses of lists by their names. */
 export type Lists = ReadonlyMap<string, ReadonlySet<Address.Address>>

@@ -192,7 +192,8 @@ const caller: Caller = {
     name: "acme",
     tier: "free",
     scopes: new Set(["read"]),
-    paused: false
+    paused: false,
+    keyId: null
   }
 }
 

@@ -30,6 +30,7 @@ const principal = (id: string, change: Partial<Principal> = {}): Principal => ({
   tier: "pro",
   scopes: new Set(["read", "write", "sign", "webhooks"]),
   paused: false,
+  keyId: null,
   ...change
 })
 

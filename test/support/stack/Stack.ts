@@ -266,7 +266,8 @@ export const startStack = async (options: Options = {}) => {
         name: "tests",
         tier: "enterprise",
         scopes: new Set(["read", "write", "sign"]),
-        paused: false
+        paused: false,
+        keyId: null
       }
     }
   }

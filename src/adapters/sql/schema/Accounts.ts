@@ -289,3 +289,25 @@ export const operators = step((sql) => [
       at bigint not null
     )`
 ])
+
+/**
+ * Versions of spending rules and of lists. `change_no` has no gaps, and grows in commit order. `content` is JSON, null where
+ * the subject was removed. Times are Unix seconds.
+ */
+export const policies = step((sql) => [
+  sql`
+    create table policies (
+      change_no bigint primary key,
+      account_id text not null,
+      layer text not null check (layer in ('operator', 'account')),
+      subject text not null,
+      version bigint not null,
+      content text,
+      counted_as text not null,
+      at bigint not null,
+      made_by text not null,
+      request_id text,
+      unique (account_id, layer, subject, version)
+    )`,
+  appendOnly(sql, "policies", "the table of spending rules")
+])

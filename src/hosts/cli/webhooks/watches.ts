@@ -143,7 +143,7 @@ const add = Command.make("add", {
       confirmations: yield* whole("confirmations", given.confirmations, "a number")
     })
     const { accountId, name, tier } = account
-    const principal = { accountId, name, tier, scopes: new Set(allScopes), paused: false }
+    const principal = { accountId, name, tier, scopes: new Set(allScopes), paused: false, keyId: null }
     const { watchId } = yield* AddWatch.run({ principal, requestId: operator.by }, request).pipe(
       Effect.mapError(refusalOf),
       Effect.catchDefect(() => Effect.fail("the database cannot be used")),

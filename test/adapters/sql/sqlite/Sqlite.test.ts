@@ -234,7 +234,8 @@ describe("the schema", () => {
         { migration_id: 34, name: "operators" },
         { migration_id: 35, name: "budget_totals" },
         { migration_id: 36, name: "unbound_deployments" },
-        { migration_id: 37, name: "previews" }
+        { migration_id: 37, name: "previews" },
+        { migration_id: 38, name: "policies" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
