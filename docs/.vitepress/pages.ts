@@ -24,6 +24,7 @@ const groups = [
   "network",
   "webhooks",
   "watches",
+  "policies",
   "service"
 ]
 

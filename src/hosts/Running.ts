@@ -101,11 +101,12 @@ export const stored = ({
   sql,
   ...own
 }: Own & Pick<Given, "sealingKey" | "sql">): Port<
-  AbiStore | AuditLog | Journals | Policies | Watches | Webhooks
+  AbiStore | AuditLog | Budgets | Journals | Policies | Watches | Webhooks
 > =>
   Layer.mergeAll(
     own.abiStore ?? Layer.provide(SqlAbiStore.layer, sql),
     own.auditLog ?? Layer.provide(SqlAuditLog.layer, sql),
+    own.budgets ?? Layer.provide(SqlBudgets.layer, sql),
     own.journal ?? Layer.provide(SqlJournal.layer({ sealingKey }), sql),
     Layer.provide(SqlPolicies.layer, sql),
     Layer.provide(SqlRefusals.layer, sql),
@@ -165,9 +166,8 @@ const watched = ({ lowBalances, networks }: Pick<Given, "lowBalances" | "network
   )
 
 /** The engine over its ports, with its background work. Service and library each add their callers, keys and chains. */
-export const layer = <R = never>(given: Given<R>) => {
-  const budgets: Port<Budgets> = given.budgets ?? Layer.provide(SqlBudgets.layer, given.sql)
-  return Layer.mergeAll(
+export const layer = <R = never>(given: Given<R>) =>
+  Layer.mergeAll(
     Layer.effectDiscard(given.clockCheck),
     Layer.effectDiscard(Start.start),
     Layer.effectDiscard(Deliver.start),
@@ -179,7 +179,6 @@ export const layer = <R = never>(given: Given<R>) => {
       Layer.mergeAll(
         stored(given),
         replicas(given),
-        budgets,
         given.bundlerRpc ?? BundlerRpcAdapter.layer(),
         given.chainRpc ?? ChainRpcAdapter.layer({ egress: given.egress }),
         given.paymasterRpc ?? PaymasterRpcAdapter.layer(),
@@ -190,4 +189,3 @@ export const layer = <R = never>(given: Given<R>) => {
     // Once per process; shared layers load once.
     Layer.provide(Layer.effectDiscard(NativeCrypto.install))
   )
-}

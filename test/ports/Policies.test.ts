@@ -6,7 +6,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlPolicies from "../../src/adapters/sql/Policies.js"
 import * as Postgres from "../../src/adapters/sql/postgres/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/sqlite/Sqlite.js"
+import * as SqlTenantStore from "../../src/adapters/sql/TenantStore.js"
 import { Policies } from "../../src/application/ports/Policies.js"
+import { TenantStore } from "../../src/application/ports/TenantStore.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import { temporaryFolder } from "../support/journal/Layers.js"
 import { alice, bob } from "../support/journal/Make.js"
@@ -34,9 +36,12 @@ const entry = { layer: "account", at: 12, by: "key:0123456789ab", requestId: "on
 const suppliers = { ...entry, accountId: alice, subject: "list:suppliers" }
 
 describe.each(Object.entries(clients))("policies in %s", (_, client) => {
-  const over = <A, E>(body: Effect.Effect<A, E, Policies | SqlClient.SqlClient>) =>
+  const over = <A, E>(body: Effect.Effect<A, E, Policies | SqlClient.SqlClient | TenantStore>) =>
     Effect.flatMap(client, (sql) =>
-      Effect.provide(body, Layer.provideMerge(SqlPolicies.layer, Layer.fresh(sql)))
+      Effect.provide(
+        body,
+        Layer.provideMerge(Layer.merge(SqlPolicies.layer, SqlTenantStore.layer), Layer.fresh(sql))
+      )
     )
 
   it.effect("counts versions by account, layer and subject, and lists the newest that are not removed", () =>
@@ -88,8 +93,16 @@ describe.each(Object.entries(clients))("policies in %s", (_, client) => {
       Effect.gen(function* () {
         const { changes, put } = yield* Policies
         const made = yield* Effect.forEach(
-          Array.from({ length: 20 }, (_, at) => (at % 2 === 0 ? alice : bob)),
-          (accountId) => put({ ...suppliers, accountId, content: list("1") }, null),
+          Array.from({ length: 20 }, (_, at) => at),
+          (at) =>
+            put(
+              {
+                ...suppliers,
+                accountId: at % 2 === 0 ? alice : bob,
+                content: { addresses: [Address.unsafe(`0x${at.toString(16).padStart(40, "0")}`)] }
+              },
+              null
+            ),
           { concurrency: "unbounded" }
         )
         const versions = made.map((each) => ("version" in each ? each.version : 0))
@@ -115,6 +128,43 @@ describe.each(Object.entries(clients))("policies in %s", (_, client) => {
           insert into policies (change_no, account_id, layer, subject, version, content, counted_as, at, made_by)
           values (2, ${alice}, 'account', 'account', 1, '{"mode":"later"}', 'account', 1, 'ann')`
         expect((yield* Effect.flip(current(alice))).reason).toBe("unreadable")
+        expect(yield* current(bob)).toHaveLength(1)
+      })
+    )
+  )
+
+  it.effect("a replaced key's policies in force bind its successor, which continues its counts", () =>
+    over(
+      Effect.gen(function* () {
+        const { current, put } = yield* Policies
+        const store = yield* TenantStore
+        const key = (digit: string, accountId = alice) =>
+          ({
+            hash: digit.repeat(64),
+            accountId,
+            scopes: ["write"],
+            origin: "command",
+            issuedAt: 5_000,
+            endsAt: null
+          }) as const
+        const subjectOf = (digit: string) => `key:${digit.repeat(12)}`
+        yield* store.addKey(key("a"))
+        const of = (layer: "operator" | "account") =>
+          put({ ...entry, accountId: alice, layer, subject: subjectOf("a"), content: policy }, null)
+        yield* of("operator")
+        yield* of("account")
+        yield* put({ ...entry, accountId: bob, subject: subjectOf("a"), content: policy }, null)
+        yield* store.addKey(key("b"), { key: key("a"), endsAt: 9_000 })
+        yield* put({ ...entry, accountId: alice, subject: subjectOf("b"), content: null }, null)
+        yield* put({ ...entry, accountId: alice, subject: subjectOf("b"), content: policy }, null)
+        yield* store.addKey(key("c"), { key: key("b"), endsAt: 9_000 })
+        const all = (yield* current(alice)).filter(({ subject }) => subject === subjectOf("c"))
+        expect(
+          all.map(({ at, by, content, countedAs, layer }) => [layer, at, by, content, countedAs])
+        ).toEqual([
+          ["account", 5, subjectOf("b"), policy, subjectOf("a")],
+          ["operator", 5, subjectOf("b"), policy, subjectOf("a")]
+        ])
         expect(yield* current(bob)).toHaveLength(1)
       })
     )

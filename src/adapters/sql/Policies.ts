@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { Policies, PoliciesError, type PolicyVersion } from "../../application/ports/Policies.js"
+import { most, Policies, PoliciesError, type PolicyVersion } from "../../application/ports/Policies.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import * as Subject from "../../domain/policy/Subject.js"
 import * as ErrorCode from "./ErrorCode.js"
@@ -67,6 +67,28 @@ const columns = (sql: SqlClient.SqlClient): Fragment => sql`
   account_id as "accountId", layer, subject, version, content, counted_as as "countedAs", at, made_by as by,
   request_id as "requestId"`
 
+/** Binds a key to the policies of the key that it replaces, and continues their counts. In the caller's transaction. */
+export const handOver = (
+  sql: SqlClient.SqlClient,
+  accountId: AccountId,
+  from: string,
+  to: string,
+  atMillis: number
+) =>
+  Effect.gen(function* () {
+    yield* Store.lock(sql)(turn)
+    const known = yield* sql<Row>`
+      select ${columns(sql)} from policies
+      where account_id = ${accountId} and subject = ${`key:${from}`} order by version desc`
+    for (const layer of ["operator", "account"] as const) {
+      const newest = known.find((row) => row.layer === layer)
+      if (newest?.content == null) continue
+      const at = Math.floor(atMillis / 1_000)
+      const made = { ...newest, subject: `key:${to}`, version: 1, at, by: `key:${from}`, requestId: null }
+      yield* add(sql, made, newest.content)
+    }
+  })
+
 export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
   const asked = <A>(effect: Effect.Effect<A, SqlError | PoliciesError>) =>
@@ -81,6 +103,32 @@ export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function*
       ([row]) => row
     )
 
+  /** Newest versions that remove nothing. */
+  const kept = sql.literal(`
+    content is not null and version = (
+      select max(version) from policies as later
+      where later.account_id = policies.account_id and later.layer = policies.layer
+        and later.subject = policies.subject)`)
+
+  const hasRoom = (
+    { accountId, layer, subject }: Pick<PolicyVersion, "accountId" | "layer" | "subject">,
+    content: string
+  ) =>
+    Effect.flatMap(
+      sql<{ readonly subjects: number | string; readonly characters: number | string }>`
+        select count(*) as subjects, coalesce(sum(length(content)), 0) as characters from policies
+        where account_id = ${accountId} and layer = ${layer} and subject <> ${subject} and ${kept}`,
+      ([others]) =>
+        content !== "" &&
+        (Number(others?.subjects) >= most.subjects ||
+          Number(others?.characters) + content.length > most.characters)
+          ? new PoliciesError({
+              reason: "full",
+              message: `an account has at most ${most.subjects} policies and lists, of ${most.characters} characters together`
+            })
+          : Effect.void
+    )
+
   return {
     put: (entry, expected) =>
       asked(
@@ -88,12 +136,15 @@ export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function*
           Effect.gen(function* () {
             const { content, subject } = entry
             const newest = yield* newestOf(entry)
-            const current = Number(newest?.version ?? 0)
-            if (expected !== null && expected !== (newest?.content == null ? 0 : current))
-              return { mismatch: newest?.content == null ? 0 : current }
-            const made = { ...entry, version: current + 1, countedAs: newest?.countedAs ?? subject }
+            const version = Number(newest?.version ?? 0)
+            const mismatch = newest?.content == null ? 0 : version
+            if ((expected ?? mismatch) !== mismatch || (content === null && mismatch === 0))
+              return { mismatch }
             const encoded =
               content === null ? null : JSON.stringify(Schema.encodeSync(Subject.contentOf(subject))(content))
+            if (newest !== undefined && newest.content === encoded) return yield* versionOf(newest)
+            yield* hasRoom(entry, encoded ?? "")
+            const made = { ...entry, version: version + 1, countedAs: newest?.countedAs ?? subject }
             yield* add(sql, made, encoded)
             return made
           })
@@ -103,11 +154,7 @@ export const make: Migrations.Stored<Policies["Service"]> = Effect.gen(function*
       asked(
         Effect.flatMap(
           sql<Row>`
-            select ${columns(sql)} from policies where account_id = ${accountId} and content is not null
-              and version = (
-                select max(version) from policies as later
-                where later.account_id = policies.account_id and later.layer = policies.layer
-                  and later.subject = policies.subject)
+            select ${columns(sql)} from policies where account_id = ${accountId} and ${kept}
             order by layer, subject`,
           Effect.forEach(versionOf)
         )

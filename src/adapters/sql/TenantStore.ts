@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type { SqlError } from "effect/sql/SqlError"
 import {
   type Account,
+  idOf,
   type Key,
   type OwnNetwork,
   type OwnSigner,
@@ -14,6 +15,7 @@ import {
 import type { AccountId, Scope } from "../../application/ports/Tenants.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
+import * as Policies from "./Policies.js"
 import * as Store from "./Store.js"
 
 type Limits = "requestsPerMinute" | "requestsPerHour"
@@ -165,7 +167,9 @@ export const make: Migrations.Stored<TenantStore["Service"]> = Effect.gen(functi
           const known = yield* sql`select 1 as one from api_keys where hash = ${key.hash}`
           if (known.length > 0) return yield* refuse("keyExists", "the key was issued before")
           yield* insertKey(key)
-          if (replaced !== undefined) yield* end(replaced.key, replaced.endsAt)
+          if (replaced === undefined) return
+          yield* end(replaced.key, replaced.endsAt)
+          yield* Policies.handOver(sql, key.accountId, idOf(replaced.key.hash), idOf(key.hash), key.issuedAt)
         })
       ),
     endKey: (key, endsAt) => written(end(key, endsAt)),

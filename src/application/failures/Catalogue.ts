@@ -57,6 +57,11 @@ export const catalogue = {
     "The Idempotency-Key was used before with another body.",
     "Take a new key for a new request; send the same bytes to repeat one."
   ),
+  version_mismatch: invalid(
+    "version mismatch",
+    "If-Match names a version that is not the current one: another request changed it meanwhile.",
+    "Read the current version, apply the change to it, and send its number."
+  ),
   too_many_webhooks: invalid(
     "too many webhooks",
     "The account has reached its maximum of webhooks.",
@@ -363,6 +368,11 @@ export const catalogue = {
     "The last block of the range changed during every attempt to read it.",
     "Try again, or end the range some blocks below the latest one."
   ),
+  policy_refused: refused(
+    "refused by a spending rule",
+    "A policy of the key, a signer or the wallet does not allow the operation, or its limit has no room left. details names subject, version and rule or limit; numbers only of the account's own policies.",
+    "Change the operation, wait for the limit's next window, or change the policy."
+  ),
   writes_paused: refused(
     "writes are paused",
     "The operator has paused writes by this signer or on this chain. Nothing was sent.",
@@ -392,6 +402,11 @@ export const catalogue = {
     "webhook not found",
     "The account has no webhook of this id.",
     "List webhooks with GET /webhooks."
+  ),
+  policy_not_found: notFound(
+    "policy not found",
+    "The account has set no policy or list for this subject, or none of this version.",
+    "List policies with GET /policies."
   ),
   watch_not_found: notFound(
     "watch not found",

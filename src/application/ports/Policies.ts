@@ -25,9 +25,12 @@ export interface PolicyVersion {
   readonly requestId: string | null
 }
 
-/** `unreadable`: a version in the store is in no form that this program reads. */
+/** Most policies and lists that an account has in one layer, and most characters of their JSON together. */
+export const most = { subjects: 200, characters: 262_144 }
+
+/** `unreadable`: a version in the store is in no form that this program reads. `full`: see `most`. */
 export class PoliciesError extends Data.TaggedError("PoliciesError")<{
-  readonly reason: "unavailable" | "unreadable"
+  readonly reason: "unavailable" | "unreadable" | "full"
   readonly message: string
 }> {}
 
@@ -40,7 +43,10 @@ export interface Mismatch {
 export class Policies extends Context.Service<
   Policies,
   {
-    /** Adds the next version. `expected`: the current version must be this one, 0 for none; null: it may be any. */
+    /**
+     * Adds the next version; the same content as the current version's adds none. Null content removes: a subject
+     * without content is a mismatch. `expected`: the current version must be this one, 0 for none; null: it may be any.
+     */
     readonly put: (
       entry: Omit<PolicyVersion, "countedAs" | "version">,
       expected: number | null

@@ -48,6 +48,9 @@ export interface Key {
   readonly endsAt: number | null
 }
 
+/** A key's name for operators: the first digits of its hash, which reveal nothing about the key. */
+export const idOf = (hash: string): string => hash.slice(0, 12)
+
 /** A stored account's settings for one chain. */
 export interface OwnNetwork {
   readonly accountId: AccountId
@@ -115,7 +118,7 @@ export class TenantStore extends Context.Service<
     readonly createAccount: (account: Account) => Written
     readonly changeAccount: (account: AccountId, change: AccountChange) => Written
 
-    /** Adds a key and ends the replaced key in the same transaction. */
+    /** Adds a key; in the same transaction ends the replaced key, whose policies in force bind the new key as well. */
     readonly addKey: (key: Key, replaced?: { readonly key: Key; readonly endsAt: number }) => Written
     /** Ends a key of the store or of the file. An existing end only ever moves forward. */
     readonly endKey: (key: Key, endsAt: number) => Written

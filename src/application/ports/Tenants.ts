@@ -24,7 +24,7 @@ export interface Principal extends OwnLimits {
   readonly tier: Tier
   readonly scopes: ReadonlySet<Scope>
   readonly paused: boolean
-  /** The key's id (`KnownKeys.idOf`); null: no key was used. */
+  /** The key's id (`TenantStore.idOf`); null: no key was used. */
   readonly keyId: string | null
 }
 

@@ -21,6 +21,8 @@ export interface Caller {
    * for a request with a final answer.
    */
   readonly onAccepted?: (requestId: string) => void
+  /** The version that the request replaces; absent: any. */
+  readonly ifMatch?: number
   /** Receives the request's chain. */
   readonly onChain?: (chainId: bigint) => void
 }

@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, KillSwitchesError } from "../ports/KillSwitches.js"
-import { type Content, TenantStore, TenantStoreError } from "../ports/TenantStore.js"
+import { type Content, idOf, TenantStore, TenantStoreError } from "../ports/TenantStore.js"
 import { type AccountId, type Principal, Tenants, TenantsError } from "../ports/Tenants.js"
 import type { Listed } from "./FileAccounts.js"
 import * as FileAccounts from "./FileAccounts.js"
@@ -56,7 +56,7 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
     const account = accounts.get(accountId)
     if (account !== undefined)
       holders.set(hash, {
-        principal: { ...account, scopes: new Set(scopes), keyId: KnownKeys.idOf(hash) },
+        principal: { ...account, scopes: new Set(scopes), keyId: idOf(hash) },
         endsAt: endsAt ?? Number.POSITIVE_INFINITY
       })
   }

@@ -20,7 +20,22 @@ export interface Listed extends FileAccount {
   readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
 }
 
+/** Scopes of a key that names none. */
 export const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhooks"]
+
+export const knownScopes = [
+  "read",
+  "write",
+  "sign",
+  "webhooks",
+  "policies"
+] as const satisfies ReadonlyArray<Scope>
+
+/** The problem of scopes in one key; null: none. A key that spends does not set its own rules. */
+export const conflict = (scopes: ReadonlyArray<Scope>): string | null =>
+  scopes.includes("policies") && scopes.some((scope) => scope === "write" || scope === "sign")
+    ? "a key with the scope policies has neither write nor sign: issue two keys"
+    : null
 
 const hashShape = /^[0-9a-f]{64}$/
 

@@ -1,15 +1,12 @@
-import type { Content, Key } from "../ports/TenantStore.js"
+import { type Content, idOf, type Key } from "../ports/TenantStore.js"
 import type { Listed } from "./FileAccounts.js"
 
 /** An API key of the configuration file or the database. */
 export interface KnownKey extends Key {
-  /** Its name for operators: the first digits of its hash, which reveal nothing about the key. */
   readonly id: string
   /** Unix milliseconds; null: no use was recorded. */
   readonly usedAt: number | null
 }
-
-export const idOf = (hash: string): string => hash.slice(0, 12)
 
 /** The keys of file and database, with their ends. */
 export const all = (

@@ -56,7 +56,9 @@ const Recipient = Schema.Union([
   Schema.String.pipe(
     Schema.check(Schema.isPattern(listName, { message: "expected an address, or list: and the list's name" }))
   )
-])
+]).annotate({
+  message: "expected an address, of mixed case with its EIP-55 checksum, or list: and the list's name"
+})
 
 /** The time of day, `24:00` at its end. */
 const minutesOf = (text: string): number => {
@@ -74,7 +76,9 @@ const Hours = Schema.Struct({
   from: TimeOfDay,
   to: TimeOfDay,
   /** Days of the week, 1 (Monday) to 7. */
-  days: Schema.optional(someOf(Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 7 })))))
+  days: Schema.optionalKey(
+    someOf(Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 7 }))))
+  )
 }).pipe(
   Schema.check(
     Schema.makeFilter(({ from, to }) => minutesOf(from) < minutesOf(to) || "expected from before to")
@@ -84,8 +88,8 @@ const Hours = Schema.Struct({
 /** A static parameter of a function: one of these values, or an unsigned integer of at most `max`. */
 const Argument = Schema.Struct({
   index: Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 63 }))),
-  in: Schema.optional(someOf(Schema.String)),
-  max: Schema.optional(Uint.schema)
+  in: Schema.optionalKey(someOf(Schema.String)),
+  max: Schema.optionalKey(Uint.schema)
 }).pipe(
   Schema.check(
     Schema.makeFilter(
@@ -135,16 +139,16 @@ const objection = (text: string, { in: values, index, max }: Argument): string |
 
 const Match = Schema.Struct({
   kinds: someOf(Schema.Literals(kinds)),
-  chains: Schema.optional(someOf(ChainId)),
-  endpoints: Schema.optional(someOf(Schema.String)),
-  tokens: Schema.optional(someOf(Address.schema)),
-  to: Schema.optional(someOf(Recipient)),
-  maxAmount: Schema.optional(Uint.schema),
-  contracts: Schema.optional(someOf(Address.schema)),
+  chains: Schema.optionalKey(someOf(ChainId)),
+  endpoints: Schema.optionalKey(someOf(Schema.String)),
+  tokens: Schema.optionalKey(someOf(Address.schema)),
+  to: Schema.optionalKey(someOf(Recipient)),
+  maxAmount: Schema.optionalKey(Uint.schema),
+  contracts: Schema.optionalKey(someOf(Address.schema)),
   /** Function signatures. */
-  selectors: Schema.optional(someOf(Schema.String)),
-  args: Schema.optional(someOf(Argument)),
-  hours: Schema.optional(Hours)
+  selectors: Schema.optionalKey(someOf(Schema.String)),
+  args: Schema.optionalKey(someOf(Argument)),
+  hours: Schema.optionalKey(Hours)
 }).pipe(
   Schema.check(
     Schema.makeFilter(({ args = [], contracts, kinds: some, selectors }) => {
@@ -174,11 +178,13 @@ export type Rule = typeof Rule.Type
 const Limit = Schema.Struct({
   name: Name,
   chain: ChainId,
-  asset: Schema.Union([Schema.Literals(["native", "fees", "ops", "calls"]), Address.schema]),
+  asset: Schema.Union([Schema.Literals(["native", "fees", "ops", "calls"]), Address.schema]).annotate({
+    message: "expected native, fees, ops, calls or the address of a token"
+  }),
   per: Schema.Literals(["op", "request", "day", "24h", "30d"]),
   max: Uint.schema,
   /** Whether an allowance is spent when it is given; default: `count`. */
-  approvals: Schema.optional(Schema.Literals(["count", "ignore"]))
+  approvals: Schema.optionalKey(Schema.Literals(["count", "ignore"]))
 })
 export type Limit = typeof Limit.Type
 
@@ -190,9 +196,9 @@ export const Policy = Schema.Struct({
   /** Unix second after which everything is refused; 0: never. */
   expiresAt: Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 48 - 1 }))),
   /** Paymasters that ops may name; default: the profile's. */
-  paymasters: Schema.optional(someOf(Address.schema)),
+  paymasters: Schema.optionalKey(someOf(Address.schema)),
   rules: Schema.Array(Rule).pipe(Schema.check(Schema.isMaxLength(maxRules))),
-  limits: Schema.optional(Schema.Array(Limit).pipe(Schema.check(Schema.isMaxLength(maxLimits))))
+  limits: Schema.optionalKey(Schema.Array(Limit).pipe(Schema.check(Schema.isMaxLength(maxLimits))))
 }).pipe(
   Schema.check(
     Schema.makeFilter(({ limits = [], rules }) => {

@@ -15,6 +15,10 @@ const groups: Readonly<Record<string, readonly [about: string, load: () => Promi
   call: ["call an endpoint of a running service", () => import("./commands/call.js")],
   accounts: ["create, show, change and pause accounts", () => import("./commands/accounts.js")],
   keys: ["issue, list, rotate and revoke API keys", () => import("./commands/keys.js")],
+  policies: [
+    "set, show and remove spending rules of keys, signers and wallets",
+    () => import("./commands/policies.js")
+  ],
   chains: ["pause and resume writes on a chain", () => import("./commands/chains.js")],
   audit: ["list signatures with their time and account", () => import("./commands/audit.js")],
   lanes: [

@@ -116,9 +116,11 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
   })
   const hashes = new Set<string>()
   file.accounts.forEach(({ keys }, account) => {
-    keys.forEach(({ hash }, index) => {
+    keys.forEach(({ hash, scopes = [] }, index) => {
       if (hashes.has(hash)) say(`accounts[${account}].keys[${index}].hash`, "another key has this hash")
       hashes.add(hash)
+      const conflict = FileAccounts.conflict(scopes)
+      if (conflict !== null) say(`accounts[${account}].keys[${index}].scopes`, conflict)
     })
   })
   if (sharesPort(file)) say("admin.port", "listen has this port")

@@ -2,6 +2,7 @@ import * as Record from "effect/Record"
 import * as Schema from "effect/Schema"
 import { defaults } from "../../application/intake/OpenRequests.js"
 import { mostPerHour, mostPerMinute } from "../../application/ports/RateLimit.js"
+import * as FileAccounts from "../../application/tenants/FileAccounts.js"
 import { edgeFields } from "./EdgeFile.js"
 import { integer, Name, optional, Secret, says, Text } from "./FileFields.js"
 import { keyFields } from "./KeysFile.js"
@@ -26,7 +27,7 @@ export const Account = Schema.Struct({
   keys: Schema.Array(
     Schema.Struct({
       hash: KeyHash,
-      scopes: optional(Schema.NonEmptyArray(Schema.Literals(["read", "write", "sign", "webhooks"])))
+      scopes: optional(Schema.NonEmptyArray(Schema.Literals(FileAccounts.knownScopes)))
     })
   ),
   networks: optional(Schema.Array(AccountNetwork))

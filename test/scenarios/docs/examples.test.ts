@@ -1,9 +1,12 @@
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import * as Sample from "../../../src/hosts/http/contract/Sample.js"
+import { endpoints } from "../../support/http/Contract.js"
 import type { CreateResult, Envelope, Prediction, TransactionResult } from "../../support/http/DevService.js"
 import { recorded, recordedBy, type Stand } from "../../support/http/Examples.js"
 import * as Receiver from "../../support/http/Receiver.js"
 import { aloneInFile } from "../../support/http/SharedService.js"
+import * as CommandLine from "../../support/process/CommandLine.js"
 
 const service = aloneInFile()
 
@@ -114,6 +117,33 @@ describe("reference examples of endpoints whose answers depend on the moment", (
     } finally {
       receiver.stop()
     }
+  })
+
+  it("recorded answers of spending rules have today's members", async () => {
+    const command = ["keys", "create", "enterprise", "--scopes", "read,policies", "--json"]
+    const issued = await Effect.runPromise(
+      CommandLine.run(command, { CASTELLAN_CONFIG: service.info.config })
+    )
+    const { id, key }: { readonly id: string; readonly key: string } = JSON.parse(issued)
+    const subject = `key:${Sample.keyId}`
+    const { example } = endpoints.find(({ name }) => name === "setPolicy") ?? {}
+    const record = (name: string, request?: object) =>
+      recordedBy(
+        service,
+        name,
+        { subject },
+        (answer: { readonly requestId?: string | null }) => [
+          [`key:${id}`, "key:0123456789ab"],
+          [answer.requestId ?? "none", Sample.requestId]
+        ],
+        request,
+        key
+      )
+    await record("setPolicy", Object(example))
+    await record("getPolicy")
+    await record("getPolicyUsage")
+    await record("listPolicies")
+    await record("removePolicy")
   })
 
   it("recorded answers of requests and the service have today's members", async () => {

@@ -64,13 +64,14 @@ export const recorded = async <Body>(service: DevService, path: string, request:
   return answer
 }
 
-/** Likewise for an endpoint of any method, by its contract name and path parameters. */
+/** Likewise for an endpoint of any method, by its contract name and path parameters; `key`: default the enterprise's. */
 export const recordedBy = async <Body>(
   service: DevService,
   name: string,
   parameters: Readonly<Record<string, string>>,
   stand: (answer: Body) => Stand,
-  request?: object
+  request?: object,
+  key = service.info.apiKeys.enterprise
 ): Promise<Body> => {
   const endpoint = endpoints.find((one) => one.name === name)
   if (endpoint === undefined) throw new Error(`the contract has no ${name}`)
@@ -78,7 +79,7 @@ export const recordedBy = async <Body>(
   const said = await fetch(service.info.baseUrl + path, {
     method: endpoint.method,
     headers: {
-      "x-api-key": service.info.apiKeys.enterprise,
+      "x-api-key": key,
       ...(request !== undefined && { "content-type": "application/json" })
     },
     ...(request !== undefined && { body: JSON.stringify(request) })

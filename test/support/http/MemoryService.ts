@@ -139,6 +139,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
         InMemory.abiStore,
         Replicas.layer,
         InMemory.budgets,
+        InMemory.policies,
         noServices,
         Layer.effect(
           ChainRpcPort,

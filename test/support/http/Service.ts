@@ -28,7 +28,8 @@ const principal = (id: string, change: Partial<Principal> = {}): Principal => ({
   accountId: id as AccountId,
   name: id,
   tier: "pro",
-  scopes: new Set(["read", "write", "sign", "webhooks"]),
+  // More than a key may have: the tests send every request with one key.
+  scopes: new Set(["read", "write", "sign", "webhooks", "policies"]),
   paused: false,
   keyId: null,
   ...change

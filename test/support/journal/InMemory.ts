@@ -7,11 +7,14 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as SqlAbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as SqlBudgets from "../../../src/adapters/sql/budgets/Budgets.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as SqlPolicies from "../../../src/adapters/sql/Policies.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as SqlTenantStore from "../../../src/adapters/sql/TenantStore.js"
+import * as Rulebook from "../../../src/application/policies/Rulebook.js"
 import type { AbiStore } from "../../../src/application/ports/AbiStore.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { Journals } from "../../../src/application/ports/journal/Journals.js"
+import type { Policies } from "../../../src/application/ports/Policies.js"
 import { TenantStore } from "../../../src/application/ports/TenantStore.js"
 import { options } from "./Layers.js"
 
@@ -31,6 +34,11 @@ const over = <A, E>(layer: Layer.Layer<A, E, SqlClient.SqlClient>): Layer.Layer<
 export const abiStore: Layer.Layer<AbiStore> = over(SqlAbiStore.layer)
 
 export const budgets: Layer.Layer<Budgets> = over(SqlBudgets.layer)
+
+export const policies: Layer.Layer<Policies | Rulebook.Rulebook> = Layer.provideMerge(
+  Rulebook.layer,
+  over(SqlPolicies.layer)
+)
 
 export const tenantStore: Layer.Layer<TenantStore> = over(SqlTenantStore.layer)
 

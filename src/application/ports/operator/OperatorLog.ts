@@ -8,8 +8,8 @@ export class OperatorLogError extends Data.TaggedError("OperatorLogError")<{ rea
 export interface OperatorAct {
   /** Name of the operator in the configuration; `command line` and the given name for a command. */
   readonly operator: string
-  readonly act: "pause" | "resume" | "unstick" | "cancel" | "release" | "drop" | "revoke"
-  /** Target: an account, a chain, a lane, a request or a key's prefix. */
+  readonly act: "pause" | "resume" | "unstick" | "cancel" | "release" | "drop" | "revoke" | "set" | "remove"
+  /** Target: an account, a chain, a lane, a request, a key's prefix or a policy. */
   readonly subject: string
   readonly reason: string
 }

@@ -5,9 +5,10 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import { idOf } from "../../../application/ports/TenantStore.js"
 import type { Scope } from "../../../application/ports/Tenants.js"
-import { allScopes } from "../../../application/tenants/FileAccounts.js"
-import { idOf, type KnownKey } from "../../../application/tenants/KnownKeys.js"
+import { allScopes, conflict, knownScopes } from "../../../application/tenants/FileAccounts.js"
+import type { KnownKey } from "../../../application/tenants/KnownKeys.js"
 import * as Secrets from "../../config/Secrets.js"
 import * as Wiring from "../../Wiring.js"
 import { help, json, Operator, optional, report, required } from "../support/Operator.js"
@@ -16,10 +17,10 @@ import * as Table from "../support/Table.js"
 
 const scopesOf = (text: string): Effect.Effect<ReadonlyArray<Scope>, string> => {
   const named = new Set(text.split(",").map((part) => part.trim()))
-  const scopes = allScopes.filter((scope) => named.has(scope))
-  return scopes.length === named.size
-    ? Effect.succeed(scopes)
-    : Effect.fail(`--scopes: expected some of ${allScopes.join(",")}`)
+  const scopes = knownScopes.filter((scope) => named.has(scope))
+  const problem =
+    scopes.length === named.size ? conflict(scopes) : `expected some of ${knownScopes.join(",")}`
+  return problem === null ? Effect.succeed(scopes) : Effect.fail(`--scopes: ${problem}`)
 }
 
 const units = new Map([
@@ -104,7 +105,7 @@ const find = (id: string) =>
 
 const create = Command.make("create", {
   id: Argument.String("ACCOUNT").pipe(Argument.withDescription("of the database or of the file")),
-  named: optional("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas; default all"),
+  named: optional("scopes", "LIST", `some of ${knownScopes.join(",")}; default ${allScopes.join(",")}`),
   json
 }).pipe(
   help(
@@ -170,7 +171,7 @@ const rotate = Command.make("rotate", {
   json
 }).pipe(
   help(
-    "Issues a key that replaces another one, with the same scopes. The old one is invalid once the overlap is over.",
+    "Issues a key that replaces another one, with the same scopes and spending rules. The old one is invalid once the overlap is over.",
     "21ca2b88d8bd --overlap 24h"
   ),
   report(function* ({ key, overlap }) {
@@ -205,7 +206,7 @@ const revoke = Command.make("revoke", { key, ...OperatorContext.logged, json }).
 
 const scopes = Command.make("scopes", {
   key,
-  named: required("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas"),
+  named: required("scopes", "LIST", `some of ${knownScopes.join(",")}`),
   json
 }).pipe(
   help("Sets the scopes of a key.", "21ca2b88d8bd --scopes read"),

@@ -4,6 +4,7 @@ import * as Chain from "./Chain.js"
 import * as Events from "./Events.js"
 import * as Network from "./Network.js"
 import * as Operations from "./Operations.js"
+import * as Policies from "./Policies.js"
 import * as Registry from "./Registry.js"
 import * as Service from "./Service.js"
 import * as Signing from "./Signing.js"
@@ -26,6 +27,7 @@ export const api = HttpApi.make("castellan")
     Network.group,
     Webhooks.group,
     Watches.group,
+    Policies.group,
     Service.group
   )
   .annotate(OpenApi.Title, "castellan")

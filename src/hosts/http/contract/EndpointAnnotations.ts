@@ -43,6 +43,18 @@ export class BodyOptional extends Context.Service<BodyOptional, true>()("castell
 /** The endpoint writes: it takes the headers Idempotency-Key and Request-Metadata. */
 export class Idempotent extends Context.Service<Idempotent, true>()("castellan/Idempotent") {}
 
+/** The endpoint replaces one version by the next: it takes the header If-Match. */
+export class Versioned extends Context.Service<Versioned, true>()("castellan/Versioned") {}
+
+/** The header If-Match (RFC 9110) with the version that a change replaces. */
+export const ifMatchHeader = "If-Match"
+
+/** Bounds of the endpoint's body in place of the service's. */
+export class BodyBounds extends Context.Service<
+  BodyBounds,
+  { readonly maxBytes: number; readonly longest?: { readonly name: string; readonly maxElements: number } }
+>()("castellan/BodyBounds") {}
+
 /** Names the list of operations that may be long when the caller does not wait for the outcome. */
 export class LongList extends Context.Service<LongList, string>()("castellan/LongList") {}
 

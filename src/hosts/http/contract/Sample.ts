@@ -11,6 +11,7 @@ export const recipient = "0x4444444444444444444444444444444444444444"
 export const signer = { clientId: "dev", versionId: "1" }
 export const hash = `0x${"ab".repeat(32)}`
 export const requestId = "6f0c1d2e-7a3b-4c5d-8e9f-0a1b2c3d4e5f"
+export const keyId = "21ca2b88d8bd"
 export const watchId = "0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
 export const encodedUserOp = "0x0000000000000000000000000000000000000000000000000000000000000020"
 /** An authenticator's signature of `hash`, in base64url. */

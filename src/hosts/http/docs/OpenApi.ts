@@ -58,6 +58,12 @@ const requestHeaders = [
     "respond-async: the answer is 202 as soon as the request is accepted. A refusal before that is answered as ever, and so is a repeat of a request that is final. Other preferences are not looked at."
   ),
   requestHeader(
+    Contract.ifMatchHeader,
+    '"7"',
+    "The version that the change replaces, 0 for none: version_mismatch unless it is the current one.",
+    '^"(?:0|[1-9][0-9]{0,14})"$'
+  ),
+  requestHeader(
     Contract.lastEventHeader,
     "2",
     "The id of the last known event; the stream continues after it.",
@@ -112,9 +118,10 @@ const completed = (
   const scope = annotation(Contract.RequiredScope)
   const example = annotation(Contract.Example)
   const values = Object.entries(Object(example))
-  const { idempotencyHeader, lastEventHeader, metadataHeader, preferHeader } = Contract
+  const { idempotencyHeader, ifMatchHeader, lastEventHeader, metadataHeader, preferHeader } = Contract
   const named = [
     ...(annotation(Contract.Idempotent) === true ? [idempotencyHeader, metadataHeader, preferHeader] : []),
+    ...(annotation(Contract.Versioned) === true ? [ifMatchHeader] : []),
     ...(annotation(Contract.Streamed) === true ? [lastEventHeader] : [])
   ]
   const all = [

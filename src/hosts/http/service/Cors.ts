@@ -13,6 +13,7 @@ const permitted = [
   "Content-Type",
   Contract.apiKeyHeader,
   Contract.idempotencyHeader,
+  Contract.ifMatchHeader,
   Contract.lastEventHeader,
   Contract.metadataHeader,
   Contract.preferHeader

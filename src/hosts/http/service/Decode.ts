@@ -99,14 +99,24 @@ const onceEach = (issues: ReadonlyArray<SchemaIssue.Issue>): ReadonlyArray<Schem
   return first === undefined ? issues : issues.filter((issue) => issue === first || issue._tag !== "Filter")
 }
 
-/** The union members that come close to the value; without any, all members' expectations. */
+/** Members of the value that a union member does not know; null: the value is of another kind. */
+const strangers = (issue: SchemaIssue.Issue, value: unknown): number | null => {
+  const issues = issue._tag === "Composite" ? issue.issues : [issue]
+  if (issues.every(({ _tag }) => _tag === "Filter")) return typeof value === "object" ? 0 : null
+  if (issue._tag !== "Composite") return null
+  return issues.filter((one) => one._tag === "Pointer" && one.issue._tag === "UnexpectedKey").length
+}
+
+/** The union members that know most of the value's members; without any that come close, all members' expectations. */
 function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
-  const close = issue.issues.filter(
-    (inner) => inner._tag === "Composite" && inner.issues.some(({ _tag }) => _tag !== "Filter")
-  )
+  const close = issue.issues.flatMap((inner) => {
+    const unknown = strangers(inner, place.value)
+    return unknown === null ? [] : [{ inner, unknown }]
+  })
+  const least = Math.min(...close.map(({ unknown }) => unknown))
   if (close.length === 0 || annotationOf(annotationsOf(place.ast), "message") !== null)
     yield misfit(issue, place)
-  else for (const inner of close) yield* walk(inner, place)
+  else for (const { inner, unknown } of close) if (unknown === least) yield* walk(inner, place)
 }
 
 const inside = ({ ast, path, value }: Place, step: PropertyKey): Place => ({
@@ -149,7 +159,8 @@ type Misfit = Exclude<
 
 const misfit = (issue: Misfit, { ast, path, value }: Place): Found => {
   const all = annotationsOf(ast, issue._tag === "Filter" ? issue.filter : undefined)
-  const own = "annotations" in issue ? issue.annotations : undefined
+  const inner = issue._tag === "Filter" ? issue.issue : issue
+  const own = "annotations" in inner ? inner.annotations : undefined
   const message =
     annotationOf(all, "message") ?? annotationOf([own], "message") ?? expected(issue, ast, value)
   const code = all.map((one) => one?.[codeAnnotation]).find(isCode) ?? "invalid_request"

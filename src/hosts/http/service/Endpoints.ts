@@ -27,6 +27,9 @@ export interface Endpoint {
   readonly query: Decode.Decoder<object> | null
   readonly bodyOptional: boolean
   readonly idempotent: boolean
+  readonly versioned: boolean
+  /** Bounds in place of the service's; null: none. */
+  readonly bounds: Contract.BodyBounds["Service"] | null
   /** The body member that may be a long list when the caller does not wait; null: none. */
   readonly longList: string | null
   readonly streams: boolean
@@ -102,6 +105,8 @@ const endpointOf = (
     query: endpoint.query === undefined ? null : Decode.decoder(endpoint.query as Schema.Codec<object>),
     bodyOptional: annotation(Contract.BodyOptional) ?? false,
     idempotent: annotation(Contract.Idempotent) ?? false,
+    versioned: annotation(Contract.Versioned) ?? false,
+    bounds: annotation(Contract.BodyBounds) ?? null,
     longList: annotation(Contract.LongList) ?? null,
     streams: annotation(Contract.Streamed) ?? false,
     encode: SchemaParser.encodeUnknownResult(success as Schema.Codec<unknown>)

@@ -8,6 +8,7 @@ import * as Chain from "../contract/Chain.js"
 import * as Events from "../contract/Events.js"
 import * as Network from "../contract/Network.js"
 import * as Operations from "../contract/Operations.js"
+import * as Policies from "../contract/Policies.js"
 import * as Registry from "../contract/Registry.js"
 import type * as Service from "../contract/Service.js"
 import * as Signing from "../contract/Signing.js"
@@ -45,5 +46,6 @@ export const handlers = {
   ...Signing.useCases,
   ...Network.useCases,
   ...Webhooks.useCases,
-  ...Watches.useCases
+  ...Watches.useCases,
+  ...Policies.useCases
 } satisfies Handlers

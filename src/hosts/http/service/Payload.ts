@@ -149,7 +149,11 @@ export const reader = (bounds: Bounds, long: Long) => {
   const places = Semaphore.makeUnsafe(longBodies)
   return (request: HttpServerRequest, endpoint: Endpoint, hashed: boolean, mayBeLong: boolean): Reading => {
     const { longList } = endpoint
-    if (longList === null) return read(request, bounds, endpoint, hashed)
+    if (longList === null) {
+      const { maxBytes = bounds.maxBytes, ...rest } = endpoint.bounds ?? {}
+      const own = { ...bounds, ...rest, maxBytes: Math.min(bounds.maxBytes, maxBytes) }
+      return read(request, own, endpoint, hashed)
+    }
     if (!mayBeLong) return Effect.mapError(read(request, bounds, endpoint, hashed), withLong(longList, long))
     const listed = {
       ...bounds,

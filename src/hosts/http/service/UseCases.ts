@@ -12,7 +12,12 @@ import type { Room } from "../../../application/intake/OpenRequests.js"
 import * as Span from "../../../application/observe/Span.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
-import { idempotencyHeader, metadataHeader, preferHeader } from "../contract/EndpointAnnotations.js"
+import {
+  idempotencyHeader,
+  ifMatchHeader,
+  metadataHeader,
+  preferHeader
+} from "../contract/EndpointAnnotations.js"
 import type { InFlightLimit, Ticket } from "../limits/InFlightLimit.js"
 import type * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
@@ -63,6 +68,8 @@ export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: 
     if (Result.isFailure(query)) return Effect.fail(query.failure)
     const metadata = metadataOf(request)
     if (Result.isFailure(metadata)) return Effect.fail(metadata.failure)
+    const ifMatch = ifMatchOf(request, endpoint)
+    if (Result.isFailure(ifMatch)) return Effect.fail(ifMatch.failure)
     const { principal, ticket } = known
     const useCase = useCases[endpoint.name]
     if (useCase === undefined || principal === null || ticket === null)
@@ -87,6 +94,7 @@ export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: 
         requestId: known.requestId,
         idempotency: key === null || bodyHash === null ? null : { key, bodyHash },
         metadata: metadata.success,
+        ...ifMatch.success,
         onChain: (chainId) => {
           known.chainId = chainId
         },
@@ -141,6 +149,22 @@ const metadataOf = ({ headers }: HttpServerRequest): Result.Result<typeof Metada
     : Result.mapError(Metadata.parse(text), (message) =>
         problem("invalid_request", [{ path: metadataHeader, message }])
       )
+}
+
+const ifMatchOf = (
+  { headers }: HttpServerRequest,
+  { versioned }: Endpoint
+): Result.Result<Pick<Caller, "ifMatch">, Problem> => {
+  const text = versioned ? headers[ifMatchHeader.toLowerCase()] : undefined
+  if (text === undefined) return Result.succeed({})
+  const [, version] = /^"(0|[1-9][0-9]{0,14})"$/.exec(text) ?? []
+  return version === undefined
+    ? Result.fail(
+        problem("invalid_request", [
+          { path: ifMatchHeader, message: 'expected one version in quotes, for example "7"' }
+        ])
+      )
+    : Result.succeed({ ifMatch: Number(version) })
 }
 
 /** Quoted values, which may contain the text of another preference. */

@@ -71,11 +71,16 @@ const table: ReadonlyArray<Row> = [
       "eventABI",
       "eventABI.inputs[]",
       "fields",
+      "limits[]",
       "operations[]",
       "operations[].validationData",
       "proofs[]",
       "proofs[].validationData",
       "reads[]",
+      "rules[]",
+      "rules[].match",
+      "rules[].match.args[]",
+      "rules[].match.hours",
       "settings",
       "settings.cosigners[]",
       "settings.signer",
@@ -96,6 +101,7 @@ const table: ReadonlyArray<Row> = [
       "accounts",
       "accounts[].passkeyPubKey",
       "accounts[].signers",
+      "addresses",
       "contracts",
       "errorABI.inputs",
       "errorABI.inputs[].components",
@@ -103,12 +109,25 @@ const table: ReadonlyArray<Row> = [
       "eventABI.inputs[].components",
       "funcParams",
       "kinds",
+      "limits",
       "messages",
       "operations",
       "operations[].funcParams",
+      "paymasters",
       "proofs",
       "reads",
       "reads[].funcParams",
+      "rules",
+      "rules[].match.args",
+      "rules[].match.args[].in",
+      "rules[].match.chains",
+      "rules[].match.contracts",
+      "rules[].match.endpoints",
+      "rules[].match.hours.days",
+      "rules[].match.kinds",
+      "rules[].match.selectors",
+      "rules[].match.to",
+      "rules[].match.tokens",
       "settings.cosigners",
       "settings.useABI",
       "txHashes",
@@ -171,6 +190,9 @@ const table: ReadonlyArray<Row> = [
       "reads[].returnSignature",
       "reads[].to",
       "requestId",
+      "rules[].match.args[].in[]",
+      "rules[].match.endpoints[]",
+      "rules[].match.selectors[]",
       "settings.beaconAdminCreationCode",
       "settings.cosigners[].assetId",
       "settings.cosigners[].clientId",
@@ -182,6 +204,7 @@ const table: ReadonlyArray<Row> = [
       "signer.assetId",
       "signer.clientId",
       "signer.versionId",
+      "subject",
       "toBlock",
       "watchId",
       "webhookId"
@@ -247,10 +270,14 @@ const table: ReadonlyArray<Row> = [
       "expected an address: 0x and 40 hex digits"
     ],
     places: [
+      "addresses[]",
       "contracts[]",
       "eip712.address",
       "listRequests? wallet",
       "operations[].to",
+      "paymasters[]",
+      "rules[].match.contracts[]",
+      "rules[].match.tokens[]",
       "settings.aggregator",
       "settings.beaconAdminAddress",
       "settings.entryPoint",
@@ -317,7 +344,14 @@ const table: ReadonlyArray<Row> = [
       "expected a string, got a number",
       'expected a non-negative integer as a decimal or 0x-hex string, got "x"'
     ],
-    places: ["eip712.chainId", "operations[].value", "value"]
+    places: [
+      "eip712.chainId",
+      "limits[].max",
+      "operations[].value",
+      "rules[].match.args[].max",
+      "rules[].match.maxAmount",
+      "value"
+    ]
   },
   {
     told: [
@@ -340,7 +374,12 @@ const table: ReadonlyArray<Row> = [
       "expected an integer, got 1.5",
       "expected a number, got a string"
     ],
-    places: ["operations[].dependsOn"]
+    places: [
+      "expiresAt",
+      "operations[].dependsOn",
+      "rules[].match.args[].index",
+      "rules[].match.hours.days[]"
+    ]
   },
   {
     told: [
@@ -515,6 +554,100 @@ const table: ReadonlyArray<Row> = [
       "expected a whole number of blocks, 1 or more"
     ],
     places: ["confirmations"]
+  },
+  {
+    told: [
+      'expected "enforce" or "observe", got null',
+      'expected "enforce" or "observe", got a number',
+      'expected "enforce" or "observe", got a number',
+      'expected "enforce" or "observe", got a string'
+    ],
+    places: ["mode"]
+  },
+  {
+    told: [
+      "expected a name of 1 to 64 letters, digits, dots, hyphens and underscores",
+      "expected a name of 1 to 64 letters, digits, dots, hyphens and underscores",
+      "expected a name of 1 to 64 letters, digits, dots, hyphens and underscores",
+      ""
+    ],
+    places: ["limits[].name", "rules[].name"]
+  },
+  {
+    told: [
+      'expected "allow" or "refuse", got null',
+      'expected "allow" or "refuse", got a number',
+      'expected "allow" or "refuse", got a number',
+      'expected "allow" or "refuse", got a string'
+    ],
+    places: ["rules[].effect"]
+  },
+  {
+    told: [
+      'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "call", got null',
+      'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "call", got a number',
+      'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "call", got a number',
+      'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "call", got a string'
+    ],
+    places: ["rules[].match.kinds[]"]
+  },
+  {
+    told: [
+      "expected a chain id, a decimal string",
+      "expected a chain id, a decimal string",
+      "expected a chain id, a decimal string",
+      "expected a chain id, a decimal string"
+    ],
+    places: ["limits[].chain", "rules[].match.chains[]"]
+  },
+  {
+    told: [
+      "expected an address, of mixed case with its EIP-55 checksum, or list: and the list's name",
+      "expected an address, of mixed case with its EIP-55 checksum, or list: and the list's name",
+      "expected an address, of mixed case with its EIP-55 checksum, or list: and the list's name",
+      "expected an address, of mixed case with its EIP-55 checksum, or list: and the list's name"
+    ],
+    places: ["rules[].match.to[]"]
+  },
+  {
+    told: ["expected HH:MM, UTC", "expected HH:MM, UTC", "expected HH:MM, UTC", "expected HH:MM, UTC"],
+    places: ["rules[].match.hours.from", "rules[].match.hours.to"]
+  },
+  {
+    told: [
+      "expected native, fees, ops, calls or the address of a token",
+      "expected native, fees, ops, calls or the address of a token",
+      "expected native, fees, ops, calls or the address of a token",
+      "expected native, fees, ops, calls or the address of a token"
+    ],
+    places: ["limits[].asset"]
+  },
+  {
+    told: [
+      'expected "op" or "request" or "day" or "24h" or "30d", got null',
+      'expected "op" or "request" or "day" or "24h" or "30d", got a number',
+      'expected "op" or "request" or "day" or "24h" or "30d", got a number',
+      'expected "op" or "request" or "day" or "24h" or "30d", got a string'
+    ],
+    places: ["limits[].per"]
+  },
+  {
+    told: [
+      'expected "count" or "ignore", got null',
+      'expected "count" or "ignore", got a number',
+      'expected "count" or "ignore", got a number',
+      'expected "count" or "ignore", got a string'
+    ],
+    places: ["limits[].approvals"]
+  },
+  {
+    told: [
+      "expected a version, a decimal number",
+      "expected a version, a decimal number",
+      "expected a version, a decimal number",
+      "expected a version, a decimal number"
+    ],
+    places: ["version"]
   }
 ]
 

@@ -1,0 +1,59 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Subject from "../../../domain/policy/Subject.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import { invalid, notFound } from "../../failures/Failure.js"
+import * as Span from "../../observe/Span.js"
+import * as Usage from "../../policies/Usage.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Policies from "./Policies.js"
+
+export const Response = Schema.Struct({
+  subject: Schema.String.annotate({ description: "The subject whose policy counts, for example wallet:*." }),
+  version: Schema.Int,
+  limits: Schema.Array(
+    Schema.Struct({
+      limit: Schema.String.annotate({ description: "Name of the limit." }),
+      chain: Schema.String,
+      asset: Schema.String,
+      window: Schema.Literals(["op", "request", "day", "24h", "30d"]),
+      max: Uint.schema,
+      held: Schema.NullOr(Uint.schema).annotate({
+        description:
+          "Reserved for work that is not settled. Null: the limit counts each op or request for itself."
+      }),
+      booked: Schema.NullOr(Uint.schema).annotate({ description: "Spent in the window." })
+    })
+  )
+}).annotate({ identifier: "PolicyUsage" })
+
+/** Use of the limits of a subject's policy. */
+export const run = (caller: Caller, { subject: text }: Policies.Path) =>
+  Effect.gen(function* () {
+    const subject = yield* Policies.subjectOf(text)
+    const binding = Usage.bindingOf(yield* Policies.current(caller), "account", subject)
+    if (binding === undefined) return yield* Effect.fail(notFound("policy_not_found"))
+    if (subject === Subject.everyWallet)
+      return yield* Effect.fail(
+        invalid("invalid_request", [
+          {
+            path: "subject",
+            message: "wallet:* counts each wallet for itself: ask for wallet: and its address"
+          }
+        ])
+      )
+    const uses = yield* Effect.orDie(Usage.of(binding, subject))
+    return {
+      subject: binding.subject,
+      version: binding.version,
+      limits: uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
+        limit: name,
+        chain,
+        asset,
+        window: per,
+        max,
+        held: figures?.held ?? null,
+        booked: figures?.booked ?? null
+      }))
+    }
+  }).pipe(Policies.failing, Span.named("GetPolicyUsage"))

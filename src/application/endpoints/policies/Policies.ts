@@ -1,0 +1,153 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Policy from "../../../domain/policy/Policy.js"
+import * as Subject from "../../../domain/policy/Subject.js"
+import { type Failure, invalid, notFound } from "../../failures/Failure.js"
+import * as Span from "../../observe/Span.js"
+import { Policies, PoliciesError, type PolicyVersion } from "../../ports/Policies.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Fields from "../../request/Fields.js"
+
+/** The endpoints of an account's own spending rules. The operator's layer is not shown to accounts. */
+
+/** Most bytes of a body. */
+export const maxBytes = 65_536
+
+export const Path = Schema.Struct({
+  subject: Schema.String.annotate({
+    description:
+      "account, key: and the id of a key, signer: or wallet: and an address, wallet:* for each wallet without its own, or list: and a name."
+  })
+}).annotate({ identifier: "PolicyPath" })
+export type Path = typeof Path.Type
+
+export const Content = Schema.Union([
+  Policy.Policy.annotate({ identifier: "Policy" }),
+  Policy.List.annotate({ identifier: "AddressList" })
+])
+
+export const Shown = Schema.Struct({
+  subject: Schema.String,
+  version: Schema.Int.annotate({ description: "Counts the subject's versions from 1." }),
+  policy: Schema.NullOr(Content).annotate({ description: "Null: this version removes the policy." }),
+  at: Schema.Int.annotate({ description: "Unix seconds." }),
+  by: Schema.String.annotate({ description: "key: and the id of the key that set it." }),
+  requestId: Schema.NullOr(Schema.String)
+}).annotate({ identifier: "PolicyVersion" })
+
+const shown = ({ at, by, content, requestId, subject, version }: PolicyVersion): typeof Shown.Type => ({
+  subject,
+  version,
+  policy: content,
+  at,
+  by,
+  requestId
+})
+
+export const subjectOf = (text: string): Effect.Effect<Subject.Subject, Failure> =>
+  Effect.fromResult(
+    Result.mapError(Subject.from(text), (message) =>
+      invalid("invalid_request", [{ path: "subject", message }])
+    )
+  )
+
+/** A store that fails is a defect. */
+export const failing = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError, R>) =>
+  Effect.catchIf(
+    effect,
+    (error) => error instanceof PoliciesError,
+    (error): Effect.Effect<never, Failure> =>
+      error.reason === "full"
+        ? Effect.fail(invalid("invalid_request", [{ path: "", message: error.message }]))
+        : Effect.die(error)
+  )
+
+const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: Subject.Content) =>
+  Effect.gen(function* () {
+    const subject = yield* subjectOf(text)
+    if (content !== null && Subject.isList(subject) !== "addresses" in content)
+      return yield* Effect.fail(
+        invalid("invalid_request", [
+          {
+            path: "",
+            message: Subject.isList(subject)
+              ? "a list holds addresses and no rules"
+              : "a policy holds rules; addresses belong to a subject list:NAME"
+          }
+        ])
+      )
+    const { accountId, keyId } = principal
+    const now = yield* Clock.currentTimeMillis
+    const put = yield* (yield* Policies).put(
+      {
+        accountId,
+        layer: "account",
+        subject,
+        content,
+        at: Math.floor(now / 1_000),
+        by: keyId === null ? "account" : `key:${keyId}`,
+        requestId
+      },
+      ifMatch ?? null
+    )
+    if ("version" in put) return shown(put)
+    if (content === null && put.mismatch === 0) return yield* Effect.fail(notFound("policy_not_found"))
+    return yield* Effect.fail(
+      invalid("version_mismatch", [
+        {
+          path: "If-Match",
+          message: put.mismatch === 0 ? "there is no version" : `version ${put.mismatch} is the current one`
+        }
+      ])
+    )
+  }).pipe(failing)
+
+/** Adds the next version of a subject's policy, or of a list. */
+export const set = (caller: Caller, { subject, ...content }: typeof Content.Type & Path) =>
+  put(caller, subject, content).pipe(Span.named("SetPolicy"))
+
+/** Adds a version without rules. */
+export const remove = (caller: Caller, { subject }: Path) =>
+  put(caller, subject, null).pipe(Span.named("RemovePolicy"))
+
+export const List = Schema.Struct({ policies: Schema.Array(Shown) }).annotate({ identifier: "PolicyList" })
+
+/** The account's own policies in force. */
+export const current = ({ principal }: Caller) =>
+  Effect.map(
+    Effect.flatMap(Policies, (store) => store.current(principal.accountId)),
+    (versions) => versions.filter(({ layer }) => layer === "account")
+  )
+
+export const list = (caller: Caller) =>
+  current(caller).pipe(
+    Effect.map((versions) => ({ policies: versions.map(shown) })),
+    failing,
+    Span.named("ListPolicies")
+  )
+
+export const Query = Schema.Struct({
+  version: Fields.optional(
+    Schema.String.pipe(
+      Schema.check(
+        Schema.isPattern(/^[1-9][0-9]{0,14}$/, { message: "expected a version, a decimal number" })
+      )
+    ).annotate({ description: "Default: the current version." })
+  )
+}).annotate({ identifier: "PolicyQuery" })
+
+/** One version of a subject's policy. */
+export const get = (caller: Caller, { subject: text, version }: Path & typeof Query.Type) =>
+  Effect.gen(function* () {
+    const subject = yield* subjectOf(text)
+    const versions =
+      version === undefined
+        ? yield* current(caller)
+        : yield* (yield* Policies).history(caller.principal.accountId, "account", subject)
+    const found = versions.find(
+      (each) => each.subject === subject && (version === undefined || each.version === Number(version))
+    )
+    return found === undefined ? yield* Effect.fail(notFound("policy_not_found")) : shown(found)
+  }).pipe(failing, Span.named("GetPolicy"))

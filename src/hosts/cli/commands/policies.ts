@@ -1,0 +1,243 @@
+import { readFileSync } from "node:fs"
+import * as Context from "effect/Context"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Usage from "../../../application/policies/Usage.js"
+import { type Layer, Policies, type PolicyVersion } from "../../../application/ports/Policies.js"
+import * as Subject from "../../../domain/policy/Subject.js"
+import * as SchemaProblems from "../../config/SchemaProblems.js"
+import { help, json, optional, report, whole } from "../support/Operator.js"
+import * as OperatorContext from "../support/OperatorContext.js"
+import * as Table from "../support/Table.js"
+
+const account = Argument.String("ACCOUNT").pipe(Argument.withDescription("of the database or of the file"))
+
+const subject = Argument.String("SUBJECT").pipe(
+  Argument.withDescription(
+    "account, key: and a key's id, signer: or wallet: and an address, wallet:* for each wallet without its own, or list: and a name"
+  )
+)
+
+const layer = optional(
+  "layer",
+  "LAYER",
+  "account: policies that the account has set; default: operator, set by these commands"
+)
+
+const layerOf = (text = "operator"): Effect.Effect<Layer, string> =>
+  text === "operator" || text === "account"
+    ? Effect.succeed(text)
+    : Effect.fail("--layer: expected operator or account")
+
+/** The account, and a subject of it in canonical form; a key must be of the account. */
+const open = (id: string, text: string) =>
+  Effect.gen(function* () {
+    const context = yield* OperatorContext.openFor(id)
+    const { accountId } = context.account
+    const store = Context.get(context.ports, Policies)
+    if (!text.startsWith("key:"))
+      return { ...context, accountId, store, subject: yield* Effect.fromResult(Subject.from(text)) }
+    const key = yield* OperatorContext.keyOf(context, text.slice("key:".length))
+    return key.accountId === accountId
+      ? { ...context, accountId, store, subject: `key:${key.id}` }
+      : yield* Effect.fail(`key ${key.id} belongs to account ${key.accountId}, not to ${id}`)
+  })
+
+const encoded = ({ content, subject: named }: PolicyVersion): unknown =>
+  content === null ? null : Schema.encodeSync(Subject.contentOf(named))(content)
+
+const shown = (version: PolicyVersion) => ({
+  subject: version.subject,
+  layer: version.layer,
+  version: version.version,
+  policy: encoded(version),
+  at: Table.time(version.at * 1_000),
+  by: version.by,
+  requestId: version.requestId
+})
+
+const summary = ({ content }: PolicyVersion): string => {
+  if (content === null) return "removed"
+  if ("addresses" in content) return `${content.addresses.length} addresses`
+  const { expiresAt, limits = [], mode, rules } = content
+  const end = expiresAt === 0 ? "" : `, until ${Table.time(expiresAt * 1_000)}`
+  return `${mode}, ${rules.length} rules, ${limits.length} limits${end}`
+}
+
+const one = (version: PolicyVersion) => {
+  const { at, by, layer, policy, subject, version: number } = shown(version)
+  return {
+    json: shown(version),
+    text: `${Table.card({ subject, layer, version: number, content: summary(version), at, by })}\n${JSON.stringify(policy, null, 2)}`
+  }
+}
+
+const listed = (versions: ReadonlyArray<PolicyVersion>, nothing: string) => ({
+  ...Table.listed(versions, nothing, {
+    SUBJECT: (each) => each.subject,
+    VERSION: (each) => each.version,
+    CONTENT: summary,
+    SET: (each) => Table.time(each.at * 1_000),
+    BY: (each) => each.by
+  }),
+  json: versions.map(shown)
+})
+
+/** Sets or removes a subject's policy in the operator's layer. */
+const put = (
+  id: string,
+  text: string,
+  contentOf: (subject: string) => Effect.Effect<Subject.Content, string>
+) =>
+  Effect.gen(function* () {
+    const context = yield* open(id, text)
+    const { accountId, now, store, subject: named } = context
+    const content = yield* contentOf(named)
+    yield* OperatorContext.record(context, content === null ? "remove" : "set", `policy ${named} of ${id}`)
+    const put = yield* store.put(
+      {
+        accountId,
+        layer: "operator",
+        subject: named,
+        content,
+        at: Math.floor(now / 1_000),
+        by: "command line",
+        requestId: null
+      },
+      null
+    )
+    return "version" in put ? put : yield* Effect.fail(`the operator has set no policy for ${named}`)
+  })
+
+/** The content of a file, with all its problems. */
+const read = (file: string) => (named: string) =>
+  Effect.gen(function* () {
+    const value = yield* Effect.try({
+      try: (): unknown => JSON.parse(readFileSync(file, "utf8")),
+      catch: () => `${file} cannot be read, or is not JSON`
+    })
+    return yield* Effect.fromResult(
+      Result.mapError(SchemaProblems.decoder(Subject.contentOf(named))(value), (problems) =>
+        SchemaProblems.lines(problems).join("\n")
+      )
+    )
+  })
+
+const set = Command.make("set", {
+  account,
+  subject,
+  file: Argument.String("FILE").pipe(
+    Argument.withDescription("JSON of a policy, or for list: of an object with addresses")
+  ),
+  json
+}).pipe(
+  help(
+    "Sets the operator's policy of a key, a signer or a wallet, or a list of addresses. The account's own policies apply as well.",
+    "acme key:21ca2b88d8bd policy.json",
+    "acme list:suppliers suppliers.json"
+  ),
+  report(function* ({ account, file, subject }) {
+    const version = yield* put(account, subject, read(file))
+    return {
+      json: shown(version),
+      text: `version ${version.version} of ${version.subject} is in force within a second: ${summary(version)}`
+    }
+  })
+)
+
+const remove = Command.make("remove", { account, subject, json }).pipe(
+  help("Removes the operator's policy. Its versions stay in the history.", "acme wallet:*"),
+  report(function* ({ account, subject }) {
+    const version = yield* put(account, subject, () => Effect.succeed(null))
+    return { json: shown(version), text: `${version.subject} has no policy of the operator any more` }
+  })
+)
+
+const show = Command.make("show", {
+  account,
+  subject,
+  version: optional("version", "NUMBER", "default: the version in force"),
+  layer,
+  json
+}).pipe(
+  help("Shows a policy or a list.", "acme key:21ca2b88d8bd", "acme account --version 3 --layer account"),
+  report(function* ({ account, layer, subject, version }) {
+    const { accountId, store, subject: named } = yield* open(account, subject)
+    const number = yield* whole("version", version)
+    const [newest, ...earlier] = yield* store.history(accountId, yield* layerOf(layer), named)
+    const found =
+      number === undefined
+        ? newest?.content === null
+          ? undefined
+          : newest
+        : [newest, ...earlier].find((each) => each?.version === number)
+    return found === undefined
+      ? yield* Effect.fail(`there is no such policy of ${named}; "castellan policies history" lists versions`)
+      : one(found)
+  })
+)
+
+const list = Command.make("list", { account, layer, json }).pipe(
+  help("Lists the policies and lists in force.", "acme", "acme --layer account"),
+  report(function* ({ account, layer }) {
+    const context = yield* OperatorContext.openFor(account)
+    const wanted = yield* layerOf(layer)
+    const versions = yield* Context.get(context.ports, Policies).current(context.account.accountId)
+    return listed(
+      versions.filter((each) => each.layer === wanted),
+      "there are no policies"
+    )
+  })
+)
+
+const history = Command.make("history", { account, subject, layer, json }).pipe(
+  help("Lists all versions of a policy or a list, the newest first.", "acme key:21ca2b88d8bd"),
+  report(function* ({ account, layer, subject }) {
+    const { accountId, store, subject: named } = yield* open(account, subject)
+    return listed(yield* store.history(accountId, yield* layerOf(layer), named), "there are no versions")
+  })
+)
+
+const usage = Command.make("usage", { account, subject, layer, json }).pipe(
+  help(
+    "Shows what the limits of a policy have counted. For wallet:*, name a wallet: each is counted for itself.",
+    "acme key:21ca2b88d8bd"
+  ),
+  report(function* ({ account, layer, subject }) {
+    const { accountId, ports, store, subject: named } = yield* open(account, subject)
+    const binding = Usage.bindingOf(yield* store.current(accountId), yield* layerOf(layer), named)
+    if (binding === undefined) return yield* Effect.fail(`there is no policy of ${named}`)
+    const uses = yield* Effect.provide(Usage.of(binding, named), ports)
+    return Table.listed(
+      uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
+        limit: name,
+        chain,
+        asset,
+        window: per,
+        held: figures?.held.toString() ?? null,
+        booked: figures?.booked.toString() ?? null,
+        max: max.toString()
+      })),
+      `version ${binding.version} of ${binding.subject} has no limits`,
+      {
+        LIMIT: (each) => each.limit,
+        CHAIN: (each) => each.chain,
+        ASSET: (each) => each.asset,
+        WINDOW: (each) => each.window,
+        HELD: (each) => each.held ?? "-",
+        BOOKED: (each) => each.booked ?? "-",
+        MAX: (each) => each.max
+      }
+    )
+  })
+)
+
+export const commands = [set, show, list, history, usage, remove]
+
+export const notes = [
+  "set and remove write the operator's layer, which binds in addition to the account's own. Accounts cannot read it.",
+  "All changes take effect within a second, on all replicas, without a restart."
+]
