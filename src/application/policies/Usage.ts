@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { Limit } from "../../domain/policy/Policy.js"
 import { everyWallet, type Subject } from "../../domain/policy/Subject.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import { Budgets, type BudgetsError, type Figures, type Window } from "../ports/Budgets.js"
+import type { Budgets, BudgetsError, Figures, Window } from "../ports/Budgets.js"
 import type { Layer, PolicyVersion } from "../ports/Policies.js"
 import * as Rulebook from "./Rulebook.js"
 
@@ -27,11 +27,11 @@ const isWindow = (per: Limit["per"]): per is Limit["per"] & Window => per !== "o
 
 /** Uses of the limits of the policy that binds the subject. `wallet:*` itself counts nothing: each wallet does. */
 export const of = (
+  { figures }: Pick<Budgets["Service"], "figures">,
   binding: PolicyVersion,
   subject: Subject
-): Effect.Effect<ReadonlyArray<Use>, BudgetsError, Budgets> =>
+): Effect.Effect<ReadonlyArray<Use>, BudgetsError> =>
   Effect.gen(function* () {
-    const { figures } = yield* Budgets
     const now = yield* Clock.currentTimeMillis
     const { content } = binding
     const limits = content !== null && "rules" in content ? (content.limits ?? []) : []

@@ -13,6 +13,7 @@ import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import type { OperatorLog } from "../../application/ports/operator/OperatorLog.js"
 import type { Refusal } from "../../application/ports/operator/Refusals.js"
 import type { RequestHistory } from "../../application/ports/operator/RequestHistory.js"
+import type { Policies } from "../../application/ports/Policies.js"
 import type { TenantStore } from "../../application/ports/TenantStore.js"
 import type { Webhooks } from "../../application/ports/Webhooks.js"
 import type { Listed } from "../../application/tenants/FileAccounts.js"
@@ -38,7 +39,8 @@ export interface Data {
   readonly requests: Pick<RequestJournal["Service"], "bodies" | "events" | "request">
   readonly recovery: Pick<RecoveryJournal["Service"], "unhold">
   readonly tenants: Pick<TenantStore["Service"], "content" | "pause" | "resume" | "endKey" | "uses">
-  readonly budgets: Pick<Budgets["Service"], "open">
+  readonly budgets: Pick<Budgets["Service"], "figures" | "open">
+  readonly policies: Pick<Policies["Service"], "changes" | "current">
   readonly webhooks: Pick<Webhooks["Service"], "list" | "oldest" | "dead" | "changes">
   readonly audit: Pick<AuditLog["Service"], "find">
   readonly operators: OperatorLog["Service"]

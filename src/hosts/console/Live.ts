@@ -18,6 +18,7 @@ import { TransactionJournal } from "../../application/ports/journal/TransactionJ
 import { OperatorLog } from "../../application/ports/operator/OperatorLog.js"
 import { Refusals } from "../../application/ports/operator/Refusals.js"
 import { RequestHistory } from "../../application/ports/operator/RequestHistory.js"
+import { Policies } from "../../application/ports/Policies.js"
 import { TenantStore } from "../../application/ports/TenantStore.js"
 import { Webhooks } from "../../application/ports/Webhooks.js"
 import * as Wait from "../../application/runtime/Wait.js"
@@ -78,6 +79,7 @@ export const data = (
       recovery: Context.get(ports, RecoveryJournal),
       tenants: Context.get(ports, TenantStore),
       budgets: Context.get(ports, Budgets),
+      policies: Context.get(ports, Policies),
       webhooks: Context.get(ports, Webhooks),
       audit: Context.get(ports, AuditLog),
       operators: Context.get(ports, OperatorLog),

@@ -6,6 +6,7 @@ import { AbiCoder, id } from "ethers"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import { PoliciesError } from "../../../src/application/ports/Policies.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Preview from "../../../src/application/preview/Preview.js"
 import * as TopUps from "../../../src/application/topups/TopUps.js"
@@ -217,6 +218,66 @@ describe("the operator's console", () => {
       const { text } = yield* get("/console")
       for (const part of ["/console/release", "/console/drop", 'name="request" value="r-1"'])
         expect(text).toContain(part)
+    })
+  )
+
+  it.live("shows spending rules with the use of their limits, and accounts whose rules are unreadable", () =>
+    Effect.gen(function* () {
+      const policy = {
+        mode: "enforce",
+        expiresAt: 0,
+        rules: [],
+        limits: [
+          { name: "gas", chain: "1", asset: "fees", per: "day", max: 4n * 10n ** 18n },
+          { name: "batch", chain: "1", asset: "calls", per: "request", max: 50n }
+        ]
+      } as const
+      const version = {
+        accountId: account.accountId,
+        layer: "operator",
+        subject: "key:21ca2b88d8bd",
+        version: 7,
+        content: policy,
+        countedAs: "key:21ca2b88d8bd",
+        at: 0,
+        by: hostile,
+        requestId: null
+      } as const
+      const asked: Array<string> = []
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        budgets: {
+          ...Empty.empty.budgets,
+          figures: ({ name }) =>
+            Effect.sync(() => {
+              asked.push(name)
+              return { held: 10n ** 18n, booked: 2n * 10n ** 18n }
+            })
+        },
+        policies: {
+          changes: () => Effect.succeed({ latest: 2, accounts: [account.accountId, Make.bob] }),
+          current: (accountId) =>
+            accountId === Make.bob
+              ? Effect.fail(new PoliciesError({ reason: "unreadable", message: "version 3 is damaged" }))
+              : Effect.succeed([version, { ...version, subject: "wallet:*", version: 2 }])
+        }
+      })
+      yield* signIn
+      const { text } = yield* get("/console/rules")
+      for (const part of [
+        "Rules of bob refuse all its writes: version 3 is damaged",
+        "<code>key:21ca2b88d8bd</code>",
+        "enforce, rules: 0, limits: 2",
+        'aria-label="gas: 75 %"',
+        "3 ETH",
+        "4 ETH <small>day</small>",
+        "per request",
+        "per wallet",
+        "50 calls"
+      ])
+        expect(text).toContain(part)
+      expect(text).not.toContain(hostile)
+      expect(asked).toEqual(["policy operator key:21ca2b88d8bd gas"])
     })
   )
 

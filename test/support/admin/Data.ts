@@ -42,7 +42,11 @@ export const empty: Data = {
     endKey: () => Effect.void,
     uses: Effect.succeed(new Map())
   },
-  budgets: { open: () => Effect.succeed([]) },
+  budgets: { open: () => Effect.succeed([]), figures: () => Effect.succeed({ held: 0n, booked: 0n }) },
+  policies: {
+    changes: (latest) => Effect.succeed({ latest, accounts: [] }),
+    current: () => Effect.succeed([])
+  },
   webhooks: {
     list: () => Effect.succeed([]),
     oldest: Effect.succeed(null),

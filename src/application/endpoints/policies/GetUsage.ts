@@ -5,6 +5,7 @@ import * as Uint from "../../../domain/primitives/Uint.js"
 import { invalid, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Usage from "../../policies/Usage.js"
+import { Budgets } from "../../ports/Budgets.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Policies from "./Policies.js"
 
@@ -42,7 +43,7 @@ export const run = (caller: Caller, { subject: text }: Policies.Path) =>
           }
         ])
       )
-    const uses = yield* Effect.orDie(Usage.of(binding, subject))
+    const uses = yield* Effect.orDie(Usage.of(yield* Budgets, binding, subject))
     return {
       subject: binding.subject,
       version: binding.version,

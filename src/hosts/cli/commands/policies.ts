@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Usage from "../../../application/policies/Usage.js"
+import { Budgets } from "../../../application/ports/Budgets.js"
 import { type Layer, Policies, type PolicyVersion } from "../../../application/ports/Policies.js"
 import * as Subject from "../../../domain/policy/Subject.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
@@ -59,19 +60,11 @@ const shown = (version: PolicyVersion) => ({
   requestId: version.requestId
 })
 
-const summary = ({ content }: PolicyVersion): string => {
-  if (content === null) return "removed"
-  if ("addresses" in content) return `${content.addresses.length} addresses`
-  const { expiresAt, limits = [], mode, rules } = content
-  const end = expiresAt === 0 ? "" : `, until ${Table.time(expiresAt * 1_000)}`
-  return `${mode}, ${rules.length} rules, ${limits.length} limits${end}`
-}
-
 const one = (version: PolicyVersion) => {
   const { at, by, layer, policy, subject, version: number } = shown(version)
   return {
     json: shown(version),
-    text: `${Table.card({ subject, layer, version: number, content: summary(version), at, by })}\n${JSON.stringify(policy, null, 2)}`
+    text: `${Table.card({ subject, layer, version: number, content: Subject.summaryOf(version.content), at, by })}\n${JSON.stringify(policy, null, 2)}`
   }
 }
 
@@ -79,7 +72,7 @@ const listed = (versions: ReadonlyArray<PolicyVersion>, nothing: string) => ({
   ...Table.listed(versions, nothing, {
     SUBJECT: (each) => each.subject,
     VERSION: (each) => each.version,
-    CONTENT: summary,
+    CONTENT: (each) => Subject.summaryOf(each.content),
     SET: (each) => Table.time(each.at * 1_000),
     BY: (each) => each.by
   }),
@@ -143,7 +136,7 @@ const set = Command.make("set", {
     const version = yield* put(account, subject, read(file))
     return {
       json: shown(version),
-      text: `version ${version.version} of ${version.subject} is in force within a second: ${summary(version)}`
+      text: `version ${version.version} of ${version.subject} is in force within a second: ${Subject.summaryOf(version.content)}`
     }
   })
 )
@@ -210,7 +203,7 @@ const usage = Command.make("usage", { account, subject, layer, json }).pipe(
     const { accountId, ports, store, subject: named } = yield* open(account, subject)
     const binding = Usage.bindingOf(yield* store.current(accountId), yield* layerOf(layer), named)
     if (binding === undefined) return yield* Effect.fail(`there is no policy of ${named}`)
-    const uses = yield* Effect.provide(Usage.of(binding, named), ports)
+    const uses = yield* Usage.of(Context.get(ports, Budgets), binding, named)
     return Table.listed(
       uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
         limit: name,

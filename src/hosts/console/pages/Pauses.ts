@@ -4,6 +4,7 @@ import * as Chains from "../Chains.js"
 import type { Data, Missing, View } from "../Data.js"
 import { type Html, html, type Part } from "../Html.js"
 import * as Page from "../Page.js"
+import * as Policies from "./Policies.js"
 
 /** Kill switches: chains, accounts and signers that an operator pauses and resumes. */
 
@@ -50,9 +51,10 @@ export const unreadable = ({ message }: { readonly message: string }): Missing =
   message: `accounts cannot be read: ${message}`
 })
 
-/** Kill switches, active ones first. */
+/** Kill switches, active ones first, and spending rules. */
 export const rules = (data: Data, view: View): Effect.Effect<Html, Missing> =>
-  Effect.map(Effect.mapError(data.tenants.content, unreadable), ({ pauses, signers }) => {
+  Effect.gen(function* () {
+    const { pauses, signers } = yield* Effect.mapError(data.tenants.content, unreadable)
     const isPaused = (kind: Pause["kind"], subject: string) =>
       pauses.some((pause) => pause.kind === kind && pause.subject === subject)
     const state = (kind: Pause["kind"], subject: string) =>
@@ -67,7 +69,7 @@ export const rules = (data: Data, view: View): Effect.Effect<Html, Missing> =>
         act(view, isPaused(kind, subject) ? "resume" : "pause", kind, subject, `${kind}-${at}`)
       ])
     const addresses = [...new Set(signers.flatMap(({ address }) => address ?? []))]
-    return html`${Page.head("Rules", "Kill switches stop new work of an account, a signer or a chain. Accepted work continues.")}
+    return html`${Page.head("Rules", "Kill switches stop new work of an account, a signer or a chain; spending rules bound it. Accepted work continues.")}
 ${Page.box(
   "Paused now",
   Page.table(
@@ -108,5 +110,6 @@ ${Page.box(
     ),
     "None."
   )
-)}`
+)}
+${yield* Policies.boxes(data, view)}`
   })

@@ -62,7 +62,7 @@ describe("castellan policies", () => {
   it("sets versions of the operator's layer, shows and lists them, and removes them", async () => {
     const name = `key:${spender.id}`
     expect(await run(`policies set acme ${name} ${file}`)).toBe(
-      `version 1 of ${name} is in force within a second: enforce, 1 rules, 1 limits`
+      `version 1 of ${name} is in force within a second: enforce, rules: 1, limits: 1`
     )
     const observing = write("observing.json", { ...policy, mode: "observe", expiresAt: 1_900_000_000 })
     // The beginning of a key's id suffices.
@@ -80,7 +80,7 @@ describe("castellan policies", () => {
       policy
     })
     expect(await run("policies list acme")).toMatch(
-      new RegExp(`^${name} +2 +observe, 1 rules, 1 limits, until 2030-03-17T17:46:40.000Z `, "m")
+      new RegExp(`^${name} +2 +observe, rules: 1, limits: 1, until 2030-03-17T17:46:40.000Z `, "m")
     )
     expect(await json(`policies usage acme ${name}`)).toEqual([
       { limit: "usdc", chain: "8453", asset: token, window: "day", held: "0", booked: "0", max: "20000" }
