@@ -132,7 +132,7 @@ module.exports = {
       {
         path: "^src/application/",
         pathNot:
-          "^src/application/(chain|failures|intake|keys|observe|payers|ports|prepare|request|runtime|tenants)/"
+          "^src/application/(chain|failures|intake|keys|observe|payers|policies|ports|prepare|request|runtime|tenants)/"
       }
     ),
     forbid(

@@ -25,6 +25,7 @@ const groups = [
   "webhooks",
   "watches",
   "policies",
+  "decisionHook",
   "service"
 ]
 
@@ -82,7 +83,8 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
       Library: "/library",
       Gas: "/gas",
       Webhooks: "/webhooks",
-      Watches: "/watches"
+      Watches: "/watches",
+      "Decision hook": "/decision-hook"
     })
   },
   {

@@ -16,8 +16,9 @@ import * as SqlAbiStore from "../adapters/sql/AbiStore.js"
 import * as SqlAuditLog from "../adapters/sql/AuditLog.js"
 import * as SqlBudgets from "../adapters/sql/budgets/Budgets.js"
 import * as SqlJournal from "../adapters/sql/journal/Journal.js"
+import * as SqlRefusals from "../adapters/sql/operator/Refusals.js"
 import * as SqlPolicies from "../adapters/sql/Policies.js"
-import * as SqlRefusals from "../adapters/sql/Refusals.js"
+import * as SqlSettings from "../adapters/sql/Settings.js"
 import * as SqlWatches from "../adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as Execution from "../application/endpoints/Execution.js"
@@ -26,6 +27,7 @@ import * as Engine from "../application/lanes/Engine.js"
 import * as Health from "../application/observe/Health.js"
 import * as Observed from "../application/observe/Observed.js"
 import * as Start from "../application/operate/Start.js"
+import * as DecisionHook from "../application/policies/DecisionHook.js"
 import * as Rulebook from "../application/policies/Rulebook.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
@@ -37,6 +39,7 @@ import * as ClockTrust from "../application/ports/clock/ClockTrust.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { NetworkProfile } from "../application/ports/NetworkProfile.js"
 import type { Networks } from "../application/ports/Networks.js"
+import type { Settings } from "../application/ports/operator/Settings.js"
 import type { Policies } from "../application/ports/Policies.js"
 import type { RateLimit } from "../application/ports/RateLimit.js"
 import type { Replicas } from "../application/ports/Replicas.js"
@@ -59,6 +62,7 @@ export type Ports =
   | Policies
   | RateLimit
   | Rulebook.Rulebook
+  | Settings
   | Signers
   | Submissions
   | SystemSigners
@@ -101,7 +105,7 @@ export const stored = ({
   sql,
   ...own
 }: Own & Pick<Given, "sealingKey" | "sql">): Port<
-  AbiStore | AuditLog | Budgets | Journals | Policies | Watches | Webhooks
+  AbiStore | AuditLog | Budgets | Journals | Policies | Settings | Watches | Webhooks
 > =>
   Layer.mergeAll(
     own.abiStore ?? Layer.provide(SqlAbiStore.layer, sql),
@@ -110,6 +114,7 @@ export const stored = ({
     own.journal ?? Layer.provide(SqlJournal.layer({ sealingKey }), sql),
     Layer.provide(SqlPolicies.layer, sql),
     Layer.provide(SqlRefusals.layer, sql),
+    Layer.provide(SqlSettings.layer({ sealingKey }), sql),
     Layer.provide(SqlWatches.layer({ sealingKey }), sql),
     Layer.provide(SqlWebhooks.layer({ sealingKey }), sql)
   )
@@ -173,7 +178,9 @@ export const layer = <R = never>(given: Given<R>) =>
     Layer.effectDiscard(Deliver.start),
     Layer.effectDiscard(Follower.start)
   ).pipe(
-    Layer.provideMerge(Layer.provideMerge(Execution.layer, Engine.layer)),
+    Layer.provideMerge(
+      Execution.layer.pipe(Layer.provide(DecisionHook.layer), Layer.provideMerge(Engine.layer))
+    ),
     Layer.provideMerge(Layer.merge(watched(given), Rulebook.layer)),
     Layer.provideMerge(
       Layer.mergeAll(

@@ -21,11 +21,11 @@ import * as SqlClockConfirmations from "../adapters/sql/ClockConfirmations.js"
 import * as ErrorCode from "../adapters/sql/ErrorCode.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
-import * as OperatorLog from "../adapters/sql/OperatorLog.js"
+import * as OperatorLog from "../adapters/sql/operator/OperatorLog.js"
+import * as RequestHistory from "../adapters/sql/operator/RequestHistory.js"
 import type * as Postgres from "../adapters/sql/postgres/Postgres.js"
 import * as ServerClock from "../adapters/sql/postgres/ServerClock.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
-import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import * as StoreCopy from "../adapters/sql/StoreCopy.js"
 import type * as Sqlite from "../adapters/sql/sqlite/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
@@ -33,6 +33,7 @@ import { type Bounds, OpenRequestBounds, ScheduledRequestBounds } from "../appli
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as ClockCheck from "../application/operate/ClockCheck.js"
+import { OperatorHook } from "../application/policies/DecisionHook.js"
 import { OperatorAbi } from "../application/ports/AbiStore.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
 import { ClockConfirmations } from "../application/ports/clock/ClockConfirmations.js"
@@ -276,6 +277,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const sealingKey = config.keyPepper
   const adapters = Layer.mergeAll(
     Layer.succeed(OperatorAbi, config.abi),
+    Layer.succeed(OperatorHook, config.operations.decisionHook),
     Layer.succeed(OpenRequestBounds, boundsOf(config, "open")),
     Layer.succeed(ScheduledRequestBounds, boundsOf(config, "scheduled")),
     Layer.provide(RequestHistory.layer, sql),

@@ -43,6 +43,8 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["docs/configuration.md", "*", "json", "test/house/docs.test.ts"],
   ["docs/topups.md", "*", "json", "test/scenarios/topups/topUps.test.ts"],
   ["docs/watches.md", "*", "js", "test/scenarios/http/watches.test.ts"],
+  ["docs/decision-hook.md", "*", "json", "test/hosts/config/decisionHook.test.ts"],
+  ["docs/decision-hook.md", "*", "js", "test/scenarios/policies/decisionHook.test.ts"],
   ["docs/webhooks.md", "*", "js", "test/ports/webhooks/Deliver.test.ts"],
   ["docs/signers/pkcs11.md", "*", "json", "test/scenarios/docs/snippets.test.ts"],
   ["docs/signers/pkcs11.md", "3. Create a key", "", "test/scenarios/docs/snippets.test.ts"],

@@ -37,7 +37,8 @@ export const migrations = {
   "0035_budget_totals": Accounts.budgetTotals,
   "0036_unbound_deployments": Journal.unboundDeployments,
   "0037_previews": Journal.previews,
-  "0038_policies": Accounts.policies
+  "0038_policies": Accounts.policies,
+  "0039_settings": Accounts.settings
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

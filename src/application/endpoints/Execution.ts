@@ -45,7 +45,16 @@ import { Submissions } from "./Submissions.js"
 /** Most calls of requests under way that stay in memory, so that neither body nor answer is read again. */
 const most = 8_192
 
-type Surroundings = AbiStore | ChainRpc | Engine | Journals | Networks | Replicas | Signers | SystemSigners
+type Surroundings =
+  | AbiStore
+  | ChainRpc
+  | Intake.Services
+  | Engine
+  | Journals
+  | Networks
+  | Replicas
+  | Signers
+  | SystemSigners
 
 /** Wakes only this process's lanes; other lanes' owners get a signal. */
 export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = Layer.effectContext(

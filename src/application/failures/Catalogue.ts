@@ -370,13 +370,18 @@ export const catalogue = {
   ),
   policy_refused: refused(
     "refused by a spending rule",
-    "A policy of the key, a signer or the wallet does not allow the operation, or its limit has no room left. details names subject, version and rule or limit; numbers only of the account's own policies.",
+    "A policy of the key, a signer or the wallet does not allow the operation, or its limit has no room left. details names subject, version and rule or limit; numbers only of the account's own policies. Or a decision hook refuses it, with its reason.",
     "Change the operation, wait for the limit's next window, or change the policy."
   ),
   writes_paused: refused(
     "writes are paused",
     "The operator has paused writes by this signer or on this chain. Nothing was sent.",
     "Ask the operator, or try again after the operator has resumed writes. Work accepted before continues."
+  ),
+  decision_unavailable: refused(
+    "no decision",
+    "A decision hook did not answer in time, or gave no valid answer. Nothing was sent.",
+    "Check the receiver of the hook, and try again."
   ),
   node_refused: refused(
     "the node refused the request",

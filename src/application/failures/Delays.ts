@@ -14,6 +14,7 @@ export const detailsOf = (why: string | null): ReadonlyArray<RefusalDetail> =>
   why === null ? [] : [{ path: "", message: Reasons.text("delayed", { message: why }) }]
 
 const passing: ReadonlySet<Code> = new Set<Code>([
+  "decision_unavailable",
   "deployment_pending",
   "fees_above_cap",
   "implementation_changed",

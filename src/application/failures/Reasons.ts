@@ -159,6 +159,8 @@ export const reasons = {
 
   creationCode: of("internal_application_error")("{problem}"),
   registryFull: of("registry_full")("{problem}"),
+  hookRefused: of("policy_refused")("refused by a decision hook: {reason}"),
+  hookSilent: of("decision_unavailable")("no decision: {problem}"),
   chainPaused: paused("the operator has paused writes on chain {chain}"),
   signerPaused: paused("the operator has paused writes by {signer}"),
 

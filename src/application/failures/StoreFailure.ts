@@ -3,6 +3,7 @@ import { AbiStoreError } from "../ports/AbiStore.js"
 import { AuditLogError } from "../ports/AuditLog.js"
 import { BudgetsError } from "../ports/Budgets.js"
 import { JournalError } from "../ports/journal/JournalError.js"
+import { SettingsError } from "../ports/operator/Settings.js"
 import { PoliciesError } from "../ports/Policies.js"
 import { WatchesError } from "../ports/Watches.js"
 import { WebhooksError } from "../ports/Webhooks.js"
@@ -14,6 +15,7 @@ export const is = (defect: unknown): boolean =>
   defect instanceof AuditLogError ||
   defect instanceof BudgetsError ||
   defect instanceof PoliciesError ||
+  defect instanceof SettingsError ||
   defect instanceof WebhooksError ||
   defect instanceof WatchesError
 

@@ -11,6 +11,7 @@ import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure, noteOf } from "../failures/Elements.js"
 import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
 import * as Troubles from "../observe/Troubles.js"
+import { DecisionHook } from "../policies/DecisionHook.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import { isUndone } from "../ports/journal/JournalError.js"
@@ -130,6 +131,8 @@ const acceptanceOf = (
       : null
 })
 
+export type Services = Budgets | BundlerRpc | ChainFacts | DecisionHook
+
 export const make = (options: {
   readonly requestJournal: RequestJournal["Service"]
   readonly opJournal: Pick<OpJournal["Service"], "findOp">
@@ -145,8 +148,9 @@ export const make = (options: {
   ) => Effect.Effect<void>
   /** A reorganisation may have undone settled transactions of the lane: has them mined again. */
   readonly undone: (context: OpContext.OfRequest) => Effect.Effect<void>
-}): Effect.Effect<Intake, never, Budgets | BundlerRpc | ChainFacts> =>
+}): Effect.Effect<Intake, never, Services> =>
   Effect.gen(function* () {
+    const { decide } = yield* DecisionHook
     const { enterWaiting, opJournal, requestJournal, ring, undone } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
@@ -328,15 +332,15 @@ export const make = (options: {
         const observation = keys.observe()
         const taken: Array<{ readonly space: NonceSpace; readonly key: bigint }> = []
         yield* Effect.gen(function* () {
-          const asked = members.map(({ offer }) => offer)
-          const question = Run.question(asked)
+          const all = members.map(({ offer }) => offer)
+          const question = Run.question(all)
           const seen = yield* requestJournal
             .read(question)
             .pipe(
               Effect.catchCause((cause) => Effect.andThen(journalFailed(cause), Effect.fail(unavailable())))
             )
           const now = yield* Clock.currentTimeMillis
-          const known = Run.knownOf(asked, seen)
+          const known = Run.knownOf(all, seen)
           const fresh = members.filter((one, place) => {
             const before = known[place] ?? null
             if (before !== null) one.resume(knownExit(one, before))
@@ -360,11 +364,11 @@ export const make = (options: {
             }
           })
           yield* OpContext.unpaused(context)
-          const batches = yield* Money.hold(
-            context,
-            fresh.map(({ offer }) => offer),
-            made
-          )
+          const asked = fresh.map(({ offer }) => offer)
+          const batches = yield* Money.hold(context, asked, {
+            ...made,
+            batches: yield* decide(asked, made.batches)
+          })
           const previews = yield* Effect.forEach(
             fresh,
             ({ offer }, place) => previewsOf(offer, batches[place]),

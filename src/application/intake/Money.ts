@@ -48,15 +48,15 @@ export const hold = (
     const made = plans.map(({ batch, dependencies }) => {
       if (batch === "busy") return batch
       return Result.map(batch, (prepared) => {
-        const failed = new Map(prepared.failed)
-        for (const op of prepared.ops) {
-          const failure = poor.get(op) ?? lacks.get(op)
-          if (failure !== undefined) failed.set(op.index, failure)
-        }
-        Links.failDependants(dependencies, failed)
-        const dropped = prepared.ops.filter(({ index }) => failed.has(index))
-        dependent.push(...dropped.filter((op) => !poor.has(op) && !lacks.has(op)))
-        return { ...prepared, ops: prepared.ops.filter(({ index }) => !failed.has(index)), failed }
+        const failed = new Map(
+          prepared.ops.flatMap((op) => {
+            const failure = poor.get(op) ?? lacks.get(op)
+            return failure === undefined ? [] : [[op.index, failure] as const]
+          })
+        )
+        const left = Links.leaveOut(dependencies, prepared, failed)
+        dependent.push(...prepared.ops.filter(({ index }) => left.failed.has(index) && !failed.has(index)))
+        return left
       })
     })
     // Dependants of failed ops hold reservations.

@@ -9,7 +9,7 @@ export type AccountId = string & Brand.Brand<"AccountId">
 /** The account's default rate limits. */
 export type Tier = "free" | "pro" | "enterprise"
 /** Permissions of an API key. */
-export type Scope = "read" | "write" | "sign" | "webhooks" | "policies"
+export type Scope = "read" | "write" | "sign" | "webhooks" | "policies" | "treasury"
 
 /** Limits that replace the tier's: requests per UTC minute and per UTC hour. */
 export interface OwnLimits {

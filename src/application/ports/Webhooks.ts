@@ -144,9 +144,11 @@ export class Webhooks extends Context.Service<
 /** An endpoint did not accept an event. `message` holds no part of the URL except its origin. */
 export class DeliveryFailure extends Data.TaggedError("DeliveryFailure")<{ readonly message: string }> {}
 
-/** An endpoint's response, without its body. */
+/** An endpoint's response. */
 export interface Answered {
   readonly status: number
+  /** At most 64 KiB. */
+  readonly body: string
   /** Wait that the endpoint requests (Retry-After); 0: none. */
   readonly retryAfterMillis: number
 }
@@ -157,9 +159,9 @@ export class WebhookSender extends Context.Service<
   {
     /** Refusal of the URL for the account's data; null: allowed. A host name is judged when it is connected to. */
     readonly refusal: (accountId: AccountId, url: string) => string | null
-    /** Does not follow redirects. */
+    /** Tries once, and does not follow redirects. `accountId` null: the operator has named the URL, which may lead anywhere. */
     readonly send: (
-      accountId: AccountId,
+      accountId: AccountId | null,
       url: Redacted.Redacted<string>,
       headers: Readonly<Record<string, string>>,
       body: string

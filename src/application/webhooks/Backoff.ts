@@ -10,7 +10,7 @@ export const givenUpMillis = 3 * 24 * 3_600_000
 const unready = new Set([429, 503])
 
 /** Pause that the endpoint requests, milliseconds; 0: none. */
-export const asked = ({ retryAfterMillis, status }: Answered): number =>
+export const asked = ({ retryAfterMillis, status }: Pick<Answered, "retryAfterMillis" | "status">): number =>
   unready.has(status) ? retryAfterMillis : 0
 
 /**

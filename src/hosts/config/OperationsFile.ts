@@ -1,11 +1,25 @@
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import type { Hook } from "../../application/policies/DecisionHook.js"
 import * as HostPattern from "../../domain/net/HostPattern.js"
 import { integer, Name, optional, type ReadSecret, Secret, says, urlReader } from "./FileFields.js"
 
 /** Configuration fields about operation and monitoring. */
 export const operationsFields = {
+  decisionHook: optional(
+    Schema.Struct({
+      url: Secret,
+      secret: Secret,
+      timeoutMillis: optional(integer(100, 10_000)),
+      on: optional(Schema.Literals(["all", "sponsored", "payments"])),
+      onFailure: optional(Schema.Literals(["refuse"]))
+    }).annotate(
+      says(
+        'expected {"url": Secret, "secret": Secret} with or without "timeoutMillis" (100 to 10000), "on" ("all", "sponsored" or "payments") and "onFailure" ("refuse")'
+      )
+    )
+  ),
   admin: optional(
     Schema.Struct({
       host: optional(Name),
@@ -46,6 +60,8 @@ export interface Operator {
 
 /** Operation and monitoring of the service. */
 export interface Operations {
+  /** Asked before requests are accepted; null: none. */
+  readonly decisionHook: Hook | null
   /** The operator's port; null: none. */
   readonly admin: {
     readonly host: string
@@ -108,11 +124,31 @@ const patterns = (
     })
   )
 
+/** At least 24 bytes, as Standard Webhooks asks. */
+const hookSecret = /^whsec_(?:[A-Za-z0-9+/]{4}){8,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+const hookOf = (
+  {
+    on = "all",
+    secret,
+    timeoutMillis = 2_000,
+    url
+  }: NonNullable<(typeof OperationsFile.Type)["decisionHook"]>,
+  read: ReadSecret,
+  say: (path: string, message: string) => void
+): Hook => {
+  const key = read("decisionHook.secret", secret)
+  if (Redacted.value(key) !== "" && !hookSecret.test(Redacted.value(key)))
+    say("decisionHook.secret", "expected whsec_ and at least 24 bytes in base64")
+  return { url: urlReader(read, say)("decisionHook.url", url), secret: key, timeoutMillis, on }
+}
+
 export const read = (
-  { admin, telemetry }: typeof OperationsFile.Type,
+  { admin, decisionHook, telemetry }: typeof OperationsFile.Type,
   secret: ReadSecret,
   say: (path: string, message: string) => void
 ): Operations => ({
+  decisionHook: decisionHook === undefined ? null : hookOf(decisionHook, secret, say),
   admin:
     admin === undefined
       ? null

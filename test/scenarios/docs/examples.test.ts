@@ -146,6 +146,30 @@ describe("reference examples of endpoints whose answers depend on the moment", (
     await record("removePolicy")
   })
 
+  it("recorded answers of the decision hook have today's members", async () => {
+    const command = ["keys", "create", "enterprise", "--scopes", "policies", "--json"]
+    const issued = await Effect.runPromise(
+      CommandLine.run(command, { CASTELLAN_CONFIG: service.info.config })
+    )
+    const { id, key }: { readonly id: string; readonly key: string } = JSON.parse(issued)
+    const { example } = endpoints.find(({ name }) => name === "setDecisionHook") ?? {}
+    const record = (name: string, request?: object) =>
+      recordedBy(
+        service,
+        name,
+        {},
+        ({ secret = "none" }: { readonly secret?: string }) => [
+          [`key:${id}`, "key:0123456789ab"],
+          [secret, "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="]
+        ],
+        request,
+        key
+      )
+    await record("setDecisionHook", Object(example))
+    await record("getDecisionHook")
+    await record("removeDecisionHook")
+  })
+
   it("recorded answers of requests and the service have today's members", async () => {
     const { rpc, settings, token } = service.info
     const paying = { to: Sample.recipient, value: "1", settings: { rpc, signer: settings.signer } }

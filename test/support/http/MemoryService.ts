@@ -8,12 +8,14 @@ import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookS
 import * as PrivateKeys from "../../../src/adapters/keys/PrivateKeys.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
+import * as SqlSettings from "../../../src/adapters/sql/Settings.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import * as Execution from "../../../src/application/endpoints/Execution.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
+import * as DecisionHook from "../../../src/application/policies/DecisionHook.js"
 import { BundlerRpc, BundlerRpcError } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
 import { PaymasterRpc, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
@@ -133,7 +135,8 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
     )
   })
   const inMemory = yield* Layer.build(ChainRpc.layer({ [rpc]: node }))
-  const ports = Layer.provideMerge(Execution.layer, Engine.layer).pipe(
+  const ports = Execution.layer.pipe(
+    Layer.provideMerge(Layer.merge(DecisionHook.layer, Engine.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         InMemory.abiStore,
@@ -153,10 +156,11 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
           }))
         ),
         InMemory.journal,
-        Layer.merge(SqlWebhooks.layer(options), SqlWatches.layer(options)).pipe(
-          Layer.provide(Sqlite.layer({ filename: ":memory:" })),
-          Layer.orDie
-        ),
+        Layer.mergeAll(
+          SqlSettings.layer(options),
+          SqlWebhooks.layer(options),
+          SqlWatches.layer(options)
+        ).pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })), Layer.orDie),
         WebhookSender.layer({ egress: { allowLoopback: false } }),
         Networks.layer({ profiles: [profile], overrides: [] }),
         KeyRing.layer({

@@ -17,11 +17,13 @@ import { afterAll, afterEach, beforeAll, expect } from "vitest"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
+import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Budgets from "../../../src/adapters/sql/budgets/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
+import * as SqlSettings from "../../../src/adapters/sql/Settings.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as Execution from "../../../src/application/endpoints/Execution.js"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
@@ -33,6 +35,7 @@ import * as CreateWallets from "../../../src/application/endpoints/wallets/Creat
 import type { Failure } from "../../../src/application/failures/Failure.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import * as Start from "../../../src/application/operate/Start.js"
+import * as DecisionHook from "../../../src/application/policies/DecisionHook.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
@@ -43,6 +46,7 @@ import { TransactionJournal } from "../../../src/application/ports/journal/Trans
 import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
+import type { Settings } from "../../../src/application/ports/operator/Settings.js"
 import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
 import {
   type Signer,
@@ -50,6 +54,7 @@ import {
   type SystemSigners
 } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import type { WebhookSender as WebhookSenderTag } from "../../../src/application/ports/Webhooks.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -70,14 +75,17 @@ export type Ports =
   | BudgetsTag
   | BundlerRpcTag
   | ChainRpcTag
+  | DecisionHook.DecisionHook
   | Engine.Engine
   | Submissions
   | Journals.Ports
   | NetworksTag
   | PaymasterRpcTag
   | ReplicasTag
+  | Settings
   | SignersTag
   | SystemSigners
+  | WebhookSenderTag
 
 export { Address, keyOf }
 
@@ -124,6 +132,8 @@ export interface LifeOptions {
   readonly wrapChain?: (nodes: ChainRpcTag["Service"]) => ChainRpcTag["Service"]
   readonly wrapNetworks?: (networks: NetworksTag["Service"]) => NetworksTag["Service"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
+  /** The operator's; default: none. */
+  readonly decisionHook?: DecisionHook.Hook
   /** Default: no pause. */
   readonly killSwitches?: typeof KillSwitches.Service
   /** Whether it works on lanes. Default: on all; false: another life does, for its requests too. */
@@ -163,6 +173,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
   })
   const {
     database = ":memory:",
+    decisionHook = null,
     killSwitches,
     onExchange,
     ownsLanes = true,
@@ -185,14 +196,17 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     onExchange: ({ methods }) => onExchange?.(methods)
   })
   const sql = Sqlite.layer({ filename: database })
-  const journal = Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
-    Layer.provide(sql)
-  )
+  const sealed = { sealingKey: Redacted.make("the journal of a stack") }
+  const journal = Journal.layer(sealed).pipe(Layer.provide(sql))
   const networks = Networks.layer({ profiles: [profile] })
-  return Layer.provideMerge(Execution.layer, Engine.layer).pipe(
+  return Execution.layer.pipe(
+    Layer.provideMerge(Layer.merge(DecisionHook.layer, Engine.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer.pipe(Layer.provide(sql)),
+        Layer.succeed(DecisionHook.OperatorHook, decisionHook),
+        SqlSettings.layer(sealed).pipe(Layer.provide(sql)),
+        WebhookSender.layer({ egress: { allowLoopback: true } }),
         ownsLanes ? Replicas.layer : noLanes,
         killSwitches === undefined ? Layer.empty : Layer.succeed(KillSwitches, killSwitches),
         Budgets.layer.pipe(Layer.provide(sql)),

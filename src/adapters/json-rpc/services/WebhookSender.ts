@@ -14,12 +14,13 @@ export interface Options {
   readonly http?: Partial<Http.Limits>
 }
 
-/** A webhook's reply carries no content worth more time or bytes. */
+/** Replies carry no content worth more time or bytes; as many requests wait for decisions at a time. */
 export const limits = {
   connectMillis: 5_000,
   firstByteMillis: 10_000,
   totalMillis: 10_000,
   responseBytes: 65_536,
+  connectionsPerHost: 64,
   callerResponseBytes: 65_536
 } satisfies Partial<Http.Limits>
 
@@ -42,19 +43,28 @@ export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
             onSuccess: () => null
           }),
         send: (accountId, url, headers, body) =>
-          Result.match(Egress.target(Redacted.value(url), "caller", rules, accountId), {
-            onFailure: (reason) => Effect.fail(new DeliveryFailure({ message: reasons[reason] })),
-            onSuccess: (target) =>
-              http.post(target, body, false, headers).pipe(
-                Effect.mapError(({ message }) => new DeliveryFailure({ message })),
-                Effect.flatMap(({ retryAfter, status }) =>
-                  Effect.map(Clock.currentTimeMillis, (now) => ({
-                    status,
-                    retryAfterMillis: Retry.afterMillis(retryAfter, now)
-                  }))
+          Result.match(
+            Egress.target(
+              Redacted.value(url),
+              accountId === null ? "operator" : "caller",
+              rules,
+              accountId ?? ""
+            ),
+            {
+              onFailure: (reason) => Effect.fail(new DeliveryFailure({ message: reasons[reason] })),
+              onSuccess: (target) =>
+                http.post(target, body, false, headers).pipe(
+                  Effect.mapError(({ message }) => new DeliveryFailure({ message })),
+                  Effect.flatMap(({ body: answer, retryAfter, status }) =>
+                    Effect.map(Clock.currentTimeMillis, (now) => ({
+                      status,
+                      body: answer,
+                      retryAfterMillis: Retry.afterMillis(retryAfter, now)
+                    }))
+                  )
                 )
-              )
-          })
+            }
+          )
       }
     })
   )

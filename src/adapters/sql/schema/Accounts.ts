@@ -311,3 +311,20 @@ export const policies = step((sql) => [
     )`,
   appendOnly(sql, "policies", "the table of spending rules")
 ])
+
+/** Versions of settings that accounts make, the newest last. `content` is sealed, null where the setting was removed. */
+export const settings = step((sql) => [
+  sql`
+    create table settings (
+      setting_no ${identity(sql)},
+      account_id text not null,
+      name text not null,
+      content text,
+      at bigint not null,
+      made_by text not null,
+      request_id text
+    )`,
+  sql`create index settings_of_account on settings (account_id, name, setting_no)`,
+  sql`create index settings_by_name on settings (name, account_id, setting_no)`,
+  appendOnly(sql, "settings", "the table of settings")
+])

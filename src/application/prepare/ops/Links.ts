@@ -9,6 +9,7 @@ import { type Connection, refusal } from "../../chain/Connection.js"
 import { dependencyFailed, type ElementFailure } from "../../failures/Elements.js"
 import { type Failure, invalid } from "../../failures/Failure.js"
 import type { Operation } from "../Operation.js"
+import type { Prepared } from "../Preparing.js"
 
 const wrong = (index: number, message: string) =>
   Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
@@ -127,5 +128,25 @@ export const failDependants = (on: Dependencies.Dependencies, failed: Map<number
     const before = on[index] ?? null
     if (before !== null && failed.has(before) && !failed.has(index))
       failed.set(index, dependencyFailed(before))
+  }
+}
+
+/** The preparation without these failing elements and their dependants. */
+export const leaveOut = (
+  on: Dependencies.Dependencies,
+  prepared: Prepared,
+  failing: ReadonlyMap<number, ElementFailure>
+): Prepared => {
+  if (failing.size === 0) return prepared
+  const failed = new Map([...prepared.failed, ...failing])
+  failDependants(on, failed)
+  const { deployments, ops, waiting } = prepared
+  return {
+    ...prepared,
+    ops: ops.filter(({ index }) => !failed.has(index)),
+    // Each creation has one, in the order of the ops.
+    deployments: deployments.filter((_, place) => !failed.has(ops[place]?.index ?? -1)),
+    waiting: new Map([...waiting].filter(([index]) => !failed.has(index))),
+    failed
   }
 }

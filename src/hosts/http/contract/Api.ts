@@ -1,6 +1,7 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Chain from "./Chain.js"
+import * as DecisionHook from "./DecisionHook.js"
 import * as Events from "./Events.js"
 import * as Network from "./Network.js"
 import * as Operations from "./Operations.js"
@@ -28,6 +29,7 @@ export const api = HttpApi.make("castellan")
     Webhooks.group,
     Watches.group,
     Policies.group,
+    DecisionHook.group,
     Service.group
   )
   .annotate(OpenApi.Title, "castellan")

@@ -5,6 +5,7 @@ import type { Failure } from "../../../application/failures/Failure.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import type { api } from "../contract/Api.js"
 import * as Chain from "../contract/Chain.js"
+import * as DecisionHook from "../contract/DecisionHook.js"
 import * as Events from "../contract/Events.js"
 import * as Network from "../contract/Network.js"
 import * as Operations from "../contract/Operations.js"
@@ -47,5 +48,6 @@ export const handlers = {
   ...Network.useCases,
   ...Webhooks.useCases,
   ...Watches.useCases,
-  ...Policies.useCases
+  ...Policies.useCases,
+  ...DecisionHook.useCases
 } satisfies Handlers

@@ -235,7 +235,8 @@ describe("the schema", () => {
         { migration_id: 35, name: "budget_totals" },
         { migration_id: 36, name: "unbound_deployments" },
         { migration_id: 37, name: "previews" },
-        { migration_id: 38, name: "policies" }
+        { migration_id: 38, name: "policies" },
+        { migration_id: 39, name: "settings" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

@@ -24,6 +24,7 @@ import type { Address } from "../../../../src/domain/primitives/Address.js"
 import type { Bytes32 } from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as MemoryChain from "../../../support/memory/ChainRpc.js"
+import * as DecisionHook from "../../../support/memory/DecisionHook.js"
 import * as Parties from "../../../support/Parties.js"
 
 const rpc = "http://node.test"
@@ -76,6 +77,7 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}),
     }
     const context = yield* Layer.build(
       Execution.layer.pipe(
+        Layer.provide(DecisionHook.layer),
         Layer.provideMerge(Engine.layer),
         Layer.provideMerge(
           Layer.mergeAll(

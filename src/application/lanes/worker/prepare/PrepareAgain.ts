@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Nonces from "../../../../domain/erc4337/Nonce.js"
 import type * as Address from "../../../../domain/primitives/Address.js"
-import type { Hex } from "../../../../domain/primitives/Hex.js"
 import { Lru } from "../../../../domain/primitives/Lru.js"
 import * as WalletEpochs from "../../../chain/WalletEpochs.js"
 import * as Delays from "../../../failures/Delays.js"
 import type { ElementFailure } from "../../../failures/Elements.js"
 import type { Failure } from "../../../failures/Failure.js"
+import { type Asker, DecisionHook } from "../../../policies/DecisionHook.js"
 import type { Budgets } from "../../../ports/Budgets.js"
 import type { Body, Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { RequestJournal } from "../../../ports/journal/RequestJournal.js"
@@ -28,10 +28,7 @@ import * as Openings from "../rules/Opening.js"
 
 /** Prepares accepted requests from their bodies, by the functions that intake uses. */
 
-export interface Source {
-  readonly context: OpContext.OfRequest
-  readonly calls: ReadonlyArray<Call.Call>
-  readonly revert: (data: Hex) => string
+export interface Source extends Asker {
   readonly keys: ReadonlyArray<Signer>
 }
 
@@ -78,9 +75,10 @@ export const make = ({
   deployer,
   read,
   requestJournal
-}: Dependencies): Effect.Effect<Preparing, never, Again.Services | Budgets> =>
+}: Dependencies): Effect.Effect<Preparing, never, Again.Services | Budgets | DecisionHook> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Again.Services | Budgets>()
+    const { decide } = yield* DecisionHook
     const contexts = new Lru<string, Known>(most)
     const known = new Lru<string, Source>(mostElements, ({ calls }) => calls.length)
 
@@ -248,21 +246,21 @@ export const make = ({
     const open = (context: Known, requests: ReadonlyArray<Unopened>) =>
       Effect.gen(function* () {
         const { shared } = context
-        const made = new Map<string, Result.Result<Opening, Obstacle>>()
+        const openings = new Map<string, Result.Result<Opening, Obstacle>>()
         // Direct requests are opened at acceptance.
-        if (shared.kind === "direct") return made
+        if (shared.kind === "direct") return openings
         const { timestamp } = yield* headOf(context)
-        const todo: Array<Openings.Todo> = []
+        const todo: Array<Openings.Todo & { readonly source: Source }> = []
         let room = Slices.size
         for (const body of yield* bodiesOf(requests.map(({ requestId }) => requestId))) {
           const source = yield* Effect.result(sourceIn(body, shared.chainId))
-          if (Result.isFailure(source)) made.set(body.requestId, Result.fail(source.failure))
+          if (Result.isFailure(source)) openings.set(body.requestId, Result.fail(source.failure))
           else if (room > 0) {
             const left = Openings.unopenedOf(body, source.success.calls)
             const waiting = Sift.waitingOf(shared, left, timestamp)
             const batch = { ...source.success, requestId: body.requestId, isAccepted: true, mayWait: true }
             const calls = Openings.firstOf(left.filter(({ index }) => !waiting.has(index)))
-            todo.push({ left, waiting, batch: { ...batch, calls } })
+            todo.push({ left, waiting, source: source.success, batch: { ...batch, calls } })
             room -= calls.length
           }
         }
@@ -270,20 +268,24 @@ export const make = ({
           shared,
           todo.flatMap(({ batch }) => batch.calls.map(({ wallet }) => wallet))
         )
-        const { batches, snapshot } = yield* Again.open({
+        const made = yield* Again.open({
           context: shared,
           batches: todo.map(({ batch }) => batch),
           take
         })
+        const batches = yield* decide(
+          todo.map(({ batch, source }) => ({ ...source, calls: batch.calls })),
+          made.batches
+        )
         const all = batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
-        const lacks = yield* Reservations.reserve(shared, all, snapshot.prices)
+        const lacks = yield* Reservations.reserve(shared, all, made.snapshot.prices)
         const now = yield* Clock.currentTimeMillis
         const opened = new Set<PreparedOp>()
         for (const [place, one] of todo.entries()) {
           const result = batches[place]
           if (result === undefined) continue
           const opening = Openings.of(one, result, lacks, { now, timestamp })
-          made.set(one.batch.requestId, opening)
+          openings.set(one.batch.requestId, opening)
           for (const op of Result.isSuccess(opening) ? opening.success.ops : []) opened.add(op)
         }
         // Ops that wait with a delayed component hold reservations.
@@ -291,7 +293,7 @@ export const make = ({
           shared,
           all.filter((op) => !opened.has(op) && !lacks.has(op))
         )
-        return made
+        return openings
       })
 
     const unopened = (requestIds: ReadonlyArray<string>, chainId: bigint) =>

@@ -9,14 +9,14 @@ import {
   type Entry,
   RequestHistory,
   RequestHistoryError
-} from "../../application/ports/operator/RequestHistory.js"
-import * as Address from "../../domain/primitives/Address.js"
-import * as Keccak from "../../domain/primitives/Keccak.js"
-import type * as Custody from "../../domain/wallet/Custody.js"
-import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
-import * as ErrorCode from "./ErrorCode.js"
-import * as Terms from "./listing/Terms.js"
-import * as Migrations from "./Migrations.js"
+} from "../../../application/ports/operator/RequestHistory.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Keccak from "../../../domain/primitives/Keccak.js"
+import type * as Custody from "../../../domain/wallet/Custody.js"
+import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
+import * as ErrorCode from "../ErrorCode.js"
+import * as Terms from "../listing/Terms.js"
+import * as Migrations from "../Migrations.js"
 
 interface Row extends Omit<Entry, "chainId" | "failure" | "number" | "result" | "state"> {
   readonly number: number | string

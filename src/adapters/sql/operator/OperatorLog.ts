@@ -1,10 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Entry, OperatorLog, OperatorLogError } from "../../application/ports/operator/OperatorLog.js"
-import * as ErrorCode from "./ErrorCode.js"
-import * as Migrations from "./Migrations.js"
-import * as Store from "./Store.js"
+import { type Entry, OperatorLog, OperatorLogError } from "../../../application/ports/operator/OperatorLog.js"
+import * as ErrorCode from "../ErrorCode.js"
+import * as Migrations from "../Migrations.js"
+import * as Store from "../Store.js"
 
 interface Row extends Omit<Entry, "at" | "number"> {
   readonly number: number | string

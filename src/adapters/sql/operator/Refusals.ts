@@ -4,10 +4,10 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
-import * as Refusals from "../../application/ports/operator/Refusals.js"
-import * as Migrations from "./Migrations.js"
-import * as Store from "./Store.js"
-import * as GroupCommit from "./sqlite/GroupCommit.js"
+import * as Refusals from "../../../application/ports/operator/Refusals.js"
+import * as Migrations from "../Migrations.js"
+import * as Store from "../Store.js"
+import * as GroupCommit from "../sqlite/GroupCommit.js"
 
 interface Row extends Omit<Refusals.Refusal, "at" | "chainId"> {
   readonly chainId: string | null
