@@ -68,6 +68,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
       "Sponsored gas": "/guides/sponsored-gas",
       "Many payouts": "/guides/payouts",
       Previews: "/guides/preview",
+      "A key for a program": "/guides/spending-rules",
       Production: "/guides/production",
       "Backup and restore": "/guides/backup",
       Upgrade: "/guides/upgrade",
@@ -96,6 +97,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         Configuration: "/configuration",
         Runbooks: "/runbooks",
         "Accounts, keys and limits": "/accounts",
+        "Spending rules": "/spending-rules",
         "Top-ups": "/topups"
       }),
       { text: "Signers", link: "/signers", collapsed: true, items: signers },

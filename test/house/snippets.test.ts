@@ -41,6 +41,7 @@ const shown: ReadonlyArray<readonly [page: string, heading: string, language: st
   ["docs/deployment.md", "Kubernetes", "yaml", "test/deploy/formats.test.ts"],
   ["docs/messages.md", "*", "js", "test/scenarios/http/signMessage.test.ts"],
   ["docs/configuration.md", "*", "json", "test/house/docs.test.ts"],
+  ["docs/spending-rules.md", "*", "json", "test/hosts/cli/commands/policies.test.ts"],
   ["docs/topups.md", "*", "json", "test/scenarios/topups/topUps.test.ts"],
   ["docs/watches.md", "*", "js", "test/scenarios/http/watches.test.ts"],
   ["docs/decision-hook.md", "*", "json", "test/hosts/config/decisionHook.test.ts"],

@@ -41,6 +41,6 @@ export const summaryOf = (content: Content): string => {
   if (content === null) return "removed"
   if ("addresses" in content) return `addresses: ${content.addresses.length}`
   const { expiresAt, limits = [], mode, rules } = content
-  const end = expiresAt === 0 ? "" : `, until ${new Date(expiresAt * 1_000).toISOString()}`
+  const end = expiresAt === 0 ? "" : `, until ${expiresAt} (Unix seconds)`
   return `${mode}, rules: ${rules.length}, limits: ${limits.length}${end}`
 }

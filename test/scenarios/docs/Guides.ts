@@ -12,6 +12,7 @@ export const onDevelopmentStack = [
   "guides/treasury.md",
   "guides/sponsored-gas.md",
   "guides/preview.md",
+  "guides/spending-rules.md",
   "guides/payouts.md"
 ]
 export const onAmoy = ["polygon-amoy", "backup", "upgrade", "rotation"].map((name) => `guides/${name}.md`)

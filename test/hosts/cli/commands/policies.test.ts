@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Snippets from "../../../scenarios/docs/Snippets.js"
 import { make, until } from "../../../support/accounts/Castellan.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 
@@ -80,7 +81,7 @@ describe("castellan policies", () => {
       policy
     })
     expect(await run("policies list acme")).toMatch(
-      new RegExp(`^${name} +2 +observe, rules: 1, limits: 1, until 2030-03-17T17:46:40.000Z `, "m")
+      new RegExp(`^${name} +2 +observe, rules: 1, limits: 1, until 1900000000 \\(Unix seconds\\) `, "m")
     )
     expect(await json(`policies usage acme ${name}`)).toEqual([
       { limit: "usdc", chain: "8453", asset: token, window: "day", held: "0", booked: "0", max: "20000" }
@@ -94,6 +95,16 @@ describe("castellan policies", () => {
       [2, false],
       [1, false]
     ])
+  })
+
+  it("takes the example of docs/spending-rules.md", async () => {
+    const [example = ""] = Snippets.of("docs/spending-rules.md").flatMap(({ language, text }) =>
+      language === "json" ? [text] : []
+    )
+    expect(await json(`policies set acme wallet:${token} ${write("example.json", example)}`)).toMatchObject({
+      policy: JSON.parse(example)
+    })
+    await run(`policies remove acme wallet:${token}`)
   })
 
   it("refuses unknown subjects, keys of other accounts and files of another form, and sets nothing", async () => {
