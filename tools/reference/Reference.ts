@@ -170,7 +170,8 @@ const endpoint = (
 /** A path with its parameters' examples filled in. */
 const filled = (path: string, parameters: ReadonlyArray<Parameter>): string =>
   parameters.reduce(
-    (text, { example, name }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
+    (text, { example, name }) =>
+      text.replace(`{${name}}`, encodeURIComponent(String(example)).replaceAll("%3A", ":")),
     path
   )
 

@@ -58,7 +58,7 @@ describe("pages of other origins", () => {
         expect(headers.get("access-control-allow-origin")).toBe(origin)
         expect(headers.get("access-control-allow-methods")?.split(", ")).toContain(endpoint.method)
         expect(headers.get("access-control-allow-headers")).toBe(
-          "Content-Type, X-API-Key, Idempotency-Key, Last-Event-ID, Request-Metadata, Prefer"
+          "Content-Type, X-API-Key, Idempotency-Key, If-Match, Last-Event-ID, Request-Metadata, Prefer"
         )
         expect(Number(headers.get("access-control-max-age"))).toBeGreaterThan(0)
         expect(headers.has("access-control-allow-credentials")).toBe(false)

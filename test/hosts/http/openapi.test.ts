@@ -68,7 +68,7 @@ describe("the OpenAPI document", () => {
         expect(operation.requestBody.content["application/json"]).toHaveProperty("schema")
         expect(operation.requestBody.content["application/json"]).toHaveProperty("example")
       }
-      const isOfOne = /^\/(?:requests|webhooks|watches)\/\{/.test(path)
+      const isOfOne = /^\/(?:requests|webhooks|watches|policies)\/\{/.test(path) && method !== "put"
       const refusals = ["400", "401", ...(isOfOne ? ["404"] : []), "422", "429"]
       const open = path.startsWith("/health/") ? ["400"] : ["400", "429"]
       const more = path.endsWith("/events") ? ["204"] : []
@@ -104,7 +104,9 @@ describe("the OpenAPI document", () => {
           ? ["Idempotency-Key", "Request-Metadata", "Prefer"]
           : path.endsWith("/events")
             ? ["Last-Event-ID"]
-            : []
+            : ["setPolicy", "removePolicy"].includes(endpoint?.name ?? "")
+              ? ["If-Match"]
+              : []
       )
       for (const parameter of parameters) {
         expect(parameter.required).toBe(parameter.in === "path")

@@ -48,7 +48,8 @@ export const group = HttpApiGroup.make("policies")
       described("List policies", "The account's policies and lists in force. The operator's are not shown.")
     ),
     HttpApiEndpoint.put("setPolicy", "/policies/:subject", {
-      ...ofOne,
+      disableCodecs: true,
+      params: Policies.Path.fields,
       payload: Policies.Content,
       success: Policies.Shown
     })
@@ -65,7 +66,9 @@ export const group = HttpApiGroup.make("policies")
       ...ofOne,
       query: Policies.Query.fields,
       success: Policies.Shown
-    }).annotateMerge(described("Ask for a policy", "The version in force, or an earlier one.", one)),
+    }).annotateMerge(
+      described("Ask for a policy", "The version in force, or an earlier one.", { ...one, version: "1" })
+    ),
     HttpApiEndpoint.delete("removePolicy", "/policies/:subject", { ...ofOne, success: Policies.Shown })
       .annotate(Versioned, true)
       .annotateMerge(

@@ -648,6 +648,28 @@ const table: ReadonlyArray<Row> = [
       "expected a version, a decimal number"
     ],
     places: ["version"]
+  },
+  {
+    told: [
+      "expected an integer from 100 to 10000, got null",
+      "expected an integer from 100 to 10000, got 7",
+      "expected an integer from 100 to 10000, got 1.5",
+      'expected an integer from 100 to 10000, got the text "x"'
+    ],
+    places: ["timeoutMillis"]
+  },
+  {
+    told: [
+      'expected "all", "sponsored" or "payments"',
+      'expected "all", "sponsored" or "payments"',
+      'expected "all", "sponsored" or "payments"',
+      'expected "all", "sponsored" or "payments"'
+    ],
+    places: ["on"]
+  },
+  {
+    told: ['expected "refuse"', 'expected "refuse"', 'expected "refuse"', 'expected "refuse"'],
+    places: ["onFailure"]
   }
 ]
 
