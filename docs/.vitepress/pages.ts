@@ -26,6 +26,7 @@ const groups = [
   "watches",
   "policies",
   "decisionHook",
+  "topups",
   "service"
 ]
 

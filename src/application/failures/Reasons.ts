@@ -161,6 +161,7 @@ export const reasons = {
   registryFull: of("registry_full")("{problem}"),
   hookRefused: of("policy_refused")("refused by a decision hook: {reason}"),
   hookSilent: of("decision_unavailable")("no decision: {problem}"),
+  accountPaused: paused("the operator has paused the account"),
   chainPaused: paused("the operator has paused writes on chain {chain}"),
   signerPaused: paused("the operator has paused writes by {signer}"),
 

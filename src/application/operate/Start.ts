@@ -12,8 +12,10 @@ import { ClockTrust } from "../ports/clock/ClockTrust.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { Networks } from "../ports/Networks.js"
+import type { Settings } from "../ports/operator/Settings.js"
 import * as ServiceEoa from "../prepare/ServiceEoa.js"
 import { Lifetime } from "../runtime/Lifetime.js"
+import * as AccountTopUps from "../topups/AccountTopUps.js"
 import * as TopUps from "../topups/TopUps.js"
 
 /** Background work: accepted work of all lanes of this process, unused holds of money, and old records. */
@@ -67,7 +69,7 @@ const forget = Effect.gen(function* () {
 })
 
 /** A start only waits for the number of open requests, which bounds later acceptance. */
-export const start: Effect.Effect<void, never, RequestJournal | TopUps.Requirements> = Effect.gen(
+export const start: Effect.Effect<void, never, RequestJournal | Settings | TopUps.Requirements> = Effect.gen(
   function* () {
     const { scope } = yield* Lifetime
     const submissions = yield* Submissions
@@ -90,6 +92,7 @@ export const start: Effect.Effect<void, never, RequestJournal | TopUps.Requireme
     yield* repeat("sponsored ops", followSponsored(troubles), "1 minute")
     yield* repeat("budgets", giveBackEnded, "1 minute")
     yield* repeat("top-ups", TopUps.round(troubles), "30 seconds")
+    yield* repeat("top-ups of accounts", AccountTopUps.round(troubles), "30 seconds")
     yield* repeat("forgetting", forget, "1 hour")
   }
 )

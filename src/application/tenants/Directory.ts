@@ -38,6 +38,7 @@ interface Snapshot {
   readonly version: number
   readonly holders: ReadonlyMap<string, Holder>
   readonly paused: ReadonlySet<string>
+  readonly accounts: ReadonlyMap<AccountId, Pick<Principal, "paused">>
 }
 
 const pauseName = (kind: Content["pauses"][number]["kind"], subject: string): string => `${kind} ${subject}`
@@ -60,7 +61,7 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
         endsAt: endsAt ?? Number.POSITIVE_INFINITY
       })
   }
-  return { content, version, holders, paused }
+  return { content, version, holders, paused, accounts }
 }
 
 export interface Options {
@@ -84,6 +85,8 @@ export class Directory extends Context.Service<
       kind: Content["pauses"][number]["kind"],
       subject: string
     ) => Effect.Effect<boolean, TenantStoreError>
+    /** Whether the account is known and not paused. */
+    readonly isActive: (accountId: AccountId) => Effect.Effect<boolean, TenantStoreError>
   }
 >()("castellan/Directory") {}
 
@@ -173,7 +176,8 @@ export const make = Effect.fnUntraced(function* (
         if (holder !== null || isYounger(newcomerMillis, now)) return Effect.succeed(holder)
         return Effect.orElseSucceed(Effect.map(renew(newcomerMillis), holderOf), () => null)
       }),
-    isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject)))
+    isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject))),
+    isActive: (accountId) => Effect.map(current, ({ accounts }) => accounts.get(accountId)?.paused === false)
   }
 })
 
@@ -191,9 +195,11 @@ export const layer = (
         Context.add(KillSwitches, {
           isPaused: (what) =>
             Effect.mapError(
-              what.kind === "signer"
-                ? directory.isPaused("signer", what.address)
-                : directory.isPaused("chain", what.chainId.toString()),
+              what.kind === "account"
+                ? Effect.map(directory.isActive(what.accountId), (isActive) => !isActive)
+                : what.kind === "signer"
+                  ? directory.isPaused("signer", what.address)
+                  : directory.isPaused("chain", what.chainId.toString()),
               ({ message }) => new KillSwitchesError({ message })
             )
         })

@@ -28,7 +28,8 @@ export const knownScopes = [
   "write",
   "sign",
   "webhooks",
-  "policies"
+  "policies",
+  "treasury"
 ] as const satisfies ReadonlyArray<Scope>
 
 /** The problem of scopes in one key; null: none. A key that spends does not set its own rules. */

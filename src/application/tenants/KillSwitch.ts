@@ -16,9 +16,11 @@ const refusal = ({ path, what }: Relied): Failure =>
     {
       path,
       message:
-        what.kind === "chain"
-          ? Reasons.text("chainPaused", { chain: what.chainId })
-          : Reasons.text("signerPaused", { signer: what.address })
+        what.kind === "account"
+          ? Reasons.text("accountPaused")
+          : what.kind === "chain"
+            ? Reasons.text("chainPaused", { chain: what.chainId })
+            : Reasons.text("signerPaused", { signer: what.address })
     }
   ])
 

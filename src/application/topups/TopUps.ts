@@ -33,6 +33,7 @@ import type { AccountId } from "../ports/Tenants.js"
 import * as L1Fees from "../prepare/estimate/L1Fees.js"
 import * as OpContext from "../prepare/OpContext.js"
 import type { Caller } from "../request/Caller.js"
+import * as KillSwitch from "../tenants/KillSwitch.js"
 import * as Targets from "./Targets.js"
 
 /**
@@ -76,25 +77,40 @@ const isBlocked = (error: Blocked | Failure | BudgetsError | JournalError): erro
 
 const answered = Effect.mapError(Connection.refusal("operator"))
 
-interface Site {
+/** Whose balances are kept up, and on which terms. */
+export interface Payer extends Pick<NetworkProfile.TopUp, "dailyCap" | "keep"> {
+  /** Null: the operator. */
+  readonly owner: AccountId | null
+  /** The account's key that pays; absent: the operator's treasury. */
+  readonly signer?: NonNullable<TopUp.Request["signer"]>
+  /** The account's key that has set the terms; rules bind the top-ups as that key's requests. */
+  readonly keyId: string | null
+  /** Number of targets. */
+  readonly count: number
+}
+
+export interface Site extends Payer {
   readonly connection: Connection.Connection
   readonly chainId: bigint
   readonly treasury: Address.Address
-  readonly topUp: NetworkProfile.TopUp
 }
 
-const callerOf = (requestId: string): Caller => ({
+export const callerOf = ({ keyId, owner }: Pick<Payer, "keyId" | "owner">, requestId: string): Caller => ({
   principal: {
-    accountId: account,
-    name: "treasury",
+    accountId: owner ?? account,
+    name: owner ?? "treasury",
     tier: "free",
     scopes: new Set(),
     paused: false,
-    keyId: null
+    keyId
   },
   requestId,
   isAsynchronous: true
 })
+
+/** Beginning of the ids of the owner's holds; the target's name and the sequence number follow. */
+const beginningOf = ({ owner }: Pick<Payer, "owner">): string =>
+  owner === null ? `${budget}:` : `${budget} ${owner}:`
 
 /** Most wei that a transaction in the pool may take from its sender. */
 const spending = ({ state, versions }: TransactionRecord): bigint => {
@@ -121,15 +137,18 @@ const balanceOf = Effect.fnUntraced(function* (
     )
   }
   const journal = yield* TransactionJournal
+  const requests = yield* RequestJournal
   const inFlight = yield* journal.openOf({ chainId, signer: address })
+  const space = { authority: Address.zero, chainId, entryPoint: Address.zero, wallet: address }
+  const { spaces } = yield* requests.read({ idempotency: [], spaces: [space] })
   const balance = yield* answered(connection.chain.balance(address))
-  return inFlight.reduce((left, record) => left - spending(record), balance)
+  return inFlight.reduce((left, record) => left - spending(record), balance - (spaces[0]?.held ?? 0n))
 })
 
 const readRequest = Schema.decodeUnknownOption(Schema.fromJsonString(TopUp.Request))
 
 /** Cost of a hold's request so far, and whether it can change; null: the request has no outcome. */
-const endOf = Effect.fnUntraced(function* ({ chainId, connection: { chain } }: Site, { notes }: Hold) {
+const endOf = Effect.fnUntraced(function* ({ chainId, connection: { chain }, owner }: Site, { notes }: Hold) {
   const requests = yield* RequestJournal
   const transactions = yield* TransactionJournal
   const [record] = yield* requests.requests(notes)
@@ -143,7 +162,7 @@ const endOf = Effect.fnUntraced(function* ({ chainId, connection: { chain } }: S
   let wei = 0n
   let isFinal = true
   for (const txHash of record.txHashes) {
-    const transaction = yield* transactions.findTransaction(account, chainId, txHash)
+    const transaction = yield* transactions.findTransaction(owner ?? account, chainId, txHash)
     const receipt = yield* answered(chain.receipt(txHash))
     if (transaction === null || receipt === null) return null
     const { effectiveGasPrice, gasUsed, l1Fee = 0n, success } = receipt
@@ -158,12 +177,13 @@ const follow = Effect.fnUntraced(function* (site: Site) {
   const { chainId } = site
   const budgets = yield* Budgets
   const open = new Set<string>()
-  for (const hold of yield* budgets.open(chainId, `${budget}:`)) {
-    if (hold.name !== budget) continue
+  const beginning = beginningOf(site)
+  for (const hold of yield* budgets.open(chainId, beginning)) {
+    if (hold.name !== budget || hold.accountId !== site.owner) continue
     const end = yield* endOf(site, hold)
     // A node behind the one that has the receipt shows an older balance: the next top-up waits for the next round.
     if (end === null || (hold.landed === null && end.wei > 0n))
-      open.add(hold.id.slice(budget.length + 1, hold.id.lastIndexOf(":")))
+      open.add(hold.id.slice(beginning.length, hold.id.lastIndexOf(":")))
     if (end?.isFinal === true) yield* budgets.settle(chainId, hold.id, end.wei)
     // Null again after a reorganisation.
     else if (hold.landed !== (end?.wei ?? null)) yield* budgets.land(chainId, hold.id, end?.wei ?? null)
@@ -172,12 +192,20 @@ const follow = Effect.fnUntraced(function* (site: Site) {
 })
 
 /** Fails unless the treasury has this sum in addition to `keep` and to what is held for all top-ups. */
-const afford = Effect.fnUntraced(function* ({ chainId, connection, topUp, treasury }: Site, most: bigint) {
+const afford = Effect.fnUntraced(function* (site: Site, most: bigint) {
+  const { chainId, connection, keep, owner, treasury } = site
   const budgets = yield* Budgets
+  const journal = yield* TransactionJournal
   // Read before the balance: of a top-up that is mined in between, both count the sum.
-  const pot = { accountId: null, chainId, name: budget }
+  const pot = { accountId: owner, chainId, name: budget }
   const { held } = yield* budgets.figures(pot, yield* Clock.currentTimeMillis, "open")
-  const available = (yield* answered(connection.chain.balance(treasury))) - topUp.keep - held
+  const holds = yield* budgets.open(chainId, beginningOf(site))
+  const own = new Set(holds.flatMap(({ notes }) => notes))
+  const others = (yield* journal.openOf({ chainId, signer: treasury })).reduce(
+    (sum, record) => (own.has(record.direct ?? "") ? sum : sum + spending(record)),
+    0n
+  )
+  const available = (yield* answered(connection.chain.balance(treasury))) - keep - held - others
   if (available < most)
     return yield* new Blocked({
       reason: "lack",
@@ -187,7 +215,7 @@ const afford = Effect.fnUntraced(function* ({ chainId, connection, topUp, treasu
 
 /** Tops up the target if its balance is low. */
 const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target) {
-  const { chainId, connection, topUp, treasury } = site
+  const { chainId, connection, dailyCap, owner, signer, treasury } = site
   const { chain, profile } = connection
   const balance = yield* balanceOf(site, target)
   if (balance >= target.below) return
@@ -206,22 +234,29 @@ const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target) {
   const turn = `${target.name}:${Math.floor(now / everyMillis)}`
   // One key names one request, on whatever chain.
   const key = `${chainId}:${turn}`
-  const request = { chainId: Number(chainId), to, value, data, gas }
+  const request = {
+    chainId: Number(chainId),
+    to,
+    value,
+    data,
+    gas,
+    ...(signer !== undefined && { signer })
+  }
   const body = JSON.stringify(yield* Effect.orDie(Schema.encodeEffect(TopUp.Request)(request)))
   const accepted = Deferred.makeUnsafe<void>()
   const { process } = yield* Replicas
   const caller: Caller = {
     // No other process has the id, nor this one after a restart.
-    ...callerOf(Keccak.hashText(`${process} ${key}`).slice(2, 34)),
+    ...callerOf(site, Keccak.hashText(`${process} ${owner ?? ""} ${key}`).slice(2, 34)),
     idempotency: { key, bodyHash: Keccak.hashText(body) },
     onAccepted: () => void Deferred.doneUnsafe(accepted, Effect.void)
   }
   const offer = yield* TopUp.kind.offerOf(caller, request, body)
   const budgets = yield* Budgets
   const entry = {
-    accountId: null,
+    accountId: owner,
     chainId,
-    id: `${budget}:${turn}`,
+    id: `${beginningOf(site)}${turn}`,
     wei: most,
     window: "day" as const,
     expiresAt: now + heldMillis
@@ -229,7 +264,7 @@ const raise = Effect.fnUntraced(function* (site: Site, target: Targets.Target) {
   const [refused] = yield* budgets.reserve([
     [
       { ...entry, name: `${budget}:${target.name}`, limit: target.dailyCap, maxOpen: 1 },
-      { ...entry, name: budget, limit: topUp.dailyCap, maxOpen: null }
+      { ...entry, name: budget, limit: dailyCap, maxOpen: null }
     ]
   ])
   if (refused?.reason === "limit")
@@ -252,44 +287,69 @@ const troubleOf = (chainId: bigint, subject: string): Troubles.Trouble => ({
   subject
 })
 
-/** One round of a chain; returns how many targets are blocked, by reason. */
-const chainRound = Effect.fnUntraced(function* (chainId: bigint, troubles: Troubles.Troubles) {
+/** Books and raises the balances of one payer; `resolve` names their targets, or the reason why there are none. */
+export const pay = Effect.fnUntraced(function* <R>(
+  payer: Payer,
+  chainId: bigint,
+  troubles: Troubles.Troubles,
+  resolve: (site: Site) => Effect.Effect<ReadonlyArray<Targets.Target> | string, Failure, R>
+) {
   const blocked = new Map<Blocked["reason"], number>()
+  const place = payer.owner ?? ""
   const note = (subject: string, error: Blocked | Failure, count = 1) => {
     const { reason, why } = error._tag === "Blocked" ? error : ofFailure(error)
     blocked.set(reason, (blocked.get(reason) ?? 0) + count)
-    return Effect.annotateLogs(troubles.failed(troubleOf(chainId, subject)), {
+    return Effect.annotateLogs(troubles.failed(troubleOf(chainId, `${place}${subject}`)), {
       chainId: chainId.toString(),
       target: subject,
       reason,
-      detail: why
+      detail: why,
+      ...(payer.owner !== null && { accountId: payer.owner })
     })
   }
-  const networks = yield* Networks
-  const topUp = (yield* networks.profile(account, chainId))?.topUp ?? null
-  if (topUp === null) return blocked
   yield* Effect.gen(function* () {
-    const system = yield* SystemSigners
-    const { address: treasury } = yield* Effect.mapError(system.treasury, Keys.refusal("treasury"))
+    const caller = callerOf(payer, "")
+    const { address: treasury } = yield* TopUp.payerOf(caller, payer.signer)
     const replicas = yield* Replicas
     if (!replicas.owns({ chainId, signer: treasury })) return
-    const { address: serviceEoa } = topUp.targets.some(({ to }) => to === "serviceEoa")
-      ? yield* Effect.mapError(system.serviceEoa, Keys.refusal("serviceEoa"))
-      : { address: Address.zero }
-    const targets = Targets.resolve(topUp.targets, { serviceEoa, treasury })
-    if (typeof targets === "string") return yield* new Blocked({ reason: "refused", why: targets })
-    const connection = yield* Connection.openOperator(callerOf(""), { chainId: Number(chainId) })
-    const site = { connection, chainId, treasury, topUp }
+    const connection = yield* Connection.openOperator(caller, { chainId: Number(chainId) })
+    const site = { ...payer, connection, chainId, treasury }
+    // Held sums end whatever the terms are now.
     const open = yield* follow(site)
+    if (payer.owner !== null)
+      yield* KillSwitch.check({ what: { kind: "account", accountId: payer.owner }, path: "" })
+    const targets = yield* resolve(site)
+    if (typeof targets === "string") return yield* new Blocked({ reason: "refused", why: targets })
     for (const target of targets)
       if (!open.has(target.name))
         yield* raise(site, target).pipe(
-          Effect.tap(() => troubles.passed(troubleOf(chainId, target.name))),
+          Effect.tap(() => troubles.passed(troubleOf(chainId, `${place}${target.name}`))),
           Effect.catchIf(isBlocked, (error) => note(target.name, error))
         )
-    yield* troubles.passed(troubleOf(chainId, ""))
-  }).pipe(Effect.catchIf(isBlocked, (error) => note("", error, topUp.targets.length)))
+    yield* troubles.passed(troubleOf(chainId, place))
+  }).pipe(Effect.catchIf(isBlocked, (error) => note("", error, payer.count)))
   return blocked
+})
+
+/** One round of the operator's targets; returns how many are blocked, by reason. */
+const operatorRound = Effect.fnUntraced(function* (chainId: bigint, troubles: Troubles.Troubles) {
+  const networks = yield* Networks
+  const topUp = (yield* networks.profile(account, chainId))?.topUp ?? null
+  if (topUp === null) return new Map<Blocked["reason"], number>()
+  const { targets, ...terms } = topUp
+  return yield* pay(
+    { ...terms, owner: null, keyId: null, count: targets.length },
+    chainId,
+    troubles,
+    ({ treasury }) =>
+      Effect.gen(function* () {
+        const system = yield* SystemSigners
+        const { address: serviceEoa } = targets.some(({ to }) => to === "serviceEoa")
+          ? yield* Effect.mapError(system.serviceEoa, Keys.refusal("serviceEoa"))
+          : { address: Address.zero }
+        return Targets.resolve(targets, { serviceEoa, treasury })
+      })
+  )
 })
 
 export type Requirements =
@@ -304,7 +364,7 @@ export type Requirements =
 export const round = Effect.fnUntraced(function* (troubles: Troubles.Troubles) {
   const { chainIds } = yield* Networks
   for (const chainId of yield* chainIds) {
-    const blocked = yield* chainRound(chainId, troubles)
+    const blocked = yield* operatorRound(chainId, troubles)
     for (const reason of reasons)
       yield* Metrics.note(
         Metrics.topUpBlocked,

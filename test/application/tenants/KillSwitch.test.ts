@@ -7,14 +7,16 @@ import {
   type Switched
 } from "../../../src/application/ports/KillSwitches.js"
 import * as KillSwitch from "../../../src/application/tenants/KillSwitch.js"
-import { address } from "../../support/journal/Make.js"
+import { address, alice } from "../../support/journal/Make.js"
 import * as Log from "../../support/Log.js"
 import { test, testOver } from "../../support/Test.js"
 
 const key = { kind: "signer", address: address(1) } as const
 const chain = { kind: "chain", chainId: 137n } as const
+const account = { kind: "account", accountId: alice } as const
 
-const nameOf = (what: Switched) => (what.kind === "chain" ? what.chainId.toString() : what.address)
+const nameOf = (what: Switched) =>
+  what.kind === "chain" ? what.chainId.toString() : what.kind === "signer" ? what.address : what.accountId
 
 /** Active switches are the members of the set; null: the store cannot be read. */
 const world = () => {
@@ -44,6 +46,9 @@ describe("a kill switch", () => {
     expect(yield* check(chain)).toBeNull()
     state.paused = new Set(["137"])
     expect(yield* check(chain)).toBe("writes_paused")
+    expect(yield* check(account)).toBeNull()
+    state.paused = new Set([alice])
+    expect(yield* check(account)).toBe("writes_paused")
   })
 
   test("stops every request when it cannot be read", function* () {

@@ -20,7 +20,8 @@ it.effect("an unavailable account store leaves the known keys in force", () =>
       content: away,
       latest: Effect.succeed(content),
       authenticate: () => away,
-      isPaused: () => away
+      isPaused: () => away,
+      isActive: () => away
     })
     const registry = PrivateKeys.registry({
       signers: [{ ...ref, accountIds: [Make.alice], privateKey: Redacted.make(`0x${"11".repeat(32)}`) }],

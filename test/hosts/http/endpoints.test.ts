@@ -61,6 +61,8 @@ describe("the endpoints", () => {
       "PUT /decisionHook",
       "GET /decisionHook",
       "DELETE /decisionHook",
+      "PUT /topups/:chainId",
+      "GET /topups/:chainId",
       "GET /health/live",
       "GET /health/ready",
       "GET /openapi.json",

@@ -170,6 +170,20 @@ describe("reference examples of endpoints whose answers depend on the moment", (
     await record("removeDecisionHook")
   })
 
+  it("recorded answers of top-ups have today's members", async () => {
+    const command = ["keys", "create", "enterprise", "--scopes", "treasury", "--json"]
+    const issued = await Effect.runPromise(
+      CommandLine.run(command, { CASTELLAN_CONFIG: service.info.config })
+    )
+    const { id, key }: { readonly id: string; readonly key: string } = JSON.parse(issued)
+    const { example } = endpoints.find(({ name }) => name === "setTopUp") ?? {}
+    const { chainId: _, ...terms } = Object(example)
+    const chainId = String(service.info.chainId)
+    const stand = (): ReadonlyArray<readonly [string, string]> => [[`key:${id}`, "key:0123456789ab"]]
+    await recordedBy(service, "setTopUp", { chainId }, stand, terms, key)
+    await recordedBy(service, "getTopUp", { chainId }, stand, undefined, key)
+  })
+
   it("recorded answers of requests and the service have today's members", async () => {
     const { rpc, settings, token } = service.info
     const paying = { to: Sample.recipient, value: "1", settings: { rpc, signer: settings.signer } }

@@ -1,16 +1,13 @@
-import { readFileSync } from "node:fs"
 import * as Context from "effect/Context"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Usage from "../../../application/policies/Usage.js"
 import { Budgets } from "../../../application/ports/Budgets.js"
 import { type Layer, Policies, type PolicyVersion } from "../../../application/ports/Policies.js"
 import * as Subject from "../../../domain/policy/Subject.js"
-import * as SchemaProblems from "../../config/SchemaProblems.js"
-import { help, json, optional, report, whole } from "../support/Operator.js"
+import { decoded, help, json, optional, report, whole } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
@@ -106,18 +103,7 @@ const put = (
   })
 
 /** The content of a file, with all its problems. */
-const read = (file: string) => (named: string) =>
-  Effect.gen(function* () {
-    const value = yield* Effect.try({
-      try: (): unknown => JSON.parse(readFileSync(file, "utf8")),
-      catch: () => `${file} cannot be read, or is not JSON`
-    })
-    return yield* Effect.fromResult(
-      Result.mapError(SchemaProblems.decoder(Subject.contentOf(named))(value), (problems) =>
-        SchemaProblems.lines(problems).join("\n")
-      )
-    )
-  })
+const read = (file: string) => (named: string) => decoded(file, Subject.contentOf(named))
 
 const set = Command.make("set", {
   account,

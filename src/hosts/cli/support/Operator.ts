@@ -1,9 +1,13 @@
+import { readFileSync } from "node:fs"
 import * as Context from "effect/Context"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { given } from "../../../domain/primitives/InvalidValue.js"
+import * as SchemaProblems from "../../config/SchemaProblems.js"
 import type * as Secrets from "../../config/Secrets.js"
 
 /**
@@ -90,6 +94,20 @@ export const chainOf = (text: string, name = ""): Effect.Effect<bigint, string> 
   /^[1-9][0-9]{0,15}$/.test(text)
     ? Effect.succeed(BigInt(text))
     : Effect.fail(`${name}expected a chain id, a decimal number, got ${given(text)}`)
+
+/** The JSON of a file under a schema, or all its problems. */
+export const decoded = <A>(file: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, string> =>
+  Effect.gen(function* () {
+    const value = yield* Effect.try({
+      try: (): unknown => JSON.parse(readFileSync(file, "utf8")),
+      catch: () => `${file} cannot be read, or is not JSON`
+    })
+    return yield* Effect.fromResult(
+      Result.mapError(SchemaProblems.decoder(schema)(value), (problems) =>
+        SchemaProblems.lines(problems).join("\n")
+      )
+    )
+  })
 
 /** Help of a command; examples omit the command's name. */
 export const help =

@@ -9,6 +9,7 @@ import * as Policies from "./Policies.js"
 import * as Registry from "./Registry.js"
 import * as Service from "./Service.js"
 import * as Signing from "./Signing.js"
+import * as TopUps from "./TopUps.js"
 import * as Wallets from "./Wallets.js"
 import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
@@ -30,6 +31,7 @@ export const api = HttpApi.make("castellan")
     Watches.group,
     Policies.group,
     DecisionHook.group,
+    TopUps.group,
     Service.group
   )
   .annotate(OpenApi.Title, "castellan")

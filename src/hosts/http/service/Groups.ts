@@ -13,6 +13,7 @@ import * as Policies from "../contract/Policies.js"
 import * as Registry from "../contract/Registry.js"
 import type * as Service from "../contract/Service.js"
 import * as Signing from "../contract/Signing.js"
+import * as TopUps from "../contract/TopUps.js"
 import * as Wallets from "../contract/Wallets.js"
 import * as Watches from "../contract/Watches.js"
 import * as Webhooks from "../contract/Webhooks.js"
@@ -49,5 +50,6 @@ export const handlers = {
   ...Webhooks.useCases,
   ...Watches.useCases,
   ...Policies.useCases,
-  ...DecisionHook.useCases
+  ...DecisionHook.useCases,
+  ...TopUps.useCases
 } satisfies Handlers

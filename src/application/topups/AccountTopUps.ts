@@ -1,0 +1,50 @@
+import * as Effect from "effect/Effect"
+import * as Terms from "../endpoints/policies/TopUps.js"
+import type * as Troubles from "../observe/Troubles.js"
+import { Networks } from "../ports/Networks.js"
+import { Settings } from "../ports/operator/Settings.js"
+import type { AccountId } from "../ports/Tenants.js"
+import * as Targets from "./Targets.js"
+import * as TopUps from "./TopUps.js"
+
+/** Top-ups of accounts, on the terms that they have set. */
+
+const keyOf = (by: string): string | null => (by.startsWith("key:") ? by.slice("key:".length) : null)
+
+const accountRound = Effect.fnUntraced(function* (
+  owner: AccountId,
+  chainId: bigint,
+  troubles: Troubles.Troubles
+) {
+  const found = yield* Terms.find(owner, chainId)
+  if (found === null) return
+  const { by, dailyCap, keep, signer, targets } = found
+  const payer = { owner, signer, keep, dailyCap, keyId: keyOf(by), count: targets.length }
+  yield* TopUps.pay(payer, chainId, troubles, ({ connection: { profile }, treasury }) =>
+    Effect.map(Terms.addressesOf(TopUps.callerOf(payer, ""), profile, found), (addresses) =>
+      Targets.distinct(
+        targets.flatMap((target, place) => {
+          const address = addresses[place]
+          return address === undefined ? [] : [Targets.ofAddress(target, address)]
+        }),
+        treasury
+      )
+    )
+  )
+})
+
+/** One round over all accounts and chains, for signers whose lanes this process owns. */
+export const round = Effect.fnUntraced(function* (troubles: Troubles.Troubles) {
+  const { chainIds } = yield* Networks
+  const settings = yield* Settings
+  for (const chainId of yield* chainIds)
+    yield* Effect.forEach(
+      yield* settings.having(Terms.nameOf(chainId)),
+      (owner) =>
+        troubles.tolerate(
+          { what: "top-ups of an account failed; retrying", place: chainId.toString(), subject: owner },
+          accountRound(owner, chainId, troubles)
+        ),
+      { concurrency: 8, discard: true }
+    )
+})

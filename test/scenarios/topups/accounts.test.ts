@@ -1,0 +1,222 @@
+import { readFileSync } from "node:fs"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { parseEther } from "ethers"
+import { expect, it } from "vitest"
+import * as Endpoint from "../../../src/application/endpoints/policies/TopUps.js"
+import { Submissions } from "../../../src/application/endpoints/Submissions.js"
+import * as Troubles from "../../../src/application/observe/Troubles.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { Settings } from "../../../src/application/ports/operator/Settings.js"
+import * as AccountTopUps from "../../../src/application/topups/AccountTopUps.js"
+import * as TopUps from "../../../src/application/topups/TopUps.js"
+import * as InterruptedAt from "../../support/InterruptedAt.js"
+import * as SetClock from "../../support/SetClock.js"
+import * as Known from "../../support/stack/Known.js"
+import { account, keyOf, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
+
+/** Top-ups by an account's signer on a real chain, and the sums on the chain against the caps. */
+
+const stack = useStack()
+const [wei, day] = [parseEther, 86_400_000]
+const [payer, other] = [keyOf(1).address, keyOf(6).address]
+const chain = () => stack.anvil.chainId.toString()
+const caps = { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 2n ** 24n }
+
+const signer = { clientId: "dev", versionId: "1" }
+const toSigner = {
+  to: { clientId: "dev", versionId: "2" },
+  below: wei("0.2"),
+  upTo: wei("0.5"),
+  dailyCap: wei("2")
+}
+const terms: Endpoint.Terms = { signer, keep: wei("1"), dailyCap: wei("2"), targets: [toSigner] }
+
+/** Rounds of a day that no test run crosses, 31 seconds apart. */
+const clock = () => {
+  let ahead = day - (Date.now() % day)
+  return {
+    at: () => Date.now() + ahead,
+    round: Effect.suspend(() => {
+      ahead += TopUps.everyMillis + 1_000
+      return SetClock.by(ahead)(AccountTopUps.round(Troubles.make()))
+    })
+  }
+}
+
+const lived = async <A>(options: LifeOptions, body: (life: Runtime) => Promise<A>): Promise<A> => {
+  const life = stack.begin({ profile: { caps }, ...options })
+  try {
+    await life.runPromise(Effect.flatMap(Submissions, ({ start }) => start))
+    return await body(life)
+  } finally {
+    await life.dispose()
+  }
+}
+
+const set = (life: Runtime, given: Endpoint.Terms) =>
+  life.runPromise(Endpoint.set(stack.caller(), { ...given, chainId: chain() }))
+
+const balance = (address: string) => stack.provider.getBalance(address)
+
+const settled = (life: Runtime, round: ReturnType<typeof clock>["round"]) =>
+  expect
+    .poll(
+      async () => {
+        await life.runPromise(round)
+        return life.runPromise(
+          Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(chain()), "topUp")))
+        )
+      },
+      { timeout: 20_000 }
+    )
+    .toEqual([])
+
+const bookedOf = (life: Runtime, at: number) =>
+  life.runPromise(
+    Effect.flatMap(Budgets, ({ figures }) =>
+      Effect.orDie(figures({ accountId: account, chainId: BigInt(chain()), name: "topUp" }, at, "day"))
+    )
+  )
+
+it("a signer and a wallet of the account are raised as docs/topups.md shows, by requests of the account", async () => {
+  const [, text = ""] =
+    /## An account's top-ups[\s\S]*?```json\n([\s\S]*?)```/.exec(readFileSync("docs/topups.md", "utf8")) ?? []
+  const shown = Schema.decodeUnknownSync(Schema.fromJsonString(Endpoint.Terms))(text)
+  await stack.fund(payer, wei("10"))
+  await stack.fund(other, 0n)
+  const wallet = stack.predict("payroll")
+  const { at, round } = clock()
+  await lived({}, async (life) => {
+    await set(life, shown)
+    expect((await life.runPromise(Endpoint.get(stack.caller(), { chainId: chain() }))).topUp).toMatchObject({
+      ...shown,
+      by: "account"
+    })
+    await settled(life, round)
+    expect([await balance(other), await balance(wallet)]).toEqual([wei("0.5"), wei("0.05")])
+    const { booked, held } = await bookedOf(life, at())
+    expect([booked, held]).toEqual([wei("10") - (await balance(payer)), 0n])
+    const nonce = await stack.nonce(payer)
+    await life.runPromise(round)
+    expect(await stack.nonce(payer)).toBe(nonce)
+    const { requests } = await life.runPromise(
+      Effect.flatMap(RequestJournal, ({ list }) => Effect.orDie(list(account, { limit: 10 })))
+    )
+    expect(requests.map(({ endpoint, state }) => [endpoint, state])).toEqual([
+      ["/topUp", "final"],
+      ["/topUp", "final"]
+    ])
+    // No more top-ups without targets.
+    await set(life, { ...shown, targets: [] })
+    await stack.fund(other, 0n)
+    await life.runPromise(round)
+    expect(await stack.nonce(payer)).toBe(nonce)
+  })
+})
+
+it("the chain's sum stays below an account's caps over a process killed at every kind of step", async () => {
+  const database = stack.database()
+  await stack.fund(payer, wei("10"))
+  const { at, round } = clock()
+  await lived({ database }, async (life) => {
+    // Otherwise equal transactions of other tests count as work that this journal has lost.
+    await Known.past(stack, life)
+    await set(life, terms)
+  })
+  const [start, nonce] = [await balance(payer), await stack.nonce(payer)]
+  for (let step = 1; step <= 400; step += 13)
+    await lived({ database }, async (life) => {
+      await stack.fund(other, 0n)
+      await life.runPromise(InterruptedAt.step(step, round))
+    })
+  await lived({ database }, async (life) => {
+    await settled(life, round)
+    const spent = start - (await balance(payer))
+    expect(await bookedOf(life, at())).toEqual({ booked: spent, held: 0n })
+    expect(await stack.nonce(payer)).toBeGreaterThan(nonce)
+    for (let more = 0; more < 6; more++) {
+      await stack.fund(other, 0n)
+      await settled(life, round)
+    }
+    const all = start - (await balance(payer))
+    expect(all).toBeLessThanOrEqual(terms.dailyCap)
+    expect(all).toBeGreaterThan(terms.dailyCap - wei("0.51"))
+  })
+})
+
+it("a chain that stalls has one top-up, and the signer keeps keep next to its other transactions", async () => {
+  await stack.fund(other, 0n)
+  const { round } = clock()
+  // The signer's own transaction holds 0.1 ether while it waits.
+  const most = wei("0.5") + 31_500n * caps.maxFeePerGas
+  await stack.fund(payer, terms.keep + most + wei("0.1"))
+  await lived({}, async (life) => {
+    await set(life, terms)
+    await stack.automine(false)
+    const nonce = await stack.nonce(payer)
+    const sent = life.runPromise(
+      Effect.exit(stack.transact({ to: stack.settings.entryPoint, value: wei("0.1") }))
+    )
+    await stack.pooled(1, payer)
+    await life.runPromise(round)
+    expect(await stack.pool(payer)).toHaveLength(1)
+    await stack.fund(payer, terms.keep + most + wei("0.2"))
+    for (let rounds = 0; rounds < 5; rounds++) await life.runPromise(round)
+    expect(await stack.pooled(2, payer)).toMatchObject([{}, { value: `0x${wei("0.5").toString(16)}` }])
+    await stack.automine(true)
+    await stack.mine()
+    await sent
+    await settled(life, round)
+    expect([await stack.nonce(payer), await balance(other)]).toEqual([nonce + 2, wei("0.5")])
+    expect(await balance(payer)).toBeGreaterThanOrEqual(terms.keep)
+  })
+})
+
+it("nothing is topped up for a paused account, or by terms that cannot be read", async () => {
+  await stack.fund(payer, wei("10"))
+  await stack.fund(other, 0n)
+  const { round } = clock()
+  const nonce = await stack.nonce(payer)
+  const killSwitches = {
+    isPaused: ({ kind }: { readonly kind: string }) => Effect.succeed(kind === "account")
+  }
+  await lived({ killSwitches }, async (life) => {
+    await set(life, terms)
+    await life.runPromise(round)
+  })
+  await lived({}, async (life) => {
+    const setting = { accountId: account, name: Endpoint.nameOf(BigInt(chain())), at: 1 }
+    await life.runPromise(
+      Effect.flatMap(Settings, ({ put }) => put({ ...setting, content: "{}", by: "x", requestId: null }))
+    )
+    await life.runPromise(round)
+  })
+  expect([await stack.nonce(payer), await balance(other)]).toEqual([nonce, 0n])
+})
+
+const wallet = { ...toSigner, to: { salt: "payroll", walletCustody: 1 as const } }
+
+it.each<readonly [string, Partial<Endpoint.Terms>, string]>([
+  ["another account's signer", { signer: { clientId: "theirs", versionId: "1" } }, "signer.clientId"],
+  [
+    "an unknown target",
+    { targets: [{ ...toSigner, to: { clientId: "x", versionId: "1" } }] },
+    "targets[0].to.clientId"
+  ],
+  ["the paying signer as target", { targets: [{ ...toSigner, to: signer }] }, "targets[0].to"],
+  ["a wallet that is listed twice", { targets: [wallet, wallet] }, "targets[1].to"]
+])("refused before anything is stored: %s", async (_, change, path) => {
+  const refusal = await stack.refused(Endpoint.set(stack.caller(), { ...terms, ...change, chainId: chain() }))
+  expect(refusal).toMatchObject({ details: [{ path }] })
+  expect((await stack.ask(Endpoint.get(stack.caller(), { chainId: chain() }))).topUp).toBeNull()
+})
+
+it("refused before anything is stored: a chain without a node of the operator, a level below", async () => {
+  const elsewhere = await stack.refused(Endpoint.set(stack.caller(), { ...terms, chainId: "999" }))
+  expect(elsewhere).toMatchObject({ details: [{ path: "chainId" }] })
+  const decode = Schema.decodeUnknownResult(Endpoint.Terms)
+  const target = { to: signer, below: "5", upTo: "5", dailyCap: "1" }
+  expect(decode({ signer, keep: "0", dailyCap: "1", targets: [target] })._tag).toBe("Failure")
+})
