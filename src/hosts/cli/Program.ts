@@ -19,7 +19,7 @@ const groups: Readonly<Record<string, readonly [about: string, load: () => Promi
     "set, show and remove spending rules of keys, signers and wallets",
     () => import("./commands/policies.js")
   ],
-  topups: ["set and show top-ups of an account's signers and wallets", () => import("./commands/topups.js")],
+  topups: ["set and show top-ups of an account's signers and wallets", () => import("./accounts/topups.js")],
   chains: ["pause and resume writes on a chain", () => import("./commands/chains.js")],
   audit: ["list signatures with their time and account", () => import("./commands/audit.js")],
   lanes: [

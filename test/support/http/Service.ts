@@ -29,7 +29,7 @@ const principal = (id: string, change: Partial<Principal> = {}): Principal => ({
   name: id,
   tier: "pro",
   // More than a key may have: the tests send every request with one key.
-  scopes: new Set(["read", "write", "sign", "webhooks", "policies"]),
+  scopes: new Set(["read", "write", "sign", "webhooks", "policies", "treasury"]),
   paused: false,
   keyId: null,
   ...change

@@ -1,15 +1,14 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Chain from "./Chain.js"
-import * as DecisionHook from "./DecisionHook.js"
 import * as Events from "./Events.js"
 import * as Network from "./Network.js"
 import * as Operations from "./Operations.js"
 import * as Policies from "./Policies.js"
 import * as Registry from "./Registry.js"
 import * as Service from "./Service.js"
+import * as Settings from "./Settings.js"
 import * as Signing from "./Signing.js"
-import * as TopUps from "./TopUps.js"
 import * as Wallets from "./Wallets.js"
 import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
@@ -30,8 +29,8 @@ export const api = HttpApi.make("castellan")
     Webhooks.group,
     Watches.group,
     Policies.group,
-    DecisionHook.group,
-    TopUps.group,
+    Settings.decisionHook,
+    Settings.topUps,
     Service.group
   )
   .annotate(OpenApi.Title, "castellan")

@@ -5,15 +5,14 @@ import type { Failure } from "../../../application/failures/Failure.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import type { api } from "../contract/Api.js"
 import * as Chain from "../contract/Chain.js"
-import * as DecisionHook from "../contract/DecisionHook.js"
 import * as Events from "../contract/Events.js"
 import * as Network from "../contract/Network.js"
 import * as Operations from "../contract/Operations.js"
 import * as Policies from "../contract/Policies.js"
 import * as Registry from "../contract/Registry.js"
 import type * as Service from "../contract/Service.js"
+import * as Settings from "../contract/Settings.js"
 import * as Signing from "../contract/Signing.js"
-import * as TopUps from "../contract/TopUps.js"
 import * as Wallets from "../contract/Wallets.js"
 import * as Watches from "../contract/Watches.js"
 import * as Webhooks from "../contract/Webhooks.js"
@@ -50,6 +49,5 @@ export const handlers = {
   ...Webhooks.useCases,
   ...Watches.useCases,
   ...Policies.useCases,
-  ...DecisionHook.useCases,
-  ...TopUps.useCases
+  ...Settings.useCases
 } satisfies Handlers
