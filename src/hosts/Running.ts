@@ -29,6 +29,7 @@ import * as Observed from "../application/observe/Observed.js"
 import * as Start from "../application/operate/Start.js"
 import * as DecisionHook from "../application/policies/DecisionHook.js"
 import * as Rulebook from "../application/policies/Rulebook.js"
+import * as Rules from "../application/policies/Rules.js"
 import type { AbiStore } from "../application/ports/AbiStore.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import type { Budgets } from "../application/ports/Budgets.js"
@@ -179,7 +180,10 @@ export const layer = <R = never>(given: Given<R>) =>
     Layer.effectDiscard(Follower.start)
   ).pipe(
     Layer.provideMerge(
-      Execution.layer.pipe(Layer.provide(DecisionHook.layer), Layer.provideMerge(Engine.layer))
+      Execution.layer.pipe(
+        Layer.provide(Layer.merge(DecisionHook.layer, Rules.layer)),
+        Layer.provideMerge(Engine.layer)
+      )
     ),
     Layer.provideMerge(Layer.merge(watched(given), Rulebook.layer)),
     Layer.provideMerge(

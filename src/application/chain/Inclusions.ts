@@ -154,6 +154,20 @@ export const within = (
 ): Effect.Effect<ReadonlyMap<Hex.Bytes32, Inclusion>, ChainRpcError | LogRanges.TooManyAsks> =>
   wantedWithin(chain, entryPoint, { hashes: userOpHashes }, range, { known, most })
 
+/** The inclusions of all ops of these wallets within a range of blocks, see `within`. */
+export const ofWalletsWithin = (
+  chain: ChainClient,
+  entryPoint: Address,
+  wallets: ReadonlyArray<Address>,
+  range: LogRefusal.BlockRange,
+  known: bigint
+): Effect.Effect<ReadonlyArray<IncludedOp>, ChainRpcError | LogRanges.TooManyAsks> =>
+  wallets.length === 0
+    ? Effect.succeed([])
+    : Effect.map(wantedWithin(chain, entryPoint, { wallets }, range, { known, most: bounds }), (found) => [
+        ...found.values()
+      ])
+
 const wantedWithin = Effect.fnUntraced(function* (
   chain: ChainClient,
   entryPoint: Address,

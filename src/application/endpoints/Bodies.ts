@@ -24,7 +24,8 @@ export interface Reopened extends Offer {
 
 const callerOf = (
   { accountId, requestId }: Pick<Body, "accountId" | "requestId">,
-  chainId: bigint
+  chainId: bigint,
+  keyId: string | null
 ): Caller => ({
   principal: {
     accountId,
@@ -32,7 +33,7 @@ const callerOf = (
     tier: "free",
     scopes: new Set(["write"]),
     paused: false,
-    keyId: null
+    keyId
   },
   requestId,
   resumed: true,
@@ -44,6 +45,9 @@ const unreadable = unprocessable("outcome_unknown")
 
 const decode = <A, I>(schema: Schema.Codec<A, I>, body: string): Effect.Effect<A, Failure> =>
   Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(body), () => unreadable)
+
+/** The key of the request, which its endpoint's own fields follow. */
+const Author = Schema.Struct({ keyId: Schema.optionalKey(Schema.NullOr(Schema.String)) })
 
 /** The services that reading any endpoint's body needs. */
 export type Surroundings = CreateWallets.Surroundings
@@ -75,7 +79,9 @@ export const offerOf = (
     const read = readers.get(record.endpoint)
     return record.body === null || read === undefined
       ? Effect.fail(unreadable)
-      : read(callerOf(record, chainId), record.body)
+      : Effect.flatMap(decode(Author, record.body), ({ keyId = null }) =>
+          read(callerOf(record, chainId, keyId), record.body ?? "")
+        )
   })
 
 /** Reads the offer and the keys, see `offerOf`. */

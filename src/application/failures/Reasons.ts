@@ -159,6 +159,7 @@ export const reasons = {
 
   creationCode: of("internal_application_error")("{problem}"),
   registryFull: of("registry_full")("{problem}"),
+  policy: of("policy_refused")("{problem}"),
   hookRefused: of("policy_refused")("refused by a decision hook: {reason}"),
   hookSilent: of("decision_unavailable")("no decision: {problem}"),
   accountPaused: paused("the operator has paused the account"),

@@ -12,6 +12,7 @@ import { type ElementFailure, elementFailure, noteOf } from "../failures/Element
 import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
 import * as Troubles from "../observe/Troubles.js"
 import { DecisionHook } from "../policies/DecisionHook.js"
+import { Rules } from "../policies/Rules.js"
 import type { Budgets } from "../ports/Budgets.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import { isUndone } from "../ports/journal/JournalError.js"
@@ -131,7 +132,7 @@ const acceptanceOf = (
       : null
 })
 
-export type Services = Budgets | BundlerRpc | ChainFacts | DecisionHook
+export type Services = Budgets | BundlerRpc | ChainFacts | DecisionHook | Rules
 
 export const make = (options: {
   readonly requestJournal: RequestJournal["Service"]
@@ -151,6 +152,7 @@ export const make = (options: {
 }): Effect.Effect<Intake, never, Services> =>
   Effect.gen(function* () {
     const { decide } = yield* DecisionHook
+    const rules = yield* Rules
     const { enterWaiting, opJournal, requestJournal, ring, undone } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
@@ -199,9 +201,12 @@ export const make = (options: {
         : reused()
 
     const giveBack = (lost: ReadonlyArray<Waiting>): Effect.Effect<void> =>
-      Effect.forEach(lost, ({ offer: { calls, context } }) => Reservations.giveBack(context, calls), {
-        discard: true
-      }).pipe(Effect.provideContext(services))
+      Effect.forEach(
+        lost,
+        ({ offer: { calls, context } }) =>
+          Effect.andThen(Reservations.giveBack(context, calls), rules.release(context, calls)),
+        { discard: true }
+      ).pipe(Effect.provideContext(services))
 
     const refuseAll = (undone: ReadonlyArray<Waiting>): Effect.Effect<void> =>
       Effect.andThen(
@@ -365,10 +370,11 @@ export const make = (options: {
           })
           yield* OpContext.unpaused(context)
           const asked = fresh.map(({ offer }) => offer)
-          const batches = yield* Money.hold(context, asked, {
-            ...made,
-            batches: yield* decide(asked, made.batches)
-          })
+          const judged = yield* rules.judge(asked, made.batches)
+          const batches = yield* rules.reserve(
+            asked,
+            yield* Money.hold(context, asked, { ...made, batches: yield* decide(asked, judged) })
+          )
           const previews = yield* Effect.forEach(
             fresh,
             ({ offer }, place) => previewsOf(offer, batches[place]),

@@ -36,6 +36,12 @@ export const requestSeconds = (labels: Labels) =>
 /** Labels: node (host of the operator's own, `caller` for every other), reason. */
 export const rpcErrors = counter("rpc_errors_total", "Failed JSON-RPC calls.")
 
+/** Labels: reason (`limit`, `rule`). */
+export const policyRefusals = counter(
+  "policy_refusals_total",
+  "Elements that spending rules or their limits refused."
+)
+
 /** Labels: signer (address). */
 export const signatureSeconds = histogram(
   "signature_seconds",

@@ -27,8 +27,11 @@ const Note = Schema.fromJsonString(
     entryPoint: Address.schema,
     /** Number of a block before which the op cannot have landed. */
     since: Schema.BigIntFromString,
-    /** Last Unix second at which it may land. */
-    validUntil: Schema.Int
+    /** Last Unix second at which it may land; 0: no end. */
+    validUntil: Schema.Int,
+    /** Another op of the wallet with this nonce proves that this op cannot land. */
+    wallet: Schema.optional(Address.schema),
+    nonce: Schema.optional(Schema.BigIntFromString)
   })
 )
 type Note = typeof Note.Type
@@ -50,16 +53,29 @@ export interface Sponsorships {
    * not mined in time cost nothing. Only the chain decides, whatever the request's state is.
    */
   readonly watch: (watched: Watched) => Effect.Effect<void>
+  /** Settles now what the chain has decided. */
+  readonly settle: (watched: Watched) => Effect.Effect<void>
 }
 
 export const Sponsorships: Context.Key<Sponsorships, Sponsorships> = Context.Service("castellan/Sponsorships")
 
 const pollsPerRead = 5
 
+/** Names of the budgets that count the limits of spending rules begin with it, see `Rulebook.potOf`. */
+const limits = "policy "
+
+const isFollowed = ({ bound, name }: Hold): boolean => bound && (name === budget || name.startsWith(limits))
+
+/** What a landed op has used up of a hold: gas, or the held amount unless its call was reverted. */
+const costOf = ({ id, name, wei }: Hold, { cost, success }: Inclusions.Inclusion): bigint => {
+  if (name === budget || id.endsWith("/fees")) return cost
+  return success ? wei : 0n
+}
+
 const isOwn =
   (accountId: AccountId) =>
-  ({ accountId: owner, bound, name }: Hold): boolean =>
-    bound && name === budget && owner === accountId
+  (hold: Hold): boolean =>
+    isFollowed(hold) && hold.accountId === accountId
 
 export const accountsOf = (
   budgets: Budgets["Service"],
@@ -67,9 +83,7 @@ export const accountsOf = (
 ): Effect.Effect<ReadonlyArray<AccountId>, BudgetsError> =>
   Effect.map(budgets.open(chainId), (holds) =>
     Arr.dedupe(
-      holds.flatMap(({ accountId, bound, name }) =>
-        bound && name === budget && accountId !== null ? [accountId] : []
-      )
+      holds.flatMap((hold) => (isFollowed(hold) && hold.accountId !== null ? [hold.accountId] : []))
     )
   )
 
@@ -85,11 +99,13 @@ const settle = (budgets: Budgets["Service"], { accountId, chain, profile }: Watc
         ? []
         : [
             {
+              ...first,
               hold,
-              entryPoint: first.entryPoint,
               hashes: versions.map(({ userOpHash }) => userOpHash ?? Hex.unsafe32(hold.id)),
               since: versions.reduce((least, { since }) => BigInts.min(least, since), first.since),
-              validUntil: Math.max(...versions.map(({ validUntil }) => validUntil))
+              validUntil: versions.some((each) => each.validUntil === 0)
+                ? Number.POSITIVE_INFINITY
+                : Math.max(...versions.map((each) => each.validUntil))
             }
           ]
     })
@@ -109,15 +125,28 @@ const settle = (budgets: Budgets["Service"], { accountId, chain, profile }: Watc
         // A node without this block could miss landings.
         { known: settledNumber }
       )
-      for (const { hashes, hold, validUntil } of group) {
+      const others = yield* Inclusions.ofWalletsWithin(
+        chain,
+        Address.unsafe(entryPoint),
+        Arr.dedupe(group.flatMap(({ nonce, wallet }) => (nonce === undefined ? [] : (wallet ?? [])))),
+        { from: since, to: head.number },
+        settledNumber
+      )
+      for (const { hashes, hold, nonce, validUntil, wallet } of group) {
         const landing = hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
         const final = landing !== undefined && landing.blockNumber <= settledNumber
-        const over = landing === undefined && settled !== null && settled.timestamp > validUntil
+        const isDead =
+          settled !== null &&
+          (settled.timestamp > validUntil ||
+            others.some(
+              (each) => each.sender === wallet && each.nonce === nonce && each.blockNumber <= settledNumber
+            ))
+        const over = landing === undefined && isDead
+        const cost = landing === undefined ? null : costOf(hold, landing)
         if (final || over) {
-          yield* budgets.settle(chainId, hold.id, landing?.cost ?? 0n)
+          yield* budgets.settle(chainId, hold.id, cost ?? 0n)
           left -= 1
-        } else if ((landing?.cost ?? null) !== hold.landed)
-          yield* budgets.land(chainId, hold.id, landing?.cost ?? null)
+        } else if (cost !== hold.landed) yield* budgets.land(chainId, hold.id, cost)
       }
     }
     return left
@@ -147,6 +176,7 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
     })
 
   return {
+    settle: (watched) => Effect.ignoreCause(settle(budgets, watched), { log: "Debug" }),
     watch: (watched) =>
       Effect.suspend(() => {
         const key = `${watched.profile.chainId}:${watched.accountId}`

@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
-import * as Movements from "../../domain/policy/Movements.js"
+import type * as Movements from "../../domain/policy/Movements.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
@@ -28,6 +28,7 @@ import type { Offer } from "../prepare/Offer.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Previews from "../prepare/ops/Previews.js"
 import type { Prepared } from "../prepare/Preparing.js"
+import * as Reading from "./Reading.js"
 
 /**
  * Asks an endpoint of the operator's and one of the account's whether elements may be executed, before money is held.
@@ -117,20 +118,6 @@ const Answer = Schema.fromJsonString(
   })
 )
 
-const movementsOf = (call: Call.Call, { connection, submitter }: Offer["context"]) => {
-  const { ledger } = connection.profile
-  const data = Previews.callDataOf(call)
-  const { movements } =
-    call.kind === "direct"
-      ? Movements.of({ wallet: submitter, ledger }, [{ target: call.to, value: call.value, data: call.data }])
-      : // The wallet executes its calldata as a call to itself.
-        Movements.of(
-          { wallet: call.wallet, ledger },
-          data === null ? [] : [{ target: call.wallet, value: 0n, data }]
-        )
-  return movements
-}
-
 const isPayment = ({ amount, kind }: Movements.Movement): boolean => kind === "call" || amount !== 0n
 
 /** Elements of a request for a hook's decision, and their costs. */
@@ -138,7 +125,7 @@ const factsOf = ({ offer: { calls, context }, prepared: { ops, waiting } }: Aske
   const { caps } = context.connection.profile
   const elements = calls
     .filter(({ index }) => waiting.has(index) || ops.some((op) => op.index === index))
-    .map((call) => ({ index: call.index, wallet: call.wallet, movements: movementsOf(call, context) }))
+    .map((call) => ({ index: call.index, wallet: call.wallet, movements: Reading.of(call, context).movements }))
   let mostCost = 0n
   let sponsored = context.kind === "ops" && context.payer.paymaster !== null
   for (const op of ops)

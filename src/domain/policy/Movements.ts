@@ -30,6 +30,7 @@ export type Kind =
   | "erc1155.transfer"
   | "approvalForAll"
   | "wallet.admin"
+  | "deploy"
   | "call"
 
 export interface Movement {

@@ -30,6 +30,7 @@ const kinds = [
   "erc1155.transfer",
   "approvalForAll",
   "wallet.admin",
+  "deploy",
   "call"
 ] as const satisfies ReadonlyArray<Movement["kind"]>
 

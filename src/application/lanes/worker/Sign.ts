@@ -117,12 +117,17 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
     const { chainId } = context.connection.profile
     const hashOf = (op: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, chainId, op)
     // Signed by its caller, under conditions that the caller chose.
-    if (isMade(proof)) return { opId, op: unsigned, userOpHash: prepared.userOpHash ?? hashOf(unsigned) }
+    if (isMade(proof)) {
+      const userOpHash = prepared.userOpHash ?? hashOf(unsigned)
+      yield* context.secure(prepared, userOpHash)
+      return { opId, op: unsigned, userOpHash }
+    }
     const bundler = Submitter.boundTo(context.connection.profile, submitter)
     const whole = kind === "creation" ? yield* authorised(chosen, unsigned, bundler) : unsigned
     const op = payer.paymaster === null ? whole : yield* payer.complete({ ...whole, signature: Hex.empty })
     const userOpHash =
       payer.paymaster === null && kind !== "creation" ? (prepared.userOpHash ?? hashOf(op)) : hashOf(op)
+    yield* context.secure(prepared, userOpHash)
     const conditions = { validAfter: 0, validUntil: 0, ...window, bundler }
     const made = yield* proofOf(context, proof, Conditions.signingHash(userOpHash, conditions))
     return { opId, op: { ...op, signature: Conditions.encodeSignature(conditions, made) }, userOpHash }
@@ -132,8 +137,7 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
 const sign = (chosen: Chosen, submitter: Address): Effect.Effect<Signature> =>
   Effect.gen(function* () {
     const { context, prepared } = chosen
-    const { payer, secure } = context
-    yield* secure(prepared)
+    const { payer } = context
     const signed = yield* ownSignature(chosen, submitter)
     if (payer.paymaster === null && prepared.unsigned.paymasterAndData === Hex.empty)
       return { _tag: "signed", op: { ...signed, seal: Hex.empty } } satisfies Signature

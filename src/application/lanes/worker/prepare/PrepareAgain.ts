@@ -9,6 +9,7 @@ import * as Delays from "../../../failures/Delays.js"
 import type { ElementFailure } from "../../../failures/Elements.js"
 import type { Failure } from "../../../failures/Failure.js"
 import { type Asker, DecisionHook } from "../../../policies/DecisionHook.js"
+import { Rules } from "../../../policies/Rules.js"
 import type { Budgets } from "../../../ports/Budgets.js"
 import type { Body, Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { RequestJournal } from "../../../ports/journal/RequestJournal.js"
@@ -75,10 +76,11 @@ export const make = ({
   deployer,
   read,
   requestJournal
-}: Dependencies): Effect.Effect<Preparing, never, Again.Services | Budgets | DecisionHook> =>
+}: Dependencies): Effect.Effect<Preparing, never, Again.Services | Budgets | DecisionHook | Rules> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Again.Services | Budgets>()
     const { decide } = yield* DecisionHook
+    const rules = yield* Rules
     const contexts = new Lru<string, Known>(most)
     const known = new Lru<string, Source>(mostElements, ({ calls }) => calls.length)
 
@@ -131,13 +133,27 @@ export const make = ({
                 shared,
                 keyOf: (address) => byAddress.get(address) ?? null,
                 deployer,
-                secure: (prepared) =>
-                  prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
-                    ? Effect.provideContext(
-                        ServiceEoa.bind(shared, { ...Reservations.partOf(prepared), l1Fee: prepared.l1Fee }),
-                        services
+                secure: (prepared, userOpHash) => {
+                  const limited = Effect.flatMap(rules.isRuled(shared.accountId), (isRuled) =>
+                    isRuled
+                      ? Effect.flatMap(sourceOf(prepared.requestId, chainId), (source) =>
+                          rules.bind({ ...source, context: shared }, prepared, userOpHash)
+                        )
+                      : Effect.void
+                  )
+                  return prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
+                    ? Effect.andThen(
+                        Effect.provideContext(
+                          ServiceEoa.bind(shared, {
+                            ...Reservations.partOf(prepared),
+                            l1Fee: prepared.l1Fee
+                          }),
+                          services
+                        ),
+                        limited
                       )
-                    : Effect.void
+                    : limited
+                }
               }
         contexts.set(name, made)
         return made
@@ -273,10 +289,9 @@ export const make = ({
           batches: todo.map(({ batch }) => batch),
           take
         })
-        const batches = yield* decide(
-          todo.map(({ batch, source }) => ({ ...source, calls: batch.calls })),
-          made.batches
-        )
+        const askers = todo.map(({ batch, source }) => ({ ...source, calls: batch.calls }))
+        const decided = yield* decide(askers, yield* rules.judge(askers, made.batches))
+        const batches = yield* rules.reserve(askers, decided)
         const all = batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
         const lacks = yield* Reservations.reserve(shared, all, made.snapshot.prices)
         const now = yield* Clock.currentTimeMillis

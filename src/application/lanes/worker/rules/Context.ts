@@ -4,10 +4,11 @@ import type { Version } from "../../../../domain/erc4337/EntryPoint.js"
 import type { FeePrices } from "../../../../domain/erc4337/gas/Fees.js"
 import type { Percent } from "../../../../domain/erc4337/Percent.js"
 import type { Address } from "../../../../domain/primitives/Address.js"
-import type { Hex } from "../../../../domain/primitives/Hex.js"
+import type { Bytes32, Hex } from "../../../../domain/primitives/Hex.js"
 import type { Connection } from "../../../chain/Connection.js"
 import type { ElementFailure } from "../../../failures/Elements.js"
-import type { Payer } from "../../../payers/Payer.js"
+import type { Failure } from "../../../failures/Failure.js"
+import type { Payer, PayerRefusal } from "../../../payers/Payer.js"
 import type { Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { LaneAccess } from "../../../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../../../ports/Signers.js"
@@ -36,8 +37,11 @@ export interface OpContext extends Submission {
   /** Signers of these ops: the request's keys, or the deployer. */
   readonly keyOf: (address: Address) => Signer | null
   readonly deployer: Effect.Effect<Signer, Obstacle>
-  /** Reserves the submitting EOA's possible loss by the op until its request ends. */
-  readonly secure: (op: PreparedOp) => Effect.Effect<void, SignerError>
+  /** Holds what the op may cost the submitting EOA, and its spending, before its first signature. */
+  readonly secure: (
+    op: Exclude<PreparedOp, { readonly kind: "direct" }>,
+    userOpHash: Bytes32
+  ) => Effect.Effect<void, SignerError | PayerRefusal | Failure | Obstacle>
 }
 
 export type Context = OpContext | DirectContext

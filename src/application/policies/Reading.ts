@@ -1,0 +1,25 @@
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Movements from "../../domain/policy/Movements.js"
+import type * as Call from "../prepare/Call.js"
+import type { OfRequest } from "../prepare/OpContext.js"
+import * as Previews from "../prepare/ops/Previews.js"
+
+/** Reads what an element moves, as rules, limits and decision hooks judge it. */
+export const of = (call: Call.Call, { connection, submitter }: OfRequest): Movements.Reading => {
+  const { ledger } = connection.profile
+  if (call.kind === "creation") {
+    const { wallet } = call
+    const deployment = { contract: wallet, selector: null, data: Hex.empty, asset: null, to: wallet, amount: 0n }
+    return { movements: [{ kind: "deploy", ...deployment }], calls: 0 }
+  }
+  if (call.kind === "direct")
+    return Movements.of({ wallet: submitter, ledger }, [
+      { target: call.to, value: call.value, data: call.data }
+    ])
+  const data = Previews.callDataOf(call)
+  // The wallet executes its calldata as a call to itself.
+  return Movements.of(
+    { wallet: call.wallet, ledger },
+    data === null ? [] : [{ target: call.wallet, value: 0n, data }]
+  )
+}
