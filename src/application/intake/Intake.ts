@@ -353,13 +353,14 @@ export const make = (options: {
           })
           if (fresh.length === 0) return
           const used = new Map(question.spaces.map(({ wallet }, place) => [wallet, seen.spaces[place]]))
+          const asked = fresh.map(({ deadline, lost, offer }) => ({
+            ...offer,
+            calls: lost.size === 0 ? offer.calls : offer.calls.filter(({ index }) => !lost.has(index)),
+            isPatient: now < deadline
+          }))
           const made = yield* Run.prepare({
             context,
-            offers: fresh.map(({ deadline, lost, offer }) => ({
-              ...offer,
-              calls: lost.size === 0 ? offer.calls : offer.calls.filter(({ index }) => !lost.has(index)),
-              isPatient: now < deadline
-            })),
+            offers: asked,
             posted: ({ principal: { accountId } }, { userOpHash }) =>
               Effect.orDie(opJournal.findOp(accountId, context.chainId, userOpHash)),
             take: (space, epoch) => {
@@ -369,7 +370,6 @@ export const make = (options: {
             }
           })
           yield* OpContext.unpaused(context)
-          const asked = fresh.map(({ offer }) => offer)
           const judged = yield* rules.judge(asked, made.batches)
           const batches = yield* rules.reserve(
             asked,

@@ -9,10 +9,12 @@ import * as SchemaParser from "effect/SchemaParser"
 import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
 import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
-import type { ChainClient } from "../ports/chain/ChainRpc.js"
+import type { ChainClient, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
@@ -39,6 +41,20 @@ const encodeNote = SchemaParser.encodeSync(Note)
 const decodeNote = Schema.decodeUnknownOption(Note)
 
 export const note = (of: Note): string => encodeNote(of)
+
+/** The nonce that a signer's own transaction uses; all of its versions have the same payload. */
+const DirectNote = Schema.fromJsonString(
+  Schema.Struct({ eoa: Address.schema, eoaNonce: Schema.BigIntFromString, payload: Hex.schema32 })
+)
+const encodeDirect = SchemaParser.encodeSync(DirectNote)
+const decodeDirect = Schema.decodeUnknownOption(DirectNote)
+
+type Payload = Pick<KnownTransaction, "data" | "to" | "value">
+
+const payloadOf = ({ data, to, value }: Payload): Hex.Bytes32 => Keccak.hashText(`${to} ${value} ${data}`)
+
+export const directNote = (eoa: Address.Address, eoaNonce: bigint, payload: Payload): string =>
+  encodeDirect({ eoa, eoaNonce, payload: payloadOf(payload) })
 
 /** An account's sponsored ops, and the operator's node, which shows their outcomes. */
 export interface Watched {
@@ -67,7 +83,10 @@ const limits = "policy "
 const isFollowed = ({ bound, name }: Hold): boolean => bound && (name === budget || name.startsWith(limits))
 
 /** What a landed op has used up of a hold: gas, or the held amount unless its call was reverted. */
-const costOf = ({ id, name, wei }: Hold, { cost, success }: Inclusions.Inclusion): bigint => {
+const costOf = (
+  { id, name, wei }: Hold,
+  { cost, success }: Pick<Inclusions.Inclusion, "cost" | "success">
+): bigint => {
   if (name === budget || id.endsWith("/fees")) return cost
   return success ? wei : 0n
 }
@@ -87,12 +106,50 @@ export const accountsOf = (
     )
   )
 
-/** Reads the chain once; returns the number of ops that are left. */
-const settle = (budgets: Budgets["Service"], { accountId, chain, profile }: Watched) =>
+/** Settles what signers' own transactions hold, where the chain has used their nonces; returns how many are left. */
+const settleDirect = (
+  budgets: Budgets["Service"],
+  { chain, profile: { chainId } }: Watched,
+  all: ReadonlyArray<Hold>,
+  settledNumber: bigint
+) =>
   Effect.gen(function* () {
+    const holds = all.flatMap((hold) =>
+      hold.notes
+        .flatMap((text) => Option.toArray(decodeDirect(text)))
+        .slice(0, 1)
+        .map((note) => ({ ...note, hold }))
+    )
+    let left = holds.length
+    if (settledNumber < 0n) return left
+    for (const [eoa, group] of Map.groupBy(holds, (each) => each.eoa)) {
+      const next = yield* chain.transactionCount(eoa, settledNumber)
+      const used = group.filter(({ eoaNonce }) => eoaNonce < next)
+      const users = yield* EoaTransactions.read(chain, eoa, Arr.dedupe(used.map(({ eoaNonce }) => eoaNonce)))
+      for (const { eoaNonce, hold, payload } of used) {
+        const user = users.find(({ nonce }) => nonce === eoaNonce)
+        if (user === undefined) continue
+        const isOwn = payloadOf(user) === payload
+        const receipt = isOwn ? yield* chain.receipt(user.txHash) : null
+        if (isOwn && receipt === null) continue
+        const gas = receipt === null ? 0n : receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
+        const cost = receipt === null ? 0n : costOf(hold, { cost: gas, success: receipt.success })
+        yield* budgets.settle(chainId, hold.id, cost)
+        left -= 1
+      }
+    }
+    return left
+  })
+
+/** Reads the chain once; returns the number of ops that are left. */
+const settle = (budgets: Budgets["Service"], watched: Watched) =>
+  Effect.gen(function* () {
+    const { accountId, chain, profile } = watched
     const { chainId, settledDepth } = profile
+    const all = (yield* budgets.open(chainId)).filter(isOwn(accountId))
+    if (all.length === 0) return 0
     // All sealed versions of an op share one hold, and at most one lands.
-    const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
+    const holds = all.flatMap((hold) => {
       const versions = hold.notes.flatMap((text) => Option.toArray(decodeNote(text)))
       const [first] = versions
       return first === undefined
@@ -109,12 +166,16 @@ const settle = (budgets: Budgets["Service"], { accountId, chain, profile }: Watc
             }
           ]
     })
-    if (holds.length === 0) return 0
     const head = yield* chain.block("latest")
-    if (head === null) return holds.length
+    if (head === null) return all.length
     const settledNumber = head.number - BigInt(settledDepth) + 1n
+    const direct = yield* Effect.catchTag(
+      settleDirect(budgets, watched, all, settledNumber),
+      "ChainRpcError",
+      ({ message }) => Effect.as(Effect.logDebug(`signers' transactions cannot be followed: ${message}`), 1)
+    )
     const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
-    let left = holds.length
+    let left = direct + holds.length
     for (const [entryPoint, group] of Object.entries(Arr.groupBy(holds, (each) => each.entryPoint))) {
       const since = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
       const landings = yield* Inclusions.within(

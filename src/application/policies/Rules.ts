@@ -16,7 +16,7 @@ import * as Metrics from "../observe/Metrics.js"
 import * as Funding from "../payers/Funding.js"
 import { heldMillis, holdId, PayerRefusal } from "../payers/Payer.js"
 import * as Sponsorships from "../payers/Sponsorships.js"
-import { Budgets, type Lack, type Reservation, type Window } from "../ports/Budgets.js"
+import { Budgets, type BudgetsError, type Lack, type Reservation, type Window } from "../ports/Budgets.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import type { AccountId } from "../ports/Tenants.js"
@@ -66,14 +66,25 @@ export class Rules extends Context.Service<
       op: UserOp,
       userOpHash: Bytes32
     ) => Effect.Effect<void, PayerRefusal | Unavailable>
+    /** Likewise a transaction of the signer's own, under this nonce of the signer. */
+    readonly bindDirect: (
+      asker: Asker,
+      op: Extract<PreparedOp, { readonly kind: "direct" }>,
+      nonce: bigint
+    ) => Effect.Effect<void, PayerRefusal | Unavailable>
     /** Releases what unsigned elements hold. */
-    readonly release: (context: OfRequest, calls: ReadonlyArray<Call.Call>) => Effect.Effect<void>
+    readonly release: (context: OfRequest, elements: ReadonlyArray<Named>) => Effect.Effect<void>
   }
 >()("castellan/Rules") {}
 
-type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
+/** An element, or its prepared op. */
+type Named = Pick<PreparedOp, "index" | "requestId"> &
+  (
+    | { readonly kind: "given"; readonly userOpHash: Bytes32 | null }
+    | { readonly kind: Exclude<Call.Call["kind"], "given"> }
+  )
 
-const isDirect = ({ kind }: PreparedOp): boolean => kind === "direct"
+type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
 
 /** An element as the policies of its subjects judge it. */
 interface Element {
@@ -187,21 +198,32 @@ const objection = (
   return null
 }
 
-const isWindow = (per: Policy.Limit["per"]): per is Window & Policy.Limit["per"] =>
-  per !== "op" && per !== "request"
-
 interface Entry extends Reservation {
   readonly bound: Rulebook.Bound
   readonly limit: bigint
   readonly of: Policy.Limit
 }
 
-/** Start of the ids of an op's holds; each asset has one. */
-const baseOf = ({ index, kind, requestId, userOpHash }: PreparedOp): string =>
-  `${holdId({ requestId, index, given: kind === "given" ? userOpHash : null })}/`
+interface Taken {
+  readonly base: string
+  readonly entries: ReadonlyArray<Entry>
+  readonly failure: ElementFailure | null
+}
+
+/** Start of the ids of all holds of an element. */
+const baseOf = (named: Named): string => {
+  const { index, requestId } = named
+  return `${holdId({ requestId, index, given: named.kind === "given" ? named.userOpHash : null })}/`
+}
+
+/** Start of the ids of the holds of an op under its prepared nonce; each asset has one. */
+const preparedBaseOf = (op: PreparedOp): string => `${baseOf(op)}${Nonce.make(op.nonceKey, op.sequence)}/`
+
+/** Only slices of one request count here, and all are opened within the longest window. */
+const windowOf = (per: Exclude<Policy.Limit["per"], "op">): Window => (per === "request" ? "30d" : per)
 
 const entriesOf = (
-  { accountId, chainId }: OfRequest,
+  { context: { accountId, chainId }, requestId }: Pick<Asker, "context" | "requestId">,
   { bound, spending, wallet }: Element,
   base: string,
   expiresAt: number
@@ -211,18 +233,20 @@ const entriesOf = (
       ? []
       : (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
           const wei = Policy.amountOf(limit, spending) ?? 0n
-          if (!isWindow(limit.per) || limit.chain !== chainId.toString() || wei === 0n) return []
+          if (limit.per === "op" || limit.chain !== chainId.toString() || wei === 0n) return []
           const kept = limit.approvals === "ignore" ? "/ignore" : ""
+          const pot = Rulebook.potOf(accountId, each, limit, wallet)
           return [
             {
-              ...Rulebook.potOf(accountId, each, limit, wallet),
+              ...pot,
+              name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
               bound: each,
               of: limit,
               id: `${base}${limit.asset}${kept}`,
               wei,
               limit: limit.max,
               maxOpen: null,
-              window: limit.per,
+              window: windowOf(limit.per),
               expiresAt
             }
           ]
@@ -274,12 +298,11 @@ const make = Effect.gen(function* () {
       })
     })
 
-  const release: Rules["Service"]["release"] = ({ accountId, chainId }, calls) =>
+  const release: Rules["Service"]["release"] = ({ accountId, chainId }, elements) =>
     Effect.gen(function* () {
       if ((yield* rulebook.of(accountId)) === null) return
-      for (const { index, requestId, ...call } of calls) {
-        const given = call.kind === "given" ? call.userOpHash : null
-        const holds = yield* budgets.open(chainId, `${holdId({ index, requestId, given })}/`)
+      for (const named of elements) {
+        const holds = yield* budgets.open(chainId, baseOf(named))
         yield* budgets.release(
           chainId,
           holds.map(({ id }) => id)
@@ -289,13 +312,14 @@ const make = Effect.gen(function* () {
 
   const judge: Rules["Service"]["judge"] = (askers, batches) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      each(askers, batches, (book, asker, { ops, waiting }) =>
+      each(askers, batches, (book, asker, { existing, failed, ops }) =>
         Effect.gen(function* () {
           const sums = new Map<string, bigint>()
           const failing = new Map<number, ElementFailure>()
           for (const call of asker.calls) {
+            // Elements of later slices have no ops yet.
+            if (failed.has(call.index) || existing.includes(call.index)) continue
             const op = ops.find(({ index }) => index === call.index)
-            if (op === undefined && !waiting.has(call.index)) continue
             const element = elementOf(book, asker, call, op)
             for (const bound of element.bound) {
               const failure = objection(book, asker, bound, element, op, now, sums)
@@ -322,13 +346,8 @@ const make = Effect.gen(function* () {
           const groups = ops.flatMap((op) => {
             const call = calls.find(({ index }) => index === op.index)
             if (call === undefined) return []
-            const base = `${baseOf(op)}${Nonce.make(op.nonceKey, op.sequence)}/`
-            return [
-              {
-                op,
-                entries: entriesOf(context, elementOf(book, asker, call, op), base, now + heldMillis)
-              }
-            ]
+            const element = elementOf(book, asker, call, op)
+            return [{ op, entries: entriesOf(asker, element, preparedBaseOf(op), now + heldMillis) }]
           })
           const lacks = yield* Effect.mapError(budgets.reserve(groups.map(({ entries }) => entries)), () =>
             unavailable()
@@ -337,12 +356,6 @@ const make = Effect.gen(function* () {
           for (const [place, { entries, op }] of groups.entries()) {
             const failure = lackOf(entries, lacks[place])
             if (failure !== null) failing.set(op.index, yield* refused(failure))
-            // Nothing shows the end of the signer's own transaction: its amounts stay counted.
-            else if (isDirect(op))
-              for (const { id, wei } of entries)
-                yield* Effect.mapError(budgets.bind({ chainId: context.chainId, id, wei }, ""), () =>
-                  unavailable()
-                )
           }
           if (failing.size === 0) return failing
           const all = new Map(failing)
@@ -355,65 +368,100 @@ const make = Effect.gen(function* () {
       )
     )
 
-  const bind: Rules["Service"]["bind"] = (asker, op, userOpHash) =>
+  /** Without an operator's node nothing is freed. */
+  const watchedOf = ({ accountId, connection }: OfRequest) => {
+    const { profile } = connection
+    if (profile.rpc === null) return Effect.succeed(null)
+    const chain =
+      connection.trust === "operator"
+        ? Effect.succeed(connection.chain)
+        : rpcs.connect(Redacted.value(profile.rpc), "operator")
+    return Effect.map(chain, (made): Sponsorships.Watched => ({ accountId, chain: made, profile }))
+  }
+
+  /** `last`: base of the ids where the holds of `first` are another nonce's. */
+  const bindAll = (
+    asker: Asker,
+    op: PreparedOp,
+    { first, last }: { readonly first: string; readonly last: string },
+    noteOf: (call: Call.Call, since: bigint) => string
+  ) =>
     Effect.gen(function* () {
       const { calls, context } = asker
+      if (context.access.key === "treasury") return
       const book = yield* rulebook.of(context.accountId)
       const call = calls.find(({ index }) => index === op.index)
-      if (book === null || call === undefined || context.kind === "direct") return
-      const nonce = Nonce.make(op.nonceKey, op.sequence)
-      const base = `${baseOf(op)}${nonce}/`
+      if (book === null || call === undefined) return
+      const element = elementOf(book, asker, call, op)
       const now = yield* Clock.currentTimeMillis
-      const entries = entriesOf(context, elementOf(book, asker, call, op), base, now + heldMillis)
-      if (entries.length === 0) return
-      const { chainId, connection, entryPoint } = context
-      const { profile } = connection
-      const chain =
-        profile.rpc === null
-          ? null
-          : connection.trust === "operator"
-            ? connection.chain
-            : yield* rpcs.connect(Redacted.value(profile.rpc), "operator")
-      const watched = chain === null ? null : { accountId: context.accountId, chain, profile }
-      const take = Effect.map(budgets.reserve([entries]), ([lack]) =>
-        // The sum of an ended hold is booked.
-        lack?.reason === "ended" ? null : lackOf(entries, lack)
-      )
-      let lack = yield* take
-      if (lack !== null) {
-        const others = (yield* budgets.open(chainId, baseOf(op))).filter(({ id }) => !id.startsWith(base))
-        yield* budgets.release(
-          chainId,
-          others.map(({ id }) => id)
-        )
-        if (watched !== null) yield* sponsorships.settle(watched)
-        lack = yield* take
-      }
-      if (lack !== null) return yield* new PayerRefusal({ failure: yield* refused(lack) })
+      const { chainId } = context
+      const take = (base: string, ended: ReadonlySet<string>): Effect.Effect<Taken, BudgetsError> =>
+        Effect.gen(function* () {
+          const all = entriesOf(asker, element, base, now + heldMillis)
+          const entries = all.filter(({ name }) => !ended.has(name))
+          const [lack] = yield* budgets.reserve([entries])
+          if (lack?.reason !== "ended") return { base, entries, failure: lackOf(entries, lack) }
+          // What has landed under the same nonce is booked, and nothing else can land there.
+          return yield* base === last ? take(base, new Set([...ended, lack.budget])) : take(last, new Set())
+        })
+      const watched = yield* watchedOf(context)
       // A caller's node could name a later block, so that a landing before it would be missed.
-      const head = chain === null ? null : yield* chain.block("latest")
-      const note = Sponsorships.note({
-        userOpHash,
-        entryPoint,
-        since: head?.number ?? 0n,
-        validUntil: op.window?.validUntil ?? 0,
-        wallet: call.wallet,
-        nonce
-      })
-      for (const [id, { wei }] of new Map(entries.map((entry) => [entry.id, entry])))
-        yield* budgets.bind({ chainId, id, wei }, note)
-      if (watched !== null) yield* sponsorships.watch(watched)
+      const head = watched === null ? null : yield* watched.chain.block("latest")
+      const note = noteOf(call, head?.number ?? 0n)
+      const before = yield* budgets.open(chainId, baseOf(op))
+      const own = before.filter(({ bound, id }) => bound && id.startsWith(first))
+      const isFree = first === last || own.every(({ notes }) => notes.includes(note))
+      const base = isFree ? first : last
+      /** Releases what unsigned versions with other nonces hold. */
+      const others = (of: string) =>
+        budgets.release(
+          chainId,
+          before.flatMap(({ id }) => (id.startsWith(of) ? [] : id))
+        )
+      let taken = yield* take(base, new Set())
+      if (taken.failure !== null) {
+        yield* others(base)
+        if (watched !== null) yield* sponsorships.settle(watched)
+        taken = yield* take(base, new Set())
+      }
+      if (taken.failure !== null) return yield* new PayerRefusal({ failure: yield* refused(taken.failure) })
+      for (const id of new Set(taken.entries.map((entry) => entry.id)))
+        // The amount was just held.
+        if (!(yield* budgets.bind({ chainId, id, wei: 0n }, note))) return yield* unavailable()
+      yield* others(taken.base)
+      if (watched !== null && taken.entries.length > 0) yield* sponsorships.watch(watched)
     }).pipe(
       Effect.mapError((error) =>
         error._tag === "PayerRefusal" || error._tag === "Unavailable" ? error : unavailable()
       )
     )
 
+  const bind: Rules["Service"]["bind"] = (asker, op, userOpHash) => {
+    const nonce = Nonce.make(op.nonceKey, op.sequence)
+    const base = preparedBaseOf(op)
+    return bindAll(asker, op, { first: base, last: base }, ({ wallet }, since) =>
+      Sponsorships.note({
+        userOpHash,
+        entryPoint: op.space.entryPoint,
+        since,
+        validUntil: op.window?.validUntil ?? 0,
+        wallet,
+        nonce
+      })
+    )
+  }
+
+  const bindDirect: Rules["Service"]["bindDirect"] = (asker, op, nonce) => {
+    const note = Sponsorships.directNote(asker.context.submitter, nonce, op.unsigned)
+    return bindAll(asker, op, { first: preparedBaseOf(op), last: `${baseOf(op)}eoa${nonce}/` }, () => note)
+  }
+
   return {
     judge,
     reserve,
     isRuled: (accountId) => Effect.map(rulebook.of(accountId), (book) => book !== null),
     bind,
+    bindDirect,
     release
   }
 })

@@ -58,8 +58,8 @@ export interface Payload {
   readonly balance: bigint
   /** In the order of the bundle. */
   readonly ops: ReadonlyArray<TransactionRecord["ops"][number] & { readonly opId: OpId }>
-  /** Op and request of the signer's own transaction; null: it carries ops, or only uses a nonce. */
-  readonly direct: { readonly opId: OpId; readonly requestId: string } | null
+  /** Op, request and expected nonce of the signer's own transaction; null: it carries ops, or only uses a nonce. */
+  readonly direct: { readonly opId: OpId; readonly requestId: string; readonly nonce: bigint } | null
 }
 
 export type Recorded =
@@ -116,6 +116,8 @@ export const record = (
       const { access, balance, chainNonce, data, direct, gasLimit, ops, prices, signer, to, value } = payload
       const lane = { chainId, signer: signer.address }
       const { nonce } = yield* journal.nextNonce(lane, chainNonce)
+      // Its spending is held for one nonce.
+      if (direct !== null && direct.nonce !== nonce) return { _tag: "nonceUsed" }
       const transaction: Transaction.Transaction = { chainId, nonce, to, data, value, gasLimit, ...prices }
       const version = versionOf(transaction, yield* signatureOf(signer, transaction))
       const maxCost = gasLimit * prices.maxFeePerGas + payload.l1Fee + value

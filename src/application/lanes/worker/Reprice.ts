@@ -17,7 +17,7 @@ import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.j
 import type { Signer, SignerError } from "../../ports/Signers.js"
 import { pause, requestKey, type Work } from "./LaneState.js"
 import * as Record from "./Record.js"
-import type { DirectContext } from "./rules/Context.js"
+import type { RepricingContext } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 
 /**
@@ -68,7 +68,7 @@ interface Seen {
 }
 
 export const snapshot = (
-  { buffers, connection }: DirectContext,
+  { buffers, connection }: RepricingContext,
   transactionJournal: Pick<TransactionJournal["Service"], "openOf" | "transactionsBetween">,
   lane: Lane,
   isWanted: (nonce: bigint) => boolean = () => true
@@ -156,7 +156,7 @@ const ofSigning =
   }
 
 /** Replaces the rest of a plan; returns all replacements so far, and the failure that stopped it. */
-const replaceRest = (work: Work, context: DirectContext, plan: Plan) =>
+const replaceRest = (work: Work, context: RepricingContext, plan: Plan) =>
   Effect.gen(function* () {
     const { monitor, state, transactionJournal } = work
     const { lane } = state

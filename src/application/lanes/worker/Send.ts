@@ -17,7 +17,7 @@ import * as Record from "./Record.js"
 import { isReconciled } from "./recovery/Unknown.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import type { Context, DirectContext, OpContext } from "./rules/Context.js"
+import { asObstacle, type Context, type DirectContext, type OpContext } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Rejection from "./rules/Rejection.js"
@@ -157,9 +157,15 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
     }
     const prices = Bundle.prices(context, fees, [])
     if (prices === null) return yield* pause(state, [op], aboveCap)
+    const { nonce } = yield* work.transactionJournal.nextNonce(state.lane, nonces.next)
+    const held = yield* Effect.result(context.secure(prepared, nonce))
+    if (Result.isFailure(held))
+      return yield* held.failure._tag === "PayerRefusal"
+        ? fail(work, new Map([[opId, held.failure.failure]]))
+        : pause(state, [op], asObstacle(held.failure).why)
     yield* send(work, context, [op], {
       ops: [],
-      direct: { opId, requestId },
+      direct: { opId, requestId, nonce },
       to,
       data,
       value,

@@ -9,7 +9,6 @@ import * as Reasons from "../../failures/Reasons.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpId, PreparedOp } from "../../ports/journal/Records.js"
 import type { FailedElement } from "../../ports/journal/Requests.js"
-import * as Reservations from "../../prepare/Reservations.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import { forget, isFresh, mayGiveUp, pause, replaceHeld, type State, stepOf, type Work } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
@@ -56,8 +55,7 @@ const end = (work: Work, failures: Failures, sent: ReadonlyArray<Bundle.Held> = 
     for (const op of concerned) {
       const failure = all.get(op.opId)
       if (failure === undefined) continue
-      if (op.prepared !== null && op.prepared.kind !== "direct" && op.context?.kind === "ops")
-        yield* op.context.payer.release([Reservations.partOf(op.prepared)])
+      if (op.prepared !== null && op.context !== null) yield* op.context.release(op.prepared)
       const { code, figures, message } = failure
       const own = failed.get(op.requestId) ?? []
       failed.set(op.requestId, [...own, { index: op.index, code, message, figures }])

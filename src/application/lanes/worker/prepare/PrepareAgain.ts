@@ -125,22 +125,29 @@ export const make = ({
         if (before !== undefined) return before
         const { context: shared, keys } = yield* sourceOf(requestId, chainId)
         const byAddress = new Map(keys.map((key) => [key.address, key]))
+        const limited = (op: PreparedOp, bind: (asker: Asker) => ReturnType<typeof rules.bind>) =>
+          Effect.flatMap(rules.isRuled(shared.accountId), (isRuled) =>
+            isRuled
+              ? Effect.flatMap(sourceOf(op.requestId, chainId), (source) =>
+                  bind({ ...source, context: shared })
+                )
+              : Effect.void
+          )
         const made: Known =
           shared.kind === "direct"
-            ? { ...shared, shared }
+            ? {
+                ...shared,
+                shared,
+                secure: (op, nonce) => limited(op, (asker) => rules.bindDirect(asker, op, nonce)),
+                release: (op) => rules.release(shared, [op])
+              }
             : {
                 ...shared,
                 shared,
                 keyOf: (address) => byAddress.get(address) ?? null,
                 deployer,
                 secure: (prepared, userOpHash) => {
-                  const limited = Effect.flatMap(rules.isRuled(shared.accountId), (isRuled) =>
-                    isRuled
-                      ? Effect.flatMap(sourceOf(prepared.requestId, chainId), (source) =>
-                          rules.bind({ ...source, context: shared }, prepared, userOpHash)
-                        )
-                      : Effect.void
-                  )
+                  const spending = limited(prepared, (asker) => rules.bind(asker, prepared, userOpHash))
                   return prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
                     ? Effect.andThen(
                         Effect.provideContext(
@@ -150,10 +157,15 @@ export const make = ({
                           }),
                           services
                         ),
-                        limited
+                        spending
                       )
-                    : limited
-                }
+                    : spending
+                },
+                release: (op) =>
+                  Effect.andThen(
+                    op.kind === "direct" ? Effect.void : shared.payer.release([Reservations.partOf(op)]),
+                    rules.release(shared, [op])
+                  )
               }
         contexts.set(name, made)
         return made
@@ -178,7 +190,7 @@ export const make = ({
           const indexes = new Set(own.map(({ index }) => index))
           const calls = source.success.calls.filter(({ index }) => indexes.has(index))
           // A window that has not begun, perhaps because a block was undone, is awaited.
-          return [{ requestId, calls, revert: source.success.revert, isAccepted: true, mayWait: true }]
+          return [{ ...source.success, requestId, calls, isAccepted: true, mayWait: true }]
         })
         if (batches.length === 0) return prepared
         const made = yield* Again.prepare({
@@ -189,14 +201,15 @@ export const make = ({
             return op === undefined ? { key: 0n, sequence: null } : nonceOf(op)
           }
         })
-        const all = made.batches.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
+        const judged = yield* rules.judge(batches, made.batches)
+        const all = judged.flatMap((each) => (Result.isSuccess(each) ? each.success.ops : []))
         // Higher prices need larger reservations; without enough money the op waits.
         const lacks =
           shared.kind === "direct" || made.snapshot === null
             ? new Map<PreparedOp, ElementFailure>()
             : yield* Reservations.reserve(shared, all, made.snapshot.prices)
         for (const [place, { requestId }] of batches.entries()) {
-          const result = made.batches[place]
+          const result = judged[place]
           const own = ops.filter((op) => op.requestId === requestId)
           if (result === undefined) continue
           if (Result.isFailure(result)) {
@@ -304,10 +317,12 @@ export const make = ({
           for (const op of Result.isSuccess(opening) ? opening.success.ops : []) opened.add(op)
         }
         // Ops that wait with a delayed component hold reservations.
+        const left = all.filter((op) => !opened.has(op))
         yield* Reservations.release(
           shared,
-          all.filter((op) => !opened.has(op) && !lacks.has(op))
+          left.filter((op) => !lacks.has(op))
         )
+        yield* rules.release(shared, left)
         return openings
       })
 

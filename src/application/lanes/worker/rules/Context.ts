@@ -24,7 +24,16 @@ interface Submission {
 /** Settings that a worker needs for transactions of the EOA itself. */
 export interface DirectContext extends Submission {
   readonly kind: "direct"
+  /** Holds the transaction's spending before the first signature under this nonce. */
+  readonly secure: (
+    op: Extract<PreparedOp, { readonly kind: "direct" }>,
+    nonce: bigint
+  ) => Effect.Effect<void, PayerRefusal | Failure | Obstacle>
+  readonly release: (op: PreparedOp) => Effect.Effect<void>
 }
+
+/** Settings of repriced transactions. */
+export type RepricingContext = Omit<DirectContext, "release" | "secure">
 
 /** Settings that a worker needs for ops. */
 export interface OpContext extends Submission {
@@ -42,6 +51,8 @@ export interface OpContext extends Submission {
     op: Exclude<PreparedOp, { readonly kind: "direct" }>,
     userOpHash: Bytes32
   ) => Effect.Effect<void, SignerError | PayerRefusal | Failure | Obstacle>
+  /** Releases what the failed op holds; what was signed stays held. */
+  readonly release: (op: PreparedOp) => Effect.Effect<void>
 }
 
 export type Context = OpContext | DirectContext
@@ -88,7 +99,7 @@ export interface Preparing {
   readonly repricingOf: (
     requestId: string,
     chainId: bigint
-  ) => Effect.Effect<{ readonly context: DirectContext; readonly fillUnknown: boolean }, Obstacle>
+  ) => Effect.Effect<{ readonly context: RepricingContext; readonly fillUnknown: boolean }, Obstacle>
   /**
    * Prepares due elements without ops under free nonces: as many as one preparation takes, none without its dependencies. By
    * request; a missing request waits for the others.
