@@ -16,6 +16,8 @@ import * as Execution from "../../../src/application/endpoints/Execution.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import * as DecisionHook from "../../../src/application/policies/DecisionHook.js"
+import * as Rulebook from "../../../src/application/policies/Rulebook.js"
+import * as Rules from "../../../src/application/policies/Rules.js"
 import { BundlerRpc, BundlerRpcError } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
 import { PaymasterRpc, PaymasterRpcError } from "../../../src/application/ports/chain/PaymasterRpc.js"
@@ -136,7 +138,8 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
   })
   const inMemory = yield* Layer.build(ChainRpc.layer({ [rpc]: node }))
   const ports = Execution.layer.pipe(
-    Layer.provideMerge(Layer.merge(DecisionHook.layer, Engine.layer)),
+    Layer.provideMerge(Layer.merge(DecisionHook.layer, Rules.layer)),
+    Layer.provideMerge(Layer.merge(Rulebook.layer, Engine.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         InMemory.abiStore,

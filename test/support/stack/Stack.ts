@@ -23,6 +23,7 @@ import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as AbiStore from "../../../src/adapters/sql/AbiStore.js"
 import * as Budgets from "../../../src/adapters/sql/budgets/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
+import * as SqlPolicies from "../../../src/adapters/sql/Policies.js"
 import * as SqlSettings from "../../../src/adapters/sql/Settings.js"
 import * as Sqlite from "../../../src/adapters/sql/sqlite/Sqlite.js"
 import * as Execution from "../../../src/application/endpoints/Execution.js"
@@ -36,6 +37,8 @@ import type { Failure } from "../../../src/application/failures/Failure.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import * as Start from "../../../src/application/operate/Start.js"
 import * as DecisionHook from "../../../src/application/policies/DecisionHook.js"
+import * as Rulebook from "../../../src/application/policies/Rulebook.js"
+import * as Rules from "../../../src/application/policies/Rules.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
@@ -47,6 +50,7 @@ import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import type { Settings } from "../../../src/application/ports/operator/Settings.js"
+import type { Policies } from "../../../src/application/ports/Policies.js"
 import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
 import {
   type Signer,
@@ -81,6 +85,7 @@ export type Ports =
   | Journals.Ports
   | NetworksTag
   | PaymasterRpcTag
+  | Policies
   | ReplicasTag
   | Settings
   | SignersTag
@@ -200,11 +205,13 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
   const journal = Journal.layer(sealed).pipe(Layer.provide(sql))
   const networks = Networks.layer({ profiles: [profile] })
   return Execution.layer.pipe(
-    Layer.provideMerge(Layer.merge(DecisionHook.layer, Engine.layer)),
+    Layer.provideMerge(Layer.merge(DecisionHook.layer, Rules.layer)),
+    Layer.provideMerge(Layer.merge(Rulebook.layer, Engine.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer.pipe(Layer.provide(sql)),
         Layer.succeed(DecisionHook.OperatorHook, decisionHook),
+        SqlPolicies.layer.pipe(Layer.provide(sql)),
         SqlSettings.layer(sealed).pipe(Layer.provide(sql)),
         WebhookSender.layer({ egress: { allowLoopback: true } }),
         ownsLanes ? Replicas.layer : noLanes,

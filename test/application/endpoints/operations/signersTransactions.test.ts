@@ -25,6 +25,7 @@ import type { Bytes32 } from "../../../../src/domain/primitives/Hex.js"
 import * as InMemory from "../../../support/journal/InMemory.js"
 import * as MemoryChain from "../../../support/memory/ChainRpc.js"
 import * as DecisionHook from "../../../support/memory/DecisionHook.js"
+import * as Rules from "../../../support/memory/Rules.js"
 import * as Parties from "../../../support/Parties.js"
 
 const rpc = "http://node.test"
@@ -77,7 +78,7 @@ const world = (lies: (honest: ChainClient) => Partial<ChainClient> = () => ({}),
     }
     const context = yield* Layer.build(
       Execution.layer.pipe(
-        Layer.provide(DecisionHook.layer),
+        Layer.provide(Layer.merge(DecisionHook.layer, Rules.layer)),
         Layer.provideMerge(Engine.layer),
         Layer.provideMerge(
           Layer.mergeAll(
