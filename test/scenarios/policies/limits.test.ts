@@ -106,7 +106,7 @@ describe("a limit", () => {
       "operator"
     ))
 
-  it("frees what a reverted transaction of the signer did not pay", () =>
+  it("counts transactions of the signer until they are settled, and after", () =>
     limited([limit("native", 150n)], async (life) => {
       const to = shop()
       await life.runPromise(stack.transact({ to, value: 100n }))
