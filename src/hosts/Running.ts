@@ -181,7 +181,8 @@ export const layer = <R = never>(given: Given<R>) =>
   ).pipe(
     Layer.provideMerge(
       Execution.layer.pipe(
-        Layer.provide(Layer.merge(DecisionHook.layer, Rules.layer)),
+        Layer.provide(DecisionHook.layer),
+        Layer.provideMerge(Rules.layer),
         Layer.provideMerge(Engine.layer)
       )
     ),

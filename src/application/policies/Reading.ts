@@ -5,7 +5,7 @@ import type { OfRequest } from "../prepare/OpContext.js"
 import * as Previews from "../prepare/ops/Previews.js"
 
 /** Reads what an element moves, as rules, limits and decision hooks judge it. */
-export const of = (call: Call.Call, { connection, submitter }: OfRequest): Movements.Reading => {
+export const of = (call: Call.Call, { connection, submitter }: Pick<OfRequest, "connection" | "submitter">): Movements.Reading => {
   const { ledger } = connection.profile
   if (call.kind === "creation") {
     const { wallet } = call

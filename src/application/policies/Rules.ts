@@ -22,7 +22,7 @@ import type { PreparedOp } from "../ports/journal/Records.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
-import type { OfRequest } from "../prepare/OpContext.js"
+import type { Direct, OfRequest, OpContext, Shared } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import type { Prepared } from "../prepare/Preparing.js"
 import * as Reservations from "../prepare/Reservations.js"
@@ -43,6 +43,13 @@ import * as Rulebook from "./Rulebook.js"
 /** A request whose elements are judged. `calls`: those in question. */
 export type Asker = Pick<Offer, "calls" | "caller" | "context" | "endpoint" | "requestId">
 
+/** A request that is judged only, as one for unsigned ops. */
+export type Judged = Omit<Asker, "context"> & {
+  readonly context:
+    | (OpContext & Pick<Shared, "kind" | "signers"> & { readonly access?: Shared["access"] })
+    | Direct
+}
+
 type Batches = ReadonlyArray<Result.Result<Prepared, Failure> | "busy">
 
 export class Rules extends Context.Service<
@@ -50,7 +57,7 @@ export class Rules extends Context.Service<
   {
     /** Fails the prepared and waiting elements that rules or the limits of one op or request do not allow. */
     readonly judge: <B extends Batches[number]>(
-      askers: ReadonlyArray<Asker>,
+      askers: ReadonlyArray<Judged>,
       batches: ReadonlyArray<B>
     ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable>
     /** Holds what the prepared ops may spend, and fails those that a limit has no room for. */
@@ -95,7 +102,7 @@ interface Element {
 
 const boundOf = (
   book: Rulebook.Book,
-  { caller, context }: Asker,
+  { caller, context }: Judged,
   wallet: Address
 ): ReadonlyArray<Rulebook.Bound> => {
   const { keyId } = caller.principal
@@ -109,16 +116,16 @@ const boundOf = (
   ]
 }
 
-const feesOf = ({ connection, ...context }: OfRequest, op: PreparedOp | undefined): bigint => {
+const feesOf = (context: Judged["context"], op: PreparedOp | undefined): bigint => {
   if (op === undefined) return 0n
   if (op.kind === "direct")
-    return op.unsigned.gasLimit * connection.profile.caps.maxFeePerGas + op.l1Fee
+    return op.unsigned.gasLimit * context.connection.profile.caps.maxFeePerGas + op.l1Fee
   return context.kind === "ops" ? Gas.requiredPrefund(context.version, op.unsigned) : 0n
 }
 
 const elementOf = (
   book: Rulebook.Book,
-  asker: Asker,
+  asker: Judged,
   call: Call.Call,
   op: PreparedOp | undefined
 ): Element => ({
@@ -147,7 +154,7 @@ const refusalOf = (
 const roomOf = (bound: Rulebook.Bound, { name }: Policy.Limit, asked: bigint, left: bigint): ElementFailure =>
   refusalOf(bound, { limit: name, left }, `${asked} asked, ${left} left`)
 
-const paymasterOf = ({ context }: Asker, op: PreparedOp | undefined): Address | null => {
+const paymasterOf = ({ context }: Judged, op: PreparedOp | undefined): Address | null => {
   if (context.kind === "direct") return null
   return op === undefined || op.kind === "direct"
     ? context.payer.paymaster
@@ -155,7 +162,7 @@ const paymasterOf = ({ context }: Asker, op: PreparedOp | undefined): Address | 
 }
 
 /** Paymasters that ops may name without a rule: the operator has configured them. */
-const configured = ({ connection: { profile } }: OfRequest): ReadonlyArray<Address> => [
+const configured = ({ connection: { profile } }: Judged["context"]): ReadonlyArray<Address> => [
   ...(profile.sponsor === null ? [] : [profile.sponsor.paymaster]),
   ...profile.paymasterServices.map(({ paymaster }) => paymaster)
 ]
@@ -163,7 +170,7 @@ const configured = ({ connection: { profile } }: OfRequest): ReadonlyArray<Addre
 /** The objection of one policy, windows of its limits aside; `sums`: of the request's elements before it, which it raises. */
 const objection = (
   book: Rulebook.Book,
-  asker: Asker,
+  asker: Judged,
   bound: Rulebook.Bound,
   { spending, wallet }: Element,
   op: PreparedOp | undefined,
@@ -273,23 +280,23 @@ const make = Effect.gen(function* () {
   const sponsorships = yield* Sponsorships.Sponsorships
 
   /** The judged batches of an account with policies; the others are returned unchanged. */
-  const each = <B extends Batches[number]>(
-    askers: ReadonlyArray<Asker>,
+  const each = <A extends Judged, B extends Batches[number]>(
+    askers: ReadonlyArray<A>,
     batches: ReadonlyArray<B>,
     failingOf: (
       book: Rulebook.Book,
-      asker: Asker,
+      asker: A,
       prepared: Prepared
     ) => Effect.Effect<ReadonlyMap<number, ElementFailure>, Unavailable>
   ): Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable> =>
     Effect.gen(function* () {
       const context = askers[0]?.context
       // The treasury's top-ups are the operator's own.
-      if (context === undefined || context.access.key === "treasury") return batches
+      if (context === undefined || context.access?.key === "treasury") return batches
       const book = yield* rulebook.of(context.accountId)
       if (book === null) return batches
       return yield* Effect.forEach(batches, (batch, place) => {
-        const [asker, made]: [Asker | undefined, Batches[number]] = [askers[place], batch]
+        const [asker, made]: [A | undefined, Batches[number]] = [askers[place], batch]
         return asker === undefined || made === "busy" || Result.isFailure(made)
           ? Effect.succeed(batch)
           : Effect.map(failingOf(book, asker, made.success), (failing) =>

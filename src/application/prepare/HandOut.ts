@@ -15,6 +15,7 @@ import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import type { Failure, Unprocessable } from "../failures/Failure.js"
 import type { Payers } from "../payers/Payer.js"
 import * as Submitter from "../payers/Submitter.js"
+import { Rules } from "../policies/Rules.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
@@ -48,6 +49,8 @@ const handedOutMillis = 15 * 60_000
 export interface UnsignedInput<R> {
   readonly operations: ReadonlyArray<Operation>
   readonly settings: ForOps
+  /** The endpoint that will get the signed ops: spending rules judge them as there. */
+  readonly endpoint: string
   readonly route: Effect.Effect<ServiceEoa.Route, Failure, R>
   /** Whether to show what the ops would move. */
   readonly preview: boolean
@@ -142,7 +145,7 @@ const lease = (
  */
 export const make = <R>(
   caller: Caller,
-  { byPasskeys, dummy, operations, preview, route: routed, settings }: UnsignedInput<R>
+  { byPasskeys, dummy, endpoint, operations, preview, route: routed, settings }: UnsignedInput<R>
 ): Effect.Effect<
   {
     readonly ops: ReadonlyArray<Handed>
@@ -152,7 +155,7 @@ export const make = <R>(
     readonly previews: ReadonlyMap<number, Shown>
   },
   Failure,
-  AbiStore | BundlerRpc | ChainFacts | ChainRpc | Payers | OpJournal | R
+  AbiStore | BundlerRpc | ChainFacts | ChainRpc | Payers | OpJournal | Rules | R
 > =>
   Effect.gen(function* () {
     const encoded = yield* EncodeCall.encodeAll(operations)
@@ -195,6 +198,14 @@ export const make = <R>(
     })
     yield* Snapshot.checkImplementation(connection, estimate.implementation, settings.validator)
     Links.fail(on, order, estimate.failed, failed)
+    const signers = byService ? [] : [submitter]
+    const asker = { calls, caller, context: { ...context, kind: "ops" as const, signers }, endpoint }
+    const [judged] = yield* (yield* Rules).judge(
+      [{ ...asker, requestId: caller.requestId }],
+      [Result.succeed({ ...Preparing.nothing, failed })]
+    )
+    if (judged !== undefined && Result.isSuccess(judged))
+      for (const [index, failure] of judged.success.failed) failed.set(index, failure)
 
     const limited = new Map(estimate.estimated.map(({ index, op }) => [index, op]))
     const nonceAt = (index: number) => Nonce.make(keys.get(index) ?? 0n, estimate.sequences.get(index) ?? 0n)

@@ -87,6 +87,7 @@ export type Ports =
   | PaymasterRpcTag
   | Policies
   | ReplicasTag
+  | Rules.Rules
   | Settings
   | SignersTag
   | SystemSigners

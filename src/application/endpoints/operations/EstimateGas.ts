@@ -8,6 +8,7 @@ import type { Failure } from "../../failures/Failure.js"
 import * as Keys from "../../keys/Keys.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as Span from "../../observe/Span.js"
+import type { Rules } from "../../policies/Rules.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
@@ -57,7 +58,7 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "EstimateGasResponse" })
 export type Response = typeof Response.Type
 
-export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Signers | SystemSigners
+export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Rules | Signers | SystemSigners
 
 /** Route with the request's signer as the submitter, or the service's EOA where it names none. */
 const routeOf = (
@@ -79,6 +80,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
   Effect.gen(function* () {
     const { bundler, failed, ops, previews } = yield* HandOut.make(caller, {
       ...request,
+      endpoint: "/executeEncoded",
       preview: request.preview === true,
       route: routeOf(caller, request.settings),
       byPasskeys: request.operations.some(({ walletCustody }) => Custody.usesPasskeys(walletCustody)),

@@ -76,6 +76,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
         ServiceEoa.assertSubmits(connection, settings)
       ),
       byPasskeys: true,
+      endpoint: "/executePasskey",
       preview: preview === true,
       dummy: (config) =>
         config.passkeys.length === 0
