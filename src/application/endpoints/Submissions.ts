@@ -40,7 +40,11 @@ export const submit = <Q, I, A, R>(
 ): Effect.Effect<A, Failure, R | Submissions> =>
   Effect.gen(function* () {
     const encoded = yield* Effect.orDie(Schema.encodeEffect(Request)(request))
-    const offer = yield* offerOf(caller, request, JSON.stringify({ keyId: caller.principal.keyId, ...encoded }))
+    const offer = yield* offerOf(
+      caller,
+      request,
+      JSON.stringify({ keyId: caller.principal.keyId, ...encoded })
+    )
     const { run } = yield* Submissions
     return yield* run(caller, offer)
   })

@@ -101,9 +101,7 @@ export const accountsOf = (
   chainId: bigint
 ): Effect.Effect<ReadonlyArray<AccountId>, BudgetsError> =>
   Effect.map(budgets.open(chainId), (holds) =>
-    Arr.dedupe(
-      holds.flatMap((hold) => (isFollowed(hold) && hold.accountId !== null ? [hold.accountId] : []))
-    )
+    Arr.dedupe(holds.flatMap((hold) => (isFollowed(hold) && hold.accountId !== null ? [hold.accountId] : [])))
   )
 
 /** Settles what signers' own transactions hold, where the chain has used their nonces; returns how many are left. */
@@ -132,7 +130,8 @@ const settleDirect = (
         const isOwn = payloadOf(user) === payload
         const receipt = isOwn ? yield* chain.receipt(user.txHash) : null
         if (isOwn && receipt === null) continue
-        const gas = receipt === null ? 0n : receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
+        const gas =
+          receipt === null ? 0n : receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
         const cost = receipt === null ? 0n : costOf(hold, { cost: gas, success: receipt.success })
         yield* budgets.settle(chainId, hold.id, cost)
         left -= 1

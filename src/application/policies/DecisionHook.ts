@@ -125,7 +125,11 @@ const factsOf = ({ offer: { calls, context }, prepared: { ops, waiting } }: Aske
   const { caps } = context.connection.profile
   const elements = calls
     .filter(({ index }) => waiting.has(index) || ops.some((op) => op.index === index))
-    .map((call) => ({ index: call.index, wallet: call.wallet, movements: Reading.of(call, context).movements }))
+    .map((call) => ({
+      index: call.index,
+      wallet: call.wallet,
+      movements: Reading.of(call, context).movements
+    }))
   let mostCost = 0n
   let sponsored = context.kind === "ops" && context.payer.paymaster !== null
   for (const op of ops)

@@ -1,15 +1,25 @@
-import * as Hex from "../../domain/primitives/Hex.js"
 import * as Movements from "../../domain/policy/Movements.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import type * as Call from "../prepare/Call.js"
 import type { OfRequest } from "../prepare/OpContext.js"
 import * as Previews from "../prepare/ops/Previews.js"
 
 /** Reads what an element moves, as rules, limits and decision hooks judge it. */
-export const of = (call: Call.Call, { connection, submitter }: Pick<OfRequest, "connection" | "submitter">): Movements.Reading => {
+export const of = (
+  call: Call.Call,
+  { connection, submitter }: Pick<OfRequest, "connection" | "submitter">
+): Movements.Reading => {
   const { ledger } = connection.profile
   if (call.kind === "creation") {
     const { wallet } = call
-    const deployment = { contract: wallet, selector: null, data: Hex.empty, asset: null, to: wallet, amount: 0n }
+    const deployment = {
+      contract: wallet,
+      selector: null,
+      data: Hex.empty,
+      asset: null,
+      to: wallet,
+      amount: 0n
+    }
     return { movements: [{ kind: "deploy", ...deployment }], calls: 0 }
   }
   if (call.kind === "direct")

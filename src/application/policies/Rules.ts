@@ -147,7 +147,9 @@ const refusalOf = (
   const isOwn = layer === "account"
   if (isOwn) figures.version = version.toString()
   if (isOwn && "limit" in what) figures.left = what.left.toString()
-  const text = isOwn ? `${subject} version ${version}, ${name}: ${problem}` : `the operator's ${subject}, ${name}`
+  const text = isOwn
+    ? `${subject} version ${version}, ${name}: ${problem}`
+    : `the operator's ${subject}, ${name}`
   return elementFailure("policy_refused", Reasons.text("policy", { problem: text }), figures)
 }
 
@@ -432,8 +434,8 @@ const make = Effect.gen(function* () {
         taken = yield* take(base, new Set())
       }
       if (taken.failure !== null) return yield* new PayerRefusal({ failure: yield* refused(taken.failure) })
+      // The amount was just held.
       for (const id of new Set(taken.entries.map((entry) => entry.id)))
-        // The amount was just held.
         if (!(yield* budgets.bind({ chainId, id, wei: 0n }, note))) return yield* unavailable()
       yield* others(taken.base)
       if (watched !== null && taken.entries.length > 0) yield* sponsorships.watch(watched)

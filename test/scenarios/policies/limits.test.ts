@@ -24,7 +24,11 @@ const shop = (): Address.Address => {
 const limit = (asset: string, max: bigint, more: Partial<Policy.Limit> = {}) =>
   ({ name: "cap", chain: String(stack.anvil.chainId), asset, per: "day", max, ...more }) as Policy.Limit
 
-const setTo = (life: Runtime, limits: ReadonlyArray<Policy.Limit>, layer: "operator" | "account" = "account") =>
+const setTo = (
+  life: Runtime,
+  limits: ReadonlyArray<Policy.Limit>,
+  layer: "operator" | "account" = "account"
+) =>
   life.runPromise(
     Effect.gen(function* () {
       const { put } = yield* Policies
@@ -43,9 +47,7 @@ const tokenOf = (): string => Address.unsafe(String(stack.token.target))
 
 /** What is held, and what is not settled. */
 const heldOf = (life: Runtime) =>
-  life.runPromise(
-    Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(stack.anvil.chainId))))
-  )
+  life.runPromise(Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(stack.anvil.chainId)))))
 
 /** A life with a limit in a journal of its own. */
 const limited = (

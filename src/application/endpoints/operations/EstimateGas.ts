@@ -58,7 +58,15 @@ export const Response = Schema.Struct({
 }).annotate({ identifier: "EstimateGasResponse" })
 export type Response = typeof Response.Type
 
-export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Rules | Signers | SystemSigners
+export type Requirements =
+  | AbiStore
+  | ChainRpc
+  | Engine
+  | OpJournal
+  | Networks
+  | Rules
+  | Signers
+  | SystemSigners
 
 /** Route with the request's signer as the submitter, or the service's EOA where it names none. */
 const routeOf = (
