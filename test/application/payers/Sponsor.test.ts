@@ -44,7 +44,10 @@ const world = (
       {
         budgets,
         facts,
-        sponsorships: { watch: (each) => Effect.sync(() => void watched.push(each)) },
+        sponsorships: {
+          watch: (each) => Effect.sync(() => void watched.push(each)),
+          settle: () => Effect.void
+        },
         signer: Effect.succeed(Site.key(signed, seal)),
         dailyBudget
       },

@@ -178,7 +178,9 @@ export const make = (
       buffers: {
         transaction: Result.getOrThrow(Percent.from(50)),
         price: Result.getOrThrow(Percent.from(20))
-      }
+      },
+      secure: () => Effect.void,
+      release: () => Effect.void
     }
     const context: OpContext = {
       ...direct,
@@ -193,8 +195,7 @@ export const make = (
         address,
         sign: () => Effect.suspend(() => signer.sign(Number(BigInt(address))))
       }),
-      deployer: Effect.die(new Error("nothing is deployed")),
-      secure: () => Effect.void
+      deployer: Effect.die(new Error("nothing is deployed"))
     }
 
     const prepared = (
