@@ -61,6 +61,7 @@ export type Ports =
   | Journals
   | Networks
   | Policies
+  | Rules.Rules
   | RateLimit
   | Rulebook.Rulebook
   | Settings

@@ -297,14 +297,17 @@ const make = Effect.gen(function* () {
       if (context === undefined || context.access?.key === "treasury") return batches
       const book = yield* rulebook.of(context.accountId)
       if (book === null) return batches
-      return yield* Effect.forEach(batches, (batch, place) => {
-        const [asker, made]: [A | undefined, Batches[number]] = [askers[place], batch]
-        return asker === undefined || made === "busy" || Result.isFailure(made)
-          ? Effect.succeed(batch)
-          : Effect.map(failingOf(book, asker, made.success), (failing) =>
-              Result.succeed(Links.leaveOut(Call.dependencies(asker.calls), made.success, failing))
-            )
-      })
+      return yield* Effect.forEach(
+        batches,
+        (batch, place): Effect.Effect<B | Result.Result<Prepared>, Unavailable> => {
+          const [asker, made]: [A | undefined, Batches[number]] = [askers[place], batch]
+          return asker === undefined || made === "busy" || Result.isFailure(made)
+            ? Effect.succeed(batch)
+            : Effect.map(failingOf(book, asker, made.success), (failing) =>
+                Result.succeed(Links.leaveOut(Call.dependencies(asker.calls), made.success, failing))
+              )
+        }
+      )
     })
 
   const release: Rules["Service"]["release"] = ({ accountId, chainId }, elements) =>
@@ -468,7 +471,7 @@ const make = Effect.gen(function* () {
   return {
     judge,
     reserve,
-    isRuled: (accountId) => Effect.map(rulebook.of(accountId), (book) => book !== null),
+    isRuled: (accountId: AccountId) => Effect.map(rulebook.of(accountId), (book) => book !== null),
     bind,
     bindDirect,
     release

@@ -195,7 +195,8 @@ export const make = (
         address,
         sign: () => Effect.suspend(() => signer.sign(Number(BigInt(address))))
       }),
-      deployer: Effect.die(new Error("nothing is deployed"))
+      deployer: Effect.die(new Error("nothing is deployed")),
+      secure: () => Effect.void
     }
 
     const prepared = (

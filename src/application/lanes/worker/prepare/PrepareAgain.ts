@@ -138,7 +138,8 @@ export const make = ({
             ? {
                 ...shared,
                 shared,
-                secure: (op, nonce) => limited(op, (asker) => rules.bindDirect(asker, op, nonce)),
+                secure: (op: Parameters<Contexts.DirectContext["secure"]>[0], nonce: bigint) =>
+                  limited(op, (asker) => rules.bindDirect(asker, op, nonce)),
                 release: (op) => rules.release(shared, [op])
               }
             : {
@@ -146,7 +147,7 @@ export const make = ({
                 shared,
                 keyOf: (address) => byAddress.get(address) ?? null,
                 deployer,
-                secure: (prepared, userOpHash) => {
+                secure: (...[prepared, userOpHash]: Parameters<Contexts.OpContext["secure"]>) => {
                   const spending = limited(prepared, (asker) => rules.bind(asker, prepared, userOpHash))
                   return prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
                     ? Effect.andThen(
