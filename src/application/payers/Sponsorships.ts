@@ -82,7 +82,7 @@ const limits = "policy "
 
 const isFollowed = ({ bound, name }: Hold): boolean => bound && (name === budget || name.startsWith(limits))
 
-/** What a landed op has used up of a hold: gas, or the held amount unless its call was reverted. */
+/** A landed op uses up its gas, or the held amount unless its call was reverted. */
 const costOf = (
   { id, name, wei }: Hold,
   { cost, success }: Pick<Inclusions.Inclusion, "cost" | "success">

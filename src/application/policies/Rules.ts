@@ -4,16 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import * as Policy from "../../domain/policy/Policy.js"
-import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import { type ElementFailure, elementFailure } from "../failures/Elements.js"
+import type { ElementFailure } from "../failures/Elements.js"
 import { type Failure, type Unavailable, unavailable } from "../failures/Failure.js"
-import * as Reasons from "../failures/Reasons.js"
 import * as Metrics from "../observe/Metrics.js"
-import * as Funding from "../payers/Funding.js"
 import { heldMillis, holdId, PayerRefusal } from "../payers/Payer.js"
 import * as Sponsorships from "../payers/Sponsorships.js"
 import { Budgets, type BudgetsError, type Lack, type Reservation, type Window } from "../ports/Budgets.js"
@@ -21,12 +17,11 @@ import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
-import type { Offer } from "../prepare/Offer.js"
-import type { Direct, OfRequest, OpContext, Shared } from "../prepare/OpContext.js"
+import type { OfRequest } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import type { Prepared } from "../prepare/Preparing.js"
 import * as Reservations from "../prepare/Reservations.js"
-import * as Reading from "./Reading.js"
+import * as Judgement from "./Judgement.js"
 import * as Rulebook from "./Rulebook.js"
 
 /**
@@ -40,16 +35,6 @@ import * as Rulebook from "./Rulebook.js"
  * - Only the operator's node frees what was signed.
  */
 
-/** A request whose elements are judged. `calls`: those in question. */
-export type Asker = Pick<Offer, "calls" | "caller" | "context" | "endpoint" | "requestId">
-
-/** A request that is judged only, as one for unsigned ops. */
-export type Judged = Omit<Asker, "context"> & {
-  readonly context:
-    | (OpContext & Pick<Shared, "kind" | "signers"> & { readonly access?: Shared["access"] })
-    | Direct
-}
-
 type Batches = ReadonlyArray<Result.Result<Prepared, Failure> | "busy">
 
 export class Rules extends Context.Service<
@@ -57,25 +42,25 @@ export class Rules extends Context.Service<
   {
     /** Fails the prepared and waiting elements that rules or the limits of one op or request do not allow. */
     readonly judge: <B extends Batches[number]>(
-      askers: ReadonlyArray<Judged>,
+      askers: ReadonlyArray<Judgement.Judged>,
       batches: ReadonlyArray<B>
     ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable>
     /** Holds what the prepared ops may spend, and fails those that a limit has no room for. */
     readonly reserve: <B extends Batches[number]>(
-      askers: ReadonlyArray<Asker>,
+      askers: ReadonlyArray<Judgement.Asker>,
       batches: ReadonlyArray<B>
     ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable>
     /** Whether the account has policies. */
     readonly isRuled: (accountId: AccountId) => Effect.Effect<boolean, Unavailable>
     /** Holds an op's spending from before its first signature until the chain has decided. */
     readonly bind: (
-      asker: Asker,
+      asker: Judgement.Asker,
       op: UserOp,
       userOpHash: Bytes32
     ) => Effect.Effect<void, PayerRefusal | Unavailable>
     /** Likewise a transaction of the signer's own, under this nonce of the signer. */
     readonly bindDirect: (
-      asker: Asker,
+      asker: Judgement.Asker,
       op: Extract<PreparedOp, { readonly kind: "direct" }>,
       nonce: bigint
     ) => Effect.Effect<void, PayerRefusal | Unavailable>
@@ -92,120 +77,6 @@ type Named = Pick<PreparedOp, "index" | "requestId"> &
   )
 
 type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
-
-/** An element as the policies of its subjects judge it. */
-interface Element {
-  readonly bound: ReadonlyArray<Rulebook.Bound>
-  readonly wallet: Address
-  readonly spending: Policy.Spending
-}
-
-const boundOf = (
-  book: Rulebook.Book,
-  { caller, context }: Judged,
-  wallet: Address
-): ReadonlyArray<Rulebook.Bound> => {
-  const { keyId } = caller.principal
-  const signers = context.kind === "ops" ? context.signers : [context.submitter]
-  const subjects = ["account", ...(keyId === null ? [] : [`key:${keyId}`])]
-  return [
-    ...[...subjects, ...signers.map((signer) => `signer:${signer}`)].flatMap(
-      (each) => book.bound.get(each) ?? []
-    ),
-    ...Rulebook.ofWallet(book, wallet)
-  ]
-}
-
-const feesOf = (context: Judged["context"], op: PreparedOp | undefined): bigint => {
-  if (op === undefined) return 0n
-  if (op.kind === "direct")
-    return op.unsigned.gasLimit * context.connection.profile.caps.maxFeePerGas + op.l1Fee
-  return context.kind === "ops" ? Gas.requiredPrefund(context.version, op.unsigned) : 0n
-}
-
-const elementOf = (
-  book: Rulebook.Book,
-  asker: Judged,
-  call: Call.Call,
-  op: PreparedOp | undefined
-): Element => ({
-  bound: boundOf(book, asker, call.wallet),
-  wallet: call.wallet,
-  spending: { ...Reading.of(call, asker.context), fees: feesOf(asker.context, op) }
-})
-
-/** Shows numbers of the account's own policies only. */
-const refusalOf = (
-  { layer, subject, version }: Rulebook.Bound,
-  what: { readonly rule: string | null } | { readonly limit: string; readonly left: bigint },
-  problem: string
-): ElementFailure => {
-  const name = "limit" in what ? `limit ${what.limit}` : what.rule === null ? "rules" : `rule ${what.rule}`
-  const figures: Record<string, string> = { subject }
-  if ("limit" in what) figures.limit = what.limit
-  else if (what.rule !== null) figures.rule = what.rule
-  const isOwn = layer === "account"
-  if (isOwn) figures.version = version.toString()
-  if (isOwn && "limit" in what) figures.left = what.left.toString()
-  const text = isOwn
-    ? `${subject} version ${version}, ${name}: ${problem}`
-    : `the operator's ${subject}, ${name}`
-  return elementFailure("policy_refused", Reasons.text("policy", { problem: text }), figures)
-}
-
-const roomOf = (bound: Rulebook.Bound, { name }: Policy.Limit, asked: bigint, left: bigint): ElementFailure =>
-  refusalOf(bound, { limit: name, left }, `${asked} asked, ${left} left`)
-
-const paymasterOf = ({ context }: Judged, op: PreparedOp | undefined): Address | null => {
-  if (context.kind === "direct") return null
-  return op === undefined || op.kind === "direct"
-    ? context.payer.paymaster
-    : Funding.paymasterOf(context.version, op.unsigned)
-}
-
-/** Paymasters that ops may name without a rule: the operator has configured them. */
-const configured = ({ connection: { profile } }: Judged["context"]): ReadonlyArray<Address> => [
-  ...(profile.sponsor === null ? [] : [profile.sponsor.paymaster]),
-  ...profile.paymasterServices.map(({ paymaster }) => paymaster)
-]
-
-/** The objection of one policy, windows of its limits aside; `sums`: of the request's elements before it, which it raises. */
-const objection = (
-  book: Rulebook.Book,
-  asker: Judged,
-  bound: Rulebook.Bound,
-  { spending, wallet }: Element,
-  op: PreparedOp | undefined,
-  at: number,
-  sums: Map<string, bigint>
-): ElementFailure | null => {
-  const { layer, policy } = bound
-  const { chainId } = asker.context
-  const paymaster = paymasterOf(asker, op)
-  if (paymaster !== null && !(policy.paymasters ?? configured(asker.context)).includes(paymaster))
-    return refusalOf(bound, { rule: null }, `the paymaster ${paymaster} is not allowed`)
-  const circumstances = { chainId, endpoint: asker.endpoint, at }
-  const refused = Policy.judge(policy, spending.movements, circumstances, book.lists[layer])
-  if (refused === "expired") return refusalOf(bound, { rule: null }, "it has expired")
-  if (refused !== null) {
-    const { movement, rule } = refused
-    const problem = `${movement.kind}${movement.to === null ? "" : ` to ${movement.to}`} is not allowed`
-    return refusalOf(bound, { rule }, problem)
-  }
-  const raised: Array<readonly [string, bigint]> = []
-  for (const limit of policy.limits ?? []) {
-    if (limit.chain !== chainId.toString()) continue
-    const amount = Policy.amountOf(limit, spending)
-    if (amount === null) return refusalOf(bound, { limit: limit.name, left: 0n }, "the amount has no bound")
-    const pot = Rulebook.potOf(asker.context.accountId, bound, limit, wallet).name
-    const before = limit.per === "request" ? (sums.get(pot) ?? 0n) : 0n
-    if ((limit.per === "op" || limit.per === "request") && before + amount > limit.max)
-      return roomOf(bound, limit, amount, limit.max - before)
-    raised.push([pot, before + amount])
-  }
-  for (const [pot, sum] of raised) sums.set(pot, sum)
-  return null
-}
 
 interface Entry extends Reservation {
   readonly bound: Rulebook.Bound
@@ -232,8 +103,8 @@ const preparedBaseOf = (op: PreparedOp): string => `${baseOf(op)}${Nonce.make(op
 const windowOf = (per: Exclude<Policy.Limit["per"], "op">): Window => (per === "request" ? "30d" : per)
 
 const entriesOf = (
-  { context: { accountId, chainId }, requestId }: Pick<Asker, "context" | "requestId">,
-  { bound, spending, wallet }: Element,
+  { context: { accountId, chainId }, requestId }: Pick<Judgement.Asker, "context" | "requestId">,
+  { bound, spending, wallet }: Judgement.Element,
   base: string,
   expiresAt: number
 ): ReadonlyArray<Entry> =>
@@ -264,7 +135,9 @@ const entriesOf = (
 
 const lackOf = (entries: ReadonlyArray<Entry>, lack: Lack | null | undefined): ElementFailure | null => {
   const entry = entries.find(({ name }) => name === lack?.budget)
-  return entry === undefined || lack == null ? null : roomOf(entry.bound, entry.of, entry.wei, lack.available)
+  return entry === undefined || lack == null
+    ? null
+    : Judgement.roomOf(entry.bound, entry.of, entry.wei, lack.available)
 }
 
 const refused = (failure: ElementFailure) =>
@@ -282,7 +155,7 @@ const make = Effect.gen(function* () {
   const sponsorships = yield* Sponsorships.Sponsorships
 
   /** The judged batches of an account with policies; the others are returned unchanged. */
-  const each = <A extends Judged, B extends Batches[number]>(
+  const each = <A extends Judgement.Judged, B extends Batches[number]>(
     askers: ReadonlyArray<A>,
     batches: ReadonlyArray<B>,
     failingOf: (
@@ -332,13 +205,13 @@ const make = Effect.gen(function* () {
             // Elements of later slices have no ops yet.
             if (failed.has(call.index) || existing.includes(call.index)) continue
             const op = ops.find(({ index }) => index === call.index)
-            const element = elementOf(book, asker, call, op)
+            const element = Judgement.elementOf(book, asker, call, op)
             for (const bound of element.bound) {
-              const failure = objection(book, asker, bound, element, op, now, sums)
+              const failure = Judgement.objection(book, asker, bound, element, op, now, sums)
               if (failure === null) continue
               if (bound.policy.mode === "enforce") failing.set(call.index, yield* refused(failure))
               else
-                yield* Effect.annotateLogs(Effect.logInfo("an observed policy would refuse an element"), {
+                yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
                   requestId: asker.requestId,
                   index: call.index,
                   reason: failure.message
@@ -358,7 +231,7 @@ const make = Effect.gen(function* () {
           const groups = ops.flatMap((op) => {
             const call = calls.find(({ index }) => index === op.index)
             if (call === undefined) return []
-            const element = elementOf(book, asker, call, op)
+            const element = Judgement.elementOf(book, asker, call, op)
             return [{ op, entries: entriesOf(asker, element, preparedBaseOf(op), now + heldMillis) }]
           })
           const lacks = yield* Effect.mapError(budgets.reserve(groups.map(({ entries }) => entries)), () =>
@@ -393,7 +266,7 @@ const make = Effect.gen(function* () {
 
   /** `last`: base of the ids where the holds of `first` are another nonce's. */
   const bindAll = (
-    asker: Asker,
+    asker: Judgement.Asker,
     op: PreparedOp,
     { first, last }: { readonly first: string; readonly last: string },
     noteOf: (call: Call.Call, since: bigint) => string
@@ -404,7 +277,7 @@ const make = Effect.gen(function* () {
       const book = yield* rulebook.of(context.accountId)
       const call = calls.find(({ index }) => index === op.index)
       if (book === null || call === undefined) return
-      const element = elementOf(book, asker, call, op)
+      const element = Judgement.elementOf(book, asker, call, op)
       const now = yield* Clock.currentTimeMillis
       const { chainId } = context
       const take = (base: string, ended: ReadonlySet<string>): Effect.Effect<Taken, BudgetsError> =>
@@ -413,7 +286,7 @@ const make = Effect.gen(function* () {
           const entries = all.filter(({ name }) => !ended.has(name))
           const [lack] = yield* budgets.reserve([entries])
           if (lack?.reason !== "ended") return { base, entries, failure: lackOf(entries, lack) }
-          // What has landed under the same nonce is booked, and nothing else can land there.
+          // The landed version with the same nonce is booked, and nothing else can land there.
           return yield* base === last ? take(base, new Set([...ended, lack.budget])) : take(last, new Set())
         })
       const watched = yield* watchedOf(context)

@@ -45,12 +45,12 @@ const setTo = (
 
 const tokenOf = (): string => Address.unsafe(String(stack.token.target))
 
-/** What is held, and what is not settled. */
+/** Open holds of the chain. */
 const heldOf = (life: Runtime) =>
   life.runPromise(Effect.flatMap(Budgets, ({ open }) => Effect.orDie(open(BigInt(stack.anvil.chainId)))))
 
-/** A life with a limit in a journal of its own. */
-const limited = (
+/** A life with limits and a separate journal. */
+const withLimits = (
   limits: ReadonlyArray<Policy.Limit>,
   body: (life: Runtime) => Promise<void>,
   layer: "operator" | "account" = "account"
@@ -62,7 +62,7 @@ const limited = (
 
 describe("a limit", () => {
   it("holds over parallel requests, and books what has landed", () =>
-    limited([limit(tokenOf(), 150n)], async (life) => {
+    withLimits([limit(tokenOf(), 150n)], async (life) => {
       const to = shop()
       const answers = await Promise.all(
         ["one", "two", "one"].map((salt) =>
@@ -82,8 +82,8 @@ describe("a limit", () => {
       expect(errorsOf(last)).toEqual([null])
     }))
 
-  it("of a request counts its elements in their order", () =>
-    limited([limit(tokenOf(), 150n, { per: "request" })], async (life) => {
+  it("a limit of a request counts its elements in their order", () =>
+    withLimits([limit(tokenOf(), 150n, { per: "request" })], async (life) => {
       const to = shop()
       const payments = ["100", "100", "50"].map((amount) => stack.transfer("one", to, amount))
       const answer = await life.runPromise(stack.execute(payments))
@@ -95,8 +95,8 @@ describe("a limit", () => {
       expect(errorsOf(await life.runPromise(stack.execute(payments.slice(0, 1))))).toEqual([null])
     }))
 
-  it("of the operator shows no numbers", () =>
-    limited(
+  it("a limit of the operator shows no numbers", () =>
+    withLimits(
       [limit(tokenOf(), 150n)],
       async (life) => {
         const failure = await life.runPromise(
@@ -109,7 +109,7 @@ describe("a limit", () => {
     ))
 
   it("counts transactions of the signer until they are settled, and after", () =>
-    limited([limit("native", 150n)], async (life) => {
+    withLimits([limit("native", 150n)], async (life) => {
       const to = shop()
       await life.runPromise(stack.transact({ to, value: 100n }))
       const refusal = await life.runPromise(Effect.flip(stack.transact({ to, value: 100n })))
@@ -143,7 +143,7 @@ const lies: ReadonlyArray<readonly [string, Fault]> = [
 
 describe("a limit of a caller whose node", () => {
   it.each(lies)("%s holds for operations", (_, lie) =>
-    limited([limit(tokenOf(), 150n)], async (life) => {
+    withLimits([limit(tokenOf(), 150n)], async (life) => {
       const to = shop()
       const node = await startFaultyNode(stack.anvil.url)
       stops.push(node.stop)
@@ -157,7 +157,7 @@ describe("a limit of a caller whose node", () => {
   )
 
   it.each(lies)("%s holds for transactions of the signer", (_, lie) =>
-    limited([limit("native", 150n)], async (life) => {
+    withLimits([limit("native", 150n)], async (life) => {
       const to = shop()
       const node = await startFaultyNode(stack.anvil.url)
       stops.push(node.stop)

@@ -14,7 +14,6 @@ import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
-import * as HandOut from "../../prepare/HandOut.js"
 import * as OpContext from "../../prepare/OpContext.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
@@ -22,6 +21,7 @@ import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
+import * as HandOut from "./HandOut.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),

@@ -6,7 +6,6 @@ import { elementFailure, revertDataOf } from "../../failures/Elements.js"
 import type { Failure } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Span from "../../observe/Span.js"
-import * as HandOut from "../../prepare/HandOut.js"
 import { Operation } from "../../prepare/Operation.js"
 import * as ServiceEoa from "../../prepare/ServiceEoa.js"
 import * as Preview from "../../preview/Preview.js"
@@ -14,6 +13,7 @@ import type { Caller } from "../../request/Caller.js"
 import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
 import type * as EstimateGas from "./EstimateGas.js"
+import * as HandOut from "./HandOut.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),

@@ -38,17 +38,18 @@ const set = Command.make("set", {
       "JSON with signer, keep, dailyCap and targets; without targets nothing is topped up"
     )
   ),
+  ...OperatorContext.logged,
   json
 }).pipe(
   help(
     "Sets the top-ups of an account on a chain: a signer of the account keeps up balances of its other signers and of its wallets. Replaces the terms before.",
     "acme 8453 topups.json"
   ),
-  report(function* ({ account, chain, file }) {
+  report(function* ({ account, chain, file, ...logged }) {
     const context = yield* open(account, chain)
     const { accountId } = context.account
     const terms = yield* decoded(file, TopUps.Terms)
-    yield* OperatorContext.record(context, "set", `top-ups of ${account} on chain ${chain}`)
+    yield* OperatorContext.record(context, "set", `top-ups of ${account} on chain ${chain}`, logged)
     const setting = { accountId, by: "command line", requestId: null }
     const put = yield* Effect.provideService(
       TopUps.put(setting, context.chainId, terms),

@@ -80,13 +80,19 @@ const listed = (versions: ReadonlyArray<PolicyVersion>, nothing: string) => ({
 const put = (
   id: string,
   text: string,
+  logged: OperatorContext.Logged,
   contentOf: (subject: string) => Effect.Effect<Subject.Content, string>
 ) =>
   Effect.gen(function* () {
     const context = yield* open(id, text)
     const { accountId, now, store, subject: named } = context
     const content = yield* contentOf(named)
-    yield* OperatorContext.record(context, content === null ? "remove" : "set", `policy ${named} of ${id}`)
+    yield* OperatorContext.record(
+      context,
+      content === null ? "remove" : "set",
+      `policy ${named} of ${id}`,
+      logged
+    )
     const put = yield* store.put(
       {
         accountId,
@@ -111,6 +117,7 @@ const set = Command.make("set", {
   file: Argument.String("FILE").pipe(
     Argument.withDescription("JSON of a policy, or for list: of an object with addresses")
   ),
+  ...OperatorContext.logged,
   json
 }).pipe(
   help(
@@ -118,8 +125,8 @@ const set = Command.make("set", {
     "acme key:21ca2b88d8bd policy.json",
     "acme list:suppliers suppliers.json"
   ),
-  report(function* ({ account, file, subject }) {
-    const version = yield* put(account, subject, read(file))
+  report(function* ({ account, file, subject, ...logged }) {
+    const version = yield* put(account, subject, logged, read(file))
     return {
       json: shown(version),
       text: `version ${version.version} of ${version.subject} is in force within a second: ${Subject.summaryOf(version.content)}`
@@ -127,10 +134,10 @@ const set = Command.make("set", {
   })
 )
 
-const remove = Command.make("remove", { account, subject, json }).pipe(
+const remove = Command.make("remove", { account, subject, ...OperatorContext.logged, json }).pipe(
   help("Removes the operator's policy. Its versions stay in the history.", "acme wallet:*"),
-  report(function* ({ account, subject }) {
-    const version = yield* put(account, subject, () => Effect.succeed(null))
+  report(function* ({ account, subject, ...logged }) {
+    const version = yield* put(account, subject, logged, () => Effect.succeed(null))
     return { json: shown(version), text: `${version.subject} has no policy of the operator any more` }
   })
 )

@@ -91,15 +91,17 @@ export const logged = {
   reason: optional("reason", "TEXT", "the reason, for the log of operators: at most 500 characters")
 }
 
+export interface Logged {
+  readonly operator: string | undefined
+  readonly reason: string | undefined
+}
+
 /** Records a command in the log of operators, before it acts. No token proves the name. */
 export const record = (
   { ports }: Pick<OperatorContext, "ports">,
   act: OperatorAct["act"],
   subject: string,
-  {
-    operator,
-    reason = reasonOfCommand
-  }: { readonly operator: string | undefined; readonly reason: string | undefined }
+  { operator, reason = reasonOfCommand }: Logged
 ): Effect.Effect<void, Why> =>
   reason.length > maxReason
     ? Effect.fail(`--reason: expected at most ${maxReason} characters`)

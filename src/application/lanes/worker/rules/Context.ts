@@ -51,7 +51,7 @@ export interface OpContext extends Submission {
     op: Exclude<PreparedOp, { readonly kind: "direct" }>,
     userOpHash: Bytes32
   ) => Effect.Effect<void, SignerError | PayerRefusal | Failure | Obstacle>
-  /** Releases what the failed op holds; what was signed stays held. */
+  /** Releases the holds of the failed op; those of signed ops stay. */
   readonly release: (op: PreparedOp) => Effect.Effect<void>
 }
 
