@@ -21,7 +21,7 @@ import * as Preview from "../../preview/Preview.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
-import * as HandOut from "./HandOut.js"
+import * as HandOut from "../HandOut.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
