@@ -151,7 +151,7 @@ const abiTasks = async (context: Context): Promise<ReadonlyArray<Task>> => {
   const { encodeCall } = await Built.load<typeof Parameters>(context, "src/domain/abi/Parameters.js")
   const { parse } = await Built.load<typeof FunctionSignature>(context, "src/domain/abi/FunctionSignature.js")
   const { parse: parseEvent } = await Built.load<typeof Event>(context, "src/domain/abi/Event.js")
-  const { index, layered } = await Built.load<typeof Log>(context, "src/domain/abi/Log.js")
+  const { index, decoder: layered } = await Built.load<typeof Log>(context, "src/domain/abi/Log.js")
   const params = [address(2), "123456789"]
   const signature = Result.getOrThrow(parse("transfer(address,uint256)"))
   const abi: InterfaceAbi = [transfer, transferred]

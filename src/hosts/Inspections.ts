@@ -97,7 +97,7 @@ const within = (config: Config, patience: Duration.Duration): Effect.Effect<Read
 export const run = (config: Config): Effect.Effect<ReadonlyArray<ReportLine>> => within(config, checkPatience)
 
 /** Explains why a service cannot start, and adds the other problems. */
-export const explained = (config: Config, refusal: string): Effect.Effect<string> =>
+export const explain = (config: Config, refusal: string): Effect.Effect<string> =>
   Effect.map(within(config, refusalPatience), (found) => {
     const others = found
       .filter(({ message, severity }) => severity === "broken" && !refusal.includes(message))

@@ -116,10 +116,10 @@ const ownClient = (config: Config): Client => {
 const commandClient = (config: Config): Client =>
   client(config, Effect.andThen(Migrations.refuseOlder, Migrations.run))
 
-const failed = ({ message }: { readonly message: string }) => new StartError({ message })
+const startError = ({ message }: { readonly message: string }) => new StartError({ message })
 
 const orStartError = <A, R>(layer: Layer.Layer<A, { readonly message: string }, R>) =>
-  Layer.catch(layer, (error) => Layer.effectContext<A, StartError, never>(Effect.fail(failed(error))))
+  Layer.catch(layer, (error) => Layer.effectContext<A, StartError, never>(Effect.fail(startError(error))))
 
 const egressOf = (config: Config) => ({
   allowLoopback: config.profile === "development",
@@ -135,7 +135,7 @@ export type Stored =
   | RequestHistoryPort
   | WebhookSenderPort
 
-export const stored = (config: Config): Layer.Layer<Stored, StartError> => {
+export const stores = (config: Config): Layer.Layer<Stored, StartError> => {
   const sql = commandClient(config)
   return Layer.mergeAll(
     TenantStore.layer,
@@ -195,7 +195,7 @@ export const copyStore = (
     return yield* StoreCopy.copy(source, target, onTable)
   }).pipe(
     Effect.scoped,
-    Effect.mapError((error) => (error instanceof StartError ? error : failed(error)))
+    Effect.mapError((error) => (error instanceof StartError ? error : startError(error)))
   )
 
 /** Keys, pauses and networks of accounts, from file and database. */
@@ -230,7 +230,7 @@ const rateLimit = (config: Config, sql: Client) => {
   const { rateLimit } = config
   const shared =
     "url" in config.database
-      ? Layer.effect(RateLimitPort, Effect.map(RateLimitPort, Counting.bounded)).pipe(
+      ? Layer.effect(RateLimitPort, Effect.map(RateLimitPort, Counting.withPatience)).pipe(
           Layer.provide(SqlRateLimit.layer),
           Layer.provide(sql)
         )

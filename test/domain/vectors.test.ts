@@ -30,7 +30,7 @@ describe("The published test vectors hold in the domain:", () => {
   it.each(vectors<{ config: Config; encoded: Hex.Hex; configHash: Hex.Bytes32 }>("configHash"))(
     "configHash $configHash",
     ({ config, encoded, configHash }) => {
-      expect(config.custody).toBe(Result.getOrThrow(Custody.stored(config.custody)))
+      expect(config.custody).toBe(Result.getOrThrow(Custody.ofWallet(config.custody)))
       expect(WalletConfig.encode(config)).toBe(encoded)
       expect(WalletConfig.configHash(config)).toBe(configHash)
     }

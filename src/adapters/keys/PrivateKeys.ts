@@ -62,7 +62,7 @@ const wrongPassword = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "argument" in cause && cause.argument === "password"
 
 /** Decrypts the private key, in hex. Blocks the process for about a second: only for the start. */
-const opened = ({ json, password }: Keystore) =>
+const decrypt = ({ json, password }: Keystore) =>
   Effect.suspend(() => {
     const problem = problemOf(Redacted.value(json))
     if (problem !== undefined) return unsuitable(`the keystore ${problem}`)
@@ -83,15 +83,15 @@ const opened = ({ json, password }: Keystore) =>
   })
 
 /** Errors do not describe the text: a description may quote the key. */
-const parsed = (text: string) =>
+const parse = (text: string) =>
   keyShape.test(text)
     ? Effect.mapError(Effect.fromResult(privateKey(Hex.unsafe32(`0x${text.slice(-64)}`))), () => noKey)
     : Effect.fail(noKey)
 
-const loaded = (key: Redacted.Redacted<string> | Keystore) =>
+const load = (key: Redacted.Redacted<string> | Keystore) =>
   Redacted.isRedacted(key)
-    ? Effect.suspend(() => parsed(Redacted.value(key)))
-    : Effect.flatMap(opened(key), parsed)
+    ? Effect.suspend(() => parse(Redacted.value(key)))
+    : Effect.flatMap(decrypt(key), parse)
 
 const malformed = new KeyProviderError({ reason: "refused", message: "the digest is not 32 bytes" })
 
@@ -113,7 +113,7 @@ export const make = ({ keys }: Options): Effect.Effect<KeyProvider> =>
   Effect.gen(function* () {
     const ready = new Map<string, ProviderKey>()
     for (const [name, key] of Object.entries(keys))
-      ready.set(name, providerKey(yield* Effect.exit(loaded(key))))
+      ready.set(name, providerKey(yield* Effect.exit(load(key))))
     const absent = providerKey(Exit.fail(notFound))
     return { key: (name) => ready.get(name) ?? absent }
   })

@@ -76,7 +76,7 @@ const p256: Accelerated.P256 = {
 }
 
 /** Returns the implementation if it loads and passes a test call. */
-const working = async <A>(load: () => A | Promise<A>, works: (made: A) => boolean): Promise<A | null> => {
+const find = async <A>(load: () => A | Promise<A>, works: (made: A) => boolean): Promise<A | null> => {
   try {
     const made = await load()
     return works(made) ? made : null
@@ -95,11 +95,11 @@ export const load = (
   require: Require = createRequire(import.meta.url)
 ): Effect.Effect<Accelerated.Implementations> =>
   Effect.promise(async () => ({
-    keccak: await working(
+    keccak: await find(
       () => keccak(require),
       (made) => made(new Uint8Array(0)) === ofNothing
     ),
-    secp256k1: await working(
+    secp256k1: await find(
       () => secp256k1(require),
       (made) => {
         const { odd, signature } = made.sign(digest, digest)

@@ -80,7 +80,7 @@ const jsonOf = (columns: Columns, rows: ReadonlyArray<Values>): string => {
 }
 
 /** Query of the rows of one parameter, `listing` of them; SQLite gives text. */
-export const listed = ({ sql }: Sql, columns: Columns): string =>
+export const list = ({ sql }: Sql, columns: Columns): string =>
   Store.isSqlite(sql)
     ? `select ${Object.keys(columns)
         .map((name) => `value->>'$.${name}'`)

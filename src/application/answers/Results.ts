@@ -57,7 +57,7 @@ const element = (
     }
   const reverted = landed.revertData ?? Hex.empty
   const error = landed.success ? null : reverted === Hex.empty ? silent : revert(reverted)
-  const undecoded = error === null ? null : Revert.undecoded(reverted, error)
+  const undecoded = error === null ? null : Revert.unreadableData(reverted, error)
   return {
     userOpHash: landed.userOpHash,
     success: landed.success,
@@ -79,7 +79,7 @@ const reverted =
   }
 
 /** The answer of the executing endpoints: a transaction result, or 422 when no transaction was sent. */
-export const executed = (
+export const execution = (
   elements: ReadonlyArray<number>,
   outcomes: Outcomes,
   decode: Decode,
@@ -100,7 +100,7 @@ export const executed = (
     }
   })
 
-export const created = (
+export const creation = (
   accounts: ReadonlyArray<{
     readonly index: number
     readonly salt: string | null

@@ -39,7 +39,7 @@ export type CreatedAccount = typeof CreatedAccount.Type
  * One object per element of the request, with its index as the only key. A record's type would have a string index, and
  * `returnData[0].error` would compile. The type is anonymous, so that programs need no name for answers.
  */
-const keyed = <A, I>(element: Schema.Codec<A, I>) =>
+const keyBy = <A, I>(element: Schema.Codec<A, I>) =>
   Schema.make<Schema.Codec<{ readonly [index: number]: A }, { readonly [index: number]: I }>>(
     Schema.Record(Schema.String, element).ast
   )
@@ -54,7 +54,7 @@ const result = <A, I>(element: Schema.Codec<A, I>, statuses: string) =>
     cumulativeGasUsed: Schema.Int,
     gasUsed: Schema.Int.annotate({ description: "Gas used by all transactions together." }),
     effectiveGasPrice: Schema.String.annotate({ description: "Wei, decimal." }),
-    returnData: Schema.Array(keyed(element)).annotate({
+    returnData: Schema.Array(keyBy(element)).annotate({
       description: "One object per element of the request, in order, keyed by its index."
     }),
     logs: Schema.Array(DecodedLog),

@@ -40,7 +40,7 @@ export const isSealedBy = ({ blockHash, blockNumber }: Receipt, head: Block | nu
 }
 
 /** The receipt; null while the node has no such block. `head`: the node's latest block, if already known. */
-export const sealed = (
+export const seal = (
   chain: Pick<ChainClient, "block">,
   receipt: Receipt,
   head: Block | null = null

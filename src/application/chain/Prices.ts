@@ -16,7 +16,7 @@ export const quote = (
 ): Result.Result<Fees.FeePrices, Fees.AboveCap> =>
   Fees.quote(market, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffer))
 
-export const offered = (
+export const offer = (
   profile: NetworkProfile,
   market: Fees.Market,
   buffer: Percent.Percent
@@ -27,5 +27,5 @@ export const offered = (
 
 export const now = ({ chain, profile, trust }: Connection, buffer: Percent.Percent) =>
   Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) =>
-    Effect.fromResult(offered(profile, market, buffer))
+    Effect.fromResult(offer(profile, market, buffer))
   )

@@ -23,7 +23,7 @@ const alone = (chain: ChainClient, calls: ReadonlyArray<Call>, at: BlockTag) =>
   Effect.forEach(calls, (call) => Effect.result(chain.call(call, undefined, at)), together)
 
 /** Runs each call separately, all at the current latest block. */
-const pinned = (chain: ChainClient, calls: ReadonlyArray<Call>) =>
+const pin = (chain: ChainClient, calls: ReadonlyArray<Call>) =>
   Effect.flatMap(chain.block("latest"), (block) => alone(chain, calls, block?.number ?? "latest"))
 
 /**
@@ -36,7 +36,7 @@ const tolls = Array.from({ length: 20 }, () => Multicall.toll)
  * Runs all in one call of Multicall3's code; null when the node does not run it as a whole, or when gas may have been
  * short. A state override puts the code at the zero address, so targets see the sender of a call without one.
  */
-const aggregated = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multicall.Call>) =>
+const aggregate = (chain: ChainClient, code: Hex, calls: ReadonlyArray<Multicall.Call>) =>
   chain
     .call(
       { to: Address.zero, data: Multicall.aggregate([...calls, ...tolls]) },
@@ -78,8 +78,8 @@ export const run = Effect.fnUntraced(function* (
   const code =
     calls.length > 1 && plain.length === calls.length ? yield* facts.code(chain, Multicall.address) : null
   const outcomes =
-    (code === null ? null : yield* aggregated(chain, code, plain)) ??
-    (yield* calls.length === 1 ? alone(chain, calls, "latest") : pinned(chain, calls))
+    (code === null ? null : yield* aggregate(chain, code, plain)) ??
+    (yield* calls.length === 1 ? alone(chain, calls, "latest") : pin(chain, calls))
   const failures = Arr.getFailures(outcomes)
   const [first] = failures
   return first !== undefined &&

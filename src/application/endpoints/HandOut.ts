@@ -165,9 +165,9 @@ export const make = <R>(
     const context = yield* OpContext.contextOf(caller, { ...route, settings })
     const { chainId, entryPoint, payer, version } = context
     const on = yield* Effect.fromResult(Links.dependencies(operations))
-    yield* Effect.fromResult(Links.held(on, connection))
-    yield* Effect.fromResult(Links.provided(on, connection))
-    yield* Links.present(on, connection)
+    yield* Effect.fromResult(Links.requireOwnBundler(on, connection))
+    yield* Effect.fromResult(Links.requireLedger(on, connection))
+    yield* Links.requireContract(on, connection)
     const calls = yield* Call.ofOperations(caller.requestId, encoded, on, context)
     const snapshot = yield* Snapshot.read(
       context,
@@ -188,7 +188,7 @@ export const make = <R>(
     const nonceOf = ({ index }: Call.OpCall) => ({ key: keys.get(index) ?? 0n, sequence: null })
     const batch = { requestId: caller.requestId, calls, revert, mayWait: false }
     const sifted = { batch, dependencies: on, willing }
-    const whole = Sift.drafted({ context, nonceOf, snapshot }, sifted, order, null)
+    const whole = Sift.draft({ context, nonceOf, snapshot }, sifted, order, null)
     const uncalled = yield* CreatedContracts.missing(whole, whole.drafts, snapshot.codeless)
     for (const [index, failure] of uncalled) failed.set(index, failure)
     const estimate = yield* Estimation.estimate({

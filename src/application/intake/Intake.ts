@@ -369,7 +369,7 @@ export const make = (options: {
               return key
             }
           })
-          yield* OpContext.unpaused(context)
+          yield* OpContext.checkPauses(context)
           const judged = yield* rules.judge(asked, made.batches)
           const batches = yield* rules.reserve(
             asked,

@@ -157,7 +157,7 @@ export const make = (bounds: Bounds): OpenRequests => {
 const countedMillis = 1_000
 
 /** Admits one more request that waits for its windows if there is room. Without a bound a caller could fill the journal. */
-export const scheduling = (bounds: Bounds, { waiting }: Pick<RequestJournal["Service"], "waiting">) => {
+export const admitScheduled = (bounds: Bounds, { waiting }: Pick<RequestJournal["Service"], "waiting">) => {
   let all = counts([])
   let countedAt: number | null = null
   return ({

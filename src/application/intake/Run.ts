@@ -125,7 +125,7 @@ const unopened = ({
       return yield* Effect.die(new Error("a large request has a separate run"))
     const { calls } = offer
     const dependencies = Call.dependencies(calls)
-    yield* Links.present(dependencies, context.connection)
+    yield* Links.requireContract(dependencies, context.connection)
     const byIndex = new Map(calls.map((call) => [call.index, call]))
     const failed = new Map<number, ElementFailure>()
     const waiting = new Map<number, number>()
@@ -166,7 +166,9 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
       Effect.all(
         [
           snapshotOf(context, offers),
-          linked === undefined ? Effect.void : Links.present(Call.dependencies(linked.calls), connection)
+          linked === undefined
+            ? Effect.void
+            : Links.requireContract(Call.dependencies(linked.calls), connection)
         ],
         { concurrency: "unbounded" }
       ),

@@ -37,7 +37,7 @@ const startConcurrency = 16
 const opened = ({ limits, open }: Provider) =>
   Effect.flatMap(Effect.scope, (ring) =>
     SingleFlight.make(
-      Call.bounded(
+      Call.withPatience(
         () =>
           Effect.flatMap(Scope.fork(ring, "sequential"), (own) =>
             Effect.onError(Scope.provide(open, own), (cause) => Scope.close(own, Exit.failCause(cause)))
@@ -242,7 +242,7 @@ export const examine = Effect.fnUntraced(function* (
     admit: (records) =>
       Effect.flatMap(indexed(records), (admitted) =>
         admitted.problems.length > 0
-          ? Effect.fail(Rules.failed(admitted.problems))
+          ? Effect.fail(Rules.failure(admitted.problems))
           : Effect.sync(() => {
               index = admitted.index
             })
@@ -254,7 +254,7 @@ export const examine = Effect.fnUntraced(function* (
 /** Both ports over any number of providers; fails when the ring has any problem. */
 export const make = (registry: Registry): Effect.Effect<KeyRing, Rules.KeyRingError, Scope.Scope> =>
   Effect.flatMap(examine(registry), ({ problems, ring }) =>
-    problems.length > 0 ? Effect.fail(Rules.failed(problems)) : Effect.succeed(ring)
+    problems.length > 0 ? Effect.fail(Rules.failure(problems)) : Effect.succeed(ring)
   )
 
 /** The ring as the ports `Signers` and `SystemSigners`. */

@@ -38,7 +38,7 @@ export class KeyRingError extends Data.TaggedError("KeyRingError")<{
   readonly problems: ReadonlyArray<Problem>
 }> {}
 
-export const failed = (problems: ReadonlyArray<Problem>): KeyRingError =>
+export const failure = (problems: ReadonlyArray<Problem>): KeyRingError =>
   new KeyRingError({
     problems,
     message: ["the keys cannot be used:", ...problems.map(({ message }) => `  ${message}`)].join("\n")

@@ -51,7 +51,7 @@ const crashOf = ({ address }: Signer): Troubles.Trouble => ({
  * The same key, but `unavailable` after `signMillis`, even where the fiber is uninterruptible: a lane waits for one
  * signature at a time. A late signature is dropped.
  */
-export const bounded = (signer: Signer): Signer => ({
+export const withPatience = (signer: Signer): Signer => ({
   ...signer,
   sign: (digest) =>
     Wait.within(
@@ -107,7 +107,7 @@ export const resolve = (
   return Effect.flatMap(Signers, (signers) =>
     Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
       onFailure: refusal(path),
-      onSuccess: bounded
+      onSuccess: withPatience
     })
   )
 }

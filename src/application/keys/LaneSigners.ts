@@ -12,4 +12,4 @@ export const SignerOf: Context.Key<SignerOf, SignerOf> = Context.Service("castel
 export const resolver =
   (signers: Signers["Service"], system: SystemSigners["Service"]): SignerOf =>
   ({ accountId, key }) =>
-    Effect.map(typeof key === "string" ? system[key] : signers.resolve(accountId, key), Keys.bounded)
+    Effect.map(typeof key === "string" ? system[key] : signers.resolve(accountId, key), Keys.withPatience)

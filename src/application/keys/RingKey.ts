@@ -57,7 +57,7 @@ const logged = <A>(
 
 const publicKeyOf = Effect.fnUntraced(function* (key: ProviderKey, { limits, pinned }: Options) {
   const publicKey = yield* Effect.mapError(
-    Call.bounded(() => key.publicKey, Call.ofResolving(limits)),
+    Call.withPatience(() => key.publicKey, Call.ofResolving(limits)),
     Call.ofRing
   )
   if (!Secp256k1.isPublicKey(publicKey))

@@ -21,7 +21,7 @@ export class RingKeyError extends Data.TaggedError("RingKeyError")<{
 export interface RingKeyLimits {
   /** Time limit of one call, milliseconds. A provider whose calls must not be repeated gets `totalMillis`. */
   readonly attemptMillis: number
-  /** Time limit of one signature, including all attempts and pauses; below `Keys.bounded`. */
+  /** Time limit of one signature, including all attempts and pauses; below `Keys.withPatience`. */
   readonly totalMillis: number
   /** Time limit for reading the public key, including all attempts. */
   readonly resolveMillis: number
@@ -48,7 +48,7 @@ export const ofResolving = ({ attemptMillis, resolveMillis }: RingKeyLimits) => 
 const silent = new KeyProviderError({ reason: "unavailable", message: "no answer in time" })
 
 /** Names the crash without its text, which may quote the data to sign or send. */
-export const crashed = (defect: unknown): KeyProviderError =>
+export const crash = (defect: unknown): KeyProviderError =>
   new KeyProviderError({
     reason: "refused",
     message: `the provider's adapter crashed (${defect instanceof Error ? defect.name : typeof defect})`
@@ -63,14 +63,14 @@ const backoff = Schedule.jittered(
  * A provider's call: ends after `attemptMillis`, is repeated while it is `unavailable`, and stops at `totalMillis` even
  * where the fiber is uninterruptible. A late answer is dropped.
  */
-export const bounded = <A>(
+export const withPatience = <A>(
   call: () => Effect.Effect<A, KeyProviderError>,
   { attemptMillis, totalMillis }: { readonly attemptMillis: number; readonly totalMillis: number }
 ): Effect.Effect<A, KeyProviderError> =>
   Effect.suspend(() => {
     let last = silent
     return Effect.suspend(call).pipe(
-      Effect.catchDefect((defect) => Effect.fail(crashed(defect))),
+      Effect.catchDefect((defect) => Effect.fail(crash(defect))),
       (attempt) => Wait.within(attempt, attemptMillis, () => silent),
       Effect.tapError((error) =>
         Effect.sync(() => {

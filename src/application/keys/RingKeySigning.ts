@@ -32,7 +32,7 @@ export const now =
           const proven = Secp256k1.prove(publicKey, digest, sign(digest))
           return proven === null ? foreign() : Effect.succeed(proven)
         } catch (defect) {
-          return Call.ofRing(Call.crashed(defect))
+          return Call.ofRing(Call.crash(defect))
         }
       })
     )
@@ -82,7 +82,7 @@ export const make = Effect.fnUntraced(function* (
   const serve = (jobs: ReadonlyArray<Job>) =>
     Effect.gen(function* () {
       const { asked, signatures } = yield* Effect.mapError(
-        Call.bounded(() => call(jobs), limits),
+        Call.withPatience(() => call(jobs), limits),
         Call.ofRing
       )
       if (signatures.length !== asked.length)

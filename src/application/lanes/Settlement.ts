@@ -57,7 +57,7 @@ const outcomesOf = (
 /** A request's id begins with the Unix milliseconds of its arrival (UUID version 7). */
 const arrivedAt = (requestId: string): number => Number.parseInt(requestId.replace("-", "").slice(0, 12), 16)
 
-const measured = (
+const measure = (
   { chainId, ops, signer }: TransactionRecord,
   { effectiveGasPrice, gasUsed, l1Fee = 0n }: Receipt,
   outcomes: ReadonlyArray<OpSettlement>
@@ -170,7 +170,7 @@ export const make = ({ listener, losses, transactionJournal }: Dependencies): Se
           outcomes,
           final
         )
-        if (record.state === "signed") yield* measured(record, receipt, outcomes)
+        if (record.state === "signed") yield* measure(record, receipt, outcomes)
         yield* affected(record, requestIds)
         yield* mined({ ...record, mined: receipt }, final)
       }),

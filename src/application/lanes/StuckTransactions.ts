@@ -67,7 +67,7 @@ export const make = (dependencies: Dependencies): Attend => {
       const trouble = troubleOf("replacement skipped", record, name)
       return Effect.asVoid(
         Effect.forkIn(
-          Effect.catchCauseIf(Holding.outliving(work), isFenced, () =>
+          Effect.catchCauseIf(Holding.outlive(work), isFenced, () =>
             Effect.logDebug("lane of a transaction moved to another process")
           ).pipe(
             (unfenced) => troubles.tolerate(trouble, unfenced),
@@ -89,7 +89,7 @@ export const make = (dependencies: Dependencies): Attend => {
       return Effect.matchEffect(node.chain.sendRawTransaction(newest.raw), {
         onSuccess: () =>
           Effect.as(
-            Effect.sync(() => Entry.accepted(entry, node, now)),
+            Effect.sync(() => Entry.accept(entry, node, now)),
             true
           ),
         onFailure: (error) =>
@@ -118,7 +118,7 @@ export const make = (dependencies: Dependencies): Attend => {
           const record = yield* lanes.current(waiting)
           if (record?.state !== "signed" || record.versions.length > waiting.versions.length) return
           const prices = Replacement.prices({
-            ...Record.standing(record.versions),
+            ...Record.highestOf(record.versions),
             quote: now,
             caps: profile.caps
           })
@@ -204,7 +204,7 @@ export const make = (dependencies: Dependencies): Attend => {
       )
       const refused = new Set<Entry.Entry>()
       for (const [place, entry] of entries.entries())
-        if (known[place] !== null) Entry.accepted(entry, node, now)
+        if (known[place] !== null) Entry.accept(entry, node, now)
         else if (!(yield* offer(entry, node, now))) refused.add(entry)
       return refused
     })

@@ -103,7 +103,7 @@ export const make = (options: {
             pace.seen(entry, began)
             const confirmations = final ? profile.settledDepth : profile.confirmations
             yield* settlement.mined(witness.chain, record, receipt, { confirmations, final })
-            return final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
+            return final ? lane.drop(record) : lane.put(Entry.mine(entry, witness, receipt))
           }
           case "finalise":
             yield* settlement.finalised(record, profile.settledDepth)
@@ -111,7 +111,7 @@ export const make = (options: {
           case "withdraw":
             yield* settlement.vanished(record)
             if (record.mined !== null) search.undone(record.access.accountId, record.mined.txHash)
-            return lane.put(Entry.withdrawn(entry, yield* MonotonicTime.millis))
+            return lane.put(Entry.withdraw(entry, yield* MonotonicTime.millis))
         }
       })
 

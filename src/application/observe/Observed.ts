@@ -44,7 +44,7 @@ const request: Effect.Effect<{ readonly requestId: string | null; readonly by: s
 
 type Recording = AuditLog["Service"]["record"]
 
-const recorded = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
+const audit = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
   Effect.flatMap(request, (found) => record({ ...act, ...found }))
 
 /** Digests that signers have not answered yet, with the time, Unix milliseconds. */
@@ -60,7 +60,7 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
       // Recorded before signing: an entry without a signature does no harm, a signature without an entry does. A log
       // that fails is a failing store, not a failing key, so accepted work waits for it.
       yield* Effect.orDie(
-        recorded(record, {
+        audit(record, {
           kind: "signature",
           accountId,
           signer: own.address,
@@ -198,7 +198,7 @@ const transactions = (
       const { chainId, nonce, signer, txHash } = signed
       const accountId = accounts.get(nameOf(signed)) ?? null
       yield* Effect.mapError(
-        recorded(record, { kind: "transaction", accountId, signer, hash: txHash, chainId, nonce }),
+        audit(record, { kind: "transaction", accountId, signer, hash: txHash, chainId, nonce }),
         ({ message }) => new JournalError({ message: `not stored: ${message}` })
       )
       const result = yield* store

@@ -193,7 +193,7 @@ export const of = (facts: Facts): ReadonlyArray<Incident> => {
 const nameOf = ({ chainId, kind, subject }: Incident): string => `${kind} ${chainId} ${subject}`
 
 /** Adds the start time to each incident; incidents in `before` keep theirs. */
-export const standing = (
+export const date = (
   incidents: ReadonlyArray<Incident>,
   before: ReadonlyArray<Standing>,
   now: number

@@ -176,7 +176,7 @@ export const observe = (
         isRateLimitStoreAway: sum(figures.get("rate_limit_store_away")) > 0
       }
       const before = situation.incidents
-      const incidents = Incidents.standing(Incidents.of(facts), before, now)
+      const incidents = Incidents.date(Incidents.of(facts), before, now)
       const ended = Incidents.begun(before, incidents)
       situation = {
         facts,

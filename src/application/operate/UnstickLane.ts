@@ -88,7 +88,10 @@ const replace = Effect.fnUntraced(function* (
   const signerOf = yield* SignerOf
   const { chain, profile, quote } = yield* snapshot(waiting)
   const priced = ({ versions }: TransactionRecord) =>
-    Result.mapError(Replacement.prices({ ...Record.standing(versions), quote, caps: profile.caps }), aboveCap)
+    Result.mapError(
+      Replacement.prices({ ...Record.highestOf(versions), quote, caps: profile.caps }),
+      aboveCap
+    )
   const toReplaced = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
     nonce: record.nonce,
     oldTxHash: newest(record),

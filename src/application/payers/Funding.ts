@@ -85,7 +85,7 @@ export const lacks = (
  * Which ops make their wallet pay because its deposit does not cover their prefund. Paying costs gas, so a measurement
  * only holds for a prefund on the same side of the deposit.
  */
-export const paying = (
+export const selfFunded = (
   version: Version,
   ops: ReadonlyArray<Costed>,
   { deposits }: Funds

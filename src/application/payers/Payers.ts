@@ -50,7 +50,13 @@ export const make = (options: {
         })
         const sponsorOf = ({ dailyBudget, paymaster: own }: NonNullable<typeof sponsor>) =>
           Sponsor.make(
-            { budgets, facts, sponsorships, signer: Effect.map(system.sponsor, Keys.bounded), dailyBudget },
+            {
+              budgets,
+              facts,
+              sponsorships,
+              signer: Effect.map(system.sponsor, Keys.withPatience),
+              dailyBudget
+            },
             siteOf(own)
           )
         if (paymaster === undefined) {

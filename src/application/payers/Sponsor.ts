@@ -27,7 +27,7 @@ export const lifeSeconds = 600
 /** Tolerated lag of a node behind the one that supplied the time when the op was built, seconds. */
 const lagSeconds = 60
 
-const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
+const exhaustion = (wei: bigint, { available }: Lack): ElementFailure =>
   elementFailure("sponsorship_exhausted", Reasons.text("sponsorBudget", { wei, available }), {
     required: wei.toString(),
     available: available.toString()
@@ -137,7 +137,7 @@ export const make = (
         if (entry === undefined || lack === null) return objections[place] ?? null
         if (lack.reason === "ended") return elementFailure("not_sponsored")
         return lack.budget === Sponsorships.budget
-          ? exhausted(entry.wei, lack)
+          ? exhaustion(entry.wei, lack)
           : Deposits.failure(site, entry.wei, lack)
       })
     })

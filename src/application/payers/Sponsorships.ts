@@ -256,7 +256,7 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
               }),
               Effect.catchCause((cause) => troubles.failed(troubleOf(key), cause)),
               Effect.ensuring(Effect.sync(() => followed.delete(key))),
-              Holding.outliving
+              Holding.outlive
             ),
             scope
           )

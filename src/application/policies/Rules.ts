@@ -140,7 +140,7 @@ const lackOf = (entries: ReadonlyArray<Entry>, lack: Lack | null | undefined): E
     : Judgement.roomOf(entry.bound, entry.of, entry.wei, lack.available)
 }
 
-const refused = (failure: ElementFailure) =>
+const countRefusal = (failure: ElementFailure) =>
   Effect.as(
     Metrics.count(Metrics.policyRefusals, {
       reason: failure.figures.limit === undefined ? "rule" : "limit"
@@ -209,7 +209,7 @@ const make = Effect.gen(function* () {
             for (const bound of element.bound) {
               const failure = Judgement.objection(book, asker, bound, element, op, now, sums)
               if (failure === null) continue
-              if (bound.policy.mode === "enforce") failing.set(call.index, yield* refused(failure))
+              if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
               else
                 yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
                   requestId: asker.requestId,
@@ -240,7 +240,7 @@ const make = Effect.gen(function* () {
           const failing = new Map<number, ElementFailure>()
           for (const [place, { entries, op }] of groups.entries()) {
             const failure = lackOf(entries, lacks[place])
-            if (failure !== null) failing.set(op.index, yield* refused(failure))
+            if (failure !== null) failing.set(op.index, yield* countRefusal(failure))
           }
           if (failing.size === 0) return failing
           const all = new Map(failing)
@@ -309,7 +309,8 @@ const make = Effect.gen(function* () {
         if (watched !== null) yield* sponsorships.settle(watched)
         taken = yield* take(base, new Set())
       }
-      if (taken.failure !== null) return yield* new PayerRefusal({ failure: yield* refused(taken.failure) })
+      if (taken.failure !== null)
+        return yield* new PayerRefusal({ failure: yield* countRefusal(taken.failure) })
       // The amount was just held.
       for (const id of new Set(taken.entries.map((entry) => entry.id)))
         if (!(yield* budgets.bind({ chainId, id, wei: 0n }, note))) return yield* unavailable()

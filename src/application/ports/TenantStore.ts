@@ -22,7 +22,7 @@ export interface AccountChange {
 }
 
 /** Applies a change to an account, or to its displayed form. */
-export const changed = <A extends OwnLimits & { readonly name: string; readonly tier: Tier }>(
+export const apply = <A extends OwnLimits & { readonly name: string; readonly tier: Tier }>(
   account: A,
   change: AccountChange
 ) => {

@@ -156,7 +156,7 @@ export const prepare = (input: Input): Preparing.Each =>
           proof: "deployer",
           window: { validAfter: 0, validUntil: deadline },
           dependsOn: [],
-          reserve: Preparing.bounded(Payer.walletShare(payer, each)),
+          reserve: Preparing.cap(Payer.walletShare(payer, each)),
           l1Fee: each.l1Fee,
           returned: null,
           goodUntil: Preparing.goodUntil(now, snapshot.block.timestamp, deadline)

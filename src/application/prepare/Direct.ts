@@ -109,7 +109,7 @@ const prepareOne = (
         : SilentRevert.isSilent(failed)
           ? yield* SilentRevert.reason(chain, facts, transaction)
           : revert(failed.data)
-      const undecoded = Revert.undecoded(failed.data, reason)
+      const undecoded = Revert.unreadableData(failed.data, reason)
       return yield* refused(
         "execution_failed",
         Reasons.text("reverted", { reason }),

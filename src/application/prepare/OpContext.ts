@@ -194,7 +194,7 @@ const isOf = (
   shared.signers.every((address, place) => signers[place]?.address === address)
 
 /** Fails while the operator has paused one of its keys or its chain. */
-export const unpaused = ({ relied }: Pick<OfRequest, "relied">): Effect.Effect<void, Failure> =>
+export const checkPauses = ({ relied }: Pick<OfRequest, "relied">): Effect.Effect<void, Failure> =>
   Effect.forEach(relied, KillSwitch.check, { discard: true })
 
 /** The submitter of a request's ops, and its node. */
@@ -229,7 +229,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
     )
     const before = known.get(name)
     // Accepted requests continue, whatever the operator has paused since.
-    const check = caller.resumed === true ? () => Effect.void : unpaused
+    const check = caller.resumed === true ? () => Effect.void : checkPauses
     if (before !== undefined && isOf(before, signers, connection)) {
       yield* check(before)
       return before
@@ -337,6 +337,6 @@ export const directOf = (
       ]
     }
     // Accepted requests continue, whatever the operator has paused since.
-    if (caller.resumed !== true) yield* unpaused(context)
+    if (caller.resumed !== true) yield* checkPauses(context)
     return context
   })

@@ -39,7 +39,7 @@ export const initialSimulations = (
     for (const [place, batch] of input.batches.entries()) {
       const sifted = Sift.of(input, batch, lastSecond)
       if (Result.isFailure(sifted) || sifted.success.willing.size === 0) continue
-      drafts.set(place, Sift.drafted(input, sifted.success, Sift.ordered(input, sifted.success), null))
+      drafts.set(place, Sift.draft(input, sifted.success, Sift.order(input, sifted.success), null))
       yield* EventLoop.breathe
     }
     const [view] = drafts.values()
@@ -62,7 +62,7 @@ export const initialSimulations = (
 const failUncalled = (input: Sift.Input, sifted: Sift.Sifted): Effect.Effect<void, Failure, ChainFacts> =>
   Effect.gen(function* () {
     if (input.snapshot.codeless.size === 0) return
-    const draft = Sift.drafted(input, sifted, Sift.ordered(input, sifted), null)
+    const draft = Sift.draft(input, sifted, Sift.order(input, sifted), null)
     const lost = yield* CreatedContracts.missing(draft, draft.drafts, input.snapshot.codeless)
     for (const [index, failure] of lost) sifted.failed.set(index, failure)
     Links.failDependants(sifted.dependencies, sifted.failed)
@@ -143,9 +143,9 @@ const finish = (
         },
         window: { validAfter: conditions.validAfter, validUntil: conditions.validUntil },
         dependsOn: call.dependsOn === null ? [] : [call.dependsOn],
-        reserve: Preparing.bounded(Payer.walletShare(payer, each)),
+        reserve: Preparing.cap(Payer.walletShare(payer, each)),
         l1Fee: each.l1Fee,
-        returned: Preparing.kept(Ledger.returned(shown(each.index), each.returned) ?? each.returned),
+        returned: Preparing.kept(Ledger.callResult(shown(each.index), each.returned) ?? each.returned),
         goodUntil: Preparing.goodUntil(now, present, conditions.validUntil)
       }
     ]
@@ -181,7 +181,7 @@ const prepareOn = (
     }
     const todo = sifted.flatMap((one, place) =>
       Result.isSuccess(one) && one.success.willing.size > 0
-        ? [{ sifted: one.success, order: Sift.ordered(input, one.success), place }]
+        ? [{ sifted: one.success, order: Sift.order(input, one.success), place }]
         : []
     )
     const measured = yield* Measure.all(input, todo)

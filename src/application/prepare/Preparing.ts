@@ -77,7 +77,7 @@ export const kept = (returned: Hex.Hex): Hex.Hex | null =>
   Hex.size(returned) > maxReturned ? null : returned
 
 /** Bounds a sum of wei to its field, whatever a node says. */
-export const bounded = (wei: bigint): bigint => BigInts.min(wei, Uint.max(256))
+export const cap = (wei: bigint): bigint => BigInts.min(wei, Uint.max(256))
 
 /**
  * Lifetime of a measurement and its prices, milliseconds. It is half of a signature's lifetime, so that an op signed at

@@ -122,7 +122,7 @@ export const open = (
     return { connection, submitter: address, settings: own }
   })
 
-const refused = (why: Reasons.Text): ElementFailure => elementFailure("submission_unpaid", why)
+const refusal = (why: Reasons.Text): ElementFailure => elementFailure("submission_unpaid", why)
 
 /** Disables the EIP-7623 floor in the check: the bundle's simulation shows whether the op pays for it. */
 const enoughGas = 2n ** 64n
@@ -137,14 +137,14 @@ export const objection = (
   if (op.paymasterAndData !== Hex.empty) {
     const paymaster = PaymasterData.read(version, op.paymasterAndData)?.paymaster
     if (paymaster === undefined || paymaster !== sponsor?.paymaster)
-      return refused(Reasons.text("foreignPaymaster", { paymaster: paymaster ?? op.paymasterAndData }))
+      return refusal(Reasons.text("foreignPaymaster", { paymaster: paymaster ?? op.paymasterAndData }))
   }
   for (const price of ["maxFeePerGas", "maxPriorityFeePerGas"] as const)
     if (op[price] < least[price])
-      return refused(Reasons.text(price, { given: op[price], least: least[price] }))
+      return refusal(Reasons.text(price, { given: op[price], least: least[price] }))
   const preVerificationGas = Gas.preVerificationGas(op, { version, measuredGas: enoughGas })
   if (op.preVerificationGas < preVerificationGas)
-    return refused(
+    return refusal(
       Reasons.text("preVerificationGas", { given: op.preVerificationGas, least: preVerificationGas })
     )
   return null

@@ -91,7 +91,7 @@ export const read = (
           { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
         ])
       )
-    const prices = yield* Effect.fromResult(Prices.offered(profile, fees, buffers.price))
+    const prices = yield* Effect.fromResult(Prices.offer(profile, fees, buffers.price))
     const codeless = new Set(called.filter((_, index) => codes[index] === null))
     const some = [...wallets.values()].some(
       (state) => state._tag === "deployed" && Wallets.hasPasskeys(state.configuration)
@@ -113,7 +113,7 @@ export const lastSeen = (
     const lastSeen = facts.lastSeen(chain)
     if (wallets === null || lastSeen === null) return null
     const { block, fees } = lastSeen
-    const prices = Prices.offered(profile, fees, buffers.price)
+    const prices = Prices.offer(profile, fees, buffers.price)
     const code = yield* Effect.result(facts.code(chain, entryPoint))
     return Result.isFailure(prices) || Result.isFailure(code) || code.success === null
       ? null

@@ -57,13 +57,13 @@ export const load = (
     const operator = yield* OperatorAbi
     const { errors: ownErrors, events: ownEvents } = yield* own(useABI, path)
     const { errors, events } = yield* Effect.orDie(store.definitions(caller.principal.accountId))
-    const revert = Revert.layered([
+    const revert = Revert.decoder([
       Revert.index(ownErrors),
       errorIndex(errors),
       errorIndex(operator.errors),
       BuiltIn.errorIndex
     ])
-    const log = Log.layered([
+    const log = Log.decoder([
       Log.index(ownEvents),
       eventIndex(events),
       eventIndex(operator.events),

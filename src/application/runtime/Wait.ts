@@ -3,7 +3,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 
 /** Waits with only the timer's fiber, and without any for a fiber that has ended. */
-const joined = <A, E, E2, R2>(
+const join = <A, E, E2, R2>(
   awaited: Fiber.Fiber<A, E>,
   millis: number,
   late: () => Effect.Effect<A, E2, R2>
@@ -35,7 +35,7 @@ export const atMost = <A, E, R, E2>(
 ): Effect.Effect<A, E | E2, R> =>
   Effect.acquireUseRelease(
     Effect.forkDetach(effect, { startImmediately: true }),
-    (fiber) => joined(fiber, millis, late),
+    (fiber) => join(fiber, millis, late),
     (fiber) => Effect.sync(() => fiber.interruptUnsafe())
   )
 

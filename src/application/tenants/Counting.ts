@@ -14,7 +14,7 @@ const awayMillis = 5_000
 const silent = new RateLimitError({ message: "the rate limit store does not answer" })
 
 /** A count that takes too long fails. */
-export const bounded = ({ take }: RateLimit["Service"]): RateLimit["Service"] => ({
+export const withPatience = ({ take }: RateLimit["Service"]): RateLimit["Service"] => ({
   take: (account, limits) => Wait.within(take(account, limits), patienceMillis, () => silent)
 })
 

@@ -29,7 +29,7 @@ const of = (target: TopUpTarget, serviceEoa: Address): Target => {
 }
 
 /** Position of the first name that occurs before; null: all differ. */
-export const repeated = (names: ReadonlyArray<string>): number | null => {
+export const firstRepeat = (names: ReadonlyArray<string>): number | null => {
   const index = names.findIndex((name, at) => names.indexOf(name) < at)
   return index < 0 ? null : index
 }
@@ -60,6 +60,6 @@ export const resolve = (
 /** These targets; a text names the reason why the payer pays none of them. */
 export const distinct = (resolved: ReadonlyArray<Target>, payer: Address): ReadonlyArray<Target> | string => {
   if (resolved.some(({ name }) => name === payer)) return "the treasury is a target"
-  const twice = repeated(resolved.map(({ name }) => name))
+  const twice = firstRepeat(resolved.map(({ name }) => name))
   return twice === null ? resolved : `target ${resolved[twice]?.name} is listed twice`
 }

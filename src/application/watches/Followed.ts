@@ -19,7 +19,7 @@ const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<E
     Arr.getSuccesses
   )
 
-export const matched = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effect<Matching.Matched> =>
+export const match = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effect<Matching.Matched> =>
   Effect.map(filtersOf(spec), (filters) => ({
     watch,
     fromBlock,
@@ -51,7 +51,7 @@ export class Followed {
         if (state.watches.get(watch) !== cursor) this.leave(watch, state.watches.has(watch))
       for (const fresh of state.fresh) {
         this.leave(fresh.watch, false)
-        this.join(fresh.cursor, yield* matched(fresh))
+        this.join(fresh.cursor, yield* match(fresh))
       }
       for (const [watch, cursor] of state.watches) {
         const moved = this.homeless.get(watch)

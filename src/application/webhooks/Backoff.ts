@@ -10,8 +10,10 @@ export const givenUpMillis = 3 * 24 * 3_600_000
 const unready = new Set([429, 503])
 
 /** Pause that the endpoint requests, milliseconds; 0: none. */
-export const asked = ({ retryAfterMillis, status }: Pick<Answered, "retryAfterMillis" | "status">): number =>
-  unready.has(status) ? retryAfterMillis : 0
+export const requestedMillis = ({
+  retryAfterMillis,
+  status
+}: Pick<Answered, "retryAfterMillis" | "status">): number => (unready.has(status) ? retryAfterMillis : 0)
 
 /**
  * Time of the next attempt of an event whose latest attempt has just failed: not before the endpoint's requested pause,

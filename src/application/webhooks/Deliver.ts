@@ -176,7 +176,7 @@ const deliver = Effect.fnUntraced(function* (parts: Parts, claim: Claim, target:
     return "taken"
   }
   const now = yield* Clock.currentTimeMillis
-  const asked = Backoff.asked({ status, ...answered })
+  const asked = Backoff.requestedMillis({ status, ...answered })
   const next = Backoff.next(delivery, now, asked)
   // A doubted clock abandons no event: the three days may not be over.
   const retryAt = next !== null || (yield* trust.mayExpire) ? next : now + longestRestMillis

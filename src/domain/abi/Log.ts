@@ -171,7 +171,7 @@ class Candidates {
  * of a topic stays raw, and so do a log of more than 4,096 values and all logs after the shared allowance is used up.
  * Never throws.
  */
-export const layered = (
+export const decoder = (
   indexes: ReadonlyArray<Index>,
   allowance: Values.Allowance = { left: maxValuesInAll }
 ): ((log: RawLog) => DecodedLog) => {

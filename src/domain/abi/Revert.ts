@@ -178,7 +178,7 @@ const described = (
 const unknown = (data: Hex.Hex): string => `reverted with ${shownBytes(data)}`
 
 /** The revert data when no definition fits, so that the message shows only their first bytes; otherwise null. */
-export const undecoded = (data: Hex.Hex, message: string): Hex.Hex | null =>
+export const unreadableData = (data: Hex.Hex, message: string): Hex.Hex | null =>
   data !== Hex.empty && message === unknown(data) ? data : null
 
 const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
@@ -246,7 +246,7 @@ const standardIndex = index(standard)
  * - revert data inside `bytes` arguments decoded as well, a few levels deep
  * - of shortened data, the remaining text and bytes
  */
-export const layered = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Revert) => {
+export const decoder = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Revert) => {
   const candidates = (selector: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> => {
     const found = new Candidates()
     for (const definition of indexes.flatMap((one) => one.get(selector) ?? [])) found.add(definition)

@@ -100,7 +100,7 @@ export const components = (dependencies: Dependencies): ReadonlyArray<number> =>
 }
 
 /** As `order`, but each tree in one piece, at the place of its first element: for elements that need several transactions. */
-export const gathered = (
+export const orderByTree = (
   dependencies: Dependencies,
   elements: Iterable<number> = dependencies.keys()
 ): ReadonlyArray<number> => {
@@ -117,7 +117,7 @@ export const gathered = (
 }
 
 /** As `order`, sorted by depth in the tree: for elements that run one after the other. */
-export const layered = (
+export const orderByDepth = (
   dependencies: Dependencies,
   elements: Iterable<number> = dependencies.keys()
 ): ReadonlyArray<number> => {

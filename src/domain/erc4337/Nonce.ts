@@ -27,14 +27,14 @@ export const epochOf = (nonce: bigint): bigint => BigInt.asUintN(64, nonce >> 19
 const getNonce = Keccak.selector("getNonce(address,uint192)")
 
 /** Calldata that reads the next nonce of a wallet's key from the EntryPoint; `answered` decodes the result. */
-export const question = (wallet: Address.Address, key: bigint): Hex.Hex =>
+export const getNonceCall = (wallet: Address.Address, key: bigint): Hex.Hex =>
   Words.call(getNonce, [Words.address(wallet), Words.uint(key, 192)])
 
 /**
  * The sequence of the next op of the key, from the answer to `question`: one word, the whole nonce with the key above its
  * 64 bits. Null: no such answer.
  */
-export const answered = ({
+export const ofAnswer = ({
   data,
   success
 }: {

@@ -16,10 +16,10 @@ const quoted = { whole: 24, beginning: 8 }
 /**
  * A given text, as far as it may be repeated, and its first character outside printable ASCII.
  *
- * @example InvalidValue.given("1,5")
+ * @example InvalidValue.quote("1,5")
  * // "\"1,5\""
  */
-export const given = (text: string): string => {
+export const quote = (text: string): string => {
   const isWhole = text.length <= quoted.whole
   const characters = [...text.slice(0, quoted.whole)].slice(0, isWhole ? quoted.whole : quoted.beginning)
   const length = isWhole ? "" : ` (the first ${quoted.beginning} of ${text.length} characters)`
@@ -49,11 +49,11 @@ export const kindOf = (value: unknown): string => {
 /**
  * The given value, where an integer is expected.
  *
- * @example InvalidValue.givenInteger(null)
+ * @example InvalidValue.quoteInteger(null)
  * // "null"
  */
-export const givenInteger = (value: unknown): string => {
-  if (typeof value === "string") return given(value)
+export const quoteInteger = (value: unknown): string => {
+  if (typeof value === "string") return quote(value)
   return typeof value === "number" || typeof value === "bigint" ? String(value) : kindOf(value)
 }
 

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { given, InvalidValue } from "./InvalidValue.js"
+import { InvalidValue, quote } from "./InvalidValue.js"
 import * as Wire from "./Wire.js"
 
 const largest = Array.from({ length: 257 }, (_, bits) => (1n << BigInt(bits)) - 1n)
@@ -31,7 +31,7 @@ export const misfit = (text: string, type: string): string => {
   if (anyLength.test(text) && (isSigned || !text.startsWith("-"))) return `the integer does not fit ${type}`
   const expected = `expected ${isSigned ? "an" : "a non-negative"} integer as a decimal or 0x-hex string`
   const unit = /[^0-9]/.test(text.replace(/^-/, "")) && spoken.test(text)
-  return `${expected}, got ${given(text)}${unit ? "; amounts are whole numbers of the smallest unit, for native value wei" : ""}`
+  return `${expected}, got ${quote(text)}${unit ? "; amounts are whole numbers of the smallest unit, for native value wei" : ""}`
 }
 
 /**

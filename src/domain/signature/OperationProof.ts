@@ -21,7 +21,7 @@ export const isOfDomain = ({ domain }: Document): boolean =>
 /** Whether wallets could take the EIP-191 signature of these bytes: they take it of the 32 of a hash. */
 export const isMessage = (bytes: Hex.Hex): boolean => Hex.size(bytes) === 32
 
-/** The one struct in the domain `castellan` without meaning to any contract: `TypedData.wrapped`. */
+/** The one struct in the domain `castellan` without meaning to any contract: `TypedData.ofMessage`. */
 const isWrapper = ({ primaryType, types }: Document): boolean => {
   const members = primaryType === "Message" && Predicate.isObject(types) ? types.Message : null
   if (!Array.isArray(members) || members.length !== 1) return false

@@ -267,10 +267,10 @@ const asciiDigits = (text: string): string =>
  * The op's `signature` with the right challenge in its dummies, so that wallets go all the way to the curve. A signature
  * without dummies, and bytes behind the signature, stay unchanged.
  *
- * @example Proof.challenged(Hex.empty, Salt.hash("alice"))
+ * @example Proof.challenge(Hex.empty, Salt.hash("alice"))
  * // "0x"
  */
-export const challenged = (signature: Hex.Hex, userOpHash: Hex.Bytes32): Hex.Hex => {
+export const challenge = (signature: Hex.Hex, userOpHash: Hex.Bytes32): Hex.Hex => {
   const cursor = Words.read(signature)
   const conditions = {
     validUntil: Number(Words.readUint(cursor, 0)),

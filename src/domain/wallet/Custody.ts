@@ -36,10 +36,10 @@ export const from = (value: number): Result.Result<Custody, InvalidValue> =>
 /**
  * A number to the custody of a wallet, 1 to 5.
  *
- * @example Result.getOrThrow(Result.flip(Custody.stored(0))).message
+ * @example Result.getOrThrow(Result.flip(Custody.ofWallet(0))).message
  * // "invalid wallet custody type"
  */
-export const stored = (value: number): Result.Result<Stored, InvalidValue> =>
+export const ofWallet = (value: number): Result.Result<Stored, InvalidValue> =>
   isCustody(value) && value !== 0 ? Result.succeed(value) : Result.fail(refused())
 
 const refused = () => new InvalidValue({ type: "Custody", message: invalid })

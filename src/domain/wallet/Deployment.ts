@@ -96,7 +96,7 @@ export const parse = (code: Hex.Hex): Result.Result<Parsed, string> => {
   const cursor = Words.read(Hex.unsafe(`0x${code.slice(50)}`))
   const authorization = Words.readBytes(cursor, 160)
   return Result.gen(function* () {
-    const custody = yield* InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 32))))
+    const custody = yield* InvalidValue.toText(Custody.ofWallet(Number(Words.readUint(cursor, 32))))
     const config = yield* WalletConfig.read(Words.readTail(cursor, 96))
     const deployment: Deployment = {
       saltHash: Words.readBytes32(cursor, 0),

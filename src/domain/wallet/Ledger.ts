@@ -60,7 +60,7 @@ export const callData = (ledger: Address, call: WalletCalls.Call, { records, req
 }
 
 /** The return data of the call itself, from the wallet's return data; otherwise null. */
-export const returned = ({ records, requires }: Links, returnData: Hex.Hex): Hex.Hex | null => {
+export const callResult = ({ records, requires }: Links, returnData: Hex.Hex): Hex.Hex | null => {
   if (records === null && requires === null) {
     const only = WalletCalls.decodeExecuteResult(returnData)
     return only._tag === "Success" ? only.success : null

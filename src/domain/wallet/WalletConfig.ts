@@ -159,7 +159,7 @@ export const read = (cursor: Words.Cursor): Result.Result<WalletConfig, string> 
   const passkeys = Words.readArray(cursor, 96)
   if (owners.count > most || passkeys.count > most)
     return Result.fail(`expected at most ${most} owners and passkeys each`)
-  return Result.map(InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 0)))), (custody) => ({
+  return Result.map(InvalidValue.toText(Custody.ofWallet(Number(Words.readUint(cursor, 0)))), (custody) => ({
     custody,
     threshold: Number(Words.readUint(cursor, 32)),
     owners: Array.from({ length: owners.count }, (_, index) =>

@@ -66,7 +66,7 @@ export const read = (
     const owner = network.factory === undefined ? null : ownerOf(config, network.chainId, network.factory)
     if (owner !== null)
       problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
-    const own = NetworkProfiles.located(
+    const own = NetworkProfiles.locate(
       network,
       "",
       (path, reference) =>
@@ -77,7 +77,7 @@ export const read = (
       (path, message) => problems.push({ path, message })
     )
     if (problems.length > 0) return yield* Result.fail(problems)
-    return { network, profile: NetworkProfiles.overridden(withoutFactory(config, base), own) }
+    return { network, profile: NetworkProfiles.override(withoutFactory(config, base), own) }
   })
 
 const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">) => `${chainId} ${accountId}`

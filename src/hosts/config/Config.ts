@@ -149,12 +149,12 @@ const networkProfiles = (
 ): NetworkProfiles.Output =>
   NetworkProfiles.make({
     networks: file.networks.map((network, index) =>
-      NetworkProfiles.located(network, `networks[${index}]`, secret, say)
+      NetworkProfiles.locate(network, `networks[${index}]`, secret, say)
     ),
     accounts: file.accounts.map(({ id, networks = [] }, account) => ({
       accountId: accountId(id),
       networks: networks.map((network, index) =>
-        NetworkProfiles.located(network, `accounts[${account}].networks[${index}]`, secret, say)
+        NetworkProfiles.locate(network, `accounts[${account}].networks[${index}]`, secret, say)
       )
     })),
     development: file.profile === "development",

@@ -57,7 +57,7 @@ const spans = (text: string): Span => {
   return value()
 }
 
-const indented = (value: unknown, indent: string): string =>
+const indentJson = (value: unknown, indent: string): string =>
   JSON.stringify(value, null, 2).replaceAll("\n", `\n${indent}`)
 
 const lineIndent = (text: string, at: number): string =>
@@ -78,14 +78,14 @@ export const set = (text: string, path: ReadonlyArray<Key>, value: unknown): str
   if (present !== undefined)
     return (
       text.slice(0, present.start) +
-      indented(value, lineIndent(text, present.start)) +
+      indentJson(value, lineIndent(text, present.start)) +
       text.slice(present.end)
     )
   const before = [...parts.values()].at(-1)
   const outer = lineIndent(text, container.start)
   const isOneLine = !text.slice(container.start, container.end).includes("\n")
   const indent = before === undefined || isOneLine ? `${outer}  ` : lineIndent(text, before.start)
-  const member = `${typeof last === "string" ? `${JSON.stringify(last)}: ` : ""}${indented(value, isOneLine ? outer : indent)}`
+  const member = `${typeof last === "string" ? `${JSON.stringify(last)}: ` : ""}${indentJson(value, isOneLine ? outer : indent)}`
   if (before === undefined)
     return `${text.slice(0, container.start + 1)}\n${indent}${member}\n${outer}${text.slice(container.end - 1)}`
   if (isOneLine) return `${text.slice(0, before.end)}, ${member}${text.slice(before.end)}`

@@ -309,7 +309,7 @@ export const read = <K extends Kind>(entry: Entry<K>, path: string, reader: Read
   kinds[entry.kind].read(entry, path, reader)
 
 /** Loads a provider's module on first use. `packages`: npm packages that it needs. */
-export const loaded = <M>(
+export const loadModule = <M>(
   kind: string,
   packages: ReadonlyArray<string>,
   load: () => Promise<M>
@@ -326,7 +326,7 @@ export const loaded = <M>(
 /** A configured provider in the key ring's form. */
 export const provider = <K extends Kind>(configured: Configured<K>): RingProvider => {
   const { limits, load, packages } = kinds[configured.kind]
-  const open = Effect.flatMap(loaded(configured.kind, packages, load), ({ make }) => make(configured))
+  const open = Effect.flatMap(loadModule(configured.kind, packages, load), ({ make }) => make(configured))
   return { open, limits }
 }
 
@@ -338,7 +338,7 @@ export const createKey = <K extends Kind>(
   const { creates, load, packages } = kinds[configured.kind]
   if (creates === undefined) return null
   return Effect.flatMap(
-    loaded(configured.kind, packages, load),
+    loadModule(configured.kind, packages, load),
     ({ create }) => create?.(configured, label) ?? Effect.die("its technology makes no keys")
   )
 }

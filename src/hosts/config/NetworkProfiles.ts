@@ -37,7 +37,7 @@ const withSecrets = (secret: ReadSecret, path: string, value: unknown): unknown 
 }
 
 /** A network at a path of the configuration file, with its secret URLs read. */
-export const located = <N extends AccountNetwork>(
+export const locate = <N extends AccountNetwork>(
   network: N,
   path: string,
   secret: ReadSecret,
@@ -90,7 +90,7 @@ export interface Output {
 const interfaceChains: ReadonlyArray<bigint> = [80_002n, 137n, 84_532n, 8_453n]
 
 /** Applies configured fields to a base profile; fields with equal names are copied. */
-export const overridden = (
+export const override = (
   base: NetworkProfile.NetworkProfile,
   { bundler, network, paymasters, rpc }: Omit<Located<AccountNetwork>, "path">
 ): NetworkProfile.NetworkProfile => {
@@ -149,7 +149,7 @@ const topUpProblems = (
   if (rpc === null) say("", "the chain has no rpc of the operator's own")
   for (const [index, { below, upTo }] of topUp.targets.entries())
     if (upTo <= below) say(`.targets[${index}].upTo`, "expected more than below")
-  const twice = Targets.repeated(topUp.targets.map(({ to }) => JSON.stringify(to)))
+  const twice = Targets.firstRepeat(topUp.targets.map(({ to }) => JSON.stringify(to)))
   if (twice !== null) say(`.targets[${twice}].to`, "it is listed twice")
   return problems
 }
@@ -198,7 +198,7 @@ export const make = ({ accounts, development, networks, sponsors, treasury }: In
       problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
     named.add(chainId)
     if (network.sharedFactory === true) shared.add(chainId)
-    const profile = overridden(profiles.get(chainId) ?? plain(chainId), located)
+    const profile = override(profiles.get(chainId) ?? plain(chainId), located)
     problems.push(
       ...paymentProblems(located, profile, sponsors),
       ...topUpProblems(located, profile, treasury)
@@ -217,7 +217,7 @@ export const make = ({ accounts, development, networks, sponsors, treasury }: In
       else if (accountNetworks.some((other) => other.accountId === accountId && other.chainId === chainId))
         problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
       else {
-        const profile = overridden(base, located)
+        const profile = override(base, located)
         problems.push(...paymentProblems(located, profile, sponsors))
         accountNetworks.push({ accountId, chainId, profile })
       }

@@ -4,7 +4,7 @@ import type * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
-import { givenInteger } from "../../domain/primitives/InvalidValue.js"
+import { quoteInteger } from "../../domain/primitives/InvalidValue.js"
 import * as Suggestion from "../../domain/primitives/Suggestion.js"
 import { type Problem, quoting } from "./FileFields.js"
 
@@ -43,7 +43,7 @@ function* walk(issue: SchemaIssue.Issue, place: Place): Generator<Problem> {
   } else if (issue._tag === "MissingKey") yield problem("is missing")
   else if (typeof annotations?.message === "string")
     yield problem(
-      `${annotations.message}${annotations[quoting] === true ? `, got ${givenInteger(place.value)}` : ""}`
+      `${annotations.message}${annotations[quoting] === true ? `, got ${quoteInteger(place.value)}` : ""}`
     )
   else if (issue._tag === "Encoding") yield* walk(issue.issue, place)
   else if (issue._tag === "Composite")

@@ -28,7 +28,7 @@ const kinds: ReadonlyArray<string> = ["account", "signer", "chain"] satisfies Re
 
 const isKind = (text: string): text is Pause["kind"] => kinds.includes(text)
 
-const refused = (message: string): Effect.Effect<never, Refused> => Effect.fail({ message })
+const refusal = (message: string): Effect.Effect<never, Refused> => Effect.fail({ message })
 
 /** Confirmations, by the name that the redirect carries. */
 export const confirmations: ReadonlyMap<string, string> = new Map([
@@ -40,7 +40,7 @@ export const confirmations: ReadonlyMap<string, string> = new Map([
   ["revoked", "Revoked: the key stops within a second."]
 ])
 
-const recorded = (
+const logAct = (
   data: Data,
   { operator }: View,
   form: URLSearchParams,
@@ -50,16 +50,16 @@ const recorded = (
 ): Task => {
   const reason = (form.get("reason") ?? "").replaceAll("\0", "").trim()
   if (reason.length < reasonLength.least || reason.length > reasonLength.most)
-    return refused(`reason: expected ${reasonLength.least} to ${reasonLength.most} characters`)
+    return refusal(`reason: expected ${reasonLength.least} to ${reasonLength.most} characters`)
   return Effect.andThen(data.operators.record({ operator, act, subject, reason }), task)
 }
 
 const pause = (data: Data, view: View, form: URLSearchParams, act: "pause" | "resume"): Task => {
   const kind = form.get("kind") ?? ""
   const subject = form.get("subject") ?? ""
-  if (!isKind(kind) || subject === "") return refused("kind, subject: not of this console")
+  if (!isKind(kind) || subject === "") return refusal("kind, subject: not of this console")
   const isPause = act === "pause"
-  return recorded(
+  return logAct(
     data,
     view,
     form,
@@ -76,10 +76,10 @@ const ofRequest = (data: Data, view: View, form: URLSearchParams, act: "cancel" 
   Effect.gen(function* () {
     const requestId = form.get("request") ?? ""
     const record = yield* data.requests.request(requestId)
-    if (record === null) return yield* refused("There is no such request, or it is not kept any more.")
+    if (record === null) return yield* refusal("There is no such request, or it is not kept any more.")
     if (act === "cancel" && !CancelRequest.isCancellable(record.endpoint))
-      return yield* refused("A request that replaces transactions of others cannot be cancelled.")
-    if (act !== "cancel" && record.held == null) return yield* refused("The request is not held any more.")
+      return yield* refusal("A request that replaces transactions of others cannot be cancelled.")
+    if (act !== "cancel" && record.held == null) return yield* refusal("The request is not held any more.")
     const [task, confirmation] = {
       cancel: [data.cancel(requestId, "request_cancelled"), "cancelled"] as const,
       drop: [data.cancel(requestId, "request_dropped"), "dropped"] as const,
@@ -91,9 +91,9 @@ const ofRequest = (data: Data, view: View, form: URLSearchParams, act: "cancel" 
       (isDone): Task =>
         isDone
           ? Effect.succeed({ path, said: confirmation })
-          : refused("The request is not what it was: load its page again.")
+          : refusal("The request is not what it was: load its page again.")
     )
-    return yield* recorded(data, view, form, act, requestId, done)
+    return yield* logAct(data, view, form, act, requestId, done)
   })
 
 const revoke = (data: Data, view: View, form: URLSearchParams): Task =>
@@ -101,9 +101,9 @@ const revoke = (data: Data, view: View, form: URLSearchParams): Task =>
     const id = form.get("key") ?? ""
     const keys = KnownKeys.of(data.accounts, yield* data.tenants.content, new Map())
     const key = keys.find((each) => each.id === id)
-    if (key === undefined) return yield* refused("There is no such key.")
-    if (form.get("typed") !== id) return yield* refused(`typed: expected ${id}`)
-    return yield* recorded(
+    if (key === undefined) return yield* refusal("There is no such key.")
+    if (form.get("typed") !== id) return yield* refusal(`typed: expected ${id}`)
+    return yield* logAct(
       data,
       view,
       form,
@@ -120,11 +120,11 @@ export const unstick = (
   form: URLSearchParams
 ): Effect.Effect<{ readonly lane: Lane; readonly dryRun: boolean }, Refused> => {
   const lane = laneOf(form.get("chain") ?? "", form.get("signer") ?? "")
-  if (lane === null) return refused("chain, signer: not of this console")
+  if (lane === null) return refusal("chain, signer: not of this console")
   // A dry run unless dryRun=false.
   if (form.get("dryRun") !== "false") return Effect.succeed({ lane, dryRun: true })
   const subject = `lane ${lane.chainId} ${lane.signer}`
-  return Effect.as(recorded(data, view, form, "unstick", subject, Effect.succeed({ path: "", said: "" })), {
+  return Effect.as(logAct(data, view, form, "unstick", subject, Effect.succeed({ path: "", said: "" })), {
     lane,
     dryRun: false
   })

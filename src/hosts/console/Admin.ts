@@ -17,7 +17,7 @@ import type { AccountId } from "../../application/ports/Tenants.js"
 import * as HostPattern from "../../domain/net/HostPattern.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import { given } from "../../domain/primitives/InvalidValue.js"
+import { quote } from "../../domain/primitives/InvalidValue.js"
 import type { Operator } from "../config/OperationsFile.js"
 import { ListenError, type Listening, listening } from "../http/server/Server.js"
 import * as Console from "./Console.js"
@@ -107,19 +107,19 @@ export const question = (query: URLSearchParams): Result.Result<Question, string
       case "to": {
         const millis = millisOf(value)
         if (millis === null)
-          return Result.fail(`${name}: expected an ISO 8601 time or Unix milliseconds, got ${given(value)}`)
+          return Result.fail(`${name}: expected an ISO 8601 time or Unix milliseconds, got ${quote(value)}`)
         asked[name] = millis
         break
       }
       case "before":
         if (!/^[0-9]{1,15}$/.test(value))
-          return Result.fail(`before: expected the number of an entry, got ${given(value)}`)
+          return Result.fail(`before: expected the number of an entry, got ${quote(value)}`)
         asked.before = BigInt(value)
         break
       case "limit": {
         const limit = Number(value)
         if (!Number.isInteger(limit) || limit < 1 || limit > 1_000)
-          return Result.fail(`limit: expected an integer from 1 to 1000, got ${given(value)}`)
+          return Result.fail(`limit: expected an integer from 1 to 1000, got ${quote(value)}`)
         asked.limit = limit
         break
       }
@@ -152,7 +152,7 @@ const laneOf = (
   const [other] = Object.keys(others)
   if (other !== undefined) return Result.fail(`${other}: expected chain, signer, dryRun or reason`)
   if (!/^[1-9][0-9]{0,15}$/.test(chain))
-    return Result.fail(`chain: expected a chain id, a decimal number, got ${given(chain)}`)
+    return Result.fail(`chain: expected a chain id, a decimal number, got ${quote(chain)}`)
   if (!["true", "false"].includes(dryRun)) return Result.fail("dryRun: expected true or false")
   if (reason.includes("\0") || reason.length > maxReason)
     return Result.fail(`reason: expected at most ${maxReason} characters, none null`)
@@ -238,7 +238,7 @@ const routes = ({ data: { audit, operators, refresh, unstick } }: Options): Read
     ]
   ])
 
-const routed = (
+const route = (
   { method, url }: HttpServerRequest.HttpServerRequest,
   known: ReadonlyMap<string, Route>,
   operator: string
@@ -277,7 +277,7 @@ const app = (options: Options): Console.App => {
       )
     if (isPage(request.url)) return pages
     const sender = senderOf(request, options)
-    return typeof sender === "string" ? routed(request, known, sender) : Effect.succeed(sender)
+    return typeof sender === "string" ? route(request, known, sender) : Effect.succeed(sender)
   }).pipe(
     Effect.catchCause((cause) =>
       Effect.as(Effect.logError("operator request failed", cause), refuse(500, "internal error"))

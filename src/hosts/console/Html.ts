@@ -18,14 +18,14 @@ const entities: Readonly<Record<string, string>> = {
 
 const isList = (part: Part): part is ReadonlyArray<Part> => Array.isArray(part)
 
-const rendered = (part: Part): string => {
+const render = (part: Part): string => {
   if (part === null) return ""
   if (part instanceof Html) return part.text
   return isList(part)
-    ? part.map(rendered).join("")
+    ? part.map(render).join("")
     : String(part).replace(/[&<>"']/g, (character) => entities[character] ?? "")
 }
 
 /** A template that escapes its parts, for text and quoted attributes. */
 export const html = (strings: TemplateStringsArray, ...parts: ReadonlyArray<Part>): Html =>
-  new Html(strings.map((text, at) => text + (at < parts.length ? rendered(parts[at] ?? null) : "")).join(""))
+  new Html(strings.map((text, at) => text + (at < parts.length ? render(parts[at] ?? null) : "")).join(""))

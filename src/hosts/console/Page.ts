@@ -80,7 +80,7 @@ const menu = ({ section, waiting = 0 }: Frame): Html =>
   )}</ul></nav>`
 
 const signOut = ({ formToken }: Frame, classes: string): Html =>
-  html`<form class="${classes}" method="post" action="${path}/sign-out">${hidden({ formToken })}<button class="flat">Sign out</button></form>`
+  html`<form class="${classes}" method="post" action="${path}/sign-out">${hiddenField({ formToken })}<button class="flat">Sign out</button></form>`
 
 export const page = (frame: Frame, content: Part): string => {
   const { now, operator = "", said = "", search = "", section, title } = frame
@@ -124,7 +124,7 @@ ${sprite}
 `.text
 }
 
-export const hidden = (fields: Readonly<Record<string, string>>): Part =>
+export const hiddenField = (fields: Readonly<Record<string, string>>): Part =>
   Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
 export const head = (title: Part, below: Part = null, acts: Part = null, crumb: Part = null): Html =>
@@ -183,7 +183,7 @@ export const problem = (text: Part): Html => html`<p class="t-bad" role="alert">
 export const code = (text: string): Html => html`<code>${text}</code>`
 
 /** Text in which backticks mark code. */
-export const marked = (text: string): Part =>
+export const mark = (text: string): Part =>
   text.split("`").map((part, at) => (at % 2 === 0 ? part : code(part)))
 
 /** The state of something, with an icon and a word. */
@@ -192,11 +192,11 @@ export type Tone = "ok" | "part" | "bad" | "late" | "wait" | "pause"
 export const status = (tone: Tone, word: string): Html =>
   html`<span class="st ${tone}">${icon(tone)}${word}</span>`
 
-export const shortened = (text: string): string =>
+export const shorten = (text: string): string =>
   text.length > 14 ? `${text.slice(0, 6)}…${text.slice(-4)}` : text
 
 export const requestLink = (requestId: string): Html =>
-  html`<a href="${path}/requests/${requestId}">${shortened(requestId)}</a>`
+  html`<a href="${path}/requests/${requestId}">${shorten(requestId)}</a>`
 
 /** The requests of an account. The treasury's name ends with a space, which no one sees. */
 export const accountLink = (accountId: string): Html =>
@@ -204,10 +204,10 @@ export const accountLink = (accountId: string): Html =>
 
 /** `name`: before the signer. */
 export const laneLink = (chainId: bigint | null, signer: string, name: string): Html =>
-  html`<a href="${path}/lanes/${chainId}/${signer}">${name}${shortened(signer)}</a>`
+  html`<a href="${path}/lanes/${chainId}/${signer}">${name}${shorten(signer)}</a>`
 
 /** A hash or an address, shortened: for links, which cannot have a button in them. */
-export const brief = (text: string): Html => html`<code title="${text}">${shortened(text)}</code>`
+export const brief = (text: string): Html => html`<code title="${text}">${shorten(text)}</code>`
 
 /** A hash or an address, shortened, with a button that copies it and a link to the explorer. */
 export const hash = (
@@ -216,7 +216,7 @@ export const hash = (
   chainId: bigint | null = null,
   kind: "address" | "tx" | null = null
 ): Html => {
-  const short = shortened(text)
+  const short = shorten(text)
   const explorer = chainId === null || kind === null ? null : Chains.of(chainId).explorer
   return html`<span class="h"><code title="${text}">${short}</code><button type="button" data-copy="${text}" aria-label="Copy the ${what} ${short}" title="Copy" hidden>${icon("copy")}</button>${
     explorer === null
@@ -250,9 +250,9 @@ export const age = (seconds: number): string => {
 }
 
 /** A decimal number with thousands marked. */
-const grouped = (digits: string): string => digits.replace(/\B(?=(\d{3})+$)/g, ",")
+const group = (digits: string): string => digits.replace(/\B(?=(\d{3})+$)/g, ",")
 
-export const count = (value: number | bigint): string => grouped(Math.trunc(Number(value)).toString())
+export const count = (value: number | bigint): string => group(Math.trunc(Number(value)).toString())
 
 /** An amount in units of 10^decimals, with at most `places` decimals that count, rounded down. */
 export const units = (value: bigint, decimals: number, places: number): string => {
@@ -262,7 +262,7 @@ export const units = (value: bigint, decimals: number, places: number): string =
   const fraction = digits.slice(digits.length - decimals)
   const leading = /^0*/.exec(fraction)?.[0].length ?? 0
   const kept = fraction.slice(0, whole === "0" ? Math.max(places, leading + 3) : places).replace(/0+$/, "")
-  return `${negative ? "−" : ""}${grouped(whole)}${kept === "" ? "" : `.${kept}`}`
+  return `${negative ? "−" : ""}${group(whole)}${kept === "" ? "" : `.${kept}`}`
 }
 
 /** Wei in the chain's coin. */
@@ -343,5 +343,5 @@ export const act = ({ typed = "", ...given }: Act): Html => {
     typed === ""
       ? null
       : html`<div><label for="${id}-n">Type ${typed} to confirm</label><input id="${id}-n" name="typed" required pattern="${typed}" autocomplete="off" spellcheck="false"></div>`
-  return html`<button type="button" class="${isStop ? "stop" : "go"}" popovertarget="${id}">${button}</button><div popover id="${id}" role="dialog" aria-labelledby="${id}-t"><form method="post" action="${path}${action}">${hidden(fields)}<h2 id="${id}-t">${question}</h2><ul>${effects.map((effect) => html`<li>${effect}</li>`)}</ul><p class="dim">${stays}</p><div><label for="${id}-r">Reason (goes to the audit log)</label><textarea id="${id}-r" name="reason" required minlength="5" maxlength="500" autofocus></textarea></div>${typing}<div class="acts"><button class="${isStop ? "stop" : "go"}">${confirm}</button><button type="button" class="flat" popovertarget="${id}" popovertargetaction="hide">Keep as it is</button></div></form></div>`
+  return html`<button type="button" class="${isStop ? "stop" : "go"}" popovertarget="${id}">${button}</button><div popover id="${id}" role="dialog" aria-labelledby="${id}-t"><form method="post" action="${path}${action}">${hiddenField(fields)}<h2 id="${id}-t">${question}</h2><ul>${effects.map((effect) => html`<li>${effect}</li>`)}</ul><p class="dim">${stays}</p><div><label for="${id}-r">Reason (goes to the audit log)</label><textarea id="${id}-r" name="reason" required minlength="5" maxlength="500" autofocus></textarea></div>${typing}<div class="acts"><button class="${isStop ? "stop" : "go"}">${confirm}</button><button type="button" class="flat" popovertarget="${id}" popovertargetaction="hide">Keep as it is</button></div></form></div>`
 }

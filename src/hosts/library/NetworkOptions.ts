@@ -32,7 +32,7 @@ const plain = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, plain(field)]))
 }
 
-const written = (network: Network): unknown => {
+const toWritten = (network: Network): unknown => {
   const fields = plain(network)
   return typeof fields === "object" ? { ...fields, chainId: Number(network.chainId) } : fields
 }
@@ -49,7 +49,7 @@ export const read = (
   networks: ReadonlyArray<Network>,
   options: Pick<NetworkProfiles.Input, "sponsors" | "treasury">
 ): Result.Result<Read, ReadonlyArray<Problem>> =>
-  Result.flatMap(decode({ networks: networks.map(written) }), ({ networks: decoded }) => {
+  Result.flatMap(decode({ networks: networks.map(toWritten) }), ({ networks: decoded }) => {
     const problems: Array<Problem> = []
     const say = (path: string, message: string) => problems.push({ path, message })
     const secret = (path: string, text: Secret): Redacted.Redacted<string> => {
@@ -58,7 +58,7 @@ export const read = (
     }
     const made = NetworkProfiles.make({
       networks: decoded.map((network, index) =>
-        NetworkProfiles.located(network, `networks[${index}]`, secret, say)
+        NetworkProfiles.locate(network, `networks[${index}]`, secret, say)
       ),
       accounts: [],
       development: false,

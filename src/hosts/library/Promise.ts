@@ -12,7 +12,7 @@ import * as Client from "../../client/Client.js"
 import * as JsonLog from "../service/JsonLog.js"
 import { httpApp } from "./HttpApp.js"
 import { defaultAccount } from "./SignerOptions.js"
-import { answering } from "./WebHandler.js"
+import { handlerOf } from "./WebHandler.js"
 
 /**
  * `castellan/promise`: the library for programs without Effect. Its methods are those of `castellan/client`, but run in
@@ -86,7 +86,7 @@ const start = (options: Options, secret: string) =>
     )
     return yield* Effect.provide(
       Effect.flatMap(httpApp({ drain: options.drainMillis ?? 25_000 }), (app) =>
-        Effect.map(Effect.context<never>(), (context) => answering(app, {}, context))
+        Effect.map(Effect.context<never>(), (context) => handlerOf(app, {}, context))
       ),
       ports
     )

@@ -53,7 +53,7 @@ const below = (url: string, basePath: string): string => {
 }
 
 /** The service as a fetch handler for its host. */
-export const answering = (
+export const handlerOf = (
   app: HttpService["app"],
   { basePath = "", remoteAddress = () => null }: Options,
   context: Context.Context<never>
@@ -78,7 +78,7 @@ export const make = (
   const basePath = given.replace(/\/+$/, "")
   return Service.make(config, { basePath }, (service) =>
     Effect.gen(function* () {
-      const handler = answering(service.app, { ...options, basePath }, yield* Effect.context<never>())
+      const handler = handlerOf(service.app, { ...options, basePath }, yield* Effect.context<never>())
       yield* Effect.addFinalizer(() => service.stop(config.limits.drainMillis))
       return handler
     })

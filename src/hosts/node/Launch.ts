@@ -31,7 +31,7 @@ const oldPercent = "--heap-growing-percent=50"
 const arenas = "MALLOC_ARENA_MAX"
 
 /** Node's options with these added; null: the operator has set the young generation. */
-export const bounded = (
+export const boundMemory = (
   execArgv: ReadonlyArray<string>,
   nodeOptions: string | undefined
 ): ReadonlyArray<string> | null =>
@@ -52,7 +52,7 @@ export const check = (): void => {
  * Without `execve` the process continues unchanged.
  */
 export const bound = (): void => {
-  const options = bounded(process.execArgv, process.env.NODE_OPTIONS)
+  const options = boundMemory(process.execArgv, process.env.NODE_OPTIONS)
   // The new process would lose a channel to its parent.
   if (options === null || process.execve === undefined || process.send !== undefined) return
   // Some versions of Node start it with an empty environment by default.

@@ -13,7 +13,7 @@ Process.run(
       Service.start(config, { inspect: true }),
       "StartError",
       (refusal) =>
-        Effect.flatMap(Inspections.explained(config, refusal.message), (message) => Effect.fail({ message }))
+        Effect.flatMap(Inspections.explain(config, refusal.message), (message) => Effect.fail({ message }))
     )
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never

@@ -27,7 +27,7 @@ export const make = (write: (line: string) => void): Logger.Logger<unknown, void
 const most = { units: 65_536, millis: 5 }
 
 /** Joins lines into one `write`: each is a system call. */
-export const batched = (
+export const batch = (
   write: (lines: string) => void
 ): { readonly write: (line: string) => void; readonly flush: () => void } => {
   let lines = ""
@@ -49,7 +49,7 @@ export const batched = (
 /** Replaces the default logger; writes to standard output. */
 export const layer: Layer.Layer<never> = Layer.unwrap(
   Effect.gen(function* () {
-    const { flush, write } = batched((lines) => void process.stdout.write(lines))
+    const { flush, write } = batch((lines) => void process.stdout.write(lines))
     process.on("exit", flush)
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {

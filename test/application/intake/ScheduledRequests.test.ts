@@ -20,10 +20,14 @@ const journal = () => {
     state.asked += 1
     return state.waiting
   })
-  return { state, scheduled: OpenRequests.scheduling(bounds, { waiting }) }
+  return { state, scheduled: OpenRequests.admitScheduled(bounds, { waiting }) }
 }
 
-const codeOf = (schedule: ReturnType<typeof OpenRequests.scheduling>, accountId: AccountId, elements = 1) =>
+const codeOf = (
+  schedule: ReturnType<typeof OpenRequests.admitScheduled>,
+  accountId: AccountId,
+  elements = 1
+) =>
   Effect.match(schedule({ accountId, elements }), {
     onFailure: (failure) => ("code" in failure ? failure.code : failure._tag),
     onSuccess: () => "room"
@@ -61,6 +65,6 @@ describe("requests that wait for their windows", () => {
 
   test("are refused if the journal cannot count them", function* () {
     const waiting = Effect.fail(new JournalError({ message: "away" }))
-    expect(yield* codeOf(OpenRequests.scheduling(bounds, { waiting }), alice)).toBe("JournalError")
+    expect(yield* codeOf(OpenRequests.admitScheduled(bounds, { waiting }), alice)).toBe("JournalError")
   })
 })

@@ -9,7 +9,7 @@ import { test } from "../../support/Test.js"
 import * as Time from "../../support/Time.js"
 
 const signer = (sign: Signer["sign"]): Signer =>
-  Keys.bounded({ address: Address.zero, publicKey: "04", type: "HSM", sign })
+  Keys.withPatience({ address: Address.zero, publicKey: "04", type: "HSM", sign })
 const digest = Hex.unsafe32(`0x${"11".repeat(32)}`)
 
 describe("a key whose provider never answers", () => {

@@ -29,7 +29,7 @@ test("no signature is made without its audit entry, and the key is not to blame"
       })
   }
   const ports = Observed.signers({ resolve: () => Effect.succeed(key) }, () => Effect.fail(away))
-  const signer = Keys.bounded(yield* ports.resolve(account, { clientId: "acme", versionId: "1" }))
+  const signer = Keys.withPatience(yield* ports.resolve(account, { clientId: "acme", versionId: "1" }))
   const exit = yield* Effect.exit(signer.sign(Make.word(2)))
   expect(signed).toBe(0)
   const cause = Exit.isFailure(exit) ? exit.cause : Cause.empty

@@ -161,11 +161,11 @@ describe("incidents", () => {
 
   test("an incident keeps the time of its beginning while it lasts", () => {
     const found = Incidents.of(chain({ failing: silent }))
-    const first = Incidents.standing(found, [], 5)
-    const second = Incidents.standing(found, first, 9)
+    const first = Incidents.date(found, [], 5)
+    const second = Incidents.date(found, first, 9)
     expect(second.map(({ since }) => since)).toEqual([5])
     expect(Incidents.begun(second, first)).toEqual([])
     expect(Incidents.begun(second, []).map(({ kind }) => kind)).toEqual(["node-silent"])
-    expect(Incidents.standing(found, [], 9).map(({ since }) => since)).toEqual([9])
+    expect(Incidents.date(found, [], 9).map(({ since }) => since)).toEqual([9])
   })
 })

@@ -120,7 +120,7 @@ describe("a wallet pays when its op runs", () => {
       [b, 1n, 0n]
     ])
     expect(
-      Funding.paying(
+      Funding.selfFunded(
         version,
         [paidBy(a, 6n), paidBy(b, 1n), paidBy(a, 4n), paidBy(a, 1n), paidBy(b, 0n), paidBy(b, 1n)],
         known
@@ -130,12 +130,12 @@ describe("a wallet pays when its op runs", () => {
 
   it("its whole deposit when that was too little", () => {
     expect(
-      Funding.paying(version, [paidBy(a, 11n), paidBy(a, 0n), paidBy(a, 1n)], funds([[a, 10n, 100n]]))
+      Funding.selfFunded(version, [paidBy(a, 11n), paidBy(a, 0n), paidBy(a, 1n)], funds([[a, 10n, 100n]]))
     ).toEqual([true, false, true])
   })
 
   it("not where a paymaster pays, and its deposit stays unchanged", () => {
-    expect(Funding.paying(version, [sponsored(a, 11n), paidBy(a, 10n)], funds([[a, 10n, 0n]]))).toEqual([
+    expect(Funding.selfFunded(version, [sponsored(a, 11n), paidBy(a, 10n)], funds([[a, 10n, 0n]]))).toEqual([
       false,
       false
     ])

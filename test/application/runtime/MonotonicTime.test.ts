@@ -30,7 +30,7 @@ describe("a clock that is set back by an hour", () => {
     let counted = [one]
     const waiting = Effect.sync(() => counted)
     const bounds = { requests: 1, elements: 1, requestsPerAccount: 1, elementsPerAccount: 1 }
-    const schedule = OpenRequests.scheduling(bounds, { waiting })
+    const schedule = OpenRequests.admitScheduled(bounds, { waiting })
     const refused = Effect.isFailure(schedule(one))
     expect(yield* refused).toBe(true)
     counted = []

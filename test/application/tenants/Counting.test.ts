@@ -68,7 +68,9 @@ describe("a count with another one to fall back on", () => {
   })
 
   test("does not wait for a limiter that never replies", function* () {
-    const fiber = yield* Effect.forkChild(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
+    const fiber = yield* Effect.forkChild(
+      Effect.flip(take(Counting.withPatience({ take: () => Effect.never })))
+    )
     yield* Time.adjust(2_000)
     expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")
   })

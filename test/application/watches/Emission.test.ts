@@ -25,7 +25,7 @@ const logOf = (logIndex: number, blockNumber = 1n): FoundLog => ({
 const indexOf = (numbers: ReadonlyArray<number>, spec = Following.spec) =>
   Effect.gen(function* () {
     const index = new Matching.Index()
-    for (const watch of numbers) index.add(yield* Followed.matched({ watch, cursor: 1, fromBlock: 0n, spec }))
+    for (const watch of numbers) index.add(yield* Followed.match({ watch, cursor: 1, fromBlock: 0n, spec }))
     return index
   })
 

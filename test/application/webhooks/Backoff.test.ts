@@ -25,8 +25,8 @@ describe("an event that failed", () => {
 
   it("is delayed by Retry-After only for 429 and 503", () => {
     const statuses = [200, 301, 400, 410, 429, 500, 503, 504]
-    expect(statuses.filter((status) => Backoff.asked({ status, retryAfterMillis: 1 }) > 0)).toEqual([
-      429, 503
-    ])
+    expect(statuses.filter((status) => Backoff.requestedMillis({ status, retryAfterMillis: 1 }) > 0)).toEqual(
+      [429, 503]
+    )
   })
 })

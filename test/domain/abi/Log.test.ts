@@ -25,7 +25,7 @@ const log = (topics: ReadonlyArray<string>, data = "0x"): RawLog => ({
 })
 
 const decodeWith = (definitions: ReadonlyArray<Event.EventDefinition>, raw: RawLog): Log.DecodedLog =>
-  Log.layered([Log.index(definitions)])(raw)
+  Log.decoder([Log.index(definitions)])(raw)
 
 const erc20 = event("event Transfer(address indexed from, address indexed to, uint256 value)")
 const erc721 = event("event Transfer(address indexed from, address indexed to, uint256 indexed tokenId)")
@@ -114,7 +114,7 @@ describe("Log", () => {
   it("ten thousand definitions of one topic cost no more than a few", () => {
     const many = Array.from({ length: 10_000 }, (_, i) => event(`E(bytes[] a${i})`))
     const anonymous = Array.from({ length: 2_000 }, (_, i) => event(`A(uint8[${i + 1}][] a) anonymous`))
-    const decode = Log.layered([Log.index([...many, ...anonymous])])
+    const decode = Log.decoder([Log.index([...many, ...anonymous])])
     const huge = `0x${topic(32).slice(2)}${topic(10_000).slice(2)}${topic(320_000).slice(2).repeat(10_000)}`
     const work = Work.of(() => {
       expect(decode(log([many[0]?.topic ?? ""], huge)).eventName).toBeNull()

@@ -24,7 +24,7 @@ const reason = (text: string): Hex.Hex => data("Error(string)", text)
 const decodeWith = (
   errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>,
   revertData: Hex.Hex
-): Revert.Revert => Revert.layered([Revert.index(errors)])(revertData)
+): Revert.Revert => Revert.decoder([Revert.index(errors)])(revertData)
 
 const message = (bytes: Hex.Hex, ...errors: ReadonlyArray<string>): string =>
   decodeWith(errors.map(error), bytes).message
@@ -204,7 +204,7 @@ describe("Revert", () => {
   it("earlier indexes come first, and what one lacks the next one has", () => {
     const own = Revert.index([error("error Same(uint256 own)")])
     const registered = Revert.index([error("error Same(uint256 theirs)"), error("error Other(bool b)")])
-    const decode = Revert.layered([own, registered, BuiltIn.errorIndex])
+    const decode = Revert.decoder([own, registered, BuiltIn.errorIndex])
     expect(decode(data("Same(uint256)", 1)).message).toBe("Same(own: 1)")
     expect(decode(data("Other(bool)", true)).message).toBe("Other(b: true)")
     expect(decode(data("FailedCall()")).message).toBe("FailedCall()")
@@ -271,7 +271,7 @@ describe("Revert", () => {
   })
 
   it("any data, and any that were cut anywhere, are decoded, and never throw", () => {
-    const decode = Revert.layered([BuiltIn.errorIndex])
+    const decode = Revert.decoder([BuiltIn.errorIndex])
     const late = data("ExecuteError(uint256,bytes)", 0, reason("because ".repeat(100)))
     const whole = data("FailedOpWithRevert(uint256,string,bytes)", 0, "AA23 reverted", late)
     for (let size = 0; size <= Hex.size(whole); size++) {

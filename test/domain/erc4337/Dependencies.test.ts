@@ -91,7 +91,11 @@ describe("dependencies", () => {
 describe("the order", () => {
   it("the order has every element once, behind what it depends on", () => {
     forAll([forest], (on) => {
-      for (const order of [Dependencies.order(on), Dependencies.gathered(on), Dependencies.layered(on)]) {
+      for (const order of [
+        Dependencies.order(on),
+        Dependencies.orderByTree(on),
+        Dependencies.orderByDepth(on)
+      ]) {
         expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
         for (const [index, before] of on.entries())
           if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
@@ -121,7 +125,7 @@ describe("the order", () => {
       return before === null ? 0 : depthOf(on, before) + 1
     }
     forAll([forest], (on) => {
-      const depths = Dependencies.layered(on).map((index) => depthOf(on, index))
+      const depths = Dependencies.orderByDepth(on).map((index) => depthOf(on, index))
       expect(depths).toEqual(depths.toSorted((one, other) => one - other))
     })
   })
@@ -149,7 +153,7 @@ describe("connected elements", () => {
   it("connected elements are adjacent once gathered, groups in the order of their first", () => {
     forAll([forest], (on) => {
       const components = Dependencies.components(on)
-      const gathered = Dependencies.gathered(on).map((index) => components[index])
+      const gathered = Dependencies.orderByTree(on).map((index) => components[index])
       const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
       expect(new Set(pieces).size).toBe(pieces.length)
       const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]

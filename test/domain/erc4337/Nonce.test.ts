@@ -18,7 +18,7 @@ describe("Nonce", () => {
   it("a nonce is read by the EntryPoint's getNonce", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
     forAll([address, uint(192)], (wallet, key) => {
-      expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
+      expect(Nonce.getNonceCall(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
     })
   })
 
@@ -26,11 +26,11 @@ describe("Nonce", () => {
     const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
     forAll([uint(192), uint(64)], (key, sequence) => {
       const data = abi.encodeFunctionResult("getNonce", [Nonce.make(key, sequence)]) as Hex
-      expect(Nonce.answered({ data, success: true })).toBe(sequence)
-      expect(Nonce.answered({ data, success: false })).toBeNull()
-      expect(Nonce.answered({ data: data.slice(0, -2) as Hex, success: true })).toBeNull()
+      expect(Nonce.ofAnswer({ data, success: true })).toBe(sequence)
+      expect(Nonce.ofAnswer({ data, success: false })).toBeNull()
+      expect(Nonce.ofAnswer({ data: data.slice(0, -2) as Hex, success: true })).toBeNull()
     })
-    expect(Nonce.answered({ data: "0x" as Hex, success: true })).toBeNull()
+    expect(Nonce.ofAnswer({ data: "0x" as Hex, success: true })).toBeNull()
   })
 
   it("a nonce names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {

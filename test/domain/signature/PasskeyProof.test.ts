@@ -152,7 +152,7 @@ describe("A dummy", () => {
         const conditions = { validUntil, validAfter, bundler }
         const proof = Proof.dummy(config, { owners: 1, passkeys: 2 })
         const signature = Conditions.encodeSignature(conditions, proof)
-        const challenged = Proof.challenged(Hex.concat(signature, tail), userOpHash)
+        const challenged = Proof.challenge(Hex.concat(signature, tail), userOpHash)
         expect(challenged.length).toBe(signature.length + tail.length - 2)
         expect(challenged.endsWith(tail.slice(2))).toBe(true)
         const bare = Hex.unsafe(challenged.slice(0, signature.length))
@@ -168,6 +168,6 @@ describe("A dummy", () => {
   })
 
   it("bytes other than a dummy proof get no challenge", () => {
-    forAll([hex(600), bytes32], (bytes, hash) => Proof.challenged(bytes, hash) === bytes)
+    forAll([hex(600), bytes32], (bytes, hash) => Proof.challenge(bytes, hash) === bytes)
   })
 })

@@ -17,11 +17,11 @@ describe("Custody", () => {
     forAll([fc.oneof(fc.integer(), fc.double(), fc.integer({ min: 0, max: 5 }))], (value) => {
       const known = [0, 1, 2, 3, 4, 5].includes(value)
       expect(Result.isSuccess(Custody.from(value))).toBe(known)
-      expect(Result.isSuccess(Custody.stored(value))).toBe(known && value !== 0)
+      expect(Result.isSuccess(Custody.ofWallet(value))).toBe(known && value !== 0)
     })
     for (const value of strange)
       expect(refusal(Custody.from(value))).toEqual(["Custody", "invalid wallet custody type"])
-    expect(refusal(Custody.stored(0))).toEqual(["Custody", "invalid wallet custody type"])
+    expect(refusal(Custody.ofWallet(0))).toEqual(["Custody", "invalid wallet custody type"])
   })
 
   it("an unknown custody is refused on the wire in the API's words", () => {

@@ -72,10 +72,10 @@ describe("the ledger", () => {
         results.length === 1
           ? AbiCoder.defaultAbiCoder().encode(["bytes"], results)
           : AbiCoder.defaultAbiCoder().encode(["bytes[]"], [results])
-      expect(Ledger.returned({ records, requires }, Hex.unsafe(data))).toBe(returned)
+      expect(Ledger.callResult({ records, requires }, Hex.unsafe(data))).toBe(returned)
     })
     forAll([hex(300), links], (garbage, own) => {
-      const read = Ledger.returned(own, garbage)
+      const read = Ledger.callResult(own, garbage)
       expect(read === null || Hex.size(read) <= Hex.size(garbage)).toBe(true)
     })
   })

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { loaded } from "../../../src/hosts/config/KeyProviders.js"
+import { loadModule } from "../../../src/hosts/config/KeyProviders.js"
 
 const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"))
 
@@ -10,7 +10,7 @@ describe("a technology whose opt-in package is missing", () => {
     Effect.gen(function* () {
       const away = () => Promise.reject(new Error("Cannot find package"))
       const names = ["@azure/identity", "@azure/keyvault-keys"]
-      const error = yield* Effect.flip(loaded("cloud", names, away))
+      const error = yield* Effect.flip(loadModule("cloud", names, away))
       const [one, two] = names.map((name) => `${name}@${manifest.devDependencies[name]}`)
       expect(error).toMatchObject({
         reason: "refused",

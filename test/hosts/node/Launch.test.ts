@@ -44,13 +44,13 @@ describe("a process of castellan", () => {
   })
 
   it("the young generation is limited unless an option sets its size", () => {
-    expect(Launch.bounded(["--enable-source-maps"], undefined)).toEqual([
+    expect(Launch.boundMemory(["--enable-source-maps"], undefined)).toEqual([
       "--max-semi-space-size=8",
       "--heap-growing-percent=50",
       "--enable-source-maps"
     ])
-    expect(Launch.bounded(["--max-semi-space-size=32"], undefined)).toBeNull()
-    expect(Launch.bounded([], "--max_semi_space_size=16 --no-warnings")).toBeNull()
+    expect(Launch.boundMemory(["--max-semi-space-size=32"], undefined)).toBeNull()
+    expect(Launch.boundMemory([], "--max_semi_space_size=16 --no-warnings")).toBeNull()
   })
 
   it("becomes a process with it: same number, arguments and streams", async () => {

@@ -10,7 +10,7 @@ afterEach(() => void vi.useRealTimers())
 describe("lines of the log", () => {
   it("lines that arrive together are written in order in one write", () => {
     const written: Array<string> = []
-    const { write } = JsonLog.batched((lines) => void written.push(lines))
+    const { write } = JsonLog.batch((lines) => void written.push(lines))
     write("a\n")
     write("b\n")
     expect(written).toEqual([])
@@ -23,14 +23,14 @@ describe("lines of the log", () => {
 
   it("a large backlog of lines is written early", () => {
     const written: Array<string> = []
-    const { write } = JsonLog.batched((lines) => void written.push(lines))
+    const { write } = JsonLog.batch((lines) => void written.push(lines))
     for (let count = 0; count < 1_000; count++) write(`${"x".repeat(99)}\n`)
     expect(written.join("").length).toBeGreaterThan(60_000)
   })
 
   it("lines are written once when the process ends", () => {
     const written: Array<string> = []
-    const { flush, write } = JsonLog.batched((lines) => void written.push(lines))
+    const { flush, write } = JsonLog.batch((lines) => void written.push(lines))
     write("last\n")
     flush()
     vi.runAllTimers()

@@ -101,7 +101,7 @@ for (const [name, pair] of Object.entries(Layers.pairs(databases))) {
           // Work begun since, work of another lane, and work that outlives its beginner.
           const settling = one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
           yield* Effect.provideService(settling, Holding.begun, { holding: { ...first, chainId: 137n } })
-          yield* begun(Effect.flatMap(Effect.forkChild(Holding.outliving(settling)), Fiber.join))
+          yield* begun(Effect.flatMap(Effect.forkChild(Holding.outlive(settling)), Fiber.join))
           yield* Effect.provideService(settling, Holding.begun, { holding: now })
         })
     )

@@ -202,7 +202,7 @@ export const make = async (
       )
     },
     open: async () => {
-      const runtime = ManagedRuntime.make(Layer.orDie(Wiring.stored(config)))
+      const runtime = ManagedRuntime.make(Layer.orDie(Wiring.stores(config)))
       try {
         const [transactions, requests] = await runtime.runPromise(
           Effect.flatMap(Journals.all, (journal) => Effect.all([journal.openOf(lane), journal.openIn(lane)]))

@@ -87,7 +87,7 @@ const domainConfig = (config: Config): WalletConfig.WalletConfig => {
     Buffer.from(x.slice(2) + y.slice(2), "hex").toString("base64")
   return Result.getOrThrow(
     WalletConfig.make({
-      custody: Result.getOrThrow(Custody.stored(config.custody)),
+      custody: Result.getOrThrow(Custody.ofWallet(config.custody)),
       owners: config.owners.map(Address.unsafe),
       passkeys: Result.getOrThrow(Passkey.parse(config.passkeys.map(point))),
       threshold: config.threshold

@@ -71,7 +71,7 @@ describe.each([
     const op = { ...opOf(wallet, 1n, "0x"), verificationGasLimit: 3_000_000n }
     const dummy = Proof.dummy(domainConfig(one.config), { owners: one.owners, passkeys: one.passkeys.length })
     const hash = Hex.unsafe32(await world.userOpHash(version, op))
-    const drafted = { ...op, signature: Proof.challenged(world.blob(dummy), hash) }
+    const drafted = { ...op, signature: Proof.challenge(world.blob(dummy), hash) }
     const real = await world.sign(version, op, proof)
     const [asked] = await world.measure(version, [drafted])
     const [needed] = await world.measure(version, [real])

@@ -25,7 +25,7 @@ import * as Receipts from "./Receipts.js"
 import * as RpcSchemas from "./RpcSchemas.js"
 
 /** Shares one reply among concurrent callers. Caches a success for the life of the client, never a failure. */
-const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+const share = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   const timeToLive = (exit: Exit.Exit<A, E>) => (Exit.isSuccess(exit) ? Duration.infinity : Duration.zero)
   return Cache.get(Effect.runSync(Cache.makeWith(() => ask, { capacity: 1, timeToLive })), null)
 }
@@ -166,7 +166,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
 
   return {
     origin,
-    chainId: shared(ethChainId()),
+    chainId: share(ethChainId()),
     block: (tag) =>
       ethGetBlockByNumber(Params.toTag(tag), false).pipe(
         Effect.filterOrFail(isBlock(tag), otherBlock),

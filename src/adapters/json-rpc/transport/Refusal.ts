@@ -81,18 +81,21 @@ export const isBehind = ({ code, message }: RpcError): boolean =>
 const nests = ["data", "return", "originalError", "error", "cause"] as const
 
 /** Messages of the wrapped errors, excluding hex data. */
-const wrapped = (value: unknown, depth: number): ReadonlyArray<string> => {
+const messagesOf = (value: unknown, depth: number): ReadonlyArray<string> => {
   if (typeof value === "string") return Hex.is(value) ? [] : [value.slice(0, maxMessage)]
   if (!isRecord(value) || depth === 0) return []
   const own = typeof value.message === "string" ? [value.message.slice(0, maxMessage)] : []
-  return [...own, ...nests.flatMap((name) => wrapped(value[name], depth - 1))]
+  return [...own, ...nests.flatMap((name) => messagesOf(value[name], depth - 1))]
 }
 
 /** The message with the messages of wrapped errors: "internal error" explains nothing. */
 export const textOf = ({ code, data, message }: RpcError): string =>
   code !== internalError
     ? message
-    : wrapped(data, 4).reduce((text, words) => (text.includes(words) ? text : `${text}: ${words}`), message)
+    : messagesOf(data, 4).reduce(
+        (text, words) => (text.includes(words) ? text : `${text}: ${words}`),
+        message
+      )
 
 const internalError = -32_603
 

@@ -83,7 +83,7 @@ const read = (data: unknown): Effect.Effect<Transaction, KeyProviderError> => {
   })
 }
 
-const asked = (call: Call, send: (client: Fireblocks) => Promise<{ readonly data: unknown }>) =>
+const ask = (call: Call, send: (client: Fireblocks) => Promise<{ readonly data: unknown }>) =>
   Effect.flatMap(Effect.mapError(call(send), fromSdk), ({ data }) => read(data))
 
 /** Digests submitted together, and their transaction. */
@@ -126,7 +126,7 @@ const ensure = (call: Call, place: Place, request: Request): Effect.Effect<Trans
     onSuccess: ({ data }) => read(data),
     onFailure: (error) =>
       statusOf(error) === 400
-        ? asked(call, ({ transactions }) => transactions.getTransactionByExternalId({ externalTxId })).pipe(
+        ? ask(call, ({ transactions }) => transactions.getTransactionByExternalId({ externalTxId })).pipe(
             Effect.mapError((lookup) => (lookup.reason === "notFound" ? fromSdk(error) : lookup))
           )
         : fromSdk(error)
@@ -156,7 +156,7 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
     const { id } = request
     return id === null
       ? ensure(call, place, request)
-      : asked(call, ({ transactions }) => transactions.getTransaction({ txId: id }))
+      : ask(call, ({ transactions }) => transactions.getTransaction({ txId: id }))
   }
 
   const follow = Effect.fnUntraced(function* (request: Request, logStatus: (status: string) => void) {

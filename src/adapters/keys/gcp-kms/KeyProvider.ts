@@ -119,12 +119,12 @@ const nameShape =
 const once = { retry: { retryCodes: [] } }
 
 /** Whether the checksum matches the bytes. A missing checksum does not. */
-const arrived = (bytes: Uint8Array, sum: Wrapped): boolean => String(sum?.value) === String(Crc32c.of(bytes))
+const isIntact = (bytes: Uint8Array, sum: Wrapped): boolean => String(sum?.value) === String(Crc32c.of(bytes))
 
 const pemShape = /^-----BEGIN PUBLIC KEY-----\n([A-Za-z0-9+/=\n]+)\n-----END PUBLIC KEY-----\n?$/
 
 /** The DER in a PEM, accepted only in canonical base64. */
-const unwrapped = (pem: string): Buffer | null => {
+const derOf = (pem: string): Buffer | null => {
   const base64 = pemShape.exec(pem)?.[1]?.replaceAll("\n", "") ?? ""
   const der = Buffer.from(base64, "base64")
   return der.length > 0 && der.toString("base64") === base64 ? der : null
@@ -152,7 +152,7 @@ const keyOf = (client: Client, name: string): ProviderKey => {
     const { signature } = answer
     if (answer.name !== name || !(signature instanceof Uint8Array) || signature.length === 0)
       return yield* broken
-    if (answer.verifiedDigestCrc32c !== true || !arrived(signature, answer.signatureCrc32c))
+    if (answer.verifiedDigestCrc32c !== true || !isIntact(signature, answer.signatureCrc32c))
       return yield* changed
     return yield* Effect.fromResult(Result.mapError(Der.signature(hexOf(signature)), () => broken))
   })
@@ -163,9 +163,9 @@ const keyOf = (client: Client, name: string): ProviderKey => {
     publicKey: Effect.gen(function* () {
       const answer = yield* call(() => client.getPublicKey({ name }, once))
       if (answer.name !== name || !answer.pem) return yield* broken
-      if (!arrived(Buffer.from(answer.pem), answer.pemCrc32c)) return yield* changed
+      if (!isIntact(Buffer.from(answer.pem), answer.pemCrc32c)) return yield* changed
       if (answer.algorithm !== "EC_SIGN_SECP256K1_SHA256") return yield* unsuitable
-      const der = unwrapped(answer.pem)
+      const der = derOf(answer.pem)
       if (der === null) return yield* broken
       return yield* Effect.fromResult(
         Result.mapError(Der.publicKey(hexOf(der)), (problem) =>

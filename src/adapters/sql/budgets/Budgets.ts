@@ -246,7 +246,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           const totals = read.get(Totals.nameOf(budget))
           if (totals === undefined) return { held: 0n, booked: 0n }
           for (const row of expired) Totals.shift(totals, row, null)
-          return Totals.ending(totals, window, last)
+          return Totals.figuresAt(totals, window, last)
         })
       ),
     owners: (chainId, name, at) =>

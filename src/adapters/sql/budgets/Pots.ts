@@ -35,7 +35,7 @@ export const read = (
     const entries = [...byBudget.values()].flat()
     const budgets = [...byBudget.values()].flatMap((own) => own.slice(0, 1))
     const ids = Store.distinct(entries.map(({ id }) => id))
-    const rows = yield* Totals.concerned(store, budgets, ids, now)
+    const rows = yield* Totals.rowsOf(store, budgets, ids, now)
     const old = rows.filter(({ expires_at, state }) => state === "reserved" && Number(expires_at) <= now)
     // A row that was bound in the meantime stays.
     const gone =

@@ -120,7 +120,7 @@ const spanOf = (window: Exclude<Window, "open">, { day, hour }: Place) => {
 }
 
 /** Amounts that a window counts which ends there. */
-export const ending = (totals: Totals, window: Window, place: Place): Figures => {
+export const figuresAt = (totals: Totals, window: Window, place: Place): Figures => {
   if (window === "open") return { held: totalOf(totals, "open", 0).held, booked: 0n }
   const { own, reach, unit } = spanOf(window, place)
   const sum = { held: 0n, booked: 0n }
@@ -135,12 +135,12 @@ export const ending = (totals: Totals, window: Window, place: Place): Figures =>
 /** Amount of the fullest window that counts a reservation of that place: those that end there or later, wei. */
 export const fullest = (totals: Totals, window: Window, place: Place): bigint => {
   const sumOf = ({ booked, held }: Figures) => booked + held
-  const least = sumOf(ending(totals, window, place))
+  const least = sumOf(figuresAt(totals, window, place))
   if (window === "open") return least
   const { own, reach, unit } = spanOf(window, place)
   return [...totals.all.values()]
     .filter((each) => each.unit === unit && each.at > own && each.at <= own + reach)
-    .map(({ at }) => sumOf(ending(totals, window, { day: at, hour: at })))
+    .map(({ at }) => sumOf(figuresAt(totals, window, { day: at, hour: at })))
     .reduce(BigInts.max, least)
 }
 
@@ -159,7 +159,7 @@ export const keyOf = (budget: Budget): ReadonlyArray<string> => {
 const keyColumns: Rows.Columns = { chain_id: "text", pot: "text", account_id: "text" }
 
 /** Condition: the row is of one of the budgets. The parameter is `keysOf` of them. */
-const ofBudgets = (store: Sql): string => `(chain_id, pot, account_id) in (${Rows.listed(store, keyColumns)})`
+const ofBudgets = (store: Sql): string => `(chain_id, pot, account_id) in (${Rows.list(store, keyColumns)})`
 
 const keysOf = (budgets: ReadonlyArray<Budget>): string => Rows.listing(keyColumns, budgets.map(keyOf))
 
@@ -301,7 +301,7 @@ export const forget = ({ sql }: Sql, now: number): Effect.Effect<void, SqlError>
   })
 
 /** Rows of budgets that have expired, or have one of these ids. */
-export const concerned = (
+export const rowsOf = (
   store: Sql,
   budgets: ReadonlyArray<Budget>,
   ids: ReadonlyArray<string>,

@@ -43,7 +43,7 @@ const ending = /^(?:commit|rollback|release)\b/
  * Guards a connection while its file keeps its name. A removed or replaced file still accepts writes, which are lost: every
  * statement then fails until the file is back, so that no work is accepted or signed.
  */
-export const guarded = (connection: SqliteConnection, filename: string): Effect.Effect<SqliteConnection> =>
+export const guard = (connection: SqliteConnection, filename: string): Effect.Effect<SqliteConnection> =>
   Effect.gen(function* () {
     const log = Effect.runForkWith(yield* Effect.context())
     const clock = yield* Clock.Clock

@@ -96,7 +96,7 @@ export const make = (
     const connection = yield* SqliteConnection.open(options.filename)
     const durability = yield* prepare(connection, options)
     const present =
-      options.filename === inMemory ? connection : yield* FilePresence.guarded(connection, options.filename)
+      options.filename === inMemory ? connection : yield* FilePresence.guard(connection, options.filename)
     return yield* clientOf(present, options, durability)
   }).pipe(
     Effect.catchDefect((defect) => Effect.fail(defect)),
@@ -111,7 +111,7 @@ export const make = (
   )
 
 /** Creates the file if absent, and resolves symbolic links. */
-const resolved = (filename: string) =>
+const resolve = (filename: string) =>
   Effect.gen(function* () {
     yield* createFile(filename)
     const { file, names } = yield* Effect.try({
@@ -161,7 +161,7 @@ export const exclusive = ({
   filename === inMemory
     ? Effect.void
     : Effect.gen(function* () {
-        const file = yield* resolved(filename)
+        const file = yield* resolve(filename)
         yield* createFile(`${file}-lock`)
         yield* Effect.acquireRelease(lock(filename, file), (held) => Effect.sync(() => held.close()))
       })

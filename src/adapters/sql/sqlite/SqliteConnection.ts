@@ -36,7 +36,7 @@ const failed = (cause: unknown, message: string): SqlError =>
   new SqlError({ reason: classifySqliteError(ResultCode.refusal(cause), { message }) })
 
 /** SQLite compiles a text's first statement and silently ignores others. */
-const compiled = (database: DatabaseSync, text: string): StatementSync => {
+const compile = (database: DatabaseSync, text: string): StatementSync => {
   const statement = database.prepare(text)
   if (text.slice(statement.sourceSQL.length).trim() !== "") throw new Error("more than one statement")
   return statement
@@ -86,7 +86,7 @@ export const open = (filename: string): Effect.Effect<SqliteConnection, SqlError
       const prepared = (text: string): StatementSync => {
         const known = statements.get(text)
         if (known !== undefined) return known
-        const statement = compiled(database, text)
+        const statement = compile(database, text)
         statements.set(text, statement)
         return statement
       }

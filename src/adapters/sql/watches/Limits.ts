@@ -17,7 +17,7 @@ const longCharacters = 1_024
 const tooMany = (message: string) => Effect.fail(new WatchesError({ reason: "tooMany", message }))
 
 /** Keeps watches from filling the memory of the process that reads them. */
-const bounded = ({ sql }: Store.Store, accountId: AccountId, spec: string) =>
+const checkSize = ({ sql }: Store.Store, accountId: AccountId, spec: string) =>
   Effect.gen(function* () {
     if (spec.length <= longCharacters) return
     const [row] = yield* sql<{ readonly known: number | string | null }>`
@@ -45,7 +45,7 @@ export const check = (store: Store.Store, { accountId, isBroad }: NewWatch, spec
       yield* tooMany(
         `an account has at most ${mostBroad} watches without a value of an indexed field; remove one first`
       )
-    yield* bounded(store, accountId, spec)
+    yield* checkSize(store, accountId, spec)
   })
 
 /** Fails when the account's watches already use the most nodes. */

@@ -134,7 +134,7 @@ const unlessNamed = (
 ): ReadonlyArray<EventFilter.EventFilter> => {
   if (!filters.some(({ definition }) => definition.anonymous)) return filters
   const topical = all.filter(({ anonymous }) => !anonymous)
-  const named = Log.layered([Log.index(topical)], { left: Number.POSITIVE_INFINITY })
+  const named = Log.decoder([Log.index(topical)], { left: Number.POSITIVE_INFINITY })
   return filters.map((filter) =>
     filter.definition.anonymous
       ? {

@@ -51,7 +51,7 @@ const reference = (
     invalid("invalid_request", [{ path, message }])
   )
 
-const tagged = (chain: ChainClient, tag: "latest" | "safe" | "finalized") =>
+const tag = (chain: ChainClient, tag: "latest" | "safe" | "finalized") =>
   Effect.flatMap(chain.block(tag), (block) =>
     block !== null && block.number <= BigInt(Number.MAX_SAFE_INTEGER)
       ? Effect.succeed(block)
@@ -230,12 +230,12 @@ export const read = Effect.fnUntraced(function* (caller: Caller, request: EventQ
   const filters = yield* EventQuery.filters(caller, request)
   const { chain, trust } = yield* Connection.open(caller, request, "rpc")
   const refusal = Connection.refusal(trust, "rpc")
-  const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
+  const head = yield* Effect.mapError(tag(chain, "latest"), refusal)
   const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {
     if (typeof block === "bigint") return Effect.succeed(block)
     if (block === "latest") return Effect.succeed(head.number)
     return Effect.mapError(
-      Effect.map(tagged(chain, block), ({ number }) => number),
+      Effect.map(tag(chain, block), ({ number }) => number),
       refusal
     )
   }

@@ -126,7 +126,7 @@ const sealedBy =
     if (!isWhole(receipt)) return Effect.succeed(receipt)
     if (head !== "unreadable")
       return Effect.succeed(Inclusions.isSealedBy(receipt, head) === false ? null : receipt)
-    return Effect.map(readable(Inclusions.sealed(chain, receipt)), (own) =>
+    return Effect.map(readable(Inclusions.seal(chain, receipt)), (own) =>
       own === "unreadable" ? { ...receipt, missing: [...(receipt.missing ?? []), "block"] } : own
     )
   }

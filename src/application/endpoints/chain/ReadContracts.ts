@@ -147,7 +147,7 @@ export const run = Effect.fnUntraced(function* (
     const data =
       outcome === undefined || Result.isFailure(outcome)
         ? null
-        : Revert.undecoded(outcome.success.data, message)
+        : Revert.unreadableData(outcome.success.data, message)
     return data === null ? {} : { data }
   }
   const allowance: Values.Allowance = { left: maxValuesInAll }

@@ -48,7 +48,7 @@ const offerOf = (
   { operations, preview, settings }: Request,
   body: string
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
-  const read = (where: GivenOps.Where) => GivenOps.encoded(operations, where)
+  const read = (where: GivenOps.Where) => GivenOps.decodeEncoded(operations, where)
   const by = settings.signer === undefined ? "service" : "signer"
   return Posted.offerOf(caller, { endpoint, settings, read, preview }, by, body)
 }

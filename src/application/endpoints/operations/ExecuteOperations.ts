@@ -49,7 +49,7 @@ const offerOf = (
     const dependencies = yield* Effect.fromResult(Links.dependencies(operations))
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const context = yield* OpContext.load(caller, settings)
-    yield* Effect.fromResult(Links.provided(dependencies, context.connection))
+    yield* Effect.fromResult(Links.requireLedger(dependencies, context.connection))
     const calls = yield* Call.ofOperations(caller.requestId, encoded, dependencies, context)
     const { revert } = decoding
     const elements = calls.map(({ index }) => index)
@@ -64,7 +64,7 @@ const offerOf = (
       preview: yield* Previews.of(caller, preview, { calls, context, revert }),
       Response,
       answer: (outcomes) =>
-        Results.executed(
+        Results.execution(
           elements,
           outcomes,
           (index, returned) => encoded[index]?.decode(returned),

@@ -31,7 +31,7 @@ const offerOf = (
   { operations, preview, settings }: Request,
   body: string
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
-  const read = (where: GivenOps.Where) => GivenOps.asserted(operations, where)
+  const read = (where: GivenOps.Where) => GivenOps.decodePasskey(operations, where)
   return Posted.offerOf(caller, { endpoint, settings, read, preview }, "service", body)
 }
 

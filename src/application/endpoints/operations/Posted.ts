@@ -125,12 +125,12 @@ export const offerOf = (
       preview: yield* Previews.of(caller, posted.preview, { calls, context, revert }),
       Response: Executed,
       answer: (outcomes) =>
-        Results.executed(
+        Results.execution(
           ops.map(({ index }) => index),
           outcomes,
           (index, data) => {
             const own = ops[index]
-            return own === undefined ? data : GivenLinks.returned(ledger, own, data)
+            return own === undefined ? data : GivenLinks.returnData(ledger, own, data)
           },
           decoding,
           dependencies

@@ -52,7 +52,7 @@ const offerOf = Effect.fnUntraced(function* (
     settings
   })
   const decoding = yield* Decoding.load(caller, [])
-  return TransactSigner.offered(
+  return TransactSigner.offer(
     { body, caller, context, decoding, endpoint },
     { ...transaction, signature: null }
   )

@@ -74,7 +74,7 @@ export interface Sent extends Pick<DirectCall, "data" | "gas" | "to" | "value"> 
 }
 
 /** Offers one transaction of the context's EOA. */
-export const offered = (
+export const offer = (
   {
     decoding,
     ...source
@@ -143,7 +143,7 @@ const offerOf = (
     const encoded = yield* calldataOf(funcSignature, funcParams)
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const context = yield* OpContext.direct(caller, settings)
-    return offered(
+    return offer(
       { body, caller, context, decoding, endpoint },
       { to, value, data: encoded?.data ?? Hex.empty, signature: encoded?.signature ?? null }
     )

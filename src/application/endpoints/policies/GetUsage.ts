@@ -57,4 +57,4 @@ export const run = (caller: Caller, { subject: text }: Policies.Path) =>
         booked: figures?.booked ?? null
       }))
     }
-  }).pipe(Policies.failing, Span.named("GetPolicyUsage"))
+  }).pipe(Policies.toFailure, Span.named("GetPolicyUsage"))

@@ -54,7 +54,7 @@ export const subjectOf = (text: string): Effect.Effect<Subject.Subject, Failure>
   )
 
 /** A store that fails is a defect. */
-export const failing = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError, R>) =>
+export const toFailure = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError, R>) =>
   Effect.catchIf(
     effect,
     (error) => error instanceof PoliciesError,
@@ -102,7 +102,7 @@ const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: S
         }
       ])
     )
-  }).pipe(failing)
+  }).pipe(toFailure)
 
 /** Adds the next version of a subject's policy, or of a list. */
 export const set = (caller: Caller, { subject, ...content }: typeof Content.Type & Path) =>
@@ -124,7 +124,7 @@ export const current = ({ principal }: Caller) =>
 export const list = (caller: Caller) =>
   current(caller).pipe(
     Effect.map((versions) => ({ policies: versions.map(shown) })),
-    failing,
+    toFailure,
     Span.named("ListPolicies")
   )
 
@@ -150,4 +150,4 @@ export const get = (caller: Caller, { subject: text, version }: Path & typeof Qu
       (each) => each.subject === subject && (version === undefined || each.version === Number(version))
     )
     return found === undefined ? yield* Effect.fail(notFound("policy_not_found")) : shown(found)
-  }).pipe(failing, Span.named("GetPolicy"))
+  }).pipe(toFailure, Span.named("GetPolicy"))

@@ -30,7 +30,7 @@ export interface Named {
 
 const parsed = ({ account, salt = "", wallet = "", walletCustody }: Named) => {
   if (account === undefined && walletCustody !== undefined)
-    return Effect.succeed(Account.named({ salt, wallet, walletCustody }))
+    return Effect.succeed(Account.ofSelector({ salt, wallet, walletCustody }))
   return account === undefined || walletCustody !== undefined || salt !== "" || wallet !== ""
     ? invalid("invalid_request", [
         { path: "walletCustody", message: "expected either walletCustody with wallet or salt, or account" }

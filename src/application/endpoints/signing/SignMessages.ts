@@ -97,7 +97,7 @@ const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.
   if (document !== null) return digest(TypedData.digest(document, given), OperationProof.isDocument(document))
   return chainId === undefined || verifyingContract === undefined
     ? Result.fail("a message other than typed data needs eip712.address and eip712.chainId")
-    : digest(TypedData.digest(TypedData.wrapped(message), given), false)
+    : digest(TypedData.digest(TypedData.ofMessage(message), given), false)
 }
 
 const guarded = "looks like an operation: set allowOperationHash"

@@ -166,6 +166,6 @@ export const run = Effect.fnUntraced(
     }
     return Watch.shown(yield* Changes.find(actor, yield* watches.add(watch, actor.by)))
   },
-  Watch.failing,
+  Watch.toFailure,
   Span.named("AddWatch")
 )

@@ -73,7 +73,7 @@ export const shown = (watch: Watch): typeof Shown.Type => ({
 export const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ accountId, by: requestId })
 
 /** Another account's watch is not found, like an unknown one. A store that fails is a defect. */
-export const failing = <A, R>(
+export const toFailure = <A, R>(
   effect: Effect.Effect<A, Changes.UnknownWatch | WatchesError | Failure, R>
 ): Effect.Effect<A, Failure, R> =>
   Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
@@ -89,7 +89,7 @@ export const failing = <A, R>(
   })
 
 export const get = (caller: Caller, { watchId }: Path) =>
-  Changes.find(actorOf(caller), watchId).pipe(Effect.map(shown), failing, Span.named("GetWatch"))
+  Changes.find(actorOf(caller), watchId).pipe(Effect.map(shown), toFailure, Span.named("GetWatch"))
 
 export const ChangeRequest = Schema.Struct({
   state: Schema.Literals(["enabled", "paused"]).annotate({
@@ -102,7 +102,7 @@ export const ChangeRequest = Schema.Struct({
 export const change = (caller: Caller, { state, watchId }: typeof ChangeRequest.Type & Path) =>
   Changes.setState(actorOf(caller), watchId, state).pipe(
     Effect.map(shown),
-    failing,
+    toFailure,
     Span.named("ChangeWatch")
   )
 
@@ -115,7 +115,7 @@ export const Removed = Schema.Struct({
 export const remove = (caller: Caller, { watchId }: Path) =>
   Changes.remove(actorOf(caller), watchId).pipe(
     Effect.as({ watchId, state: "removed" as const }),
-    failing,
+    toFailure,
     Span.named("RemoveWatch")
   )
 

@@ -61,7 +61,7 @@ const addressOf = (
     const custody =
       account.walletCustody === undefined
         ? 1
-        : yield* InvalidValue.toText(Custody.stored(account.walletCustody))
+        : yield* InvalidValue.toText(Custody.ofWallet(account.walletCustody))
     if (salt === "" || account.walletCustody !== undefined)
       return yield* Wallets.select({ salt, wallet, walletCustody: custody }, formula, profile, "").pipe(
         Result.mapError(textOf)

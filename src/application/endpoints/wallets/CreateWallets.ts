@@ -92,7 +92,7 @@ const offerOf = (
       list: "accounts",
       Response,
       answer: (outcomes) =>
-        Results.created(
+        Results.creation(
           wanted.map(({ account: { salt }, index, wallet }) => ({ index, salt, wallet })),
           outcomes,
           decoding

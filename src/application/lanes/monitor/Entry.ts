@@ -103,7 +103,7 @@ export const make = (
   isRecorded: false
 })
 
-export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry => {
+export const mine = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry => {
   const { blockHash, blockNumber, success, txHash } = receipt
   return {
     ...entry,
@@ -116,7 +116,7 @@ export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry 
 }
 
 /** Entry of a transaction that left the chain: every node is offered its bytes again. */
-export const withdrawn = (entry: Entry, now: number): Entry => ({
+export const withdraw = (entry: Entry, now: number): Entry => ({
   ...entry,
   record: { ...entry.record, state: "signed", mined: null },
   offers: new Map(),
@@ -127,7 +127,7 @@ export const withdrawn = (entry: Entry, now: number): Entry => ({
 })
 
 /** The node has the newest bytes. */
-export const accepted = (entry: Entry, node: LaneNode, now: number): void => {
+export const accept = (entry: Entry, node: LaneNode, now: number): void => {
   entry.offers.set(node, { at: now + offerMillis, delay: firstOfferMillis })
   entry.isAccepted = true
 }

@@ -77,7 +77,7 @@ export class LaneNodes {
  * Nodes to poll for a transaction in this round: its home. The others too if the home is silent, and at intervals once the
  * transaction is in doubt: a home that answers "unknown" may have lost it, or lie.
  */
-export const asked = (
+export const toPoll = (
   { doubtAt, record, witness }: Entry,
   [home, ...others]: ReadonlyArray<LaneNode>,
   now: number

@@ -44,7 +44,7 @@ const sealed = (
   if (receipt === null || entry === undefined || entry.record.mined !== null) return Effect.succeed(seen)
   const isShallow = TransactionState.depthOf(receipt.blockNumber, head, entry.profile) === "shallow"
   if (isShallow && Inclusions.isSealedBy(receipt, head) === null) return Effect.succeed(seen)
-  return Effect.match(Inclusions.sealed(chain, receipt, head), {
+  return Effect.match(Inclusions.seal(chain, receipt, head), {
     onFailure: () => ({ receipt: null, isComplete: false }),
     onSuccess: (ours) => ({ ...seen, receipt: ours })
   })

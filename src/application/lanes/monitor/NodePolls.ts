@@ -29,7 +29,7 @@ export interface NodeReply {
 
 /** Detaches shared work from the request that began it. */
 export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope): Effect.Effect<unknown> =>
-  Effect.forkIn(Holding.outliving(Effect.provideService(effect, References.CurrentLogAnnotations, {})), scope)
+  Effect.forkIn(Holding.outlive(Effect.provideService(effect, References.CurrentLogAnnotations, {})), scope)
 
 /** Entries that a round polls: signed ones in turn, and the mined ones polled longest ago. */
 export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
@@ -73,7 +73,7 @@ export const ask = (
     const guests = new Set<LaneNode>()
     for (const entry of turn) {
       const nodes = lane.of(entry)
-      for (const node of LaneNodes.asked(entry, nodes, now)) {
+      for (const node of LaneNodes.toPoll(entry, nodes, now)) {
         const of = questions.get(node)
         if (of === undefined) questions.set(node, [entry])
         else of.push(entry)

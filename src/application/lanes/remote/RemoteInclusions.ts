@@ -136,8 +136,8 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
     if (offer === null) return false
     const { entryPoint, wallet } = submission.space
     const { initCode, nonce } = offer.op
-    const data = Nonce.question(wallet, Nonce.keyOf(nonce))
-    const next = Nonce.answered(yield* chain.call({ to: entryPoint, data }, undefined, at))
+    const data = Nonce.getNonceCall(wallet, Nonce.keyOf(nonce))
+    const next = Nonce.ofAnswer(yield* chain.call({ to: entryPoint, data }, undefined, at))
     if (next !== null && next > Nonce.sequenceOf(nonce)) return true
     const epoch = yield* WalletEpochs.at(chain, wallet, at)
     return epoch !== null && (initCode !== Hex.empty || epoch !== Nonce.epochOf(nonce))
@@ -147,7 +147,7 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
  * Inclusion that the bundler reported, read again from the chain: for nodes without logs. An inclusion that a reorganisation
  * undid does not count.
  */
-export const hinted = ({
+export const ofHint = ({
   chain,
   hint,
   submission: { space, userOpHash }
@@ -157,7 +157,7 @@ export const hinted = ({
     : Effect.map(
         Effect.orElseSucceed(
           Effect.flatMap(chain.receipt(hint, { emitters: new Set([space.entryPoint]) }), (receipt) =>
-            receipt === null ? Effect.succeed(null) : Inclusions.sealed(chain, receipt)
+            receipt === null ? Effect.succeed(null) : Inclusions.seal(chain, receipt)
           ),
           () => null
         ),

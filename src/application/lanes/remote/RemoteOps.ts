@@ -120,7 +120,7 @@ export const make = ({
         node.entries.set(keyOf(entry), entry)
         if (known !== undefined) return
         nodes.set(chain, node)
-        yield* Effect.forkIn(Holding.outliving(loop(chain, node)), scope)
+        yield* Effect.forkIn(Holding.outlive(loop(chain, node)), scope)
       })
 
     const watchedAs = (submission: RemoteSubmission): Entry | undefined => {
@@ -211,7 +211,7 @@ export const make = ({
         const now = yield* MonotonicTime.millis
         for (const entry of entries) {
           const inclusion =
-            inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.hinted(entry))
+            inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.ofHint(entry))
           if (inclusion !== null && Number.isFinite(entry.givenAt)) {
             schedule.seen(givenOf(entry), began)
             entry.givenAt = Number.POSITIVE_INFINITY

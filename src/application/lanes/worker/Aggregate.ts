@@ -33,14 +33,14 @@ export interface Refused {
   readonly failed: ReadonlyMap<OpId, ElementFailure>
 }
 
-const refused = (failed: Iterable<readonly [OpId, Reasons.Text]>): Refused => ({
+const refusal = (failed: Iterable<readonly [OpId, Reasons.Text]>): Refused => ({
   _tag: "Refused",
   failed: new Map([...failed].map(([opId, why]) => [opId, elementFailure("aggregator_refused", why)]))
 })
 
 type Revert = (data: Hex.Hex) => Effect.Effect<string>
 
-const reverted = (field: string, data: Hex.Hex, revert: Revert) =>
+const reversal = (field: string, data: Hex.Hex, revert: Revert) =>
   Effect.flatMap(revert(data), (reason) => Effect.fail(Reasons.text("aggregatorReverted", { field, reason })))
 
 /** Offset and length of an aggregate's part, bytes. */
@@ -56,7 +56,7 @@ const bytesOf = (
   field: string,
   revert: Revert
 ): Effect.Effect<Hex.Hex, Reasons.Text> => {
-  if (!success) return reverted(field, data, revert)
+  if (!success) return reversal(field, data, revert)
   const inner = Words.readBytes(Words.read(data), 0)
   if (Words.encode([Words.bytes(inner)]) !== data)
     return Effect.fail(Reasons.text("aggregatorShape", { field }))
@@ -101,8 +101,8 @@ export const aggregate = (
       if (Result.isFailure(signature)) lost.push([one.opId, signature.failure])
       else carried.push({ ...one, op: { ...one.op, signature: signature.success } })
     }
-    if (lost.length > 0) return yield* Effect.fail(refused(lost))
-    const all = Effect.mapError((why: Reasons.Text) => refused(ops.map(({ opId }) => [opId, why])))
+    if (lost.length > 0) return yield* Effect.fail(refusal(lost))
+    const all = Effect.mapError((why: Reasons.Text) => refusal(ops.map(({ opId }) => [opId, why])))
     const whole = "aggregated signature"
     const most = carried.reduce((sum, { op }) => sum + Hex.size(op.signature) + perPart, perPart)
     const signature = yield* all(bytesOf(together, most, whole, revert))
@@ -117,7 +117,7 @@ export const aggregate = (
         )
       })
     )
-    if (!validation.success) return yield* all(reverted(whole, validation.data, revert))
+    if (!validation.success) return yield* all(reversal(whole, validation.data, revert))
     return {
       ops: carried.map((one) => ({
         ...one,

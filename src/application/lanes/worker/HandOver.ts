@@ -33,7 +33,7 @@ import { fail, isStale, lookUp, prepareAgain, renumber, revive, sign } from "./U
  * abandoned immediately: its signer accepted that anyone may submit it at any time.
  */
 
-const refused = (message: string): ElementFailure =>
+const refusal = (message: string): ElementFailure =>
   elementFailure("bundler_refused", Reasons.text("bundlerRefused", { message }))
 
 /** A refusal of the op's price: the same op may be accepted at current prices. */
@@ -61,7 +61,7 @@ export const hear = (work: Work) =>
         continue
       }
       yield* remote.refused([op.requestId])
-      yield* fail(work, new Map([[op.opId, refused(error.message)]]), [op])
+      yield* fail(work, new Map([[op.opId, refusal(error.message)]]), [op])
       if (entry.validUntil === 0) {
         yield* remote.journal.takeBack(state.lane, [userOpHash], true)
         yield* remote.ops.forget(entry)
@@ -173,13 +173,13 @@ const snapshot = (
         chain.block("latest"),
         Effect.forEach(
           unknown,
-          ({ key, wallet }) => chain.call({ to: entryPoint, data: Nonce.question(wallet, key) }),
+          ({ key, wallet }) => chain.call({ to: entryPoint, data: Nonce.getNonceCall(wallet, key) }),
           { concurrency: "unbounded" }
         )
       ],
       { concurrency: "unbounded" }
     )
-    const sequences = answers.map(Nonce.answered)
+    const sequences = answers.map(Nonce.ofAnswer)
     if (block === null || sequences.includes(null))
       return yield* new ChainRpcError({
         reason: "notAnRpc",
@@ -272,7 +272,7 @@ export const turn = (work: Work, ops: ReadonlyArray<Bundle.Held>, now: number) =
     const { state } = work
     const aggregated = ops.filter(({ context }) => context?.kind === "ops" && context.aggregator !== null)
     if (aggregated.length > 0) {
-      const failure = refused("it takes no ops of aggregators")
+      const failure = refusal("it takes no ops of aggregators")
       yield* fail(work, new Map(aggregated.map(({ opId }) => [opId, failure])))
       return true
     }

@@ -214,7 +214,7 @@ const idOf = <K extends OpId | string>(key: K | Named): K | OpId => (typeof key 
 
 export const pause = (state: State, keys: ReadonlyArray<PauseKey | Named>, why: string) =>
   Effect.map(MonotonicTime.millis, (now) => {
-    state.pauses = Pauses.paused(state.pauses, keys.map(idOf), why, now)
+    state.pauses = Pauses.pause(state.pauses, keys.map(idOf), why, now)
   })
 
 const endpoints = /https?:\/\/(?:\[[^\]]*\]|[\w.-]+)(?::\d+)?/g
@@ -267,7 +267,7 @@ export const mayGiveUp = (
 export const forget = (state: State, ops: ReadonlyArray<OpId | Named>): void => {
   const opIds = new Set(ops.map(idOf))
   state.queue = Queue.without(state.queue, opIds)
-  state.pauses = Pauses.ended(state.pauses, opIds)
+  state.pauses = Pauses.end(state.pauses, opIds)
   state.signatures.forget(opIds)
 }
 

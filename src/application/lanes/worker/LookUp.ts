@@ -49,8 +49,8 @@ type Inclusion = Inclusions.LandedOp & { readonly landedAs: Hex.Bytes32 }
 /** The sequence of the op's nonce key after a block; null: the node does not return it. */
 const sequenceAt = ({ key, wallet }: Bundle.Held, { connection, entryPoint }: OpContext, at: BlockTag) =>
   Effect.map(
-    connection.chain.call({ to: entryPoint, data: Nonce.question(wallet, key) }, undefined, at),
-    Nonce.answered
+    connection.chain.call({ to: entryPoint, data: Nonce.getNonceCall(wallet, key) }, undefined, at),
+    Nonce.ofAnswer
   )
 
 /** Another version of the op that used its nonce; null: the op that used it makes another call. */
@@ -155,7 +155,7 @@ const ofConfiguration = (
     const epoch = yield* WalletEpochs.at(chain, op.wallet, head)
     if (epoch === null || epoch === named) return { _tag: "nothing" }
     // An unexposed op moves to the current configuration immediately.
-    const dead: FailureCause = { _tag: "dead", why: Epochs.changed(named, epoch) }
+    const dead: FailureCause = { _tag: "dead", why: Epochs.changeFailure(named, epoch) }
     if (!op.exposed) return dead
     const settled = yield* WalletEpochs.at(chain, op.wallet, at)
     return settled !== null && settled !== named ? dead : { _tag: "waits" }

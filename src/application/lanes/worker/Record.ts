@@ -32,7 +32,7 @@ import type { Signer, SignerError } from "../../ports/Signers.js"
 export class LaneDamaged extends Data.TaggedError("LaneDamaged")<{ readonly message: string }> {}
 
 /** Highest prices of all versions, which a replacement must exceed, and whether a version has type 0. */
-export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
+export const highestOf = (versions: ReadonlyArray<TransactionVersion>) => ({
   highest: versions.reduce(
     (most, { maxFeePerGas, maxPriorityFeePerGas }) => ({
       maxFeePerGas: BigInts.max(most.maxFeePerGas, maxFeePerGas),
@@ -212,7 +212,7 @@ export const replace = (
         return yield* new LaneDamaged({ message: "the stored bytes are of another nonce" })
       const version = versionOf(transaction, yield* signatureOf(signer, transaction))
       const raised = BigInts.max(
-        transaction.maxFeePerGas - standing(record.versions).highest.maxFeePerGas,
+        transaction.maxFeePerGas - highestOf(record.versions).highest.maxFeePerGas,
         0n
       )
       const addedCost = transaction.gasLimit * raised

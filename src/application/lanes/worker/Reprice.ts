@@ -94,7 +94,7 @@ export const snapshot = (
     for (let nonce = latest; nonce < end; nonce++)
       if (!ours.has(nonce) && isWanted(nonce)) unknown.push(nonce)
     const priced = yield* Effect.forEach(waiting, (record) =>
-      Result.match(Replacement.prices({ ...Record.standing(record.versions), quote, caps: profile.caps }), {
+      Result.match(Replacement.prices({ ...Record.highestOf(record.versions), quote, caps: profile.caps }), {
         onFailure: ({ cap, needed }) =>
           Effect.fail(
             unprocessable("fees_above_cap", [

@@ -48,7 +48,7 @@ const unsigned = (work: Work, ops: ReadonlyArray<Bundle.Held>, error: SignerErro
     const components = new Set(Queue.componentsOf(ops).values()).size
     const failure = elementFailure("signer_unavailable", Keys.unavailable(error))
     if (components === 1) return fail(work, new Map(ops.map(({ opId }) => [opId, failure])))
-    state.most = Rejection.halved(components)
+    state.most = Rejection.halve(components)
     return Effect.void
   })
 
@@ -80,7 +80,7 @@ const send = (
     switch (recorded._tag) {
       case "recorded": {
         const { record } = recorded
-        state.pauses = Pauses.ended(state.pauses, [whole])
+        state.pauses = Pauses.end(state.pauses, [whole])
         if (record.nonce === state.knownTo) state.knownTo += 1n
         state.most = Queue.bundle
         state.turns += 1
@@ -98,7 +98,7 @@ const send = (
         return
       case "insufficientFunds":
         // Ops too expensive together may be affordable one by one.
-        if (state.most > 1 && ops.length > 1) state.most = Rejection.halved(ops.length)
+        if (state.most > 1 && ops.length > 1) state.most = Rejection.halve(ops.length)
         else
           yield* pause(
             state,
@@ -271,7 +271,7 @@ export const sendBundle = (
     if (own._tag === "refuses") return yield* blame(work, ops, own.ops, how)
     if (own._tag === "fault") {
       if (how.isAlone) return yield* blame(work, ops, refusedOf(ops, own.data), how)
-      state.most = Rejection.halved(components.size)
+      state.most = Rejection.halve(components.size)
       return
     }
     const prices = Bundle.prices(

@@ -66,7 +66,7 @@ const ofError = (error: SignerError | PayerRefusal | Failure | Obstacle): Signat
 }
 
 /** A creation's op with the deployer's authorisation in its initCode, instead of the one used for measurement. */
-const authorised = (
+const authorise = (
   { context }: Chosen,
   op: UserOperation.UserOperation,
   bundler: Address
@@ -123,7 +123,7 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
       return { opId, op: unsigned, userOpHash }
     }
     const bundler = Submitter.boundTo(context.connection.profile, submitter)
-    const whole = kind === "creation" ? yield* authorised(chosen, unsigned, bundler) : unsigned
+    const whole = kind === "creation" ? yield* authorise(chosen, unsigned, bundler) : unsigned
     const op = payer.paymaster === null ? whole : yield* payer.complete({ ...whole, signature: Hex.empty })
     const userOpHash =
       payer.paymaster === null && kind !== "creation" ? (prepared.userOpHash ?? hashOf(op)) : hashOf(op)

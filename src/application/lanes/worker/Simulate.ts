@@ -65,7 +65,7 @@ export const callOf = (submitter: Address, trial: Trial): Call => ({
 })
 
 /** A node without `eth_simulateV1` returns only reverts, no logs. */
-const tried = (chain: ChainClient, call: Call): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
+const attempt = (chain: ChainClient, call: Call): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
   Effect.flatMap(chain.simulate([call]), ([result]) =>
     result === undefined
       ? new ChainRpcError({ reason: "notAnRpc", origin: chain.origin, message: "nothing was simulated" })
@@ -117,7 +117,7 @@ export const simulate = (
           trials,
           (trial) => {
             const call = callOf(submitter, trial)
-            return Effect.map(tried(chain, call), (simulated) => resultOf(trial, call, simulated))
+            return Effect.map(attempt(chain, call), (simulated) => resultOf(trial, call, simulated))
           },
           { concurrency: "unbounded" }
         )

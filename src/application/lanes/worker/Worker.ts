@@ -49,7 +49,7 @@ export interface Worker {
 }
 
 /** Wait of a woken worker: requests that are accepted meanwhile share its bundle. */
-const gathered = EventLoop.turns(3)
+const gather = EventLoop.turns(3)
 
 export const make = (dependencies: Dependencies): Worker => {
   const { inFlight, monitor, scope } = dependencies
@@ -103,7 +103,7 @@ export const make = (dependencies: Dependencies): Worker => {
 
   const loop = (state: State): Effect.Effect<void> =>
     Effect.gen(function* () {
-      yield* gathered
+      yield* gather
       while (true) {
         state.isAskedAgain = false
         // Before the turn: changes during it wake the lane.
@@ -125,7 +125,7 @@ export const make = (dependencies: Dependencies): Worker => {
           }
           return yield* tell(state)
         }
-        const woken = Effect.andThen(changed, gathered)
+        const woken = Effect.andThen(changed, gather)
         if (done.at === null) yield* woken
         else {
           const millis = Math.max(done.at - (yield* MonotonicTime.millis), 1)
@@ -215,14 +215,14 @@ export const make = (dependencies: Dependencies): Worker => {
       Effect.suspend(() => {
         const state = workers.get(laneKey(record))
         const isAwaited = state !== undefined && !Reconcile.maySign(state.reconcile)
-        if (isAwaited) state.pauses = Pauses.ended(state.pauses, [whole])
+        if (isAwaited) state.pauses = Pauses.end(state.pauses, [whole])
         if (!isForGood) return isAwaited ? wake(record) : Effect.void
         if (state === undefined) return wake(record)
         const opIds = record.ops.flatMap((op) => (op as Partial<Pick<Bundle.Held, "opId">>).opId ?? [])
         state.mined.push({ opIds, isReverted: record.mined?.success === false })
         // A wallet of an unopened element may have a free nonce key again.
         const waiting = requestKeys(state)
-        state.pauses = Pauses.ended(state.pauses, waiting)
+        state.pauses = Pauses.end(state.pauses, waiting)
         return wake(record, waiting.length > 0)
       })
   }

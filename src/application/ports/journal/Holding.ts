@@ -23,5 +23,5 @@ export const begun: Context.Reference<Begun> = Context.Reference<Begun>("castell
 })
 
 /** Starts work that outlives its starter without the starter's holding. */
-export const outliving = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const outlive = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(effect, begun, nothing)

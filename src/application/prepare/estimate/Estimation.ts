@@ -110,7 +110,7 @@ const stageFailure = (
     const reason =
       silent ??
       PaymasterFailure.message(Funding.paymasterOf(input.context.version, op), measure, input.revert)
-    const undecoded = Revert.undecoded(data, input.revert(data))
+    const undecoded = Revert.unreadableData(data, input.revert(data))
     return elementFailure(
       "execution_failed",
       Reasons.text("reverted", { reason }),
@@ -173,7 +173,7 @@ const limitedBy = ({
   })
 }
 
-const limited = (measuring: Measuring): ReadonlyArray<Limited> => {
+const limit = (measuring: Measuring): ReadonlyArray<Limited> => {
   measuring.limited ??= limitedBy(measuring)
   return measuring.limited
 }
@@ -195,14 +195,14 @@ const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<
 
 /** The second simulation, for ops whose first one assumed the wrong funding; null: none is needed. */
 const secondOf = (measuring: Measuring) => {
-  const current = limited(measuring)
+  const current = limit(measuring)
   const { drafts, grant, input, initial } = measuring
   const { version } = input.context
   if (input.declared) return null
   const funds = fundsIn(measuring)
   const lacks = Funding.lacks(version, current, funds)
-  const guessed = Funding.paying(version, initial.trials, funds)
-  const isMisguessed = Funding.paying(version, current, funds).some(
+  const guessed = Funding.selfFunded(version, initial.trials, funds)
+  const isMisguessed = Funding.selfFunded(version, current, funds).some(
     (pays, position) => pays !== guessed[position]
   )
   const isForMoney = current.some(
@@ -231,10 +231,10 @@ const secondOf = (measuring: Measuring) => {
   return { balances, trials }
 }
 
-const concluded = (measuring: Measuring): Effect.Effect<Estimate, Failure, ChainFacts> =>
+const conclude = (measuring: Measuring): Effect.Effect<Estimate, Failure, ChainFacts> =>
   Effect.gen(function* () {
     if (measuring.refused !== null) return yield* Effect.fail(measuring.refused)
-    const current = limited(measuring)
+    const current = limit(measuring)
     const { grant, input, report } = measuring
     const { version } = input.context
     const funds = fundsIn(measuring)
@@ -410,7 +410,7 @@ const askBundler = (view: Input, all: ReadonlyArray<Measuring>) =>
           return Effect.map(
             RemoteGas.leastPreVerificationGas(
               view.context,
-              limited(one).map(({ index, op }) => ({
+              limit(one).map(({ index, op }) => ({
                 ...op,
                 nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
               })),
@@ -461,7 +461,7 @@ export const estimateEach = (
     yield* askBundler(view, open(all))
     yield* simulateSecond(view, open(all))
     return yield* Effect.forEach(simulated, (one) =>
-      Effect.result(Effect.flatMap(Effect.fromResult(one), concluded))
+      Effect.result(Effect.flatMap(Effect.fromResult(one), conclude))
     )
   })
 

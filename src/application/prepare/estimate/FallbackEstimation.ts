@@ -145,7 +145,7 @@ export const measure = (
             chain.code(wallet),
             Effect.forEach(
               nonceKeys,
-              (key) => Effect.map(ask(Nonce.question(wallet, key)), Nonce.sequenceOf),
+              (key) => Effect.map(ask(Nonce.getNonceCall(wallet, key)), Nonce.sequenceOf),
               {
                 concurrency: "unbounded"
               }

@@ -25,7 +25,7 @@ const nothing: FeeOf = () => ({ wei: 0n, gas: 0n })
 /** More gas than any op can have; a node that requires it is wrong. */
 const mostGas = 2n ** 48n
 
-const refused = (path: string, message: Reasons.Text) =>
+const fail = (path: string, message: Reasons.Text) =>
   Effect.fail(unprocessable("node_refused", [{ path, message }]))
 
 /** Queries the oracle for these transactions' fees, wei, without a margin. */
@@ -42,11 +42,11 @@ const ask = (
         ({ data, success }) => {
           const fee = success ? L1Fee.answer(data) : null
           if (fee === null)
-            return refused(
+            return fail(
               trust === "caller" ? "settings.rpc" : "",
               Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
             )
-          return capped(connection, fee)
+          return cap(connection, fee)
         }
       ),
     { concurrency: "unbounded" }
@@ -61,7 +61,7 @@ const askOperator = ({ chain, trust }: Connection, gas: bigint): Effect.Effect<b
   )
 
 /** Bounds the fee by the service operator's caps, whatever a node says. */
-const capped = ({ profile: { caps } }: Connection, fee: bigint): Effect.Effect<bigint, Failure> => {
+const cap = ({ profile: { caps } }: Connection, fee: bigint): Effect.Effect<bigint, Failure> => {
   const cap = caps.maxFeePerGas * caps.transactionGas
   return L1Fee.bound(fee) > cap
     ? Effect.fail(
@@ -84,7 +84,7 @@ export const ofTransaction = (
         Effect.all([ask(connection, [L1Fee.likeness(payload)]), askOperator(connection, payload.gasLimit)], {
           concurrency: "unbounded"
         }),
-        ([[fee = 0n], operator]) => Effect.map(capped(connection, fee + operator), L1Fee.bound)
+        ([[fee = 0n], operator]) => Effect.map(cap(connection, fee + operator), L1Fee.bound)
       )
 
 /** Fees of each op as if it had a separate transaction. Calls made at the same moment share a batch. */
@@ -121,10 +121,10 @@ export const ofOps = (
               const wei = fee + L1Fee.operatorWei(operator, gas)
               return { wei: L1Fee.bound(wei), gas: Gas.l1DataGas(wei, paid) }
             }
-            return Effect.flatMap(capped(connection, fee + most), () =>
+            return Effect.flatMap(cap(connection, fee + most), () =>
               Gas.l1DataGas(fee + most, paid) < mostGas
                 ? Effect.succeed(of)
-                : refused("", Reasons.text("senselessL1Fee", { fee: fee + most, price: paid }))
+                : fail("", Reasons.text("senselessL1Fee", { fee: fee + most, price: paid }))
             )
           })
         }

@@ -116,7 +116,7 @@ const probeOf = (context: OpContext, trial: Trial): GasLens.Probe => {
   const { callGas, op, prefund, verificationGas } = trial
   const { chainId, entryPoint, version } = context
   const hash = UserOperation.hash(version, entryPoint, chainId, op)
-  const signature = Proof.challenged(op.signature, hash)
+  const signature = Proof.challenge(op.signature, hash)
   return {
     sender: op.sender,
     nonce: op.nonce,
@@ -151,7 +151,7 @@ const unavailable = ({ reason }: GasLens.GasLensError): Failure =>
   ])
 
 /** A report that passes the plausibility checks. */
-const believed = (
+const accept = (
   { context: { chainId } }: View,
   report: Result.Result<GasLens.Report, GasLens.GasLensError>
 ): Result.Result<GasLens.Report, Failure> =>
@@ -202,7 +202,7 @@ export const simulate = (
       return yield* plainly(view, request)
     }
     const { data: returned } = yield* Effect.fromResult(Result.mapError(answer, refusal(trust)))
-    return yield* Effect.fromResult(believed(view, GasLens.decode(returned, request)))
+    return yield* Effect.fromResult(accept(view, GasLens.decode(returned, request)))
   })
 
 interface Asked {
@@ -298,7 +298,7 @@ export const simulateEach = (
           yield* EventLoop.breathe
           const report = GasLens.decode(parts[position] ?? Hex.empty, each.request)
           if (Result.isFailure(report) || report.success.measures.some(isStarved)) again.push(each)
-          else found.set(each.place, believed(view, report))
+          else found.set(each.place, accept(view, report))
         }
         yield* again.length === some.length ? halves(again) : ask(again)
       })

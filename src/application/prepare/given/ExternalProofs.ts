@@ -25,7 +25,7 @@ export interface Terms {
   readonly bundler: Address
 }
 
-const refused = (problem: string): Result.Result<never, ElementFailure> =>
+const refusal = (problem: string): Result.Result<never, ElementFailure> =>
   Result.fail(elementFailure("invalid_signature", Reasons.text("invalidSignature", { problem })))
 
 const tooFew = (have: number, { threshold }: WalletConfig): Result.Result<never, ElementFailure> =>
@@ -55,7 +55,7 @@ const byProof = (
   terms: Terms
 ): Result.Result<Consented, ElementFailure> => {
   const normal = Proof.normalise(given)
-  if (Result.isFailure(normal)) return refused(normal.failure)
+  if (Result.isFailure(normal)) return refusal(normal.failure)
   const proof = normal.success
   const tried = candidates(terms)
   const refusals: Array<Consents.Refusal> = []
@@ -85,18 +85,18 @@ const byAssertion = (
   config: WalletConfig,
   terms: Terms
 ): Result.Result<Consented, ElementFailure> => {
-  if (config.passkeys.length === 0) return refused("the wallet has no passkeys")
+  if (config.passkeys.length === 0) return refusal("the wallet has no passkeys")
   const tried = candidates(terms)
   const hashOf = (conditions: Conditions.Conditions) => Conditions.signingHash(userOpHash, conditions)
   const conditions = tried.find((each) =>
     auth.clientDataJSON.includes(`"challenge":"${Base64.encodeUrl(hashOf(each))}"`)
   )
   if (conditions === undefined)
-    return refused(`clientDataJSON: the challenge is not base64url of ${expected(userOpHash, tried)}`)
+    return refusal(`clientDataJSON: the challenge is not base64url of ${expected(userOpHash, tried)}`)
   const checked = WebAuthn.check(auth, hashOf(conditions))
-  if (Result.isFailure(checked)) return refused(checked.failure)
+  if (Result.isFailure(checked)) return refusal(checked.failure)
   const index = WebAuthn.signedBy(auth, config.passkeys)
-  if (index === null) return refused("signature: it is by none of the wallet's passkeys")
+  if (index === null) return refusal("signature: it is by none of the wallet's passkeys")
   if (config.threshold > 1) return tooFew(1, config)
   const proof = Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })
   return Result.succeed({ conditions, proof })

@@ -171,7 +171,7 @@ const noteLanded = (
 
 const hasOpen = ({ consents }: Sifted): boolean => consents.size > 0
 
-const measured = (input: Input, { batch, consents, dependencies }: Sifted): Estimation.Input => ({
+const measure = (input: Input, { batch, consents, dependencies }: Sifted): Estimation.Input => ({
   context: input.context,
   entryPointCode: input.snapshot.entryPointCode,
   from: input.context.submitter,
@@ -257,7 +257,7 @@ export const prepare = (input: Input): Preparing.Each =>
     const { context, snapshot } = input
     const { connection, settings, version } = context
     const least = ServiceEoa.isAtRisk(context)
-      ? yield* Effect.fromResult(Prices.offered(connection.profile, snapshot.market, Percent.zero))
+      ? yield* Effect.fromResult(Prices.offer(connection.profile, snapshot.market, Percent.zero))
       : null
     const lastSecond = yield* Snapshot.validUntil(snapshot.block)
     const now = yield* Clock.currentTimeMillis
@@ -269,7 +269,7 @@ export const prepare = (input: Input): Preparing.Each =>
 
     const estimates = new Map<Sifted, Result.Result<Estimation.Estimate, Failure>>()
     for (let todo = open.filter(hasOpen); todo.length > 0; ) {
-      const found = yield* Estimation.estimateEach(todo.map((own) => measured(input, own)))
+      const found = yield* Estimation.estimateEach(todo.map((own) => measure(input, own)))
       const again: Array<Sifted> = []
       for (const [place, own] of todo.entries()) {
         const estimate = found[place]
@@ -286,7 +286,7 @@ export const prepare = (input: Input): Preparing.Each =>
       Effect.gen(function* () {
         const { consents, dependencies, failed } = own
         Links.fail(dependencies, Dependencies.order(dependencies, consents.keys()), estimate.failed, failed)
-        const view = measured(input, own)
+        const view = measure(input, own)
         const lost = yield* CreatedContracts.missing(view, view.drafts, snapshot.codeless)
         for (const [index, failure] of lost) failed.set(index, failure)
         Links.failDependants(dependencies, failed)
@@ -299,7 +299,7 @@ export const prepare = (input: Input): Preparing.Each =>
           )
           return [
             preparedOf(input, consent, {
-              reserve: Preparing.bounded(share),
+              reserve: Preparing.cap(share),
               l1Fee: each.l1Fee,
               returned: Preparing.kept(each.returned),
               goodUntil: Preparing.goodUntil(now, snapshot.block.timestamp, consent.conditions.validUntil)

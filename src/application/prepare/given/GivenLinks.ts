@@ -57,8 +57,8 @@ export const dependencies = (
   })
 
 /** Hex return data of an op's call; of a batch that the ledger links, the return data of the call in the middle. */
-export const returned = (ledger: Address | null, given: ParsedOp, data: Hex.Hex): Hex.Hex => {
+export const returnData = (ledger: Address | null, given: ParsedOp, data: Hex.Hex): Hex.Hex => {
   const { records, requires } = linksOf(ledger, given)
-  const linked = Ledger.returned({ records: records[0] ?? null, requires: requires[0] ?? null }, data)
+  const linked = Ledger.callResult({ records: records[0] ?? null, requires: requires[0] ?? null }, data)
   return linked ?? Result.getOrElse(WalletCalls.decodeExecuteResult(data), () => data)
 }

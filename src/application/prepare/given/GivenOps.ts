@@ -136,7 +136,7 @@ const all = <A>(
       )
 
 /** Decodes all ops of an `/executeEncoded` request; rejects duplicates. */
-export const encoded = (
+export const decodeEncoded = (
   operations: ReadonlyArray<EncodedOperation>,
   where: Where
 ): Effect.Effect<ReadonlyArray<ParsedOp>, Failure> =>
@@ -152,7 +152,7 @@ export const encoded = (
   )
 
 /** Decodes all ops of an `/executePasskey` request; rejects duplicates. */
-export const asserted = (
+export const decodePasskey = (
   operations: ReadonlyArray<PasskeyOperation>,
   where: Where
 ): Effect.Effect<ReadonlyArray<ParsedOp>, Failure> =>

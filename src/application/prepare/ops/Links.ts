@@ -37,7 +37,7 @@ export const ledger = (
 ): Address | null => (Dependencies.any(on) && profile.remoteBundler === null ? profile.ledger : null)
 
 /** 400 for dependencies that need a ledger where the profile has none. */
-export const provided = (
+export const requireLedger = (
   on: Dependencies.Dependencies,
   connection: Pick<Connection, "profile">
 ): Result.Result<void, Failure> =>
@@ -49,7 +49,7 @@ export const provided = (
       )
 
 /** 400 for dependencies of handed-out ops where an external bundler splits them: no contract would enforce them. */
-export const held = (
+export const requireOwnBundler = (
   on: Dependencies.Dependencies,
   { profile }: Pick<Connection, "profile">
 ): Result.Result<void, Failure> =>
@@ -61,7 +61,7 @@ export const held = (
       )
 
 /** 400 unless the ledger's address has a contract: calls of an empty address succeed and enforce no dependency. */
-export const present = (
+export const requireContract = (
   on: Dependencies.Dependencies,
   connection: Connection
 ): Effect.Effect<void, Failure, ChainFacts> =>

@@ -66,7 +66,7 @@ const measure = (
 ): Effect.Effect<ByPlace, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const drafts = todo.map(({ order, place, sifted }) =>
-      Sift.drafted(input, sifted, order, input.early?.[place] ?? null)
+      Sift.draft(input, sifted, order, input.early?.[place] ?? null)
     )
     const estimates = yield* Estimation.estimateEach(drafts)
     const measured: ByPlace = new Map()
@@ -98,7 +98,7 @@ export const all = (
       const { scattered: isScattered, tooLarge } = tooLargeOf(input, one.success)
       const { dependencies, willing } = sifted
       if (isScattered)
-        scattered.push({ place, sifted, order: Dependencies.gathered(dependencies, willing.keys()) })
+        scattered.push({ place, sifted, order: Dependencies.orderByTree(dependencies, willing.keys()) })
       else if (tooLarge.length > 0) refuseTooLarge(one.success, tooLarge)
     }
     for (const [place, one] of yield* measure({ ...input, early: [] }, scattered)) {

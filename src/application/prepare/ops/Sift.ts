@@ -114,7 +114,7 @@ export const callOf = ({ data, to, value }: Call.OpCall) => ({ target: to, value
  * The calls in this order for measurement, with placeholders for the names that depend on nonces, and without their
  * payer's part.
  */
-export const drafted = (
+export const draft = (
   { context, nonceOf, snapshot }: Pick<Input, "nonceOf" | "snapshot"> & { readonly context: OpContext },
   sifted: Pick<Sifted, "batch" | "dependencies" | "willing">,
   order: ReadonlyArray<number>,
@@ -163,10 +163,10 @@ export const placeholders = (
   }))
 
 /** At an external bundler, an op that waits for another op's inclusion blocks later ops of its nonce key. */
-export const ordered = (
+export const order = (
   { context: { connection } }: Pick<Input, "context">,
   { dependencies, willing }: Sifted
 ): ReadonlyArray<number> =>
   connection.profile.remoteBundler === null
     ? Dependencies.order(dependencies, willing.keys())
-    : Dependencies.layered(dependencies, willing.keys())
+    : Dependencies.orderByDepth(dependencies, willing.keys())

@@ -63,7 +63,7 @@ export interface Parsed {
   readonly validators: Validators
 }
 
-const refused = (path: string, message: string): InvalidRequest =>
+const refusal = (path: string, message: string): InvalidRequest =>
   invalid("invalid_request", [{ path, message }])
 
 const uses: Readonly<Record<keyof Validators, (custody: Custody.Custody) => boolean>> = {
@@ -99,19 +99,19 @@ const passkeysOf = (
   path: string
 ): Result.Result<Validators["passkeys"], InvalidRequest> =>
   entries.length > WalletConfig.most
-    ? Result.fail(refused(path, tooMany("passkeys", entries.length)))
-    : Result.mapError(Passkey.parse(entries), ({ index, message }) => refused(`${path}[${index}]`, message))
+    ? Result.fail(refusal(path, tooMany("passkeys", entries.length)))
+    : Result.mapError(Passkey.parse(entries), ({ index, message }) => refusal(`${path}[${index}]`, message))
 
 const signersOf = (
   entries: ReadonlyArray<string | SignerRef>,
   path: string
 ): Result.Result<Validators["signers"], InvalidRequest> =>
   entries.length > WalletConfig.most
-    ? Result.fail(refused(path, tooMany("signers", entries.length)))
+    ? Result.fail(refusal(path, tooMany("signers", entries.length)))
     : Result.all(
         entries.map((entry, index) =>
           typeof entry === "string"
-            ? Result.mapError(Address.from(entry), ({ message }) => refused(`${path}[${index}]`, message))
+            ? Result.mapError(Address.from(entry), ({ message }) => refusal(`${path}[${index}]`, message))
             : Result.succeed(entry)
         )
       )
@@ -121,10 +121,10 @@ const decimal = /^(0|[1-9][0-9]*)$/
 const thresholdOf = (text: string, path: string): Result.Result<number, InvalidRequest> =>
   decimal.test(text)
     ? Result.succeed(Number(text))
-    : Result.fail(refused(path, `expected a decimal integer in a string, got ${InvalidValue.given(text)}`))
+    : Result.fail(refusal(path, `expected a decimal integer in a string, got ${InvalidValue.quote(text)}`))
 
 /** An existing wallet, named without a description of its validators. */
-export const named = (selector: Wallets.Selector): Parsed => ({
+export const ofSelector = (selector: Wallets.Selector): Parsed => ({
   index: 0,
   path: "",
   selector,
@@ -148,7 +148,7 @@ export const parse = (
       )
     if (legacyWallet && salt === "")
       return yield* Result.fail(
-        refused(`${path}.legacyWallet`, "says how a salt makes the address: leave it out, or send the salt")
+        refusal(`${path}.legacyWallet`, "says how a salt makes the address: leave it out, or send the salt")
       )
     const given = {
       passkeys: passkeyPubKey !== undefined,

@@ -5,7 +5,7 @@ import * as Reasons from "../../failures/Reasons.js"
 import * as Wallets from "./Wallets.js"
 
 /** Failure of an op for a different configuration of its wallet than the current one. */
-export const changed = (named: bigint, current: bigint): ElementFailure =>
+export const changeFailure = (named: bigint, current: bigint): ElementFailure =>
   elementFailure(
     "configuration_changed",
     Reasons.text("configuration", { named: named + 1n, current: current + 1n })
@@ -20,5 +20,5 @@ export const failureOf = (
   wallet: Wallets.WalletState | undefined
 ): ElementFailure | null => {
   const [named, current] = [Nonce.epochOf(nonce), Wallets.epochOf(wallet)]
-  return named === current ? null : changed(named, current)
+  return named === current ? null : changeFailure(named, current)
 }

@@ -82,7 +82,7 @@ const find = (root: unknown, texts: number): Place | null => {
 const at = (path: string, message: string): string => (path === "" ? message : `${path}: ${message}`)
 
 /** A refusal of strict JSON, in one line. */
-export const refused = ({ message, path }: Json.Refusal): string => at(path, message)
+export const refusal = ({ message, path }: Json.Refusal): string => at(path, message)
 
 /** The meaning of a text. Null: not a document; otherwise a document, and its first problem, if any. */
 export const of = (text: string, maxLength: number): { readonly problem: string | null } | null => {

@@ -3,7 +3,7 @@ import * as Eip712 from "../../evm/Eip712.js"
 import * as Json from "../../json/Json.js"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
-import { givenInteger, kindOf } from "../../primitives/InvalidValue.js"
+import { kindOf, quoteInteger } from "../../primitives/InvalidValue.js"
 import * as Keccak from "../../primitives/Keccak.js"
 import * as Words from "../../primitives/Words.js"
 import type { Type, TypeTable } from "./TypeTable.js"
@@ -94,7 +94,7 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
         ? Result.succeed(Words.uint(integer))
         : misfit(
             path,
-            `expected ${type.signed ? "an" : "a non-negative"} integer of ${type.bits} bits, as text when it is above 2^53, got ${givenInteger(value)}`
+            `expected ${type.signed ? "an" : "a non-negative"} integer of ${type.bits} bits, as text when it is above 2^53, got ${quoteInteger(value)}`
           )
     }
     case "array":

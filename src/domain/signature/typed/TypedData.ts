@@ -51,7 +51,7 @@ export const read = (text: string): Result.Result<Document, string> | null => {
   const meaning = DocumentText.of(text, maxLength)
   if (meaning === null) return null
   if (meaning.problem !== null) return Result.fail(meaning.problem)
-  return Result.flatMap(Result.mapError(Json.parse(text, bounds), DocumentText.refused), (json) =>
+  return Result.flatMap(Result.mapError(Json.parse(text, bounds), DocumentText.refusal), (json) =>
     Predicate.isObject(json) ? Result.succeed(json) : Result.fail("expected an object")
   )
 }
@@ -101,7 +101,7 @@ export interface Parts extends TypeTable.Struct {
 /**
  * The parts of a document whose domain the caller completes; `Failure` names the problem and its place.
  *
- * @example Result.getOrThrow(TypedData.parts(TypedData.wrapped("hello"), {})).primaryType
+ * @example Result.getOrThrow(TypedData.parts(TypedData.ofMessage("hello"), {})).primaryType
  * // "Message"
  */
 export const parts = (document: Document, given: Given): Result.Result<Parts, string> => {
@@ -127,7 +127,7 @@ export const parts = (document: Document, given: Given): Result.Result<Parts, st
 /**
  * The signing digest of a document, see `parts`.
  *
- * @example Result.getOrThrow(TypedData.digest(TypedData.wrapped("hello"), {}))
+ * @example Result.getOrThrow(TypedData.digest(TypedData.ofMessage("hello"), {}))
  * // "0xc9223cb04a5306298ccc94337f8e6ff3a0ab80a42a21fc828913af16369f45b1"
  */
 export const digest = (document: Document, given: Given): Result.Result<Hex.Bytes32, string> =>
@@ -136,10 +136,10 @@ export const digest = (document: Document, given: Given): Result.Result<Hex.Byte
 /**
  * The document that wraps any other text, so that to a contract its signature means only that text.
  *
- * @example TypedData.wrapped("hello").message
+ * @example TypedData.ofMessage("hello").message
  * // { contents: "hello" }
  */
-export const wrapped = (contents: string): Document => ({
+export const ofMessage = (contents: string): Document => ({
   types: { Message: [{ name: "contents", type: "string" }] },
   primaryType: "Message",
   domain: { name: "castellan", version: "1" },

@@ -33,7 +33,7 @@ const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<Signe
 }
 
 /** The key's address, checked against all other keys of the service. */
-const checked = (
+const check = (
   { config, content }: OperatorContext.OperatorContext,
   signer: OwnSigner
 ): Effect.Effect<Address.Address, Why> =>
@@ -72,7 +72,7 @@ const add = Command.make("add-signer", {
     if (!context.config.keys.providers.some(({ name }) => name === provider))
       return yield* Effect.fail(`the configuration has no provider called ${provider}`)
     const signer = { accountId: account.accountId, ref, provider, key, address }
-    const found = yield* checked(context, signer)
+    const found = yield* check(context, signer)
     yield* context.store.addSigner(signer)
     return {
       text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as TopUps from "../../../application/endpoints/policies/TopUps.js"
 import { Settings } from "../../../application/ports/operator/Settings.js"
-import { chainOf, decoded, help, json, report } from "../support/Operator.js"
+import { chainOf, decodeFile, help, json, report } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
@@ -48,7 +48,7 @@ const set = Command.make("set", {
   report(function* ({ account, chain, file, ...logged }) {
     const context = yield* open(account, chain)
     const { accountId } = context.account
-    const terms = yield* decoded(file, TopUps.Terms)
+    const terms = yield* decodeFile(file, TopUps.Terms)
     yield* OperatorContext.record(context, "set", `top-ups of ${account} on chain ${chain}`, logged)
     const setting = { accountId, by: "command line", requestId: null }
     const put = yield* Effect.provideService(

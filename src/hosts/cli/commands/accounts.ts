@@ -4,9 +4,9 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { limits, limitsOf, mostPerHour, mostPerMinute } from "../../../application/ports/RateLimit.js"
-import { type AccountChange, type Content, changed } from "../../../application/ports/TenantStore.js"
+import { type AccountChange, apply, type Content } from "../../../application/ports/TenantStore.js"
 import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
-import { given } from "../../../domain/primitives/InvalidValue.js"
+import { quote } from "../../../domain/primitives/InvalidValue.js"
 import * as AccountNetworks from "../accounts/AccountNetworks.js"
 import * as AccountSigners from "../accounts/AccountSigners.js"
 import { help, json, optional, report } from "../support/Operator.js"
@@ -54,7 +54,7 @@ const limitOf = (name: string, text: string, most: number): Effect.Effect<number
   const limit = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : 0
   return limit >= 1 && limit <= most
     ? Effect.succeed(limit)
-    : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier", got ${given(text)}`)
+    : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier", got ${quote(text)}`)
 }
 
 const changeOf = (given: {
@@ -88,7 +88,7 @@ const shown = (account: OperatorContext.Account) => ({
 })
 
 const table = (accounts: ReadonlyArray<OperatorContext.Account>): string =>
-  Table.listed(accounts, 'there are no accounts; "castellan accounts create" makes one', {
+  Table.list(accounts, 'there are no accounts; "castellan accounts create" makes one', {
     ACCOUNT: (account) => account.accountId,
     NAME: (account) => account.name,
     TIER: (account) => account.tier,
@@ -115,7 +115,7 @@ const create = Command.make("create", { id, ...profile, json }).pipe(
     const context = yield* OperatorContext.open
     if (context.accounts.some((account) => account.accountId === id))
       return yield* Effect.fail(`another account has the id ${id}; run "castellan accounts show ${id}"`)
-    const account = changed({ accountId: accountId(id), name, tier, createdAt: context.now }, change)
+    const account = apply({ accountId: accountId(id), name, tier, createdAt: context.now }, change)
     yield* context.store.createAccount(account)
     return {
       text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
@@ -182,7 +182,7 @@ const set = Command.make("set", { id, ...profile, json }).pipe(
     const change = yield* changeOf(given)
     const { account, store } = yield* OperatorContext.openForOwn(id)
     yield* store.changeAccount(account.accountId, change)
-    const after = changed(account, change)
+    const after = apply(account, change)
     return { text: table([after]), json: shown(after) }
   })
 )

@@ -33,7 +33,7 @@ export const commands = [
       )
       const { ports } = yield* OperatorContext.open
       const entries = yield* Context.get(ports, AuditLog).find(question)
-      return Table.listed(entries.map(Admin.shown), "no entry", {
+      return Table.list(entries.map(Admin.shown), "no entry", {
         number: (each) => each.number,
         time: (each) => each.at,
         act: (each) => each.kind,

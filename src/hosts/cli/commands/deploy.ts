@@ -77,7 +77,7 @@ interface Payer {
 const shown = (plan: Plan.Plan, chainId: number, payer: Payer | null): string =>
   [
     `chain ${chainId}`,
-    Table.aligned(
+    Table.align(
       plan.steps.map((step) => [
         `  ${step.name}`,
         step.address,
@@ -129,7 +129,7 @@ const send = (
     )
   })
 
-const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.DeploySpec["keys"]) =>
+const verify = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.DeploySpec["keys"]) =>
   Effect.gen(function* () {
     const { tell } = yield* Operator
     const found = yield* attempt("the deployed contracts cannot be read back", () =>
@@ -232,7 +232,7 @@ export const commands = [
       const obstacles = Plan.obstacles(plan)
       if (obstacles.length > 0) return yield* Effect.fail(obstacles.join("\n"))
       yield* send(payer, provider, plan, operator, given.yes)
-      const found = yield* verified(provider, plan, keys)
+      const found = yield* verify(provider, plan, keys)
       const beacon = plan.steps.find(({ name }) => name === "beacon")?.address ?? ""
       const codeHash = yield* attempt("the beacon does not answer", () =>
         Deployment.implementationCodeHash(provider, beacon)
@@ -240,7 +240,7 @@ export const commands = [
       const profile = Plan.networkEntry(chainId, plan, given.account, codeHash)
       const written = `${JSON.stringify(profile, null, 2)}\n`
       const file = target?.path ?? resolve(given.out ?? `castellan.network.${chainId}.json`)
-      const content = target === null ? written : IntoConfig.filled(target, profile)
+      const content = target === null ? written : IntoConfig.fill(target, profile)
       yield* attempt(`${file} cannot be written`, async () => writeFileSync(file, content))
       yield* operator.tell(
         target === null

@@ -1,7 +1,7 @@
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import { given } from "../../../domain/primitives/InvalidValue.js"
+import { quote } from "../../../domain/primitives/InvalidValue.js"
 import { isHttpUrl, notHttpUrl } from "../../config/FileFields.js"
 import * as EntryPoints from "../deploy/EntryPoints.js"
 import * as Anvil from "../dev/Anvil.js"
@@ -17,7 +17,7 @@ const integer = (name: string, text: string, from: number, to: number): Effect.E
   const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN
   return value >= from && value <= to
     ? Effect.succeed(value)
-    : Effect.fail(`--${name}: expected an integer from ${from} to ${to}, got ${given(text)}`)
+    : Effect.fail(`--${name}: expected an integer from ${from} to ${to}, got ${quote(text)}`)
 }
 
 /** Logs to stderr, so that the output for pasting stays together. */

@@ -58,7 +58,7 @@ const prompted = (
     `${place.file} is the configuration, with a comment for each part.`,
     `${place.secrets}/ holds its secrets: back it up, and keep it out of version control.`,
     ...(keys === "file"
-      ? ["", Table.aligned(roles.map((role) => [role, addresses[role] ?? "", InitialConfig.roles[role]]))]
+      ? ["", Table.align(roles.map((role) => [role, addresses[role] ?? "", InitialConfig.roles[role]]))]
       : ["", `Create the keys, and replace their names in ${place.file}: docs/signers/${keys}.md.`]),
     "",
     "Next, deploy the contracts. OWNER and BEACON_OWNER are cold addresses, PAYER holds the private key that pays:",

@@ -53,7 +53,7 @@ export const shown = (key: KnownKey, now: number) => ({
 })
 
 export const listed = (keys: ReadonlyArray<KnownKey>, now: number) =>
-  Table.listed(
+  Table.list(
     keys.map((key) => shown(key, now)),
     "there are no keys",
     {

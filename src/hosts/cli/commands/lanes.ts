@@ -52,7 +52,7 @@ const list = Command.make("list", { json }).pipe(
     const lanes = Object.values(
       Arr.groupBy(yield* Context.get(ports, TransactionJournal).open, (record): string => laneKey(record))
     ).map(summary)
-    return Table.listed(lanes, "no lane has a transaction under way", {
+    return Table.list(lanes, "no lane has a transaction under way", {
       CHAIN: (lane) => lane.chainId,
       SIGNER: (lane) => lane.signer,
       KEY: (lane) => lane.keys.join("; "),
@@ -124,7 +124,7 @@ const show = Command.make("show", { ...operands, json }).pipe(
   ),
   report(function* ({ chain, signer }) {
     const { lane, open } = yield* find(chain, signer)
-    const { json, text } = Table.listed(
+    const { json, text } = Table.list(
       open.map(transaction),
       `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`,
       {

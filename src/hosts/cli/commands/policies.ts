@@ -7,7 +7,7 @@ import * as Usage from "../../../application/policies/Usage.js"
 import { Budgets } from "../../../application/ports/Budgets.js"
 import { type Layer, Policies, type PolicyVersion } from "../../../application/ports/Policies.js"
 import * as Subject from "../../../domain/policy/Subject.js"
-import { decoded, help, json, optional, report, whole } from "../support/Operator.js"
+import { decodeFile, help, json, optional, report, whole } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
@@ -66,7 +66,7 @@ const one = (version: PolicyVersion) => {
 }
 
 const listed = (versions: ReadonlyArray<PolicyVersion>, nothing: string) => ({
-  ...Table.listed(versions, nothing, {
+  ...Table.list(versions, nothing, {
     SUBJECT: (each) => each.subject,
     VERSION: (each) => each.version,
     CONTENT: (each) => Subject.summaryOf(each.content),
@@ -109,7 +109,7 @@ const put = (
   })
 
 /** The content of a file, with all its problems. */
-const read = (file: string) => (named: string) => decoded(file, Subject.contentOf(named))
+const read = (file: string) => (named: string) => decodeFile(file, Subject.contentOf(named))
 
 const set = Command.make("set", {
   account,
@@ -197,7 +197,7 @@ const usage = Command.make("usage", { account, subject, layer, json }).pipe(
     const binding = Usage.bindingOf(yield* store.current(accountId), yield* layerOf(layer), named)
     if (binding === undefined) return yield* Effect.fail(`there is no policy of ${named}`)
     const uses = yield* Usage.of(Context.get(ports, Budgets), binding, named)
-    return Table.listed(
+    return Table.list(
       uses.map(({ figures, limit: { asset, chain, max, name, per } }) => ({
         limit: name,
         chain,

@@ -52,7 +52,7 @@ const list = Command.make("list", {
     if (question.limit < 1 || question.limit > 1_000) return yield* Effect.fail("--limit: expected 1 to 1000")
     const { ports } = yield* OperatorContext.open
     const rows = (yield* Context.get(ports, RequestHistory).find(question)).map(shown)
-    return Table.listed(rows, "no request", {
+    return Table.list(rows, "no request", {
       NUMBER: (row) => row.number,
       REQUEST: (row) => row.requestId,
       ACCOUNT: (row) => row.account,

@@ -45,7 +45,7 @@ const list = Command.make("list", { json }).pipe(
   report(function* () {
     const context = yield* OperatorContext.open
     const signers = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
-    return Table.listed(signers.map(shown), "there are no signers", {
+    return Table.list(signers.map(shown), "there are no signers", {
       SIGNER: (row) => row.signer,
       ADDRESS: (row) => row.address ?? "unknown",
       TYPE: (row) => row.type ?? "",

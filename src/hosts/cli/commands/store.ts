@@ -32,7 +32,7 @@ export const commands = [
         json: copied,
         text: [
           `${rows} rows of ${copied.length} tables are copied, and counted in both`,
-          Table.aligned(copied.map((each) => [`  ${each.table}`, each.rows]))
+          Table.align(copied.map((each) => [`  ${each.table}`, each.rows]))
         ].join("\n")
       }
     })

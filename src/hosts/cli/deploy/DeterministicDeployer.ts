@@ -37,7 +37,7 @@ export const runtime = `0x${data.split("f350fe")[1]}`
 /** Wei that the keyless account needs: gas limit times gas price, both signed. */
 export const cost = gasLimit * (gasPrice ?? 0n)
 
-const refused = (why: unknown): Error => {
+const refusal = (why: unknown): Error => {
   const text = why instanceof Error ? why.message : String(why)
   return new Error(
     /replay|eip-?155|unprotected/i.test(text)
@@ -53,7 +53,7 @@ export const bring = async (payer: Signer, provider: Provider, fees: Fees = sugg
   if (held < cost)
     await (await payer.sendTransaction({ ...(await fees()), to: from, value: cost - held })).wait()
   const sent = await provider.broadcastTransaction(raw).catch((why) => {
-    throw refused(why)
+    throw refusal(why)
   })
   await sent.wait()
 }

@@ -38,7 +38,7 @@ export const read = (path: string, accounts: ReadonlyArray<string>): Result.Resu
   )
 
 /** The file's text with the deployed addresses. Keeps the node, the sponsor's budget and comments. */
-export const filled = ({ text }: Target, { accounts, networks }: NetworkEntry): string => {
+export const fill = ({ text }: Target, { accounts, networks }: NetworkEntry): string => {
   let edited = text
   const at = (...path: ReadonlyArray<string | number>): unknown =>
     path.reduce<unknown>(

@@ -130,7 +130,7 @@ const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) =>
   return { entryPoints, suite, implementationCodeHash: codeHash, token, reverter }
 }
 
-const deployed = (
+const deployOn = (
   url: string,
   chainId: number,
   run: (provider: JsonRpcProvider) => ReturnType<typeof deployAll>
@@ -147,7 +147,7 @@ const deployed = (
 /** Runs anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 until the scope closes. */
 export const start = (options: Options): Effect.Effect<DevChain, DevError, Scope.Scope> =>
   Effect.flatMap(anvil(options), ({ chainId, url }) =>
-    deployed(url, chainId, (provider) => deployAll(provider, options.blockTime))
+    deployOn(url, chainId, (provider) => deployAll(provider, options.blockTime))
   )
 
 /**
@@ -157,7 +157,7 @@ export const start = (options: Options): Effect.Effect<DevChain, DevError, Scope
 export const attach = (url: string): Effect.Effect<DevChain, DevError> =>
   Effect.gen(function* () {
     const chainId = yield* Effect.mapError(Provider.chainIdOf(url), (message) => new DevError({ message }))
-    return yield* deployed(url, chainId, async (provider) => {
+    return yield* deployOn(url, chainId, async (provider) => {
       if (!(await isDevelopmentNode(provider)))
         throw new Error("--rpc is not a development node of anvil or Hardhat")
       await prepare(provider)

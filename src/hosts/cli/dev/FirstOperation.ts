@@ -11,10 +11,10 @@ export interface Executed {
   readonly command: string
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 const curl = ({ apiKeys, baseUrl }: DevInfo, path: string, body: unknown): string =>
-  `curl -s ${baseUrl}${path} -H 'X-API-Key: ${apiKeys.pro}' -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`
+  `curl -s ${baseUrl}${path} -H 'X-API-Key: ${apiKeys.pro}' -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))}`
 
 const account = { salt: "first", walletCustody: 1 } as const
 

@@ -52,15 +52,15 @@ export const all = ({ config, content }: OperatorContext.OperatorContext): Reado
   })
 ]
 
-const bounded = <A>(call: () => Effect.Effect<A, KeyProviderError>, limits: Provider["limits"]) =>
+const withPatience = <A>(call: () => Effect.Effect<A, KeyProviderError>, limits: Provider["limits"]) =>
   Effect.mapError(
-    Call.bounded(call, Call.ofResolving({ ...Call.defaults, ...limits })),
+    Call.withPatience(call, Call.ofResolving({ ...Call.defaults, ...limits })),
     ({ message, reason }) => `${message} (${reason})`
   )
 
 const addressOf = (open: Effect.Effect<KeyProvider, string>, key: string) =>
   Effect.flatMap(
-    Effect.flatMap(open, (provider) => bounded(() => provider.key(key).publicKey, {})),
+    Effect.flatMap(open, (provider) => withPatience(() => provider.key(key).publicKey, {})),
     (publicKey) =>
       Secp256k1.isPublicKey(publicKey)
         ? Effect.succeed(Secp256k1.addressOf(publicKey))
@@ -81,7 +81,7 @@ export const askEach = <E>(
     const doors = new Map<string, readonly [KeyProviders.Kind, Effect.Effect<KeyProvider, string>]>()
     for (const config of providers) {
       const { limits, open } = KeyProviders.provider(config)
-      const door = yield* Effect.cached(bounded(() => Scope.provide(open, scope), limits))
+      const door = yield* Effect.cached(withPatience(() => Scope.provide(open, scope), limits))
       doors.set(config.name, [config.kind, door])
     }
     return yield* Effect.forEach(

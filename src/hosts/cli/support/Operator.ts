@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { given } from "../../../domain/primitives/InvalidValue.js"
+import { quote } from "../../../domain/primitives/InvalidValue.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
 import type * as Secrets from "../../config/Secrets.js"
 
@@ -93,10 +93,10 @@ export const whole = (
 export const chainOf = (text: string, name = ""): Effect.Effect<bigint, string> =>
   /^[1-9][0-9]{0,15}$/.test(text)
     ? Effect.succeed(BigInt(text))
-    : Effect.fail(`${name}expected a chain id, a decimal number, got ${given(text)}`)
+    : Effect.fail(`${name}expected a chain id, a decimal number, got ${quote(text)}`)
 
 /** The JSON of a file under a schema, or all its problems. */
-export const decoded = <A>(file: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, string> =>
+export const decodeFile = <A>(file: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, string> =>
   Effect.gen(function* () {
     const value = yield* Effect.try({
       try: (): unknown => JSON.parse(readFileSync(file, "utf8")),

@@ -70,7 +70,7 @@ export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMa
 
 export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> = Effect.gen(function* () {
   const read = yield* config
-  const ports = yield* Layer.build(Wiring.stored(read))
+  const ports = yield* Layer.build(Wiring.stores(read))
   const store = Context.get(ports, TenantStore)
   const content = yield* store.content
   const uses = yield* store.uses

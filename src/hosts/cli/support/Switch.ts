@@ -67,7 +67,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
           text:
             pauses.length === 0
               ? "nothing is paused"
-              : Table.aligned(pauses.map(({ since, subject }) => [subject, Table.time(since)])),
+              : Table.align(pauses.map(({ since, subject }) => [subject, Table.time(since)])),
           json: pauses.map(({ since, subject }) => ({ subject, since: Table.time(since) }))
         }
       })

@@ -3,7 +3,7 @@ import type { Said } from "./Operator.js"
 type Cell = string | number
 
 /** Rows in columns, separated by two blanks. */
-export const aligned = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
+export const align = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
   const widths = rows.reduce<ReadonlyArray<number>>(
     (most, row) => row.map((cell, column) => Math.max(String(cell).length, most[column] ?? 0)),
     []
@@ -17,14 +17,14 @@ export const aligned = (rows: ReadonlyArray<ReadonlyArray<Cell>>): string => {
 export type Fields = Readonly<Record<string, Cell | ReadonlyArray<Cell> | null>>
 
 export const card = (...parts: ReadonlyArray<Fields>): string =>
-  aligned(
+  align(
     parts
       .flatMap(Object.entries<Fields[string]>)
       .flatMap(([name, value]) => (value === null ? [] : [value].flat().map((cell) => [name, cell])))
   )
 
 /** Rows as a table for people and as JSON for programs; `nothing` replaces an empty table. */
-export const listed = <A>(
+export const list = <A>(
   rows: ReadonlyArray<A>,
   nothing: string,
   columns: Readonly<Record<string, (each: A) => Cell>>
@@ -33,10 +33,7 @@ export const listed = <A>(
   text:
     rows.length === 0
       ? nothing
-      : aligned([
-          Object.keys(columns),
-          ...rows.map((each) => Object.values(columns).map((cell) => cell(each)))
-        ])
+      : align([Object.keys(columns), ...rows.map((each) => Object.values(columns).map((cell) => cell(each)))])
 })
 
 /** Unix milliseconds as UTC. */

@@ -74,7 +74,7 @@ export const commands = <A, Row>(kind: Kind<A, Row>) => {
         const accountId =
           account === undefined ? null : (yield* OperatorContext.accountOf(context, account)).accountId
         const rows = (yield* context.within(kind.all(accountId))).map(kind.shown)
-        return Table.listed(rows, `no ${kind.name}`, kind.columns)
+        return Table.list(rows, `no ${kind.name}`, kind.columns)
       })
     ),
     show: Command.make("show", { id, json }).pipe(

@@ -135,7 +135,7 @@ const dead = Command.make("dead", { webhook, json }).pipe(
       attempts,
       lastError
     }))
-    return Table.listed(rows, "there are no undeliverable events", {
+    return Table.list(rows, "there are no undeliverable events", {
       "REQUEST OR WATCH": (row) => ("watchId" in row ? row.watchId : row.requestId),
       EVENT: (row) => row.sequence,
       KIND: (row) => row.kind,
@@ -174,7 +174,7 @@ const history = Command.make("history", {
     const { ports } = yield* open
     const found = yield* Context.get(ports, Webhooks).changes(webhookId, 1_000)
     const rows = found.map((each) => ({ ...each, at: Table.time(each.at) }))
-    return Table.listed(rows, "no webhook was changed", {
+    return Table.list(rows, "no webhook was changed", {
       TIME: ({ at }) => at,
       WEBHOOK: ({ webhookId }) => webhookId,
       WATCH: ({ watchId }) => watchId ?? "",

@@ -116,7 +116,7 @@ const transactionRow =
 const columns = ["Nonce", "State", "Requests", "Last signed", "Max fee", "Versions", "Transaction"]
 
 const dryRun = ({ formToken }: View, { chainId, signer }: Lane): Html =>
-  html`<form method="post" action="${Page.path}/unstick">${Page.hidden({
+  html`<form method="post" action="${Page.path}/unstick">${Page.hiddenField({
     formToken,
     chain: chainId.toString(),
     signer,
@@ -129,7 +129,7 @@ export const lane = (data: Data, view: View, of: Lane): Effect.Effect<Html, Miss
     const rest = records.filter((record) => !waiting.includes(record))
     const held = data.unknown(of)
     return html`${Page.head(
-      html`${Chains.of(of.chainId).name} · ${Page.shortened(of.signer)}`,
+      html`${Chains.of(of.chainId).name} · ${Page.shorten(of.signer)}`,
       html`${Page.address(of.signer, of.chainId)} ${[...new Set(records.map(({ access }) => keyOf(access)))].join("; ")}`,
       waiting.length > 0 || held.length > 0 ? dryRun(view, of) : null,
       html`<a href="${Page.path}/lanes">Lanes</a>`

@@ -120,7 +120,7 @@ const incident = (view: View, each: Incidents.Standing, at: number): Html => {
   const what = where === "" ? title : `${where}${title.charAt(0).toLowerCase()}${title.slice(1)}`
   const canPause =
     chainId !== null && level === "stops" && ["node-silent", "node-behind", "fee-cap"].includes(kind)
-  return html`<li class="${tone}"><div><h3><span class="t-${tone}">${Page.icon(icon)} ${what}</span> <small>for ${Page.age((view.now - since) / 1_000)}, since ${Page.clock(since)} UTC</small></h3><dl><dt>Now</dt><dd>${particulars(each) ?? "It lasts."}</dd><dt>Effect</dt><dd>${Page.marked(effect)}</dd><dt>Do</dt><dd>${Page.marked(remedy)}</dd></dl></div><div class="acts">${kind === "request-held" ? Request.decide(view, subject) : null}${canPause ? Pauses.act(view, "pause", "chain", String(chainId), `i${at}`) : null}<a class="btn" href="${Page.path}/runbooks#${kind}">${Page.icon("book")}Runbook</a></div></li>`
+  return html`<li class="${tone}"><div><h3><span class="t-${tone}">${Page.icon(icon)} ${what}</span> <small>for ${Page.age((view.now - since) / 1_000)}, since ${Page.clock(since)} UTC</small></h3><dl><dt>Now</dt><dd>${particulars(each) ?? "It lasts."}</dd><dt>Effect</dt><dd>${Page.mark(effect)}</dd><dt>Do</dt><dd>${Page.mark(remedy)}</dd></dl></div><div class="acts">${kind === "request-held" ? Request.decide(view, subject) : null}${canPause ? Pauses.act(view, "pause", "chain", String(chainId), `i${at}`) : null}<a class="btn" href="${Page.path}/runbooks#${kind}">${Page.icon("book")}Runbook</a></div></li>`
 }
 
 /** Present while it is empty: the live refresh fills it. */

@@ -10,7 +10,7 @@ import * as Policies from "./Policies.js"
 
 const subjectOf = (kind: Pause["kind"], subject: string): string => {
   if (kind === "chain") return Chains.of(BigInt(subject)).name
-  return kind === "account" ? `account ${subject}` : `signer ${Page.shortened(subject)}`
+  return kind === "account" ? `account ${subject}` : `signer ${Page.shorten(subject)}`
 }
 
 const scopeOf = (kind: Pause["kind"], name: string): string => {
@@ -35,7 +35,7 @@ export const act = (
     button: isStop ? "Pause…" : "Resume…",
     question: isStop ? `Pause writes: ${name}?` : `Resume writes: ${name}?`,
     effects: isStop
-      ? [Page.marked(scopeOf(kind, name)), ...(kind === "account" ? [] : ["Reads and estimates continue."])]
+      ? [Page.mark(scopeOf(kind, name)), ...(kind === "account" ? [] : ["Reads and estimates continue."])]
       : ["New writes are accepted again, within a second."],
     stays: isStop
       ? "Accepted work is still sent, replaced and settled."

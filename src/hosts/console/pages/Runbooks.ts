@@ -242,10 +242,10 @@ export const runbooks: Readonly<Record<Kind, Runbook>> = {
 }
 
 const list = (entries: ReadonlyArray<string>): Html =>
-  html`<ul class="do">${entries.map((entry) => html`<li>${Page.marked(entry)}</li>`)}</ul>`
+  html`<ul class="do">${entries.map((entry) => html`<li>${Page.mark(entry)}</li>`)}</ul>`
 
 export const page: Html = html`${Page.head("Runbooks", "What to do about each kind of incident.")}
 ${kinds.map((kind) => {
   const { causes, checks, effect, remedy, steps, title } = runbooks[kind]
-  return html`<section class="box" id="${kind}" aria-labelledby="${kind}-t"><header><h2 id="${kind}-t">${title}</h2><small>${Page.code(kind)}</small></header><div class="in"><p><b>Effect.</b> ${Page.marked(effect)}</p><p><b>Do.</b> ${Page.marked(remedy)}</p><h3>Causes</h3>${list(causes)}<h3>Check</h3>${list(checks)}<h3>Remedy</h3>${list(steps)}</div></section>`
+  return html`<section class="box" id="${kind}" aria-labelledby="${kind}-t"><header><h2 id="${kind}-t">${title}</h2><small>${Page.code(kind)}</small></header><div class="in"><p><b>Effect.</b> ${Page.mark(effect)}</p><p><b>Do.</b> ${Page.mark(remedy)}</p><h3>Causes</h3>${list(causes)}<h3>Check</h3>${list(checks)}<h3>Remedy</h3>${list(steps)}</div></section>`
 })}`

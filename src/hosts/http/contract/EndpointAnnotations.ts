@@ -77,7 +77,7 @@ export const preferHeader = "Prefer"
 export class Example extends Context.Service<Example, unknown>()("castellan/Example") {}
 
 /** Documentation of an endpoint: one line, full text and an example request. */
-export const described = (summary: string, description: string, example?: unknown) =>
+export const describe = (summary: string, description: string, example?: unknown) =>
   Context.make(OpenApi.Summary, summary).pipe(
     Context.add(OpenApi.Description, description),
     example === undefined ? identity : Context.add(Example, example)
@@ -103,7 +103,7 @@ export const post = <const Name extends string, Request extends Schema.Top, Resp
 ) =>
   HttpApiEndpoint.post(name, `/${name}`, { payload: Request, success: Response, disableCodecs: true })
     .annotate(RequiredScope, scope)
-    .annotateMerge(described(summary, description, example))
+    .annotateMerge(describe(summary, description, example))
 
 /** The endpoint of a use case that writes. */
 export const write = <const Name extends string, Request extends Schema.Top, Response extends Schema.Top>(

@@ -2,7 +2,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as ListNetworks from "../../../application/endpoints/chain/ListNetworks.js"
-import { Authentication, described, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, describe, RequiredScope } from "./EndpointAnnotations.js"
 
 /** Networks open to the account. */
 export const group = HttpApiGroup.make("network")
@@ -10,7 +10,7 @@ export const group = HttpApiGroup.make("network")
     HttpApiEndpoint.get("listNetworks", "/networks", { disableCodecs: true, success: ListNetworks.Response })
       .annotate(RequiredScope, "read")
       .annotateMerge(
-        described(
+        describe(
           "List the networks",
           "The chains on which this account may work, with contract addresses and creation code: all values of settings except the node and the signer."
         )

@@ -17,7 +17,7 @@ import * as Unstuck from "../../../application/endpoints/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import {
   Authentication,
-  described,
+  describe,
   LongList,
   post,
   RequiredScope,
@@ -111,7 +111,7 @@ export const group = HttpApiGroup.make("operations")
     })
       .annotate(RequiredScope, "read")
       .annotateMerge(
-        described(
+        describe(
           "List writes",
           "The account's accepted writes of the last 30 days and all unfinished ones, newest first, in pages. GET /requests/{requestId} has the answer of each.",
           {
@@ -134,7 +134,7 @@ export const group = HttpApiGroup.make("operations")
     })
       .annotate(RequiredScope, "read")
       .annotateMerge(
-        described(
+        describe(
           "Get a write",
           "The state of an accepted write and, once it is final, its answer. Refused writes, writes without anything to send, and writes of other accounts are not found. With wait the answer comes when the request is final, or when that time has passed.",
           { requestId: Sample.requestId, wait: "30" }
@@ -148,7 +148,7 @@ export const group = HttpApiGroup.make("operations")
     })
       .annotate(RequiredScope, "write")
       .annotateMerge(
-        described(
+        describe(
           "Cancel the unsigned elements of a write",
           "Ends the unsigned elements of an accepted write. No process signs them later, and the write's answer reports request_cancelled. Signed elements continue. Repeats change nothing. /unstuck cannot be cancelled. A write of another account is not found.",
           { requestId: Sample.requestId }
@@ -164,7 +164,7 @@ export const group = HttpApiGroup.make("operations")
       .annotate(RequiredScope, "read")
       .annotate(Streamed, true)
       .annotateMerge(
-        described(
+        describe(
           "Follow a write",
           "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, signed, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID continues after an event. The stream ends with the final answer; resuming it later is answered 204, unless there are new events.",
           { requestId: Sample.requestId, after: "2" }

@@ -5,7 +5,7 @@ import * as GetUsage from "../../../application/endpoints/policies/GetUsage.js"
 import * as Policies from "../../../application/endpoints/policies/Policies.js"
 import { maxAddresses } from "../../../domain/policy/Policy.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, BodyBounds, described, RequiredScope, Versioned } from "./EndpointAnnotations.js"
+import { Authentication, BodyBounds, describe, RequiredScope, Versioned } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const one = { subject: `key:${Sample.keyId}` }
@@ -45,7 +45,7 @@ export const group = HttpApiGroup.make("policies")
       disableCodecs: true,
       success: Policies.List
     }).annotateMerge(
-      described("List policies", "The account's policies and lists in force. The operator's are not shown.")
+      describe("List policies", "The account's policies and lists in force. The operator's are not shown.")
     ),
     HttpApiEndpoint.put("setPolicy", "/policies/:subject", {
       disableCodecs: true,
@@ -56,7 +56,7 @@ export const group = HttpApiGroup.make("policies")
       .annotate(Versioned, true)
       .annotate(BodyBounds, bounds)
       .annotateMerge(
-        described(
+        describe(
           "Set a policy or a list",
           "Adds a version, in force within a second. The same content again adds none. An account has at most 200 policies and lists, of 256 KiB together.",
           { ...one, ...policy }
@@ -67,12 +67,12 @@ export const group = HttpApiGroup.make("policies")
       query: Policies.Query.fields,
       success: Policies.Shown
     }).annotateMerge(
-      described("Ask for a policy", "The version in force, or an earlier one.", { ...one, version: "1" })
+      describe("Ask for a policy", "The version in force, or an earlier one.", { ...one, version: "1" })
     ),
     HttpApiEndpoint.delete("removePolicy", "/policies/:subject", { ...ofOne, success: Policies.Shown })
       .annotate(Versioned, true)
       .annotateMerge(
-        described(
+        describe(
           "Remove a policy or a list",
           "Adds a version without rules. Earlier versions stay readable.",
           one
@@ -82,7 +82,7 @@ export const group = HttpApiGroup.make("policies")
       ...ofOne,
       success: GetUsage.Response
     }).annotateMerge(
-      described(
+      describe(
         "Ask what limits have counted",
         "Held and booked amounts in the window of each limit. A wallet without its own policy shows its counts under wallet:*.",
         one

@@ -4,7 +4,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { described, Unlimited } from "./EndpointAnnotations.js"
+import { describe, Unlimited } from "./EndpointAnnotations.js"
 
 const Live = Schema.Struct({ status: Schema.Literal("live") }).annotate({ identifier: "Live" })
 
@@ -25,11 +25,11 @@ export const group = HttpApiGroup.make("service")
   .add(
     HttpApiEndpoint.get("live", "/health/live", { disableCodecs: true, success: Live, error: failures })
       .annotate(Unlimited, true)
-      .annotateMerge(described("Liveness", "Answers as long as the process does.")),
+      .annotateMerge(describe("Liveness", "Answers as long as the process does.")),
     HttpApiEndpoint.get("ready", "/health/ready", { disableCodecs: true, success: Ready, error: failures })
       .annotate(Unlimited, true)
       .annotateMerge(
-        described(
+        describe(
           "Readiness",
           "200 while the service takes requests, 503 once it is about to stop, and while its database does not answer within a second."
         )
@@ -39,7 +39,7 @@ export const group = HttpApiGroup.make("service")
       success: Schema.Json.annotate({ description: "An OpenAPI 3.1 document." }),
       error: [...failures, ErrorEnvelope.schemas[429]]
     }).annotateMerge(
-      described(
+      describe(
         "This interface as OpenAPI 3.1",
         "For generators of clients, and for checks: every answer fits it."
       )
@@ -51,7 +51,7 @@ export const group = HttpApiGroup.make("service")
       ),
       error: [...failures, ErrorEnvelope.schemas[429]]
     }).annotateMerge(
-      described(
+      describe(
         "This interface for people",
         "A page that shows this document, and sends requests with the key that you enter."
       )

@@ -3,7 +3,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as DecisionHook from "../../../application/endpoints/policies/DecisionHook.js"
 import * as TopUps from "../../../application/endpoints/policies/TopUps.js"
-import { Authentication, BodyBounds, described, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, BodyBounds, describe, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 /** Settings that an account makes for itself. */
@@ -18,7 +18,7 @@ export const decisionHook = HttpApiGroup.make("decisionHook")
     })
       .annotate(BodyBounds, { maxBytes: 65_536 })
       .annotateMerge(
-        described(
+        describe(
           "Set the decision hook",
           "Within a second the service sends each request to the URL for a decision before it accepts the request. The answer holds a new secret, which is shown this once; the secret before it is invalid.",
           { url: "https://example.com/decide", timeoutMillis: 2_000, on: "payments" }
@@ -28,13 +28,13 @@ export const decisionHook = HttpApiGroup.make("decisionHook")
       disableCodecs: true,
       success: DecisionHook.Shown
     }).annotateMerge(
-      described("Ask for the decision hook", "The account's hook without its secret; null: none is set.")
+      describe("Ask for the decision hook", "The account's hook without its secret; null: none is set.")
     ),
     HttpApiEndpoint.delete("removeDecisionHook", "/decisionHook", {
       disableCodecs: true,
       success: DecisionHook.Shown
     }).annotateMerge(
-      described(
+      describe(
         "Remove the decision hook",
         "Within a second the service sends no more requests to its URL. The operator's hook stays."
       )
@@ -71,7 +71,7 @@ export const topUps = HttpApiGroup.make("topups")
     })
       .annotate(BodyBounds, { maxBytes: 65_536 })
       .annotateMerge(
-        described(
+        describe(
           "Set top-ups",
           "A signer of the account keeps up balances of its other signers and of its wallets on this chain. Replaces the terms before; without targets nothing is topped up.",
           { ...one, ...terms }
@@ -82,7 +82,7 @@ export const topUps = HttpApiGroup.make("topups")
       params: TopUps.Path.fields,
       success: TopUps.Shown
     }).annotateMerge(
-      described("Ask for top-ups", "The account's terms on this chain; null: none are set.", one)
+      describe("Ask for top-ups", "The account's terms on this chain; null: none are set.", one)
     )
   )
   .annotateEndpoints(RequiredScope, "treasury")

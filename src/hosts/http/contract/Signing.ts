@@ -6,7 +6,7 @@ import * as GetSigner from "../../../application/endpoints/signing/GetSigner.js"
 import * as SignMessage from "../../../application/endpoints/signing/SignMessage.js"
 import * as SignMessages from "../../../application/endpoints/signing/SignMessages.js"
 import type { Caller } from "../../../application/request/Caller.js"
-import { Authentication, BodyOptional, described, post, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, BodyOptional, describe, post, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const bundlerAddress = "The service's own submitting address, to which ops without a signer are bound."
@@ -56,13 +56,13 @@ export const group = HttpApiGroup.make("signing")
     })
       .annotate(RequiredScope, "read")
       .annotate(BodyOptional, true)
-      .annotateMerge(described("Get the bundler's address", bundlerAddress, {})),
+      .annotateMerge(describe("Get the bundler's address", bundlerAddress, {})),
     HttpApiEndpoint.get("getBundlerAddressByGet", "/getbundleraddress", {
       disableCodecs: true,
       success: GetBundlerAddress.Response
     })
       .annotate(RequiredScope, "read")
-      .annotateMerge(described("Get the bundler's address", bundlerAddress))
+      .annotateMerge(describe("Get the bundler's address", bundlerAddress))
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Sign messages; addresses of signers and of the bundler.")

@@ -4,7 +4,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as AddWatch from "../../../application/endpoints/subscriptions/AddWatch.js"
 import * as Watch from "../../../application/endpoints/subscriptions/Watch.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, described, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, describe, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const one = { watchId: Sample.watchId }
@@ -18,7 +18,7 @@ export const group = HttpApiGroup.make("watches")
       payload: AddWatch.Request,
       success: AddWatch.Response
     }).annotateMerge(
-      described(
+      describe(
         "Add a watch",
         "The webhook receives matching events from fromBlock on in one sequence without a gap, and reorganisations as such. A repeat makes another watch; an account has at most 10,000 watches, and at most 100 without a value of an indexed field.",
         {
@@ -37,7 +37,7 @@ export const group = HttpApiGroup.make("watches")
       query: Watch.ListQuery.fields,
       success: Watch.List
     }).annotateMerge(
-      described("List watches", "The account's watches in the order of their making, by pages.", {
+      describe("List watches", "The account's watches in the order of their making, by pages.", {
         cursor: "NDI",
         limit: "20"
       })
@@ -46,18 +46,14 @@ export const group = HttpApiGroup.make("watches")
       ...ofOne,
       success: Watch.Shown
     }).annotateMerge(
-      described(
-        "Get a watch",
-        "How far it has read and what it is owed. Another account's is not found.",
-        one
-      )
+      describe("Get a watch", "How far it has read and what it is owed. Another account's is not found.", one)
     ),
     HttpApiEndpoint.patch("changeWatch", "/watches/:watchId", {
       ...ofOne,
       payload: Watch.ChangeRequest,
       success: Watch.Shown
     }).annotateMerge(
-      described(
+      describe(
         "Pause or resume a watch",
         "A paused watch keeps its position and continues there when it is enabled. The subject of a watch cannot change: add another watch and remove this one.",
         { ...one, state: "paused" }
@@ -66,7 +62,7 @@ export const group = HttpApiGroup.make("watches")
     HttpApiEndpoint.delete("removeWatch", "/watches/:watchId", {
       ...ofOne,
       success: Watch.Removed
-    }).annotateMerge(described("Remove a watch", "Removes it together with its undelivered events.", one))
+    }).annotateMerge(describe("Remove a watch", "Removes it together with its undelivered events.", one))
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)

@@ -3,7 +3,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Webhook from "../../../application/endpoints/subscriptions/Webhook.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, BodyOptional, described, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, BodyOptional, describe, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const one = { webhookId: Sample.requestId }
@@ -17,7 +17,7 @@ export const group = HttpApiGroup.make("webhooks")
       payload: Webhook.AddRequest,
       success: Webhook.WithSecret
     }).annotateMerge(
-      described(
+      describe(
         "Add a webhook",
         "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten.",
         { url: "https://example.com/castellan", kinds: ["final", "reopened"] }
@@ -27,20 +27,20 @@ export const group = HttpApiGroup.make("webhooks")
       disableCodecs: true,
       success: Webhook.List
     }).annotateMerge(
-      described("List webhooks", "The account's webhooks with the number of their undelivered events.")
+      describe("List webhooks", "The account's webhooks with the number of their undelivered events.")
     ),
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId", {
       ...ofOne,
       success: Webhook.Shown
     }).annotateMerge(
-      described("Get a webhook", "One webhook of the account. Another account's is not found.", one)
+      describe("Get a webhook", "One webhook of the account. Another account's is not found.", one)
     ),
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId", {
       ...ofOne,
       payload: Webhook.ChangeRequest,
       success: Webhook.Shown
     }).annotateMerge(
-      described(
+      describe(
         "Pause, resume or change a webhook",
         "Changes the fields of the body. Undelivered events of a paused webhook wait. A webhook that the service has paused (failing) is resumed the same way. New kinds apply to later events.",
         { ...one, state: "paused" }
@@ -49,7 +49,7 @@ export const group = HttpApiGroup.make("webhooks")
     HttpApiEndpoint.delete("removeWebhook", "/webhooks/:webhookId", {
       ...ofOne,
       success: Webhook.Removed
-    }).annotateMerge(described("Remove a webhook", "Removes it together with its undelivered events.", one)),
+    }).annotateMerge(describe("Remove a webhook", "Removes it together with its undelivered events.", one)),
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate", {
       ...ofOne,
       payload: Webhook.RotateRequest,
@@ -57,7 +57,7 @@ export const group = HttpApiGroup.make("webhooks")
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
-        described(
+        describe(
           "Rotate the secret of a webhook",
           "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now.",
           { ...one, overlapHours: 24 }
@@ -67,7 +67,7 @@ export const group = HttpApiGroup.make("webhooks")
       ...ofOne,
       success: Webhook.Dead
     }).annotateMerge(
-      described("List undeliverable events", "Events that the webhook has not accepted for three days.", one)
+      describe("List undeliverable events", "Events that the webhook has not accepted for three days.", one)
     ),
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver", {
       ...ofOne,
@@ -76,7 +76,7 @@ export const group = HttpApiGroup.make("webhooks")
     })
       .annotate(BodyOptional, true)
       .annotateMerge(
-        described(
+        describe(
           "Send undeliverable events again",
           "Queues undeliverable events again, of one request or of all.",
           { ...one, requestId: Sample.requestId }

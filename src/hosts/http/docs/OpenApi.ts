@@ -108,7 +108,7 @@ export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g
 type Reflected = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
 /** Adds to the generated operation what schemas cannot express. */
-const completed = (
+const complete = (
   { parameters, requestBody, responses, ...operation }: Generated.OpenAPISpecOperation,
   { endpoint, errors, mergedAnnotations, middleware }: Reflected
 ) => {
@@ -172,7 +172,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constrain
   basePath = ""
 ) => {
   const { components, info, paths, tags } = plain(Generated.fromApi(api))
-  const completedPaths: Record<string, Record<string, ReturnType<typeof completed>>> = {}
+  const completedPaths: Record<string, Record<string, ReturnType<typeof complete>>> = {}
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: (reflected) => {
@@ -180,7 +180,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constrain
       const path = templateOf(reflected.endpoint.path)
       const operation = paths[path]?.[method]
       if (operation === undefined) throw new Error(`${method} ${path} is not in the document`)
-      completedPaths[path] = { ...completedPaths[path], [method]: completed(operation, reflected) }
+      completedPaths[path] = { ...completedPaths[path], [method]: complete(operation, reflected) }
     }
   })
   return {
@@ -190,7 +190,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.Constrain
     tags,
     paths: completedPaths,
     components: {
-      schemas: open(components.schemas, completedPaths),
+      schemas: leaveOpen(components.schemas, completedPaths),
       responses: { Accepted: accepted, ...failures },
       parameters: Object.fromEntries(requestHeaders.map((header) => [header.name, header])),
       headers,
@@ -233,7 +233,7 @@ const namesIn = (value: unknown, schemas: Schemas, names = new Set<string>()): R
 }
 
 /** Responses may gain members; requests refuse unknown ones. */
-const open = (
+const leaveOpen = (
   schemas: Schemas,
   paths: Readonly<Record<string, Readonly<Record<string, { readonly requestBody?: unknown }>>>>
 ): Schemas => {

@@ -91,7 +91,7 @@ export const make = (parts: Parts, ask: Ask): App =>
     return Effect.uninterruptible(
       Effect.matchCauseEffect(
         Effect.interruptible(
-          Effect.flatMap(edge(request, known, parts, ask), (success) => encoded(success, known))
+          Effect.flatMap(edge(request, known, parts, ask), (success) => encode(success, known))
         ),
         {
           onSuccess: (response) => conclude(response, response.status),
@@ -173,7 +173,7 @@ const notAllowed = (methods: Methods): Problem => {
 const places = SchemaIssue.makeFormatterDefault()
 
 /** Encodes a success as JSON, unless it already is a response. */
-const encoded = (success: unknown, { endpoint }: Exchange.Known): Effect.Effect<Response> => {
+const encode = (success: unknown, { endpoint }: Exchange.Known): Effect.Effect<Response> => {
   if (endpoint === null || HttpServerResponse.isHttpServerResponse(success))
     return Effect.succeed(success as Response)
   const json = endpoint.encode(success)

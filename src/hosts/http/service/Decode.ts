@@ -197,7 +197,7 @@ const withNumber = (message: string, actual: unknown): string => {
 }
 
 const given = (value: unknown): string => {
-  if (typeof value === "string") return `the text ${InvalidValue.given(value)}`
+  if (typeof value === "string") return `the text ${InvalidValue.quote(value)}`
   return typeof value === "object" || value === undefined ? kind(value) : String(value)
 }
 

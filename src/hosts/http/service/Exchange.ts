@@ -80,7 +80,7 @@ export const count = (known: Known, context: Context.Context<never>): void => {
   figures.timed.updateUnsafe(known.millis / 1_000, context)
 }
 
-export const noted = <R>(context: Context.Context<R>, more: Record<string, unknown>): Context.Context<R> =>
+export const note = <R>(context: Context.Context<R>, more: Record<string, unknown>): Context.Context<R> =>
   Context.add(context, References.CurrentLogAnnotations, {
     ...Context.get(context, References.CurrentLogAnnotations),
     ...more
@@ -91,7 +91,7 @@ const line = Effect.catchCause(Effect.logInfo("request"), () => Effect.void)
 
 export const log = (known: Known): Effect.Effect<void> =>
   Effect.updateContext(line, (context: Context.Context<never>) =>
-    noted(context, {
+    note(context, {
       requestId: known.requestId,
       accountId: known.principal?.accountId ?? null,
       endpoint: nameOf(known),

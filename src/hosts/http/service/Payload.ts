@@ -44,10 +44,10 @@ const hasLength = ({ headers }: HttpServerRequest): boolean =>
 export const isKnownToFollow = (request: HttpServerRequest): boolean =>
   announced(request) && hasLength(request)
 
-const refused = (code: Problem["code"], path: string, message: string): Problem =>
+const problemAt = (code: Problem["code"], path: string, message: string): Problem =>
   problem(code, [{ path, message }])
 
-export const noneTaken = refused("invalid_request", "", "the method takes no body")
+export const noneTaken = problemAt("invalid_request", "", "the method takes no body")
 
 const noBytes = new Uint8Array()
 
@@ -79,7 +79,7 @@ const read = (request: HttpServerRequest, bounds: Bounds, endpoint: Endpoint, ha
   if (refusal !== null) return Effect.fail(refusal)
   return Effect.flatMap(bytes(request, bounds), (sent): Reading => {
     if (sent === null)
-      return Effect.fail(refused("body_too_large", "", `expected at most ${bounds.maxBytes} bytes`))
+      return Effect.fail(problemAt("body_too_large", "", `expected at most ${bounds.maxBytes} bytes`))
     if (endpoint.bodyOptional && sent.length === 0) return Effect.succeed(nothing)
     return interpret(sent, bounds, endpoint, hashed)
   })
@@ -89,11 +89,11 @@ const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")
 
 const unreadable = ({ headers }: HttpServerRequest): Problem | null => {
   if (!contentType.test((headers["content-type"] ?? "").trim()))
-    return refused("invalid_content_type", "Content-Type", "expected application/json, in UTF-8")
+    return problemAt("invalid_content_type", "Content-Type", "expected application/json, in UTF-8")
   const encoding = (headers["content-encoding"] ?? "").toLowerCase()
   return encoding === "" || encoding === "identity"
     ? null
-    : refused("invalid_content_type", "Content-Encoding", "the body must not be compressed")
+    : problemAt("invalid_content_type", "Content-Encoding", "the body must not be compressed")
 }
 
 /** Length of a large body, in bytes: no honest body of this size has many faults. */
@@ -108,7 +108,7 @@ const codes = {
   bounds: "invalid_request"
 } as const
 
-const unfit = ({ kind, message, path }: Json.Refusal): Problem => refused(codes[kind], path, message)
+const unfit = ({ kind, message, path }: Json.Refusal): Problem => problemAt(codes[kind], path, message)
 
 /** Yields to other work between the steps. */
 const interpret = (sent: Uint8Array, bounds: Bounds, { decode }: Endpoint, hashed: boolean): Reading => {
@@ -119,7 +119,7 @@ const interpret = (sent: Uint8Array, bounds: Bounds, { decode }: Endpoint, hashe
         try: () => {
           text = utf8.decode(sent)
         },
-        catch: () => refused("invalid_json", "", "the body is not well-formed UTF-8")
+        catch: () => problemAt("invalid_json", "", "the body is not well-formed UTF-8")
       }),
     () => Result.mapError(Json.read(text, bounds), unfit),
     (parsed) => {

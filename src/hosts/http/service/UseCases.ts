@@ -114,7 +114,7 @@ export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: 
         endpoint.scope === "read"
           ? work
           : early === null
-            ? detached(work, ticket)
+            ? detach(work, ticket)
             : promptly(work, ticket, early)
       return Effect.flatMap(Effect.mapError(answer, ErrorEnvelope.fromFailure), (success) => {
         if (success instanceof Accepted) return Effect.succeed(accepted(success, parts.basePath))
@@ -133,7 +133,7 @@ const inside = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   { endpoint, method, principal, requestId }: Exchange.Known
 ): Effect.Effect<A, E> => {
-  const own = Exchange.noted(context, { requestId, endpoint: endpoint?.path })
+  const own = Exchange.note(context, { requestId, endpoint: endpoint?.path })
   const span = Span.named(`${method} ${endpoint?.path}`, {
     kind: "server",
     root: true,
@@ -184,7 +184,7 @@ const prefersAsync = ({ headers }: HttpServerRequest): boolean =>
  * Runs a write that survives its client, since it may have been accepted. It runs in its own fiber, which a stop of the
  * service interrupts after the drain time.
  */
-const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
+const detach = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(
     Effect.flatMap(Effect.forkDetach(Effect.interruptible(write)), (fiber) => {
       ticket.fiber = fiber

@@ -28,7 +28,7 @@ const entryOf = (taken = true): { readonly entry: Entry.Entry; readonly node: En
   }
 }
 
-const minedOf = (entry: Entry.Entry) => Entry.mined(entry, other, receiptOf(Make.word(0x100)))
+const minedOf = (entry: Entry.Entry) => Entry.mine(entry, other, receiptOf(Make.word(0x100)))
 
 it("refused bytes of a transaction wait twice as long each time, at most ten seconds", () => {
   const { entry, node } = entryOf(false)
@@ -44,7 +44,7 @@ describe("the journal's record of accepted transactions", () => {
     expect(Entry.isUnrecorded(entryOf().entry)).toBe(true)
     const { entry, node } = entryOf(false)
     expect(Entry.isUnrecorded(entry)).toBe(false)
-    Entry.accepted(entry, node, now)
+    Entry.accept(entry, node, now)
     expect(Entry.isUnrecorded(entry)).toBe(true)
     entry.isRecorded = true
     expect(Entry.isUnrecorded(entry)).toBe(false)
@@ -54,15 +54,15 @@ describe("the journal's record of accepted transactions", () => {
     const mined = minedOf(entryOf().entry)
     expect(Entry.isUnrecorded({ ...mined, isRecorded: false })).toBe(false)
     expect(Entry.isUnrecorded(mined)).toBe(false)
-    expect(Entry.isUnrecorded(Entry.withdrawn(mined, now))).toBe(false)
+    expect(Entry.isUnrecorded(Entry.withdraw(mined, now))).toBe(false)
   })
 })
 
 it("a transaction that left the chain is offered to every node immediately, and its price waits for new blocks again", () => {
   const { entry, node } = entryOf()
-  Entry.accepted(entry, other, now)
+  Entry.accept(entry, other, now)
   Entry.noteHeight(entry, node, 5n, now)
-  const withdrawn = Entry.withdrawn({ ...minedOf(entry), missedSince: 7 }, now + 1)
+  const withdrawn = Entry.withdraw({ ...minedOf(entry), missedSince: 7 }, now + 1)
   expect([withdrawn.record.state, withdrawn.record.mined]).toEqual(["signed", null])
   expect(Entry.isOfferDue(withdrawn, node, now + 1)).toBe(true)
   expect(Entry.isOfferDue(withdrawn, other, now + 1)).toBe(true)

@@ -14,7 +14,7 @@ const entryOf = (nonce: number, home: Entry.LaneNode | null = null) =>
   Entry.make({ profile, record: recordOf(nonce, callers) }, home, { now: 0, taken: true, waited: 0 })
 
 const minedOf = (nonce: number, checkedBlock: bigint, node: Entry.LaneNode) => ({
-  ...Entry.mined(entryOf(nonce, node), node, receiptOf(Make.word(0x100 + nonce))),
+  ...Entry.mine(entryOf(nonce, node), node, receiptOf(Make.word(0x100 + nonce))),
   checkedBlock
 })
 

@@ -204,8 +204,8 @@ describe("a replacement", () => {
     })
     const highest = { maxFeePerGas: 9n, maxPriorityFeePerGas: 4n }
     const versions = [version("0x02", 9n, 1n), version("0x02", 5n, 4n)]
-    expect(Record.standing(versions)).toEqual({ highest, legacy: false })
-    expect(Record.standing([...versions, version("0xf8", 1n, 1n)])).toEqual({ highest, legacy: true })
+    expect(Record.highestOf(versions)).toEqual({ highest, legacy: false })
+    expect(Record.highestOf([...versions, version("0xf8", 1n, 1n)])).toEqual({ highest, legacy: true })
   })
 })
 

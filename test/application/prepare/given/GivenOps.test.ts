@@ -29,10 +29,13 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     }
   }
   const refusal = (...elements: ReadonlyArray<EncodedOps.EncodedOperation>) =>
-    Effect.map(Effect.flip(EncodedOps.encoded(elements, where)), ({ code, details }) => ({ code, details }))
+    Effect.map(Effect.flip(EncodedOps.decodeEncoded(elements, where)), ({ code, details }) => ({
+      code,
+      details
+    }))
 
   test("is accepted unchanged after the service issued it", function* () {
-    const given = yield* EncodedOps.encoded([element({}), element({ nonce: 2n })], where)
+    const given = yield* EncodedOps.decodeEncoded([element({}), element({ nonce: 2n })], where)
     expect(given.map(({ index, op }) => [index, op])).toEqual([
       [0, bare],
       [1, { ...bare, nonce: 2n }]
@@ -60,7 +63,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
   test("with a byte after its call is rejected: its purpose would be unknown", function* () {
     const batch = WalletCalls.executeBatch([{ target: Make.address(1), value: 0n, data: Hex.empty }])
     for (const callData of [bare.callData, batch]) {
-      expect(yield* EncodedOps.encoded([element({ callData })], where)).toHaveLength(1)
+      expect(yield* EncodedOps.decodeEncoded([element({ callData })], where)).toHaveLength(1)
       const longer = Hex.concat(callData, Hex.unsafe("0x00"))
       const { details } = yield* refusal(element({ callData: longer }))
       expect(details[0]?.message).toContain("expected the canonical ABI encoding of execute")
@@ -100,7 +103,7 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
     const { encodedUserOp, userOpHash } = element({})
     const assertion = { signature: "", authenticatorData: "", clientDataJSON: "", ...window }
     const failure = yield* Effect.flip(
-      EncodedOps.asserted([{ encodedUserOp, userOpHash, validationData: assertion }], where)
+      EncodedOps.decodePasskey([{ encodedUserOp, userOpHash, validationData: assertion }], where)
     )
     expect(failure.details).toMatchObject([{ path: "operations[0].validationData.validUnitl" }])
   })

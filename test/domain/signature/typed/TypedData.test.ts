@@ -101,7 +101,7 @@ describe("typed data", () => {
       ],
       (contents, chainId, digits) => {
         const verifyingContract = Address.unsafe(`0x${digits}`)
-        expect(TypedData.digest(TypedData.wrapped(contents), { chainId, verifyingContract })).toEqual(
+        expect(TypedData.digest(TypedData.ofMessage(contents), { chainId, verifyingContract })).toEqual(
           Result.succeed(
             TypedDataEncoder.hash(
               { name: "castellan", version: "1", chainId, verifyingContract },

@@ -32,7 +32,7 @@ const lostMillis = 2_000
 /** Longest sleep, milliseconds: due times follow a clock different from the worker's. */
 const longestMillis = 60_000
 
-const counted = <A>(items: Iterable<A>): ReadonlyMap<A, number> => {
+const count = <A>(items: Iterable<A>): ReadonlyMap<A, number> => {
   const counts = new Map<A, number>()
   for (const item of items) counts.set(item, (counts.get(item) ?? 0) + 1)
   return counts
@@ -43,8 +43,8 @@ const isPaused = (state: State, { requestId }: Unopened, now: number): boolean =
 
 /** Requests with room: their account has less than a bundle ready, and they have few transactions in flight. */
 const withRoom = ({ inFlight, state }: Work, rows: ReadonlyArray<Unopened>): ReadonlyArray<Unopened> => {
-  const ready = counted(state.queue.ops.map(({ accountId }) => accountId))
-  const sent = counted(
+  const ready = count(state.queue.ops.map(({ accountId }) => accountId))
+  const sent = count(
     inFlight.signed(state.lane).flatMap(({ ops }) => [...new Set(ops.map(({ requestId }) => requestId))])
   )
   return rows.filter(
@@ -97,7 +97,7 @@ export const due = (work: Work, now: number) =>
       const next = yield* requestJournal.nextDue(state.lane)
       const left = next === null ? null : next - (yield* Clock.currentTimeMillis)
       state.opensAt = left === null ? null : now + Math.min(Math.max(left, 1), longestMillis)
-      state.pauses = Pauses.ended(state.pauses, requestKeys(state))
+      state.pauses = Pauses.end(state.pauses, requestKeys(state))
       return null
     }
     const going = rows.filter((row) => !isPaused(state, row, now))
@@ -160,7 +160,7 @@ export const open = (work: Work, due: Due | null, now: number) =>
       }
       const { _tag } = yield* requestJournal.openElements(state.lane, made.success)
       // It was cancelled, or has ended.
-      if (_tag === "accepted" || _tag === "over") state.pauses = Pauses.ended(state.pauses, [name])
+      if (_tag === "accepted" || _tag === "over") state.pauses = Pauses.end(state.pauses, [name])
       else yield* pause(state, [name], `not opened: ${_tag}`)
       if (_tag !== "accepted") continue
       if (made.success.ops.length > 0) state.queue = { ...state.queue, hasMore: true }

@@ -19,7 +19,7 @@ export const reportedObstacles = 6
 
 export const none = <K>(): Pauses<K> => new Map<K, Pause>()
 
-export const paused = <K>(pauses: Pauses<K>, keys: Iterable<K>, why: string, now: number): Pauses<K> => {
+export const pause = <K>(pauses: Pauses<K>, keys: Iterable<K>, why: string, now: number): Pauses<K> => {
   const next = new Map(pauses)
   for (const key of keys) {
     const obstacles = (pauses.get(key)?.obstacles ?? 0) + 1
@@ -32,7 +32,7 @@ export const paused = <K>(pauses: Pauses<K>, keys: Iterable<K>, why: string, now
   return next
 }
 
-export const ended = <K>(pauses: Pauses<K>, keys: Iterable<K>): Pauses<K> => {
+export const end = <K>(pauses: Pauses<K>, keys: Iterable<K>): Pauses<K> => {
   const next = new Map(pauses)
   let isChanged = false
   for (const key of keys) isChanged = next.delete(key) || isChanged

@@ -64,4 +64,4 @@ export const step = ({ lacked, standing }: State, event: Event): Step => {
 }
 
 /** Maximum components of the next bundle after a bundle failed without blaming an op. */
-export const halved = (components: number): number => Math.max(Math.floor(components / 2), 1)
+export const halve = (components: number): number => Math.max(Math.floor(components / 2), 1)

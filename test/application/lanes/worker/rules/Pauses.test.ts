@@ -3,7 +3,7 @@ import * as Pauses from "../../../../../src/application/lanes/worker/rules/Pause
 
 const untilAfter = (times: number): number => {
   let pauses: Pauses.Pauses<string> = Pauses.none()
-  for (let n = 0; n < times; n += 1) pauses = Pauses.paused(pauses, ["op"], "the node is silent", 0)
+  for (let n = 0; n < times; n += 1) pauses = Pauses.pause(pauses, ["op"], "the node is silent", 0)
   return pauses.get("op")?.until ?? 0
 }
 
@@ -13,8 +13,8 @@ describe("pauses", () => {
   })
 
   it("end independently, each at its time", () => {
-    const first = Pauses.paused(Pauses.none(), ["a"], "no money", 0)
-    const both = Pauses.paused(first, ["b"], "no money", 50)
+    const first = Pauses.pause(Pauses.none(), ["a"], "no money", 0)
+    const both = Pauses.pause(first, ["b"], "no money", 50)
     expect(Pauses.nextEnd(both, 0)).toBe(100)
     expect([
       Pauses.isPaused(both, "a", 99),
@@ -26,14 +26,14 @@ describe("pauses", () => {
   })
 
   it("are short again after the obstacle has gone", () => {
-    const long = Pauses.paused(Pauses.paused(Pauses.none(), ["a"], "x", 0), ["a"], "x", 0)
-    const gone = Pauses.ended(long, ["a"])
+    const long = Pauses.pause(Pauses.pause(Pauses.none(), ["a"], "x", 0), ["a"], "x", 0)
+    const gone = Pauses.end(long, ["a"])
     expect(Pauses.isPaused(gone, "a", 0)).toBe(false)
-    expect(Pauses.paused(gone, ["a"], "x", 0).get("a")?.until).toBe(100)
+    expect(Pauses.pause(gone, ["a"], "x", 0).get("a")?.until).toBe(100)
   })
 
   it("stay the same if no pause ends", () => {
-    const pauses = Pauses.paused(Pauses.none(), ["a"], "x", 0)
-    expect(Pauses.ended(pauses, ["b"])).toBe(pauses)
+    const pauses = Pauses.pause(Pauses.none(), ["a"], "x", 0)
+    expect(Pauses.end(pauses, ["b"])).toBe(pauses)
   })
 })

@@ -90,6 +90,6 @@ describe("rejection of a component", () => {
   })
 
   it("halves a bundle down to one component", () => {
-    expect([256, 3, 2, 1, 0].map(Rejection.halved)).toEqual([128, 1, 1, 1, 1])
+    expect([256, 3, 2, 1, 0].map(Rejection.halve)).toEqual([128, 1, 1, 1, 1])
   })
 })
