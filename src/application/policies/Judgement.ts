@@ -64,31 +64,47 @@ export const elementOf = (
   spending: { ...Reading.of(call, asker.context), fees: feesOf(asker.context, op) }
 })
 
+/** The ground on which a policy refuses an element. */
+export interface Objection {
+  /** The rule that refuses; null: a limit does, or no rule allows. */
+  readonly rule: string | null
+  readonly limit: string | null
+  /** Room of the limit, least units. */
+  readonly left: bigint | null
+  readonly problem: string
+}
+
+const ofRules = (problem: string, rule: string | null = null): Objection => ({
+  rule,
+  limit: null,
+  left: null,
+  problem
+})
+
+export const ofLimit = (
+  { name }: Policy.Limit,
+  left: bigint,
+  asked: bigint,
+  problem = `${asked} asked, ${left} left`
+): Objection => ({ rule: null, limit: name, left, problem })
+
 /** Shows numbers of the account's own policies only. */
-const refusalOf = (
+export const refusalOf = (
   { layer, subject, version }: Rulebook.Bound,
-  what: { readonly rule: string | null } | { readonly limit: string; readonly left: bigint },
-  problem: string
+  { left, limit, problem, rule }: Objection
 ): ElementFailure => {
-  const name = "limit" in what ? `limit ${what.limit}` : what.rule === null ? "rules" : `rule ${what.rule}`
+  const name = limit !== null ? `limit ${limit}` : rule === null ? "rules" : `rule ${rule}`
   const figures: Record<string, string> = { subject }
-  if ("limit" in what) figures.limit = what.limit
-  else if (what.rule !== null) figures.rule = what.rule
+  if (limit !== null) figures.limit = limit
+  else if (rule !== null) figures.rule = rule
   const isOwn = layer === "account"
   if (isOwn) figures.version = version.toString()
-  if (isOwn && "limit" in what) figures.left = what.left.toString()
+  if (isOwn && left !== null) figures.left = left.toString()
   const text = isOwn
     ? `${subject} version ${version}, ${name}: ${problem}`
     : `the operator's ${subject}, ${name}`
   return elementFailure("policy_refused", Reasons.text("policy", { problem: text }), figures)
 }
-
-export const roomOf = (
-  bound: Rulebook.Bound,
-  { name }: Policy.Limit,
-  asked: bigint,
-  left: bigint
-): ElementFailure => refusalOf(bound, { limit: name, left }, `${asked} asked, ${left} left`)
 
 const paymasterOf = ({ context }: Judged, op: PreparedOp | undefined): Address | null => {
   if (context.kind === "direct") return null
@@ -112,29 +128,28 @@ export const objection = (
   op: PreparedOp | undefined,
   at: number,
   sums: Map<string, bigint>
-): ElementFailure | null => {
+): Objection | null => {
   const { layer, policy } = bound
   const { chainId } = asker.context
   const paymaster = paymasterOf(asker, op)
   if (paymaster !== null && !(policy.paymasters ?? configured(asker.context)).includes(paymaster))
-    return refusalOf(bound, { rule: null }, `the paymaster ${paymaster} is not allowed`)
+    return ofRules(`the paymaster ${paymaster} is not allowed`)
   const circumstances = { chainId, endpoint: asker.endpoint, at }
   const refused = Policy.judge(policy, spending.movements, circumstances, book.lists[layer])
-  if (refused === "expired") return refusalOf(bound, { rule: null }, "it has expired")
+  if (refused === "expired") return ofRules("it has expired")
   if (refused !== null) {
     const { movement, rule } = refused
-    const problem = `${movement.kind}${movement.to === null ? "" : ` to ${movement.to}`} is not allowed`
-    return refusalOf(bound, { rule }, problem)
+    return ofRules(`${movement.kind}${movement.to === null ? "" : ` to ${movement.to}`} is not allowed`, rule)
   }
   const raised: Array<readonly [string, bigint]> = []
   for (const limit of policy.limits ?? []) {
     if (limit.chain !== chainId.toString()) continue
     const amount = Policy.amountOf(limit, spending)
-    if (amount === null) return refusalOf(bound, { limit: limit.name, left: 0n }, "the amount has no bound")
+    if (amount === null) return ofLimit(limit, 0n, 0n, "the amount has no bound")
     const pot = Rulebook.potOf(asker.context.accountId, bound, limit, wallet).name
     const before = limit.per === "request" ? (sums.get(pot) ?? 0n) : 0n
     if ((limit.per === "op" || limit.per === "request") && before + amount > limit.max)
-      return roomOf(bound, limit, amount, limit.max - before)
+      return ofLimit(limit, limit.max - before, amount)
     raised.push([pot, before + amount])
   }
   for (const [pot, sum] of raised) sums.set(pot, sum)

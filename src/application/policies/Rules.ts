@@ -137,7 +137,7 @@ const lackOf = (entries: ReadonlyArray<Entry>, lack: Lack | null | undefined): E
   const entry = entries.find(({ name }) => name === lack?.budget)
   return entry === undefined || lack == null
     ? null
-    : Judgement.roomOf(entry.bound, entry.of, entry.wei, lack.available)
+    : Judgement.refusalOf(entry.bound, Judgement.ofLimit(entry.of, lack.available, entry.wei))
 }
 
 const countRefusal = (failure: ElementFailure) =>
@@ -207,8 +207,9 @@ const make = Effect.gen(function* () {
             const op = ops.find(({ index }) => index === call.index)
             const element = Judgement.elementOf(book, asker, call, op)
             for (const bound of element.bound) {
-              const failure = Judgement.objection(book, asker, bound, element, op, now, sums)
-              if (failure === null) continue
+              const objection = Judgement.objection(book, asker, bound, element, op, now, sums)
+              if (objection === null) continue
+              const failure = Judgement.refusalOf(bound, objection)
               if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
               else
                 yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
