@@ -32,21 +32,34 @@ export type Kind =
   | "wallet.admin"
   | "deploy"
   | "call"
+  | "sign.hash"
+  | "sign.message"
+  | "sign.typedData"
+
+/** Typed data that is signed; null: its domain names none. */
+export interface Document {
+  readonly name: string | null
+  readonly chainId: bigint | null
+  readonly verifyingContract: Address.Address | null
+  readonly primaryType: string
+}
 
 export interface Movement {
   readonly kind: Kind
-  /** The contract that is called, or the recipient of a call without data. */
-  readonly contract: Address.Address
+  /** The contract that is called, the recipient of a call without data, or that of the document's domain; null: none. */
+  readonly contract: Address.Address | null
   /** 4 bytes; null: no data, or data that is not read. */
   readonly selector: Hex.Hex | null
   /** Calldata of the call. */
   readonly data: Hex.Hex
-  /** Null: it moves none. */
+  /** Null: it moves none, or for a document a token that its domain does not name. */
   readonly asset: Address.Address | "native" | null
   /** Recipient or spender; null: neither. */
   readonly to: Address.Address | null
   /** Least units, 0 of what moves none; null: without bound. */
   readonly amount: bigint | null
+  /** Of signatures of typed data. */
+  readonly document?: Document
 }
 
 export interface Reading {

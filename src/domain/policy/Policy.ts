@@ -7,7 +7,7 @@ import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import { Lru } from "../primitives/Lru.js"
 import * as Uint from "../primitives/Uint.js"
-import type { Movement } from "./Movements.js"
+import type { Document, Movement } from "./Movements.js"
 
 /**
  * Spending rules of a subject: which movements are allowed, and how much in all.
@@ -31,7 +31,10 @@ const kinds = [
   "approvalForAll",
   "wallet.admin",
   "deploy",
-  "call"
+  "call",
+  "sign.hash",
+  "sign.message",
+  "sign.typedData"
 ] as const satisfies ReadonlyArray<Movement["kind"]>
 
 const Name = Schema.String.pipe(
@@ -83,6 +86,17 @@ const Hours = Schema.Struct({
 }).pipe(
   Schema.check(
     Schema.makeFilter(({ from, to }) => minutesOf(from) < minutesOf(to) || "expected from before to")
+  )
+)
+
+/** Members that a document's domain has. */
+const Domain = Schema.Struct({
+  name: Schema.optionalKey(Schema.String),
+  chainId: Schema.optionalKey(ChainId),
+  verifyingContract: Schema.optionalKey(Address.schema)
+}).pipe(
+  Schema.check(
+    Schema.makeFilter((each) => Object.keys(each).length > 0 || "expected name, chainId or verifyingContract")
   )
 )
 
@@ -149,10 +163,15 @@ const Match = Schema.Struct({
   /** Function signatures. */
   selectors: Schema.optionalKey(someOf(Schema.String)),
   args: Schema.optionalKey(someOf(Argument)),
+  /** Of documents, as their primary types. */
+  domains: Schema.optionalKey(someOf(Domain)),
+  primaryTypes: Schema.optionalKey(someOf(Schema.String)),
   hours: Schema.optionalKey(Hours)
 }).pipe(
   Schema.check(
-    Schema.makeFilter(({ args = [], contracts, kinds: some, selectors }) => {
+    Schema.makeFilter(({ args = [], contracts, domains, kinds: some, primaryTypes, selectors }) => {
+      if ((domains ?? primaryTypes) !== undefined && !some.includes("sign.typedData"))
+        return "domains, primaryTypes: expected kind sign.typedData"
       if (some.includes("call") && (contracts === undefined || selectors === undefined))
         return "kind call: expected contracts and selectors"
       const unknown = selectors?.find((text) => signatureOf(text) === null)
@@ -221,7 +240,8 @@ export type Lists = ReadonlyMap<string, ReadonlySet<Address.Address>>
 
 /** Circumstances of an element. */
 export interface Circumstances {
-  readonly chainId: bigint
+  /** Null: a signature that no chain is named for. */
+  readonly chainId: bigint | null
   readonly endpoint: string
   /** Unix milliseconds. */
   readonly at: number
@@ -253,21 +273,41 @@ const hasArgument = (signature: Signature, data: Hex.Hex, { in: values, index, m
     : BigInt(word) <= max
 }
 
-/** Whether a match names the movement; absent members name any. */
+const isDocument = ({ domains, primaryTypes }: Match, document: Document | undefined): boolean =>
+  document !== undefined &&
+  primaryTypes?.includes(document.primaryType) !== false &&
+  domains?.some(
+    ({ chainId, name, verifyingContract }) =>
+      (name === undefined || name === document.name) &&
+      (chainId === undefined || chainId === document.chainId?.toString()) &&
+      (verifyingContract === undefined || verifyingContract === document.verifyingContract)
+  ) !== false
+
+/** Whether a member of a match names a value. */
+const names = <A>(some: ReadonlyArray<A> | undefined, value: A | null, unknown: boolean): boolean =>
+  some === undefined || (value === null ? unknown : some.includes(value))
+
+/**
+ * Whether a rule's match names the movement; absent members name any. Where a document's domain does not name its token or
+ * chain, it matches rules that refuse, and not rules that allow.
+ */
 const matches = (
-  match: Match,
+  { effect, match }: Rule,
   movement: Movement,
   { at, chainId, endpoint }: Circumstances,
   lists: Lists
 ) => {
-  const { amount, asset, contract, data, kind, selector, to } = movement
+  const { amount, asset, contract, data, document, kind, selector, to } = movement
   if (!match.kinds.includes(kind)) return false
-  if (match.chains?.includes(chainId.toString()) === false) return false
+  const refuses = effect === "refuse"
+  if (!names(match.chains, chainId?.toString() ?? null, refuses)) return false
   if (match.endpoints?.includes(endpoint) === false) return false
-  if (match.tokens?.some((token) => token === asset) === false) return false
+  const isHidden = refuses && kind.startsWith("erc20.")
+  if (!names<string>(match.tokens, asset, isHidden)) return false
   if (match.to !== undefined && !isRecipient(match.to, to, lists)) return false
   if (match.maxAmount !== undefined && (amount === null || amount > match.maxAmount)) return false
-  if (match.contracts?.includes(contract) === false) return false
+  if (!names(match.contracts, contract, isHidden)) return false
+  if ((match.domains ?? match.primaryTypes) !== undefined && !isDocument(match, document)) return false
   if (match.hours !== undefined && !isWithin(match.hours, at)) return false
   const { args = [], selectors } = match
   return (
@@ -298,7 +338,7 @@ export const judge = (
 ): Refusal | "expired" | null => {
   if (expiresAt !== 0 && circumstances.at > expiresAt * 1_000) return "expired"
   for (const movement of movements) {
-    const rule = rules.find(({ match }) => matches(match, movement, circumstances, lists))
+    const rule = rules.find((each) => matches(each, movement, circumstances, lists))
     if (rule?.effect !== "allow") return { movement, rule: rule?.name ?? null }
   }
   return null
@@ -317,12 +357,15 @@ export const amountOf = (
   { approvals = "count", asset }: Limit,
   { calls, fees, movements }: Spending
 ): bigint | null => {
-  if (asset === "ops") return 1n
+  if (asset === "ops") return movements.some(({ kind }) => kind.startsWith("sign.")) ? 0n : 1n
   if (asset === "calls") return BigInt(calls)
   if (asset === "fees") return fees
   let sum = 0n
   for (const { amount, asset: moved, kind } of movements) {
-    if (moved !== asset || (kind === "erc20.approve" && approvals === "ignore")) continue
+    if (kind === "erc20.approve" && approvals === "ignore") continue
+    // A document's token without a name could be this one.
+    if (moved === null && kind.startsWith("erc20.") && asset !== "native") return null
+    if (moved !== asset) continue
     if (amount === null) return null
     sum += amount
   }

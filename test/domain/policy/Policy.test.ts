@@ -3,10 +3,12 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { Interface } from "ethers"
 import * as fc from "fast-check"
+import * as Documents from "../../../src/domain/policy/Documents.js"
 import * as Movements from "../../../src/domain/policy/Movements.js"
 import * as Policy from "../../../src/domain/policy/Policy.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as TypedData from "../../../src/domain/signature/typed/TypedData.js"
 import { address, forAll, uint } from "../generators.js"
 
 const of = (digit: string) => Address.unsafe(`0x${digit.repeat(40)}`)
@@ -77,6 +79,15 @@ const judged = (
   own = policy(body)
 ) => Policy.judge(own, movements, { ...circumstances, ...over }, lists)
 
+const members = "address owner,address spender,uint256 value,uint256 nonce,uint256 deadline"
+/** A permit of 7 for the router, in this domain. */
+const permitOf = (domain: object) => {
+  const Permit = members.split(",").map((each) => ({ type: each.split(" ")[0], name: each.split(" ")[1] }))
+  const message = { owner: wallet, spender: router, value: 7, nonce: 0, deadline: 0 }
+  const document = { types: { Permit }, primaryType: "Permit", domain, message }
+  return Documents.of(Result.getOrThrow(TypedData.parts(document, {})))
+}
+
 describe("policies", () => {
   it("are decoded, with or without their optional members", () => {
     expect(policy(body)).toMatchObject({ mode: "enforce", limits: [{ max: 20_000n }, { max: 50n }] })
@@ -113,6 +124,16 @@ describe("policies", () => {
     expect(problem(withRule({ kinds: ["native"], hours: { from: "18:00", to: "07:00" } }))).toContain(
       "expected from before to"
     )
+    const signed = { kinds: ["sign.typedData"] }
+    expect(problem(withRule({ ...signed, domains: [{}] }))).toContain(
+      "expected name, chainId or verifyingContract"
+    )
+    expect(problem(withRule({ ...signed, domains: [{ chain: "1" }] }))).toContain("chain")
+    expect(problem(withRule({ ...signed, domains: [{ chainId: "0x1" }] }))).toContain("expected a chain id")
+    for (const each of [{ domains: [{ name: "a" }] }, { primaryTypes: ["Permit"] }])
+      expect(problem(withRule({ kinds: ["erc20.approve"], ...each }))).toContain(
+        "domains, primaryTypes: expected kind sign.typedData"
+      )
     expect(problem({ ...body, rules: [supplied, supplied] })).toContain("a name is used twice")
     expect(problem({ ...body, limits: [limits[0], limits[0]] })).toContain("a name is used twice")
     const many = Array.from({ length: 101 }, (_, at) => ({ ...supplied, name: `r${at}` }))
@@ -214,5 +235,63 @@ describe("policies", () => {
     expect(
       Policy.amountOf({ ...first, approvals: "ignore" }, { movements: all, calls: 1, fees: 0n })
     ).toBeNull()
+  })
+
+  it("about signatures name kinds, domains and primary types", () => {
+    const full = { name: "USD Coin", chainId: 8453, verifyingContract: usdc }
+    const typed = { kinds: ["sign.typedData", "erc20.approve"] }
+    const outcome = (match: object, movements: ReadonlyArray<Movements.Movement>, chainId = 8453n) =>
+      judged(movements, { chainId }, policy(withRule(match))) === null
+    for (const each of [
+      {},
+      { domains: [full].map((own) => ({ ...own, chainId: "8453" })) },
+      { domains: [{ name: "other" }, { verifyingContract: usdc }], primaryTypes: ["Mail", "Permit"] }
+    ])
+      expect(outcome({ ...typed, ...each }, permitOf(full))).toBe(true)
+    for (const each of [
+      { domains: [{ name: "USD Coin", chainId: "1" }] },
+      { domains: [{ verifyingContract: router }] },
+      { primaryTypes: ["Mail"] },
+      { to: [router] },
+      { kinds: ["sign.typedData"] },
+      { kinds: ["erc20.approve"] },
+      { kinds: ["sign.hash", "sign.message", "call"], contracts: [usdc], selectors: [swap] }
+    ])
+      expect(outcome({ ...typed, ...each }, permitOf(full))).toBe(false)
+    expect(outcome({ kinds: ["sign.hash"] }, [Documents.hash])).toBe(true)
+    expect(outcome({ kinds: ["sign.message", "sign.typedData"] }, [Documents.hash])).toBe(false)
+    expect(outcome({ kinds: ["sign.hash"] }, [Documents.message])).toBe(false)
+    expect(outcome({ ...typed, primaryTypes: ["Permit"] }, paid(wallet, 1n))).toBe(false)
+  })
+
+  it("refuse documents that do not name their token or chain where a rule or limit does", () => {
+    const permit = permitOf({})
+    const everything = {
+      name: "all",
+      effect: "allow",
+      match: { kinds: ["sign.typedData", "erc20.approve"] }
+    }
+    const outcome = (match: object) =>
+      Policy.judge(
+        policy({
+          ...body,
+          rules: [{ name: "a", effect: "refuse", match: { kinds: ["erc20.approve"], ...match } }, everything]
+        }),
+        permit,
+        { ...circumstances, chainId: null },
+        lists
+      )
+    for (const each of [{ tokens: [usdc] }, { chains: ["1"] }, { contracts: [usdc] }])
+      expect(outcome(each)).toMatchObject({ rule: "a" })
+    expect(outcome({ to: [stranger] })).toBeNull()
+    for (const each of [{ tokens: [usdc] }, { chains: ["1"] }, { contracts: [usdc] }])
+      expect(
+        judged(permit.slice(1), { chainId: null }, policy(withRule({ kinds: ["erc20.approve"], ...each })))
+      ).toMatchObject({ rule: null })
+    const [limit] = policy(body).limits ?? []
+    if (limit === undefined) return expect.fail("it is there")
+    const of = (asset: Policy.Limit["asset"]) =>
+      Policy.amountOf({ ...limit, asset }, { movements: permit, calls: 0, fees: 0n })
+    expect([of(usdc), of("native"), of("ops")]).toEqual([null, 0n, 0n])
   })
 })

@@ -69,10 +69,11 @@ const agreed = (
   return null
 }
 
-const domainSeparator = (
+/** The domain as the caller completes it, and its hash. */
+const domainOf = (
   { domain = {}, types }: Document,
   { chainId, verifyingContract }: Given
-): Result.Result<Hex.Bytes32, string> => {
+): Result.Result<Pick<Parts, "domain" | "separator">, string> => {
   if (!Predicate.isObject(domain)) return Result.fail("domain: expected an object")
   const values = new Map(Object.entries(domain))
   const problem =
@@ -86,16 +87,26 @@ const domainSeparator = (
   if (problem !== null) return Result.fail(problem)
   const declared = Predicate.isObject(types) && Object.hasOwn(types, domainType)
   const own = { [domainType]: standard.filter(({ name }) => values.has(name)) }
-  const table = TypeTable.from(declared ? types : own)
-  if (Result.isFailure(table)) return Result.fail(table.failure)
-  return StructHash.hashStruct(table.success, domainType, Object.fromEntries(values), "domain")
+  return Result.flatMap(TypeTable.from(declared ? types : own), (table) =>
+    Result.map(
+      StructHash.hashStruct(table, domainType, Object.fromEntries(values), "domain"),
+      (separator) => ({ separator, domain: { types: table.get(domainType)?.members ?? [], values } })
+    )
+  )
 }
 
-/** The hashes of a document's domain and message, and the type of the message. */
+/** The hashes of a document's domain and message, with what they are of. */
 export interface Parts extends TypeTable.Struct {
   readonly separator: Hex.Bytes32
   readonly contents: Hex.Bytes32
   readonly primaryType: string
+  readonly types: TypeTable.TypeTable
+  /** Values that fit the types of their members. */
+  readonly message: unknown
+  readonly domain: {
+    readonly types: ReadonlyArray<TypeTable.Member>
+    readonly values: ReadonlyMap<string, unknown>
+  }
 }
 
 /**
@@ -118,10 +129,17 @@ export const parts = (document: Document, given: Given): Result.Result<Parts, st
     typeof primaryType === "string" && primaryType !== domainType ? table.success.get(primaryType) : undefined
   if (typeof primaryType !== "string" || named === undefined)
     return Result.fail("primaryType: expected one of types")
-  const separator = domainSeparator(document, given)
-  if (Result.isFailure(separator)) return Result.fail(separator.failure)
+  const domain = domainOf(document, given)
+  if (Result.isFailure(domain)) return Result.fail(domain.failure)
   const struct = StructHash.hashStruct(table.success, primaryType, message, "message")
-  return Result.map(struct, (contents) => ({ ...named, separator: separator.success, contents, primaryType }))
+  return Result.map(struct, (contents) => ({
+    ...named,
+    ...domain.success,
+    contents,
+    primaryType,
+    types: table.success,
+    message
+  }))
 }
 
 /**
