@@ -29,7 +29,7 @@ import type { Operation } from "../prepare/Operation.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Sift from "../prepare/ops/Sift.js"
 import * as Windows from "../prepare/ops/Windows.js"
-import * as Preparing from "../prepare/Preparing.js"
+import * as Preparation from "../prepare/Preparation.js"
 import type * as ServiceEoa from "../prepare/ServiceEoa.js"
 import * as Snapshot from "../prepare/Snapshot.js"
 import * as OwnedWallets from "../prepare/wallets/OwnedWallets.js"
@@ -171,7 +171,7 @@ export const make = <R>(
     const calls = yield* Call.ofOperations(caller.requestId, encoded, on, context)
     const snapshot = yield* Snapshot.read(
       context,
-      Preparing.walletsOf([{ calls }]),
+      Preparation.walletsOf([{ calls }]),
       calls.map(Sift.callOf),
       "now",
       byPasskeys
@@ -202,7 +202,7 @@ export const make = <R>(
     const asker = { calls, caller, context: { ...context, kind: "ops" as const, signers }, endpoint }
     const [judged] = yield* (yield* Rules).judge(
       [{ ...asker, requestId: caller.requestId }],
-      [Result.succeed({ ...Preparing.nothing, failed })]
+      [Result.succeed({ ...Preparation.nothing, failed })]
     )
     if (judged !== undefined && Result.isSuccess(judged))
       for (const [index, failure] of judged.success.failed) failed.set(index, failure)

@@ -27,7 +27,7 @@ import type { Offer } from "../prepare/Offer.js"
 import * as OpContext from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as NotBegun from "../prepare/ops/NotBegun.js"
-import type * as Preparing from "../prepare/Preparing.js"
+import type * as Preparation from "../prepare/Preparation.js"
 import * as Reservations from "../prepare/Reservations.js"
 import * as Keys from "./Keys.js"
 import * as Money from "./Money.js"
@@ -103,7 +103,7 @@ const previewsOf = ({ preview }: Offer, made: Run.Made["batches"][number] | unde
 
 const acceptanceOf = (
   { offer: { body, calls, caller, context, endpoint } }: Waiting,
-  { deployments, existing, failed, funds, ops, waiting }: Preparing.Prepared,
+  { deployments, existing, failed, funds, ops, waiting }: Preparation.Prepared,
   previews: string | null | undefined,
   timestamp: number,
   now: number
@@ -300,7 +300,7 @@ export const make = (options: {
     /** Null: the request is not accepted, and its caller has the answer. */
     const readyOf = (
       one: Waiting,
-      made: Result.Result<Preparing.Prepared, Failure>,
+      made: Result.Result<Preparation.Prepared, Failure>,
       previews: string | null | undefined,
       timestamp: number,
       now: number

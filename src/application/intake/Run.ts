@@ -10,15 +10,15 @@ import { type Failure, unprocessable } from "../failures/Failure.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { JournalQuery, JournalState } from "../ports/journal/Records.js"
 import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
-import * as Again from "../prepare/Again.js"
 import * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
 import type { OfRequest, Shared } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Sift from "../prepare/ops/Sift.js"
 import * as Slices from "../prepare/ops/Slices.js"
+import * as Preparation from "../prepare/Preparation.js"
 import * as Prepare from "../prepare/Prepare.js"
-import * as Preparing from "../prepare/Preparing.js"
+import * as PrepareCalls from "../prepare/PrepareCalls.js"
 import * as Snapshot from "../prepare/Snapshot.js"
 import * as Wallets from "../prepare/wallets/Wallets.js"
 import type { Caller } from "../request/Caller.js"
@@ -40,7 +40,7 @@ export const question = (offers: ReadonlyArray<Offer>): JournalQuery => ({
 
 const spacesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<NonceSpace> => {
   const context = offers[0]?.context
-  return context?.kind === "ops" ? Preparing.walletsOf(offers).map(context.spaceOf) : []
+  return context?.kind === "ops" ? Preparation.walletsOf(offers).map(context.spaceOf) : []
 }
 
 /** The accepted request with each offer's idempotency key; null: none. */
@@ -55,7 +55,7 @@ export const knownOf = (offers: ReadonlyArray<Offer>, { known }: JournalState): 
 
 /** Result of each request, in their order; `busy`: the request waits for ops in progress to end. */
 export interface Made {
-  readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure> | "busy">
+  readonly batches: ReadonlyArray<Result.Result<Preparation.Prepared, Failure> | "busy">
   /** Null for the signer's own transactions. */
   readonly snapshot: Snapshot.Snapshot | null
 }
@@ -73,10 +73,10 @@ export interface Input<C extends Call.Call = Call.Call, K extends OfRequest = Of
 /** Maximum elements named in a refusal. */
 const mostNamed = 32
 
-const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparing.Batch<Call.OpCall>>) =>
+const snapshotOf = (context: Shared, offers: ReadonlyArray<Preparation.Batch<Call.OpCall>>) =>
   Snapshot.read(
     context,
-    Preparing.walletsOf(offers),
+    Preparation.walletsOf(offers),
     offers.flatMap(({ calls }) => calls.map(Sift.callOf)),
     offers.every(({ calls }) => calls.every(Sift.isTimeless)) ? "recent" : "now",
     offers.some(({ calls }) => calls.some(({ custody }) => Custody.usesPasskeys(custody))),
@@ -91,7 +91,7 @@ const keysOf = (
   { wallets }: Pick<Snapshot.Snapshot, "wallets">
 ): ReadonlyMap<Address, bigint> => {
   const keys = new Map<Address, bigint>()
-  for (const wallet of Preparing.walletsOf(offers)) {
+  for (const wallet of Preparation.walletsOf(offers)) {
     const key = take(context.spaceOf(wallet), Wallets.epochOf(wallets.get(wallet)))
     if (key !== null) keys.set(wallet, key)
   }
@@ -138,7 +138,12 @@ const unopened = ({
       const batch = { ...offer, calls: slice.flatMap((index) => byIndex.get(index) ?? []) }
       const snapshot = yield* snapshotOf(context, [batch])
       last = snapshot
-      const [checked] = yield* Prepare.check({ context, snapshot, batches: [batch], nonceOf: Again.ownNonce })
+      const [checked] = yield* Prepare.check({
+        context,
+        snapshot,
+        batches: [batch],
+        nonceOf: PrepareCalls.ownNonce
+      })
       if (checked === undefined) continue
       const found = yield* Effect.fromResult(checked)
       for (const [index, failure] of found.failed) failed.set(index, failure)
@@ -147,7 +152,7 @@ const unopened = ({
     const named = [...failed].sort(([one], [other]) => one - other).slice(0, mostNamed)
     if (named.length > 0) return yield* Effect.fail(refuseAll("operations", new Map(named), {}))
     if (last === null) return yield* Effect.die(new Error("a request without calls"))
-    return { snapshot: last, batches: [Result.succeed({ ...Preparing.nothing, waiting })] }
+    return { snapshot: last, batches: [Result.succeed({ ...Preparation.nothing, waiting })] }
   })
 
 /** The EOA that pays for transactions; null: a remote bundler pays. */
@@ -159,7 +164,7 @@ const ofOps = (input: Input<Call.OpCall, Shared>): Effect.Effect<Made, Failure, 
     const { context, offers } = input
     if (offers.some(isLarge)) return yield* unopened(input)
     const { connection, payer } = context
-    const wallets = Preparing.walletsOf(offers)
+    const wallets = Preparation.walletsOf(offers)
     const isTimeless = offers.every(({ calls }) => calls.every(Sift.isTimeless))
     const linked = offers.find(({ calls }) => Dependencies.any(Call.dependencies(calls)))
     const read = Effect.map(
@@ -253,7 +258,7 @@ interface Rest {
   readonly existing: ReadonlyArray<number>
 }
 
-const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
+const ofOthers = (input: Input): Effect.Effect<Made, Failure, PrepareCalls.Services> =>
   Effect.gen(function* () {
     const { context, offers } = input
     const rests = yield* Effect.forEach(offers, (offer) => unposted(input, offer))
@@ -267,10 +272,10 @@ const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
     const made =
       batches.length === 0
         ? { batches: [], snapshot: null }
-        : yield* Again.prepare({
+        : yield* PrepareCalls.prepare({
             context,
             batches,
-            nonceOf: Again.ownNonce,
+            nonceOf: PrepareCalls.ownNonce,
             submitter: payingOf(context)
           })
     const byPlace = new Map(todo.map(({ place }, position) => [place, made.batches[position]]))
@@ -279,7 +284,7 @@ const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
       batches: rests.map((rest, place) => {
         if (rest === "busy") return rest
         return Result.flatMap(rest, ({ existing }) =>
-          Result.map(byPlace.get(place) ?? Result.succeed(Preparing.nothing), (prepared) => ({
+          Result.map(byPlace.get(place) ?? Result.succeed(Preparation.nothing), (prepared) => ({
             ...prepared,
             existing: [...existing, ...prepared.existing]
           }))
@@ -288,7 +293,7 @@ const ofOthers = (input: Input): Effect.Effect<Made, Failure, Again.Services> =>
     }
   })
 
-export const prepare = (input: Input): Effect.Effect<Made, Failure, Again.Services> => {
+export const prepare = (input: Input): Effect.Effect<Made, Failure, PrepareCalls.Services> => {
   const { context, offers } = input
   return context.kind === "ops" && offers.every((offer) => kindOf(offer) === "op")
     ? ofOps({

@@ -13,7 +13,7 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
-import type * as Entry from "./monitor/Entry.js"
+import type * as FollowedTransaction from "./monitor/FollowedTransaction.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import type * as NonceManager from "./NonceManager.js"
@@ -99,8 +99,8 @@ export const offerOpen = (
 
 export const make = ({ accessNodes, transactionJournal, lanes, signerOf, troubles }: Dependencies) => {
   const fill = (
-    { profile, record }: Entry.Entry,
-    { chain }: Entry.LaneNode,
+    { profile, record }: FollowedTransaction.FollowedTransaction,
+    { chain }: FollowedTransaction.LaneNode,
     nonce: bigint,
     monitor: TransactionMonitor
   ) =>
@@ -139,8 +139,8 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
    * as settled: their bytes go to the nodes again.
    */
   return (
-    entry: Entry.Entry,
-    nodes: ReadonlySet<Entry.LaneNode>,
+    entry: FollowedTransaction.FollowedTransaction,
+    nodes: ReadonlySet<FollowedTransaction.LaneNode>,
     open: { readonly from: bigint; readonly isStuck: boolean },
     monitor: TransactionMonitor
   ) =>

@@ -15,7 +15,7 @@ import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import { laneKey, type TransactionRecord } from "../ports/journal/Transactions.js"
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
-import * as Entry from "./monitor/Entry.js"
+import * as FollowedTransaction from "./monitor/FollowedTransaction.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import * as OpenNonces from "./OpenNonces.js"
@@ -82,18 +82,22 @@ export const make = (dependencies: Dependencies): Attend => {
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     beside(`${laneKey(record)}:${record.nonce}`, record, work)
 
-  const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
+  const offer = (
+    entry: FollowedTransaction.FollowedTransaction,
+    node: FollowedTransaction.LaneNode,
+    now: number
+  ): Effect.Effect<boolean> =>
     Effect.suspend(() => {
       const newest = entry.record.versions.at(-1)
       if (newest === undefined || newest.raw === Hex.empty) return Effect.succeed(true)
       return Effect.matchEffect(node.chain.sendRawTransaction(newest.raw), {
         onSuccess: () =>
           Effect.as(
-            Effect.sync(() => Entry.accept(entry, node, now)),
+            Effect.sync(() => FollowedTransaction.accept(entry, node, now)),
             true
           ),
         onFailure: (error) =>
-          Effect.sync(() => Entry.delayOffer(entry, node, now)).pipe(
+          Effect.sync(() => FollowedTransaction.delayOffer(entry, node, now)).pipe(
             Effect.andThen(Effect.logDebug(`transaction refused by the node again: ${error.message}`)),
             Effect.as(false)
           )
@@ -102,8 +106,8 @@ export const make = (dependencies: Dependencies): Attend => {
 
   /** `toMarket`: skips the raise if the market price is above the caps, since a smaller raise is useless. */
   const bump = (
-    { profile, record: waiting }: Entry.Entry,
-    { chain }: Entry.LaneNode,
+    { profile, record: waiting }: FollowedTransaction.FollowedTransaction,
+    { chain }: FollowedTransaction.LaneNode,
     monitor: TransactionMonitor,
     toMarket = false
   ) =>
@@ -138,8 +142,8 @@ export const make = (dependencies: Dependencies): Attend => {
 
   /** The chain's price exceeds the newest version's: no node accepts it and no block includes it. */
   const pricedOut = (
-    { record }: Entry.Entry,
-    { chain }: Entry.LaneNode
+    { record }: FollowedTransaction.FollowedTransaction,
+    { chain }: FollowedTransaction.LaneNode
   ): Effect.Effect<boolean, ChainRpcError> =>
     Effect.map(chain.fees, ({ nextBaseFee, tip }) => {
       const newest = record.versions.at(-1)
@@ -147,7 +151,11 @@ export const make = (dependencies: Dependencies): Attend => {
     })
 
   /** Frees the work if an external transaction used the nonce at settled depth. */
-  const usedElsewhere = (entry: Entry.Entry, { chain }: Entry.LaneNode, monitor: TransactionMonitor) =>
+  const usedElsewhere = (
+    entry: FollowedTransaction.FollowedTransaction,
+    { chain }: FollowedTransaction.LaneNode,
+    monitor: TransactionMonitor
+  ) =>
     Effect.gen(function* () {
       const { profile, record: waiting } = entry
       const user = yield* EoaTransactions.userOf(chain, waiting.signer, waiting.nonce)
@@ -192,7 +200,11 @@ export const make = (dependencies: Dependencies): Attend => {
     })
 
   /** Offers a node the transactions it lacks, in nonce order: many nodes refuse a nonce ahead of the one they expect. */
-  const offerAll = (entries: ReadonlyArray<Entry.Entry>, node: Entry.LaneNode, now: number) =>
+  const offerAll = (
+    entries: ReadonlyArray<FollowedTransaction.FollowedTransaction>,
+    node: FollowedTransaction.LaneNode,
+    now: number
+  ) =>
     Effect.gen(function* () {
       const known = yield* Effect.forEach(
         entries,
@@ -202,9 +214,9 @@ export const make = (dependencies: Dependencies): Attend => {
         },
         { concurrency: "unbounded" }
       )
-      const refused = new Set<Entry.Entry>()
+      const refused = new Set<FollowedTransaction.FollowedTransaction>()
       for (const [place, entry] of entries.entries())
-        if (known[place] !== null) Entry.accept(entry, node, now)
+        if (known[place] !== null) FollowedTransaction.accept(entry, node, now)
         else if (!(yield* offer(entry, node, now))) refused.add(entry)
       return refused
     })
@@ -216,7 +228,7 @@ export const make = (dependencies: Dependencies): Attend => {
       if (lowest === undefined || lead === undefined) return
       const { signer } = lowest.record
       const mine = entries.filter(({ record }) => serves(lead, record.access))
-      const wantsHeight = mine.some((entry) => Entry.wantsHeight(entry, lead, now))
+      const wantsHeight = mine.some((entry) => FollowedTransaction.wantsHeight(entry, lead, now))
       const [{ latest, next: from }, head] = yield* Effect.all(
         [
           EoaNonces.read(lead.chain, signer),
@@ -227,17 +239,18 @@ export const make = (dependencies: Dependencies): Attend => {
       const open = mine.filter(({ record }) => record.nonce >= latest)
       for (const entry of mine)
         if (entry.record.nonce < latest) {
-          Entry.delayOffer(entry, lead, now)
-          Entry.scheduleCheck(entry, now)
+          FollowedTransaction.delayOffer(entry, lead, now)
+          FollowedTransaction.scheduleCheck(entry, now)
           yield* besideNonce(entry.record, usedElsewhere(entry, lead, monitor))
         }
       const [next] = open
       if (next === undefined) return
       const isStuck = now >= next.checkAt
-      const hasNewBlocks = head !== null && Entry.hasNewBlocks(next, lead, head.number)
+      const hasNewBlocks = head !== null && FollowedTransaction.hasNewBlocks(next, lead, head.number)
       for (const entry of open) {
-        if (head !== null || wantsHeight) Entry.noteHeight(entry, lead, head?.number ?? null, now)
-        Entry.scheduleCheck(entry, now)
+        if (head !== null || wantsHeight)
+          FollowedTransaction.noteHeight(entry, lead, head?.number ?? null, now)
+        FollowedTransaction.scheduleCheck(entry, now)
       }
       if (isStuck && hasNewBlocks && next.record.nonce === latest)
         yield* besideNonce(next.record, bump(next, lead, monitor))
@@ -248,7 +261,9 @@ export const make = (dependencies: Dependencies): Attend => {
           closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
         )
       const others = new Set(
-        open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))
+        open.flatMap((entry) =>
+          nodesOf(entry).filter((node) => FollowedTransaction.isOfferDue(entry, node, now))
+        )
       )
       others.delete(lead)
       yield* Effect.forEach(
@@ -282,9 +297,11 @@ export const make = (dependencies: Dependencies): Attend => {
         // Heights of two alternating nodes would not show whether blocks have passed.
         const [own] = waiting.nodesOf(entry)
         const node = lead !== undefined && serves(lead, entry.record.access) ? lead : own
-        if (node?.head != null) Entry.noteHeight(entry, node, node.head.number, now)
+        if (node?.head != null) FollowedTransaction.noteHeight(entry, node, node.head.number, now)
       }
-      const isDue = waiting.entries.some((entry) => Entry.isDue(entry, waiting.nodesOf(entry), now))
+      const isDue = waiting.entries.some((entry) =>
+        FollowedTransaction.isDue(entry, waiting.nodesOf(entry), now)
+      )
       if (!isDue) return
       yield* beside(laneKey(lowest.record), lowest.record, attendLane(waiting, monitor, now))
     })
@@ -295,11 +312,11 @@ export const make = (dependencies: Dependencies): Attend => {
  * otherwise the best node of the lowest.
  */
 const leadOf = (
-  entries: ReadonlyArray<Entry.Entry>,
-  nodes: ReadonlyArray<Entry.LaneNode>,
+  entries: ReadonlyArray<FollowedTransaction.FollowedTransaction>,
+  nodes: ReadonlyArray<FollowedTransaction.LaneNode>,
   now: number
-): Entry.LaneNode | undefined => {
+): FollowedTransaction.LaneNode | undefined => {
   const able = nodes.filter((node) => entries.every(({ record }) => serves(node, record.access)))
-  const isDoubtful = entries[0] !== undefined && Entry.isDoubtful(entries[0], now)
+  const isDoubtful = entries[0] !== undefined && FollowedTransaction.isDoubtful(entries[0], now)
   return (isDoubtful ? able.find(({ account }) => account === null) : undefined) ?? able[0] ?? nodes[0]
 }

@@ -15,7 +15,7 @@ import {
 import * as MonotonicTime from "../runtime/MonotonicTime.js"
 import type * as InFlights from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
-import * as Entry from "./monitor/Entry.js"
+import * as FollowedTransaction from "./monitor/FollowedTransaction.js"
 import type * as LaneNodes from "./monitor/LaneNodes.js"
 import * as NodePolls from "./monitor/NodePolls.js"
 import * as Pace from "./monitor/Pace.js"
@@ -27,9 +27,11 @@ import type { Settlement } from "./Settlement.js"
 /** A lane's waiting transactions, and the nodes that replied to the last poll. */
 export interface Waiting {
   /** In nonce order. */
-  readonly entries: ReadonlyArray<Entry.Entry>
+  readonly entries: ReadonlyArray<FollowedTransaction.FollowedTransaction>
   /** Nodes that currently serve the entry, best first. */
-  readonly nodesOf: (entry: Entry.Entry) => ReadonlyArray<Entry.LaneNode>
+  readonly nodesOf: (
+    entry: FollowedTransaction.FollowedTransaction
+  ) => ReadonlyArray<FollowedTransaction.LaneNode>
 }
 
 export type Attend = (waiting: Waiting, monitor: TransactionMonitor) => Effect.Effect<void>
@@ -39,10 +41,10 @@ export interface TransactionMonitor {
    * Offers the newest bytes to the node and watches the transaction until it is settled. A refusal or a timeout is not a
    * failure: the node may have the bytes. For a nonce already watched, updates the record.
    */
-  readonly watch: (watched: Entry.Watched) => Effect.Effect<void>
+  readonly watch: (watched: FollowedTransaction.Watched) => Effect.Effect<void>
   /** Adds a node of the account's current request for its waiting transactions of the lane. */
   readonly useNode: (lane: Lane, access: LaneAccess, chain: ChainClient) => Effect.Effect<void>
-  readonly forget: (watched: Pick<Entry.Watched, "record">) => Effect.Effect<void>
+  readonly forget: (watched: Pick<FollowedTransaction.Watched, "record">) => Effect.Effect<void>
   /** Whether the transaction's nonce is watched or about to be. */
   readonly isWatched: (record: TransactionRecord) => boolean
   readonly underWay: () => number
@@ -87,9 +89,9 @@ export const make = (options: {
 
     const execute = (
       lane: WatchedLane.WatchedLane,
-      entry: Entry.Entry,
+      entry: FollowedTransaction.FollowedTransaction,
       { action, state }: TransactionState.Step,
-      witness: Entry.LaneNode | undefined,
+      witness: FollowedTransaction.LaneNode | undefined,
       began: number
     ) =>
       Effect.gen(function* () {
@@ -103,7 +105,7 @@ export const make = (options: {
             pace.seen(entry, began)
             const confirmations = final ? profile.settledDepth : profile.confirmations
             yield* settlement.mined(witness.chain, record, receipt, { confirmations, final })
-            return final ? lane.drop(record) : lane.put(Entry.mine(entry, witness, receipt))
+            return final ? lane.drop(record) : lane.put(FollowedTransaction.mine(entry, witness, receipt))
           }
           case "finalise":
             yield* settlement.finalised(record, profile.settledDepth)
@@ -111,15 +113,15 @@ export const make = (options: {
           case "withdraw":
             yield* settlement.vanished(record)
             if (record.mined !== null) search.undone(record.access.accountId, record.mined.txHash)
-            return lane.put(Entry.withdraw(entry, yield* MonotonicTime.millis))
+            return lane.put(FollowedTransaction.withdraw(entry, yield* MonotonicTime.millis))
         }
       })
 
     const conclude = (
       lane: WatchedLane.WatchedLane,
-      entry: Entry.Entry,
+      entry: FollowedTransaction.FollowedTransaction,
       nodeReplies: ReadonlyArray<NodePolls.NodeReply>,
-      waiting: Array<Entry.Entry>,
+      waiting: Array<FollowedTransaction.FollowedTransaction>,
       { began, now }: { readonly began: number; readonly now: number }
     ) => {
       // Mined or replaced while the nodes were polled.
@@ -135,7 +137,7 @@ export const make = (options: {
       if (event._tag === "silent" && record.state === "signed") entry.doubtAt = Math.min(entry.doubtAt, now)
       const next = lane.entries.get(record.nonce + 1n)
       if (record.state === "signed" && event._tag === "shown" && next?.isAccepted === false) {
-        Entry.follow(next, now)
+        FollowedTransaction.follow(next, now)
         waiting.push(next)
       }
       const step = TransactionState.step(TransactionState.from(record, entry.missedSince), event, now)
@@ -191,8 +193,11 @@ export const make = (options: {
      * Records the round's transactions that nodes accepted and no receipt shows, in one write; settlement covers mined
      * transactions. A failed write is repeated in the next round.
      */
-    const recordSubmitted = (lane: WatchedLane.WatchedLane, turn: ReadonlyArray<Entry.Entry>) => {
-      const taken = turn.filter((entry) => lane.isCurrent(entry) && Entry.isUnrecorded(entry))
+    const recordSubmitted = (
+      lane: WatchedLane.WatchedLane,
+      turn: ReadonlyArray<FollowedTransaction.FollowedTransaction>
+    ) => {
+      const taken = turn.filter((entry) => lane.isCurrent(entry) && FollowedTransaction.isUnrecorded(entry))
       const [first] = taken
       if (first === undefined) return Effect.void
       const records = taken.map(({ record }) => record)
@@ -219,7 +224,7 @@ export const make = (options: {
         const replies = yield* NodePolls.ask(lane.nodes, turn, { now: began, scope })
         const now = yield* MonotonicTime.millis
         const concerned = new Set([...turn, ...replies.flatMap(({ answers }) => [...answers.keys()])])
-        const waiting: Array<Entry.Entry> = []
+        const waiting: Array<FollowedTransaction.FollowedTransaction> = []
         yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, replies, waiting, { began, now }), {
           concurrency: "unbounded"
         })
@@ -235,7 +240,7 @@ export const make = (options: {
         }
         if (left.length === 0) return
         const entries = left.sort((a, b) => (a.record.nonce < b.record.nonce ? -1 : 1))
-        const nodesOf = (entry: Entry.Entry) =>
+        const nodesOf = (entry: FollowedTransaction.FollowedTransaction) =>
           lane.nodes.of(entry).filter(({ isKnown, isSilent }) => isKnown && !isSilent)
         yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
@@ -265,7 +270,7 @@ export const make = (options: {
     }
 
     /** The node that gets the transaction first. */
-    const homeOf = ({ nodes }: WatchedLane.WatchedLane, { chain, record }: Entry.Watched) =>
+    const homeOf = ({ nodes }: WatchedLane.WatchedLane, { chain, record }: FollowedTransaction.Watched) =>
       Effect.gen(function* () {
         const { access } = record
         const named = chain ?? (yield* accessNodes.ofCaller(access))
@@ -283,7 +288,7 @@ export const make = (options: {
       return lane
     }
 
-    const arrive = (lane: WatchedLane.WatchedLane, watched: Entry.Watched) =>
+    const arrive = (lane: WatchedLane.WatchedLane, watched: FollowedTransaction.Watched) =>
       Effect.gen(function* () {
         const { profile, record } = watched
         const home = yield* homeOf(lane, watched)
@@ -296,11 +301,11 @@ export const make = (options: {
         const taken = !isOffered || (home !== null && (yield* NodePolls.offer(home, newest, scope)))
         const now = yield* MonotonicTime.millis
         const waited = (yield* Clock.currentTimeMillis) - record.signedAt
-        const entry = Entry.make(watched, home, { now, taken, waited })
+        const entry = FollowedTransaction.make(watched, home, { now, taken, waited })
         lane.put({ ...entry, isRecorded: lane.entries.get(record.nonce)?.isRecorded === true })
       })
 
-    const watch = (watched: Entry.Watched) =>
+    const watch = (watched: FollowedTransaction.Watched) =>
       Effect.gen(function* () {
         const name = laneKey(watched.record)
         const lane = laneOf(name)

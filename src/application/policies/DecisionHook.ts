@@ -27,7 +27,7 @@ import * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Previews from "../prepare/ops/Previews.js"
-import type { Prepared } from "../prepare/Preparing.js"
+import type { Prepared } from "../prepare/Preparation.js"
 import * as Reading from "./Reading.js"
 
 /**

@@ -18,7 +18,7 @@ import * as EventLoop from "../runtime/EventLoop.js"
 import type { CreationCall } from "./Call.js"
 import * as Estimation from "./estimate/Estimation.js"
 import type * as InitialSimulation from "./estimate/InitialSimulation.js"
-import * as Preparing from "./Preparing.js"
+import * as Preparation from "./Preparation.js"
 import * as Snapshot from "./Snapshot.js"
 import * as WalletSpecs from "./wallets/WalletSpecs.js"
 
@@ -27,12 +27,12 @@ import * as WalletSpecs from "./wallets/WalletSpecs.js"
  * of the estimation key, and their hashes are not final.
  */
 
-export type Input = Preparing.Input<CreationCall>
+export type Input = Preparation.Input<CreationCall>
 
 type Missing = CreationCall & { readonly making: WalletSpecs.Making }
 
 interface Sifted {
-  readonly batch: Preparing.Batch<CreationCall>
+  readonly batch: Preparation.Batch<CreationCall>
   readonly missing: ReadonlyArray<Missing>
   readonly existing: ReadonlyArray<number>
   readonly failed: Map<number, ElementFailure>
@@ -50,7 +50,7 @@ const saltRequired = ({ index, wallet }: CreationCall): Failure =>
 /** Selects the wallets to deploy. `Failure`: the whole request is bad. */
 const sift = (
   { context: { submitter }, snapshot: { forgeable, wallets } }: Input,
-  batch: Preparing.Batch<CreationCall>
+  batch: Preparation.Batch<CreationCall>
 ): Result.Result<Sifted, Failure> =>
   Result.gen(function* () {
     const failed = new Map<number, ElementFailure>()
@@ -108,7 +108,7 @@ const drafter = ({ context, snapshot }: Input, deadline: number) => {
   }
 }
 
-export const prepare = (input: Input): Preparing.Each =>
+export const prepare = (input: Input): Preparation.Each =>
   Effect.gen(function* () {
     const { context, snapshot } = input
     const { connection, formula, payer, settings, spaceOf, submitter } = context
@@ -156,14 +156,14 @@ export const prepare = (input: Input): Preparing.Each =>
           proof: "deployer",
           window: { validAfter: 0, validUntil: deadline },
           dependsOn: [],
-          reserve: Preparing.cap(Payer.walletShare(payer, each)),
+          reserve: Preparation.cap(Payer.walletShare(payer, each)),
           l1Fee: each.l1Fee,
           returned: null,
-          goodUntil: Preparing.goodUntil(now, snapshot.block.timestamp, deadline)
+          goodUntil: Preparation.goodUntil(now, snapshot.block.timestamp, deadline)
         })
       )
       return {
-        ...Preparing.nothing,
+        ...Preparation.nothing,
         ops,
         existing,
         failed: new Map([...failed, ...estimate.failed]),
@@ -187,9 +187,9 @@ export const prepare = (input: Input): Preparing.Each =>
     }
     return sifted.map((one, place) => {
       const estimate = byPlace.get(place)
-      return Result.flatMap(one, (own): Result.Result<Preparing.Prepared, Failure> => {
+      return Result.flatMap(one, (own): Result.Result<Preparation.Prepared, Failure> => {
         const { existing, failed } = own
-        if (estimate === undefined) return Result.succeed({ ...Preparing.nothing, existing, failed })
+        if (estimate === undefined) return Result.succeed({ ...Preparation.nothing, existing, failed })
         return Result.map(estimate, (made) => finish(own, made))
       })
     })

@@ -19,7 +19,7 @@ import * as CalledContracts from "./estimate/CalledContracts.js"
 import * as L1Fees from "./estimate/L1Fees.js"
 import * as SilentRevert from "./estimate/SilentRevert.js"
 import type { Direct } from "./OpContext.js"
-import * as Preparing from "./Preparing.js"
+import * as Preparation from "./Preparation.js"
 
 /** Prepares transactions of the signer, each one separately. */
 
@@ -75,7 +75,7 @@ const maxReturned = 65_536
 
 const prepareOne = (
   context: Direct,
-  { requestId, revert }: Preparing.Batch,
+  { requestId, revert }: Preparation.Batch,
   { data, gas, index, to, value, wallet }: DirectCall
 ): Effect.Effect<PreparedOp, Refused | Failure, ChainFacts> =>
   Effect.gen(function* () {
@@ -143,30 +143,30 @@ const prepareOne = (
       reserve: 0n,
       l1Fee,
       returned: Hex.size(seen.data) > maxReturned ? null : seen.data,
-      goodUntil: Preparing.goodUntil(yield* Clock.currentTimeMillis, 0, 0)
+      goodUntil: Preparation.goodUntil(yield* Clock.currentTimeMillis, 0, 0)
     }
   })
 
 /** An accepted request waits for money; any other obstacle ends it. */
-const isFinal = ({ code }: ElementFailure, { isAccepted }: Preparing.Batch): boolean =>
+const isFinal = ({ code }: ElementFailure, { isAccepted }: Preparation.Batch): boolean =>
   isAccepted === true && code !== "insufficient_funds"
 
 /** Prepares each batch's one call, in the order of the batches. */
 export const prepare = (
   context: Direct,
-  batches: ReadonlyArray<Preparing.Batch<DirectCall>>
-): Effect.Effect<ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>, never, ChainFacts> =>
+  batches: ReadonlyArray<Preparation.Batch<DirectCall>>
+): Effect.Effect<ReadonlyArray<Result.Result<Preparation.Prepared, Failure>>, never, ChainFacts> =>
   Effect.forEach(
     batches,
     (batch) =>
       Effect.map(
         Effect.result(Effect.forEach(batch.calls, (call) => prepareOne(context, batch, call))),
-        (made): Result.Result<Preparing.Prepared, Failure> => {
-          if (Result.isSuccess(made)) return Result.succeed({ ...Preparing.nothing, ops: made.success })
+        (made): Result.Result<Preparation.Prepared, Failure> => {
+          if (Result.isSuccess(made)) return Result.succeed({ ...Preparation.nothing, ops: made.success })
           const { failure } = made
           if (failure._tag !== "Refused") return Result.fail(failure)
           return isFinal(failure.failure, batch)
-            ? Result.succeed({ ...Preparing.nothing, failed: new Map([[0, failure.failure]]) })
+            ? Result.succeed({ ...Preparation.nothing, failed: new Map([[0, failure.failure]]) })
             : Result.fail(failureOf(failure.failure))
         }
       ),

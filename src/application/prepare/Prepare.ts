@@ -18,7 +18,7 @@ import * as LensEstimation from "./estimate/LensEstimation.js"
 import * as Links from "./ops/Links.js"
 import * as Measure from "./ops/Measure.js"
 import * as Sift from "./ops/Sift.js"
-import * as Preparing from "./Preparing.js"
+import * as Preparation from "./Preparation.js"
 import * as Snapshot from "./Snapshot.js"
 
 /**
@@ -99,7 +99,7 @@ const finish = (
   used: Map<string, bigint>,
   now: number,
   present: number
-): Preparing.Prepared => {
+): Preparation.Prepared => {
   const { chainId, entryPoint, payer, signers, spaceOf, version } = input.context
   const { batch, dependencies, estimate, failed, order, waiting, willing } = measured
   const ledger = Links.ledger(dependencies, input.context.connection)
@@ -143,15 +143,15 @@ const finish = (
         },
         window: { validAfter: conditions.validAfter, validUntil: conditions.validUntil },
         dependsOn: call.dependsOn === null ? [] : [call.dependsOn],
-        reserve: Preparing.cap(Payer.walletShare(payer, each)),
+        reserve: Preparation.cap(Payer.walletShare(payer, each)),
         l1Fee: each.l1Fee,
-        returned: Preparing.kept(Ledger.callResult(shown(each.index), each.returned) ?? each.returned),
-        goodUntil: Preparing.goodUntil(now, present, conditions.validUntil)
+        returned: Preparation.kept(Ledger.callResult(shown(each.index), each.returned) ?? each.returned),
+        goodUntil: Preparation.goodUntil(now, present, conditions.validUntil)
       }
     ]
   })
   return {
-    ...Preparing.nothing,
+    ...Preparation.nothing,
     ops,
     failed,
     waiting,
@@ -163,7 +163,7 @@ const prepareOn = (
   input: Sift.Input
 ): Effect.Effect<
   {
-    readonly made: ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>
+    readonly made: ReadonlyArray<Result.Result<Preparation.Prepared, Failure>>
     readonly timestamp: number | null
   },
   Failure,
@@ -188,13 +188,13 @@ const prepareOn = (
     let timestamp: number | null = null
     const used = new Map<string, bigint>()
     const now = yield* Clock.currentTimeMillis
-    const made: Array<Result.Result<Preparing.Prepared, Failure>> = []
+    const made: Array<Result.Result<Preparation.Prepared, Failure>> = []
     for (const [place, one] of sifted.entries()) {
       const own = measured.get(place)
       if (Result.isFailure(one)) made.push(Result.fail(one.failure))
       else if (own === undefined) {
         const { failed, waiting } = one.success
-        made.push(Result.succeed({ ...Preparing.nothing, failed, waiting }))
+        made.push(Result.succeed({ ...Preparation.nothing, failed, waiting }))
       } else if (Result.isFailure(own)) made.push(Result.fail(own.failure))
       else {
         const { estimate } = own.success
@@ -217,7 +217,7 @@ const prepareOn = (
 export const check = (
   input: Sift.Input
 ): Effect.Effect<
-  ReadonlyArray<Result.Result<Pick<Preparing.Prepared, "failed" | "waiting">, Failure>>,
+  ReadonlyArray<Result.Result<Pick<Preparation.Prepared, "failed" | "waiting">, Failure>>,
   Failure,
   ChainFacts
 > =>
@@ -233,7 +233,7 @@ export const check = (
     )
   })
 
-export const prepare = (input: Sift.Input): Preparing.Each =>
+export const prepare = (input: Sift.Input): Preparation.Each =>
   Effect.gen(function* () {
     const { made, timestamp } = yield* prepareOn(input)
     if (timestamp === null || Math.abs(timestamp - input.snapshot.block.timestamp) <= mostLag) return made

@@ -185,12 +185,6 @@ const refuse = (kind: Refusal["kind"], frames: ReadonlyArray<Frame>, message: st
 const beyond = (frames: ReadonlyArray<Frame>, message: string): Refusal =>
   refuse("bounds", frames.slice(0, -1), message)
 
-/** The first number of JSON text that loses digits once it is parsed; otherwise null. */
-export const inexactNumber = (text: string): Refusal | null => {
-  for (const refusal of refusals(text, unbounded)) if (refusal.kind === "number") return refusal
-  return null
-}
-
 /** Parses a text with `JSON.parse`, bounded by `maxValues`; `refusal` checks the other bounds and rules. */
 export const read = (text: string, { maxValues }: Bounds): Result.Result<unknown, Refusal> => {
   if (maxValues !== undefined && holdsMore(text, maxValues))

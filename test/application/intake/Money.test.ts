@@ -11,7 +11,7 @@ import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.j
 import type { OpCall } from "../../../src/application/prepare/Call.js"
 import type { Offer } from "../../../src/application/prepare/Offer.js"
 import type { Shared } from "../../../src/application/prepare/OpContext.js"
-import * as Preparing from "../../../src/application/prepare/Preparing.js"
+import * as Preparation from "../../../src/application/prepare/Preparation.js"
 import type { Snapshot } from "../../../src/application/prepare/Snapshot.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
 import * as InMemory from "../../support/journal/InMemory.js"
@@ -35,8 +35,8 @@ const requests = (...sizes: ReadonlyArray<number>): ReadonlyArray<Offer> =>
     })) as unknown as ReadonlyArray<OpCall>
   })) as unknown as ReadonlyArray<Offer>
 
-const preparedOf = ({ calls, requestId }: Offer): Preparing.Prepared => ({
-  ...Preparing.nothing,
+const preparedOf = ({ calls, requestId }: Offer): Preparation.Prepared => ({
+  ...Preparation.nothing,
   ops: calls.map(
     ({ index }) =>
       ({ requestId, index, kind: "op", unsigned: Ops.plain, userOpHash: null, l1Fee: 0n }) as PreparedOp
@@ -80,7 +80,7 @@ const world = (without: ReadonlyArray<string>, key: "signer" | "service" = "sign
       }),
       (batches) =>
         batches.map((batch) => {
-          const { failed, ops } = Result.getOrThrow(batch as Result.Result<Preparing.Prepared, never>)
+          const { failed, ops } = Result.getOrThrow(batch as Result.Result<Preparation.Prepared, never>)
           const codes = [...failed].map(([index, { code }]: readonly [number, ElementFailure]) => [
             index,
             code

@@ -44,7 +44,6 @@ describe("strict JSON", () => {
     "strict JSON refuses the number of $start, which JSON.parse rounds",
     ({ path, text }) => {
       expect(refusal(text)).toEqual({ kind: "number", path, message: lost })
-      expect(Json.inexactNumber(text)?.path).toBe(path)
     }
   )
 

@@ -22,9 +22,9 @@ import type {
 } from "../../../src/application/ports/journal/Records.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { KillSwitches } from "../../../src/application/ports/KillSwitches.js"
-import * as Again from "../../../src/application/prepare/Again.js"
 import type { Offer } from "../../../src/application/prepare/Offer.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
+import * as PrepareCalls from "../../../src/application/prepare/PrepareCalls.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as LensBatch from "../../../src/domain/erc4337/gas/LensBatch.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
@@ -384,7 +384,7 @@ it("an accepted op is prepared again under the nonce that it has", async () => {
   const again = await stack.runtime.runPromise(
     Effect.gen(function* () {
       const offer = yield* offered([stack.hit(salt, idOf(130))])
-      const { batches } = yield* Again.prepare({
+      const { batches } = yield* PrepareCalls.prepare({
         context: offer.context,
         batches: [{ ...offer, isAccepted: true }],
         nonceOf: () => ({ key: first?.nonceKey ?? 0n, sequence: (first?.sequence ?? 0n) + 5n })
@@ -425,7 +425,7 @@ it("an accepted request is prepared again, under its nonces, from the journal's 
       expect(new Set(requests.map(({ context }) => context)).size).toBe(1)
       expect(first.context.digest).toBe(rows[0]?.contextDigest)
       expect(first.keys.map(({ address }) => address)).toEqual([stack.signer.address])
-      return yield* Again.prepare({
+      return yield* PrepareCalls.prepare({
         context: first.context,
         batches: requests.map((request) => ({ ...request, isAccepted: true })),
         nonceOf: ({ index, requestId }) => {

@@ -11,8 +11,8 @@ import type * as Bundle from "../../../src/application/lanes/worker/rules/Bundle
 import type {
   DirectContext,
   Obstacle,
-  OpContext,
-  Preparing
+  Preparer,
+  SubmissionContext
 } from "../../../src/application/lanes/worker/rules/Context.js"
 import * as Worker from "../../../src/application/lanes/worker/Worker.js"
 import * as Payer from "../../../src/application/payers/Payer.js"
@@ -182,7 +182,7 @@ export const make = (
       secure: () => Effect.void,
       release: () => Effect.void
     }
-    const context: OpContext = {
+    const context: SubmissionContext = {
       ...direct,
       kind: "ops",
       version,
@@ -306,7 +306,7 @@ export const make = (
     }) => Effect.map(Clock.currentTimeMillis, (now) => left.length > 0 && (dueAt === null || dueAt <= now))
     let asked = 0
 
-    const preparing: Preparing = {
+    const preparing: Preparer = {
       contextOf: ({ contextDigest }) =>
         Effect.suspend(() => {
           settings.asked += 1

@@ -1,13 +1,13 @@
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
-import type { Entry, LaneNode } from "./Entry.js"
+import type { FollowedTransaction, LaneNode } from "./FollowedTransaction.js"
 import type { Answer } from "./TransactionState.js"
 
 /** Stores the replies of a poll. A node without replies is not known to serve the chain. */
 export const note = (
   node: LaneNode,
-  { answers, head }: { readonly answers: Map<Entry, Answer>; readonly head: Block | null }
+  { answers, head }: { readonly answers: Map<FollowedTransaction, Answer>; readonly head: Block | null }
 ): void => {
   node.isSilent = answers.size === 0
   node.isKnown = !node.isSilent
@@ -67,7 +67,7 @@ export class LaneNodes {
   }
 
   /** Nodes that serve a transaction: its home, then the operator's, then the most recently used. */
-  of({ home, record: { access } }: Entry): ReadonlyArray<LaneNode> {
+  of({ home, record: { access } }: FollowedTransaction): ReadonlyArray<LaneNode> {
     const nodes = this.operators.concat(this.callers.toReversed()).filter((node) => serves(node, access))
     return home !== null && nodes.includes(home) ? [home, ...nodes.filter((node) => node !== home)] : nodes
   }
@@ -78,7 +78,7 @@ export class LaneNodes {
  * transaction is in doubt: a home that answers "unknown" may have lost it, or lie.
  */
 export const toPoll = (
-  { doubtAt, record, witness }: Entry,
+  { doubtAt, record, witness }: FollowedTransaction,
   [home, ...others]: ReadonlyArray<LaneNode>,
   now: number
 ): ReadonlyArray<LaneNode> => {

@@ -3,20 +3,20 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
-import type { Entry, LaneNode } from "./Entry.js"
+import type { FollowedTransaction, LaneNode } from "./FollowedTransaction.js"
 import * as TransactionState from "./TransactionState.js"
 
 /** A node's replies by entry; entries without a reply are missing. */
 export interface NodeAnswers {
   readonly head: Block | null
-  readonly answers: Map<Entry, TransactionState.Answer>
+  readonly answers: Map<FollowedTransaction, TransactionState.Answer>
 }
 
 const orNull = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A | null> =>
   Effect.orElseSucceed(effect, () => null)
 
 /** Receipt of whichever version was mined. A failed request delays no other, and is repeated later. */
-const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
+const receiptOf = ({ chain }: LaneNode, { record }: FollowedTransaction) => {
   const emitters = new Set(record.ops.map(({ entryPoint }) => entryPoint))
   const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
   return Effect.map(
@@ -36,7 +36,7 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
  */
 const sealed = (
   { chain }: LaneNode,
-  entry: Entry | undefined,
+  entry: FollowedTransaction | undefined,
   seen: Effect.Success<ReturnType<typeof receiptOf>>,
   head: Block | null
 ) => {
@@ -54,11 +54,14 @@ const sealed = (
  * Polls a node for all entries in one batch. Blocks of new receipts need a second batch if the head does not show that they are
  * sealed.
  */
-export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<NodeAnswers> => {
+export const at = (
+  node: LaneNode,
+  entries: ReadonlyArray<FollowedTransaction>
+): Effect.Effect<NodeAnswers> => {
   const { chain } = node
   // The receipt's block is mostly the latest, which then shows that it is sealed without another request.
   const needsHead = entries.some(({ profile, record }) => profile.settledDepth > 1 || record.mined === null)
-  const blockOf = ({ missedSince, record: { mined } }: Entry) =>
+  const blockOf = ({ missedSince, record: { mined } }: FollowedTransaction) =>
     mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
   return Effect.map(
     Effect.flatMap(
@@ -86,7 +89,7 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
         )
     ),
     ([chainId, head, details]) => {
-      const answers = new Map<Entry, TransactionState.Answer>()
+      const answers = new Map<FollowedTransaction, TransactionState.Answer>()
       // Replies of a node on another chain mean nothing.
       if (entries.some(({ record }) => record.chainId !== chainId)) return { head: null, answers }
       const replaced = new Set<bigint>()

@@ -9,7 +9,7 @@ import * as Troubles from "../../observe/Troubles.js"
 import * as Holding from "../../ports/journal/Holding.js"
 import type { TransactionVersion } from "../../ports/journal/Transactions.js"
 import * as Wait from "../../runtime/Wait.js"
-import type { Entry, LaneNode } from "./Entry.js"
+import type { FollowedTransaction, LaneNode } from "./FollowedTransaction.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
 
@@ -32,7 +32,7 @@ export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope): Effect.
   Effect.forkIn(Holding.outlive(Effect.provideService(effect, References.CurrentLogAnnotations, {})), scope)
 
 /** Entries that a round polls: signed ones in turn, and the mined ones polled longest ago. */
-export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
+export const turnOf = (all: ReadonlyArray<FollowedTransaction>): ReadonlyArray<FollowedTransaction> => {
   const signed = all.filter(({ record }) => record.state === "signed").slice(0, maxReceiptsPerRound)
   const mined = all
     .filter(({ record }) => record.state === "mined")
@@ -44,7 +44,7 @@ export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
 const troubleOf = (what: string, { chain }: LaneNode) => ({ what, place: chain.origin })
 
 /** Starts a poll; its replies count in the round in which they arrive. */
-const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope) =>
+const begin = (node: LaneNode, entries: ReadonlyArray<FollowedTransaction>, scope: Scope.Scope) =>
   Effect.gen(function* () {
     node.isBusy = true
     const done = yield* Deferred.make<void>()
@@ -65,11 +65,11 @@ const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope
 /** Polls the lane's nodes concurrently; returns all replies since the last round. A silent node delays no other. */
 export const ask = (
   lane: LaneNodes.LaneNodes,
-  turn: ReadonlyArray<Entry>,
+  turn: ReadonlyArray<FollowedTransaction>,
   { now, scope }: { readonly now: number; readonly scope: Scope.Scope }
 ): Effect.Effect<ReadonlyArray<NodeReply>> =>
   Effect.gen(function* () {
-    const questions = new Map<LaneNode, Array<Entry>>()
+    const questions = new Map<LaneNode, Array<FollowedTransaction>>()
     const guests = new Set<LaneNode>()
     for (const entry of turn) {
       const nodes = lane.of(entry)

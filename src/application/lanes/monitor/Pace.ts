@@ -1,27 +1,27 @@
 import * as Effect from "effect/Effect"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
-import type { Entry } from "./Entry.js"
+import type { FollowedTransaction } from "./FollowedTransaction.js"
 import * as NodePolls from "./NodePolls.js"
 import * as ReceiptSchedule from "./ReceiptSchedule.js"
 import type { WatchedLane } from "./WatchedLane.js"
 
 /** Schedules the polls of a lane's transactions: all every `pollIntervalMillis`, recent ones more often; see `ReceiptSchedule`. */
 export interface Pace {
-  readonly turnOf: (lane: WatchedLane, now: number) => ReadonlyArray<Entry>
+  readonly turnOf: (lane: WatchedLane, now: number) => ReadonlyArray<FollowedTransaction>
   readonly rest: (lane: WatchedLane) => Effect.Effect<void>
   readonly wake: (lane: WatchedLane, nonce: bigint) => Effect.Effect<void>
   /** It may be mined before its first regular poll. */
-  readonly isYoung: (entry: Entry, now: number) => boolean
-  readonly seen: (entry: Entry, began: number) => void
-  readonly missed: (entry: Entry, began: number) => void
+  readonly isYoung: (entry: FollowedTransaction, now: number) => boolean
+  readonly seen: (entry: FollowedTransaction, began: number) => void
+  readonly missed: (entry: FollowedTransaction, began: number) => void
 }
 
 const intervalOf = ({ entries }: WatchedLane): number =>
   Math.min(...[...entries.values()].map(({ profile }) => profile.pollIntervalMillis))
 
-const isSigned = ({ record }: Entry): boolean => record.state === "signed"
+const isSigned = ({ record }: FollowedTransaction): boolean => record.state === "signed"
 
-const givenOf = ({ offeredAt, profile, record }: Entry): ReceiptSchedule.Submission => ({
+const givenOf = ({ offeredAt, profile, record }: FollowedTransaction): ReceiptSchedule.Submission => ({
   chainId: record.chainId,
   givenAt: offeredAt,
   intervalMillis: profile.pollIntervalMillis
@@ -30,7 +30,7 @@ const givenOf = ({ offeredAt, profile, record }: Entry): ReceiptSchedule.Submiss
 export const make = (): Pace => {
   const schedule = ReceiptSchedule.make()
 
-  const isYoung = (entry: Entry, now: number): boolean =>
+  const isYoung = (entry: FollowedTransaction, now: number): boolean =>
     isSigned(entry) && schedule.isYoung(givenOf(entry), now)
 
   return {

@@ -7,7 +7,7 @@ import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import * as Wait from "../../runtime/Wait.js"
 import type { AccessNodes } from "./AccessNodes.js"
-import type { LaneNode } from "./Entry.js"
+import type { LaneNode } from "./FollowedTransaction.js"
 
 export interface ReceiptSearch {
   readonly seen: (source: LaneNode, receipt: Receipt) => void

@@ -1,20 +1,20 @@
 import * as Latch from "effect/Latch"
 import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { InFlight } from "../InFlight.js"
-import type * as Entry from "./Entry.js"
+import type * as FollowedTransaction from "./FollowedTransaction.js"
 import * as LaneNodes from "./LaneNodes.js"
 import type { Resting } from "./ReceiptSchedule.js"
 
 export interface WatchedLane extends Resting {
-  readonly entries: Map<bigint, Entry.Entry>
+  readonly entries: Map<bigint, FollowedTransaction.FollowedTransaction>
   readonly nodes: LaneNodes.LaneNodes
   operatorsAt: number
   /** Nonces of transactions in their first offer. */
   readonly arriving: Array<bigint>
   isRunning: boolean
-  readonly put: (entry: Entry.Entry) => void
+  readonly put: (entry: FollowedTransaction.FollowedTransaction) => void
   readonly drop: (record: Pick<TransactionRecord, "nonce">) => void
-  readonly isCurrent: (entry: Entry.Entry) => boolean
+  readonly isCurrent: (entry: FollowedTransaction.FollowedTransaction) => boolean
 }
 
 export const isSame = (one: TransactionRecord, other: TransactionRecord): boolean =>
@@ -26,7 +26,7 @@ export const describe = ({ nonce, signer }: TransactionRecord) => ({ nonce: nonc
 
 /** Makes a lane without transactions; `inFlight` counts the signed ones. */
 export const make = (inFlight: InFlight): WatchedLane => {
-  const entries = new Map<bigint, Entry.Entry>()
+  const entries = new Map<bigint, FollowedTransaction.FollowedTransaction>()
   const signedOf = (nonce: bigint): TransactionRecord | null => {
     const record = entries.get(nonce)?.record
     return record?.state === "signed" ? record : null

@@ -32,7 +32,7 @@ export interface Held {
 }
 
 /** State of one op until its inclusion is at settled depth, or it can no longer land. */
-export interface Entry extends Held {
+export interface AwaitedOp extends Held {
   /** These change when the operator replaces them. */
   chain: ChainClient
   profile: NetworkProfile
@@ -104,7 +104,7 @@ const settledBlock = ({ profile }: Held, head: Block) => Inclusions.settledTo(he
 export const find = (
   chain: ChainClient,
   entryPoint: RemoteSubmission["space"]["entryPoint"],
-  entries: ReadonlyArray<Entry>,
+  entries: ReadonlyArray<AwaitedOp>,
   head: Block
 ) =>
   Effect.gen(function* () {
@@ -125,7 +125,7 @@ export const isOver = ({ validUntil }: Held, head: Block) => validUntil !== 0 &&
  * Whether the op can never land, at settled depth: its time is over, another op used its nonce, its wallet's configuration
  * differs from its nonce's, or the wallet that it deploys exists.
  */
-export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainRpcError> =>
+export const isPast = (entry: AwaitedOp, head: Block): Effect.Effect<boolean, ChainRpcError> =>
   Effect.gen(function* () {
     const { chain, submission, offer, validUntil } = entry
     const at = settledBlock(entry, head)
@@ -151,7 +151,7 @@ export const ofHint = ({
   chain,
   hint,
   submission: { space, userOpHash }
-}: Pick<Entry, "chain" | "hint" | "submission">): Effect.Effect<Inclusions.Inclusion | null> =>
+}: Pick<AwaitedOp, "chain" | "hint" | "submission">): Effect.Effect<Inclusions.Inclusion | null> =>
   hint === null
     ? Effect.succeed(null)
     : Effect.map(
@@ -174,8 +174,8 @@ export const ofHint = ({
  * has left the chain after a while; another block at its number is proof.
  */
 export const confirm = (
-  { chain, missedSince, profile, submission }: Entry,
-  { block: known, txHash }: NonNullable<Entry["landed"]>,
+  { chain, missedSince, profile, submission }: AwaitedOp,
+  { block: known, txHash }: NonNullable<AwaitedOp["landed"]>,
   head: Block
 ) =>
   Effect.gen(function* () {
@@ -205,7 +205,7 @@ export const confirm = (
   })
 
 /** Queries the bundler for the op, and offers the op again if the bundler lacks it. */
-export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
+export const offer = (entry: AwaitedOp, bundler: BundlerClient, head: Block) =>
   Effect.gen(function* () {
     const { submission } = entry
     const found = yield* Effect.orElseSucceed(bundler.find(submission.userOpHash), () => null)

@@ -5,7 +5,7 @@ import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import { laneKey } from "../../ports/journal/Transactions.js"
 import type { Listener } from "../Settlement.js"
-import type { Entry } from "./RemoteInclusions.js"
+import type { AwaitedOp } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 
 /** Records op inclusions in the journal: at the depth of an answer, at settled depth, and after a reorganisation undid them. */
@@ -17,11 +17,11 @@ export const make = ({
 }: {
   readonly remoteOpJournal: RemoteOpJournal["Service"]
   readonly listener: Pick<Listener, "affected" | "reopened" | "notifyEvents">
-  readonly drop: (entry: Entry) => void
+  readonly drop: (entry: AwaitedOp) => void
   /** Queries the bundler for the op immediately, as after a first offer. */
-  readonly offerAgain: (entry: Entry) => void
+  readonly offerAgain: (entry: AwaitedOp) => void
 }) => {
-  const finalise = (entry: Entry, blockNumber: bigint) => {
+  const finalise = (entry: AwaitedOp, blockNumber: bigint) => {
     const { chainId, signer } = RemoteInclusions.laneOf(entry)
     const { profile, submission } = entry
     const op = { userOpHash: submission.userOpHash, blockNumber, confirmations: profile.settledDepth }
@@ -34,7 +34,7 @@ export const make = ({
     )
   }
 
-  const revert = (entry: Entry) =>
+  const revert = (entry: AwaitedOp) =>
     Effect.gen(function* () {
       const lane = RemoteInclusions.laneOf(entry)
       const { userOpHash } = entry.submission
@@ -53,7 +53,7 @@ export const make = ({
 
   return {
     /** Records an inclusion that is deep enough for an answer. */
-    record: (entry: Entry, inclusion: Inclusions.Inclusion, head: Block) =>
+    record: (entry: AwaitedOp, inclusion: Inclusions.Inclusion, head: Block) =>
       Effect.gen(function* () {
         const { profile, submission } = entry
         const { landedAs, userOpHash } = submission
@@ -77,7 +77,7 @@ export const make = ({
         yield* listener.affected(lane, affected)
       }),
     /** Checks whether a recorded inclusion still exists, and whether it is at settled depth. */
-    confirm: (entry: Entry, landed: NonNullable<Entry["landed"]>, head: Block) =>
+    confirm: (entry: AwaitedOp, landed: NonNullable<AwaitedOp["landed"]>, head: Block) =>
       Effect.gen(function* () {
         if (head.number === entry.checkedBlock && entry.missedSince === null) return
         const seen = yield* RemoteInclusions.confirm(entry, landed, head)
@@ -96,7 +96,7 @@ export const make = ({
 export const recordSubmitted = (
   { recordTaken }: Pick<RemoteOpJournal["Service"], "recordTaken">,
   { notifyEvents }: Pick<Listener, "notifyEvents">,
-  entries: ReadonlyArray<Entry>
+  entries: ReadonlyArray<AwaitedOp>
 ): Effect.Effect<void> => {
   const unrecorded = entries.filter(({ isAccepted, isRecorded }) => isAccepted && !isRecorded)
   const lanes = Map.groupBy(unrecorded, (entry) => laneKey(RemoteInclusions.laneOf(entry)))

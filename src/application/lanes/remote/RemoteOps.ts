@@ -21,7 +21,7 @@ import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import * as ReceiptSchedule from "../monitor/ReceiptSchedule.js"
 import type { Listener } from "../Settlement.js"
-import type { Entry, Held } from "./RemoteInclusions.js"
+import type { AwaitedOp, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
 import * as RemoteLandings from "./RemoteLandings.js"
 
@@ -32,12 +32,12 @@ export interface RemoteOps {
    */
   readonly give: (
     held: Held & Submission,
-    answered: (entry: Entry, refusal: BundlerRpcError | null) => Effect.Effect<void>
+    answered: (entry: AwaitedOp, refusal: BundlerRpcError | null) => Effect.Effect<void>
   ) => Effect.Effect<void>
   /** Watches an op from the journal, perhaps of an earlier process. An op already watched switches to this node and bundler. */
-  readonly resume: (held: Held) => Effect.Effect<Entry>
+  readonly resume: (held: Held) => Effect.Effect<AwaitedOp>
   readonly isWatched: (submission: RemoteSubmission) => boolean
-  readonly forget: (entry: Entry) => Effect.Effect<void>
+  readonly forget: (entry: AwaitedOp) => Effect.Effect<void>
 }
 
 type Submission = { readonly bundler: BundlerClient; readonly offer: Offer }
@@ -57,13 +57,13 @@ const longestOfferMillis = 60_000
 
 /** Ops watched at a node. */
 interface Watched extends ReceiptSchedule.Resting {
-  readonly entries: Map<string, Entry>
+  readonly entries: Map<string, AwaitedOp>
 }
 
-const intervalOf = (entries: Iterable<Entry>): number =>
+const intervalOf = (entries: Iterable<AwaitedOp>): number =>
   Math.min(...[...entries].map(({ profile }) => profile.pollIntervalMillis))
 
-const givenOf = ({ givenAt, profile }: Entry): ReceiptSchedule.Submission => ({
+const givenOf = ({ givenAt, profile }: AwaitedOp): ReceiptSchedule.Submission => ({
   chainId: profile.chainId,
   givenAt,
   intervalMillis: profile.pollIntervalMillis
@@ -88,26 +88,26 @@ export const make = ({
     const schedule = ReceiptSchedule.make()
     const troubles = Troubles.make()
     /** Per node: covers all ops watched there. */
-    const troubleOf = (what: string, { origin }: ChainClient, entry?: Entry): Troubles.Trouble => ({
+    const troubleOf = (what: string, { origin }: ChainClient, entry?: AwaitedOp): Troubles.Trouble => ({
       what,
       place: origin,
       isDelay: true,
       ...(entry !== undefined && { subject: entry.submission.userOpHash })
     })
 
-    const drop = (entry: Entry) => {
+    const drop = (entry: AwaitedOp) => {
       const entries = nodes.get(entry.chain)?.entries
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
 
     /** Another process owns the lane and watches the op. If the lane returns, the journal has the op. */
-    const asOwner = <E>(entry: Entry, step: Effect.Effect<void, E>): Effect.Effect<void, E> =>
+    const asOwner = <E>(entry: AwaitedOp, step: Effect.Effect<void, E>): Effect.Effect<void, E> =>
       Effect.catchCause(step, (cause) =>
         isFenced(cause) ? Effect.sync(() => drop(entry)) : Effect.failCause(cause)
       )
 
     /** Adds the entry to its node's entries, and starts the node's loop if it is not running. */
-    const attach = (entry: Entry) =>
+    const attach = (entry: AwaitedOp) =>
       Effect.gen(function* () {
         const { chain } = entry
         const known = nodes.get(chain)
@@ -123,7 +123,7 @@ export const make = ({
         yield* Effect.forkIn(Holding.outlive(loop(chain, node)), scope)
       })
 
-    const watchedAs = (submission: RemoteSubmission): Entry | undefined => {
+    const watchedAs = (submission: RemoteSubmission): AwaitedOp | undefined => {
       const key = keyOf({ submission })
       for (const { entries } of nodes.values()) {
         const entry = entries.get(key)
@@ -142,7 +142,7 @@ export const make = ({
       }
     })
 
-    const revoke = (entry: Entry, head: Block) =>
+    const revoke = (entry: AwaitedOp, head: Block) =>
       Effect.gen(function* () {
         const { submission } = entry
         const inclusion = yield* RemoteInclusions.anywhere(entry, head)
@@ -154,7 +154,7 @@ export const make = ({
       })
 
     /** In parallel to the polls, at most once at a time per op: a bundler may take long. */
-    const attend = (entry: Entry, head: Block, now: number) =>
+    const attend = (entry: AwaitedOp, head: Block, now: number) =>
       Effect.suspend(() => {
         entry.busy = true
         entry.offerAt = now + entry.offerDelay
@@ -180,7 +180,7 @@ export const make = ({
       })
 
     /** A failed step is repeated in the next round. */
-    const tolerated = (entry: Entry, step: Effect.Effect<void, unknown>) =>
+    const tolerated = (entry: AwaitedOp, step: Effect.Effect<void, unknown>) =>
       Effect.annotateLogs(
         troubles.tolerate(
           troubleOf("poll of a remote op failed; retrying", entry.chain, entry),
@@ -189,7 +189,7 @@ export const make = ({
         { userOpHash: entry.submission.userOpHash }
       )
 
-    const group = (chain: ChainClient, entries: ReadonlyArray<Entry>, head: Block, began: number) =>
+    const group = (chain: ChainClient, entries: ReadonlyArray<AwaitedOp>, head: Block, began: number) =>
       Effect.gen(function* () {
         const [first] = entries
         if (first === undefined) return
@@ -235,7 +235,7 @@ export const make = ({
         if (entries.length === 0) return
         const head = yield* chain.block("latest")
         if (head === null) return
-        const groups = new Map<string, Array<Entry>>()
+        const groups = new Map<string, Array<AwaitedOp>>()
         for (const entry of entries) {
           const { landed } = entry
           if (landed !== null) {
@@ -272,10 +272,10 @@ export const make = ({
       })
 
     /** The entry is `busy` until its first offer is done; see `offered`. */
-    const watch = (held: Held): Effect.Effect<Entry> =>
+    const watch = (held: Held): Effect.Effect<AwaitedOp> =>
       Effect.gen(function* () {
         const { submission } = held
-        const entry: Entry = {
+        const entry: AwaitedOp = {
           ...held,
           next: submission.since,
           hint: null,
@@ -298,7 +298,10 @@ export const make = ({
      * Schedules the next query at the bundler, sooner if its answer is unknown. `before`: an earlier process may have offered
      * the op. `refused`: the op is not offered again.
      */
-    const offered = (entry: Entry, answer: "taken" | "unknown" | "before" | "refused"): Effect.Effect<void> =>
+    const offered = (
+      entry: AwaitedOp,
+      answer: "taken" | "unknown" | "before" | "refused"
+    ): Effect.Effect<void> =>
       Effect.flatMap(MonotonicTime.millis, (now) => {
         entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
         entry.busy = false
@@ -311,7 +314,7 @@ export const make = ({
       })
 
     /** Sends an op to its bundler for the first time; returns the refusal, or null: the bundler has the op, or may have it. */
-    const send = (entry: Entry, { bundler, offer }: Submission): Effect.Effect<BundlerRpcError | null> =>
+    const send = (entry: AwaitedOp, { bundler, offer }: Submission): Effect.Effect<BundlerRpcError | null> =>
       Effect.gen(function* () {
         const { userOpHash } = entry.submission
         const trouble = {

@@ -8,7 +8,7 @@ import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
 import * as Reasons from "../../failures/Reasons.js"
 import type { CallResult, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { OpId } from "../../ports/journal/Records.js"
-import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import { type Obstacle, obstacle, type SubmissionContext } from "./rules/Context.js"
 import type { Sealed } from "./Sign.js"
 
 /** Combines the signatures of a transaction's ops if they have an aggregator. */
@@ -72,7 +72,7 @@ const bare = ({ op, seal }: Sealed) => ({
 
 /** Aggregates the ops' signatures, after the aggregator has validated each op. */
 export const aggregate = (
-  { aggregator, connection: { chain }, entryPoint, version }: OpContext,
+  { aggregator, connection: { chain }, entryPoint, version }: SubmissionContext,
   ops: ReadonlyArray<Sealed>,
   revert: Revert
 ): Effect.Effect<Aggregated, Refused | Obstacle> =>

@@ -15,7 +15,7 @@ import { forget, mayGiveUp, pause, type Work } from "./LaneState.js"
 import { examine, isExamined } from "./recovery/Unknown.js"
 import type * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import { type Obstacle, obstacle, type SubmissionContext } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import { fail, isStale, lookUp, prepareAgain, renumber, revive, sign } from "./Upkeep.js"
@@ -137,7 +137,7 @@ const serving = new WeakMap<BundlerClient, Set<string>>()
 /** The bundler, once it has confirmed chain and EntryPoint. */
 const clientOf = (
   { remote }: Work,
-  { connection: { profile }, entryPoint }: OpContext
+  { connection: { profile }, entryPoint }: SubmissionContext
 ): Effect.Effect<BundlerClient, Obstacle> =>
   Effect.gen(function* () {
     const { chainId, remoteBundler } = profile
@@ -162,7 +162,7 @@ const clientOf = (
 /** Reads the latest block and unknown sequences of nonce keys. Null: a sequence differs from the expected one. */
 const snapshot = (
   work: Work,
-  { connection: { chain }, entryPoint }: OpContext,
+  { connection: { chain }, entryPoint }: SubmissionContext,
   ops: ReadonlyArray<Bundle.Held>
 ) =>
   Effect.gen(function* () {
@@ -201,7 +201,7 @@ const again = Schedule.max([Schedule.exponential("100 millis"), Schedule.recurs(
 
 const give = (
   work: Work,
-  { access, connection: { chain, profile }, entryPoint, version }: OpContext,
+  { access, connection: { chain, profile }, entryPoint, version }: SubmissionContext,
   bundler: BundlerClient,
   since: bigint,
   signed: ReadonlyArray<{ readonly held: Bundle.Held; readonly op: SignedOp }>
@@ -252,7 +252,7 @@ const give = (
               state.handed.closed.set(key, held.sequence)
               state.handed.refusals.push({ op: held, entry, error })
             }
-            return state.rouse
+            return state.resume
           })
       )
     }

@@ -18,11 +18,17 @@ import type { AccountId } from "../../ports/Tenants.js"
 import * as MonotonicTime from "../../runtime/MonotonicTime.js"
 import type { Claims } from "../Claims.js"
 import type { InFlight } from "../InFlight.js"
-import type { Entry } from "../remote/RemoteInclusions.js"
+import type { AwaitedOp } from "../remote/RemoteInclusions.js"
 import type { RemoteOps } from "../remote/RemoteOps.js"
 import type { TransactionMonitor } from "../TransactionMonitor.js"
 import * as Bundle from "./rules/Bundle.js"
-import { type Context, isRemote, type Obstacle, type OpContext, type Preparing } from "./rules/Context.js"
+import {
+  type Context,
+  isRemote,
+  type Obstacle,
+  type Preparer,
+  type SubmissionContext
+} from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Reconcile from "./rules/Reconcile.js"
@@ -69,7 +75,7 @@ export interface NonceRecovery {
    * Holds requests accepted before that time, Unix milliseconds, whose wallets have ops on the chain that the journal lacks and
    * that may have done the same work.
    */
-  readonly holdDone: (lane: Lane, context: OpContext, before: number) => Effect.Effect<void, Obstacle>
+  readonly holdDone: (lane: Lane, context: SubmissionContext, before: number) => Effect.Effect<void, Obstacle>
 }
 
 /** Decides from journal and clock whether a request has expired. */
@@ -115,12 +121,12 @@ export interface Dependencies {
   readonly inFlight: InFlight
   readonly monitor: Pick<TransactionMonitor, "leave" | "useNode" | "watch">
   readonly signerOf: SignerOf
-  readonly preparing: Preparing
+  readonly preparing: Preparer
   readonly remote: Remote
   /** Looks up the op's nonce and wallet. `mayBeLost`: the journal may have lost versions of it. */
   readonly lookUp: (
     op: Bundle.Held,
-    context: OpContext,
+    context: SubmissionContext,
     mayBeLost: boolean
   ) => Effect.Effect<FailureCause, Obstacle>
   /** A third party did the element's work: abandons its row. */
@@ -148,7 +154,7 @@ export interface Handed {
   /** Refusals not yet processed. */
   readonly refusals: Array<{
     readonly op: Bundle.Held
-    readonly entry: Entry
+    readonly entry: AwaitedOp
     readonly error: BundlerRpcError
   }>
   /** Elements repriced after a refusal of their price; a second such refusal fails them. */
@@ -193,7 +199,7 @@ export interface State {
   readonly handed: Handed
   /** Accounts and EntryPoints of remote lanes whose older work was compared with the chain; see `Unknown.examine`. */
   readonly examined: Set<string>
-  readonly rouse: Effect.Effect<void>
+  readonly resume: Effect.Effect<void>
   isRunning: boolean
   isAskedAgain: boolean
 }

@@ -17,7 +17,7 @@ import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import * as Epochs from "../../prepare/wallets/Epochs.js"
 import type { FailureCause } from "./LaneState.js"
 import * as Bundle from "./rules/Bundle.js"
-import { asObstacle, type Obstacle, type OpContext } from "./rules/Context.js"
+import { asObstacle, type Obstacle, type SubmissionContext } from "./rules/Context.js"
 
 /**
  * Looks up an op's nonce and wallet on the chain: by the op's hashes, and by nonce and call, before a used nonce counts against
@@ -47,7 +47,11 @@ const headOf = ({ block }: ChainClient) => Effect.map(block("latest"), (head) =>
 type Inclusion = Inclusions.LandedOp & { readonly landedAs: Hex.Bytes32 }
 
 /** The sequence of the op's nonce key after a block; null: the node does not return it. */
-const sequenceAt = ({ key, wallet }: Bundle.Held, { connection, entryPoint }: OpContext, at: BlockTag) =>
+const sequenceAt = (
+  { key, wallet }: Bundle.Held,
+  { connection, entryPoint }: SubmissionContext,
+  at: BlockTag
+) =>
   Effect.map(
     connection.chain.call({ to: entryPoint, data: Nonce.getNonceCall(wallet, key) }, undefined, at),
     Nonce.ofAnswer
@@ -56,7 +60,7 @@ const sequenceAt = ({ key, wallet }: Bundle.Held, { connection, entryPoint }: Op
 /** Another version of the op that used its nonce; null: the op that used it makes another call. */
 const versionOf = (
   op: Bundle.Held,
-  { connection: { chain, profile }, entryPoint, version }: OpContext,
+  { connection: { chain, profile }, entryPoint, version }: SubmissionContext,
   at: bigint
 ) =>
   Effect.gen(function* () {
@@ -87,7 +91,7 @@ const versionOf = (
 const ofUsedNonce = (
   { opJournal, recoveryJournal, remoteOpJournal }: Journals,
   op: Bundle.Held,
-  context: OpContext,
+  context: SubmissionContext,
   { head, next }: { readonly head: bigint; readonly next: bigint },
   mayBeLost: boolean
 ): Effect.Effect<FailureCause, ChainRpcError | JournalError> =>
@@ -137,7 +141,7 @@ const ofUsedNonce = (
   })
 
 /** Whether the time in which a version of the op could land had passed at this block. */
-const isOver = ({ prepared }: Bundle.Held, { connection: { chain } }: OpContext, at: bigint) => {
+const isOver = ({ prepared }: Bundle.Held, { connection: { chain } }: SubmissionContext, at: bigint) => {
   const validUntil = prepared?.window?.validUntil ?? 0
   return validUntil === 0
     ? Effect.succeed(false)
@@ -147,7 +151,7 @@ const isOver = ({ prepared }: Bundle.Held, { connection: { chain } }: OpContext,
 /** Checks whether the wallet's configuration differs from the one in the op's nonce. `at`: settled block. */
 const ofConfiguration = (
   op: Bundle.Held,
-  { connection: { chain } }: OpContext,
+  { connection: { chain } }: SubmissionContext,
   { at, head }: { readonly at: bigint; readonly head: bigint }
 ): Effect.Effect<FailureCause, ChainRpcError> =>
   Effect.gen(function* () {
@@ -163,7 +167,7 @@ const ofConfiguration = (
 
 export const make =
   (journals: Journals) =>
-  (op: Bundle.Held, context: OpContext, mayBeLost: boolean): Effect.Effect<FailureCause, Obstacle> =>
+  (op: Bundle.Held, context: SubmissionContext, mayBeLost: boolean): Effect.Effect<FailureCause, Obstacle> =>
     Effect.gen(function* (): Effect.fn.Return<FailureCause, ChainRpcError | JournalError> {
       const { chain, profile } = context.connection
       const [next, head, code] = yield* Effect.all(

@@ -17,7 +17,7 @@ import * as Record from "./Record.js"
 import { isReconciled } from "./recovery/Unknown.js"
 import * as Bundle from "./rules/Bundle.js"
 import * as Choose from "./rules/Choose.js"
-import { asObstacle, type Context, type DirectContext, type OpContext } from "./rules/Context.js"
+import { asObstacle, type Context, type DirectContext, type SubmissionContext } from "./rules/Context.js"
 import * as Pauses from "./rules/Pauses.js"
 import * as Queue from "./rules/Queue.js"
 import * as Rejection from "./rules/Rejection.js"
@@ -114,7 +114,7 @@ const send = (
 
 /** Whether the ops of a bundle refund its transaction. Only the service's EOA demands that. */
 const isReimbursed = (
-  { access }: OpContext,
+  { access }: SubmissionContext,
   gas: SubmitterReimbursement.BundleGas | null,
   {
     baseFee,
@@ -210,7 +210,7 @@ export interface Signed {
 /** Simulates the signed bundle and the suspects on the latest block, and sends the bundle if it passes. */
 export const sendBundle = (
   work: Work,
-  context: OpContext,
+  context: SubmissionContext,
   { ops, signed }: Signed,
   suspects: ReadonlyArray<Signed>,
   componentOf: (op: Bundle.Held) => string

@@ -19,13 +19,13 @@ import type { OpId, PreparedOp, Proof, SignedOp } from "../../ports/journal/Reco
 import type { SignerError } from "../../ports/Signers.js"
 import * as Reservations from "../../prepare/Reservations.js"
 import * as Wait from "../../runtime/Wait.js"
-import { type Obstacle, type OpContext, obstacle } from "./rules/Context.js"
+import { type Obstacle, obstacle, type SubmissionContext } from "./rules/Context.js"
 
 /** A chosen op with the settings it was accepted with. */
 export interface Chosen {
   readonly opId: OpId
   readonly prepared: Exclude<PreparedOp, { readonly kind: "direct" }>
-  readonly context: OpContext
+  readonly context: SubmissionContext
 }
 
 /** An op with its signature, followed by its payer's seal. */
@@ -88,7 +88,7 @@ const isMade = (proof: Proof): proof is Extract<Proof, { readonly made: Hex.Hex 
 
 /** Proof of the wallet's consent, over the op's hash and its conditions. */
 const proofOf = (
-  context: OpContext,
+  context: SubmissionContext,
   proof: Exclude<Proof, { readonly made: Hex.Hex }>,
   signingHash: Hex.Bytes32
 ): Effect.Effect<Hex.Hex, SignerError | Obstacle> =>

@@ -159,7 +159,7 @@ export const make = (dependencies: Dependencies): Worker => {
     claimed: { at: 0, since: 0 },
     handed: { sending: new Set(), closed: new Map(), refusals: [], repriced: new Set() },
     examined: new Set(),
-    rouse: Effect.suspend(() => rouse(stateOf(lane))),
+    resume: Effect.suspend(() => resume(stateOf(lane))),
     isRunning: false,
     isAskedAgain: false
   })
@@ -170,7 +170,7 @@ export const make = (dependencies: Dependencies): Worker => {
     return state
   }
 
-  const rouse = (state: State): Effect.Effect<void> =>
+  const resume = (state: State): Effect.Effect<void> =>
     Effect.suspend(() => {
       state.isAskedAgain = true
       if (state.isRunning) return Effect.sync(() => inFlight.wake(state.lane))
@@ -186,7 +186,7 @@ export const make = (dependencies: Dependencies): Worker => {
         state.mayReprice = true
       }
       state.queue = { ...state.queue, hasMore: true }
-      return rouse(state)
+      return resume(state)
     })
 
   return {

@@ -1,4 +1,3 @@
-import * as Precompile from "../../../domain/evm/Precompile.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import type * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
@@ -8,11 +7,19 @@ import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 
 /** Checks that calls with data target contracts: at an address without code they do nothing, and succeed. */
 
+/** The last address of those that Ethereum and the chains that follow it keep for precompiles, from 0x1. */
+const lastPrecompile = 0x1ffn
+
+const isReserved = (address: Address): boolean => {
+  const number = BigInt(address)
+  return number > 0n && number <= lastPrecompile
+}
+
 /** Whether a call needs a contract. Value without data is a transfer. */
 export const needsOne = (
   { data, target }: Pick<WalletCalls.Call, "data" | "target">,
   { precompiles }: NetworkProfile
-): boolean => data !== Hex.empty && !Precompile.isReserved(target) && !precompiles.includes(target)
+): boolean => data !== Hex.empty && !isReserved(target) && !precompiles.includes(target)
 
 export const of = (
   calls: ReadonlyArray<WalletCalls.Call>,

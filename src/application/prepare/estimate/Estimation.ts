@@ -119,11 +119,10 @@ const stageFailure = (
   })
 
 /** One estimate in progress: its trials, and the node's reports. */
-interface Measuring {
+interface Progress {
   readonly input: Input
-  readonly first: ReadonlyArray<InitialSimulation.InitialTrial>
-  readonly drafts: ReadonlyArray<InitialSimulation.Draft>
-  readonly ops: ReadonlyArray<UserOperation.UserOperation>
+  /** The ops without limits, with their payers' parts. */
+  readonly trials: ReadonlyArray<InitialSimulation.InitialTrial>
   readonly l1Fees: ReadonlyArray<L1Fees.FeeOf>
   /** Wallets and paymasters, in the order of the report. */
   readonly accounts: ReadonlyArray<Address>
@@ -145,23 +144,23 @@ type Limited = InitialSimulation.Draft & {
   readonly l1Fee: bigint
 }
 
-const limitedBy = ({
-  drafts,
+const limit = ({
   grant,
   input,
   l1Fees,
   leastPreVerification,
-  report
-}: Measuring): ReadonlyArray<Limited> => {
+  report,
+  trials
+}: Progress): ReadonlyArray<Limited> => {
   const { connection, version } = input.context
   const measured = judged(grant, connection.profile.caps.transactionGas)
-  return drafts.map((draft, position) => {
+  return trials.map(({ index, op: draft, value }, position) => {
     const reported = report.measures[position]
     const measure = reported === undefined ? undefined : measured(reported)
     const priced = (l1Gas: bigint) =>
       measure === undefined
-        ? draft.op
-        : withLimits(input, draft, measure, l1Gas, leastPreVerification[position] ?? 0n)
+        ? draft
+        : withLimits(input, { index, op: draft, value }, measure, l1Gas, leastPreVerification[position] ?? 0n)
     const uncharged = priced(0n)
     // The chain's operator charges for gas that the limits allow, excluding the gas that pays for this charge.
     const fee = l1Fees[position]?.(Gas.requiredPrefund(version, { ...uncharged, maxFeePerGas: 1n })) ?? {
@@ -169,22 +168,24 @@ const limitedBy = ({
       gas: 0n
     }
     const op = fee.gas === 0n ? uncharged : priced(fee.gas)
-    return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee: fee.wei }
+    return { index, op, value, prefund: Gas.requiredPrefund(version, op), measure, l1Fee: fee.wei }
   })
 }
 
-const limit = (measuring: Measuring): ReadonlyArray<Limited> => {
-  measuring.limited ??= limitedBy(measuring)
-  return measuring.limited
+const currentOf = (one: Progress): ReadonlyArray<Limited> => {
+  one.limited ??= limit(one)
+  return one.limited
 }
 
-const fundsIn = ({ accounts, ops, states }: Measuring): Funding.Funds => Funding.found(ops, accounts, states)
+const opsOf = ({ trials }: Pick<Progress, "trials">) => trials.map(({ op }) => op)
+
+const fundsIn = (one: Progress): Funding.Funds => Funding.found(opsOf(one), one.accounts, one.states)
 
 /** Sequence of each draft's nonce key, before any of the drafts. */
-const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<number, bigint> => {
-  const keys = [...new Set(ops.map(({ nonce }) => Nonce.keyOf(nonce)))]
+const sequencesIn = ({ accounts, states, trials }: Progress): ReadonlyMap<number, bigint> => {
+  const keys = [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))]
   return new Map(
-    drafts.flatMap(({ index, op }) => {
+    trials.flatMap(({ index, op }) => {
       const state = states[accounts.indexOf(op.sender)]
       return state === undefined
         ? []
@@ -194,12 +195,12 @@ const sequencesIn = ({ accounts, drafts, ops, states }: Measuring): ReadonlyMap<
 }
 
 /** The second simulation, for ops whose first one assumed the wrong funding; null: none is needed. */
-const secondOf = (measuring: Measuring) => {
-  const current = limit(measuring)
-  const { drafts, grant, input, initial } = measuring
+const secondOf = (one: Progress) => {
+  const current = currentOf(one)
+  const { grant, initial, input } = one
   const { version } = input.context
   if (input.declared) return null
-  const funds = fundsIn(measuring)
+  const funds = fundsIn(one)
   const lacks = Funding.lacks(version, current, funds)
   const guessed = Funding.selfFunded(version, initial.trials, funds)
   const isMisguessed = Funding.selfFunded(version, current, funds).some(
@@ -224,20 +225,20 @@ const secondOf = (measuring: Measuring) => {
     return {
       ...each,
       ...grant,
-      op: drafts[position]?.op ?? each.op,
+      op: one.trials[position]?.op ?? each.op,
       prefund: each.prefund + call * each.op.maxFeePerGas
     }
   })
   return { balances, trials }
 }
 
-const conclude = (measuring: Measuring): Effect.Effect<Estimate, Failure, ChainFacts> =>
+const conclude = (one: Progress): Effect.Effect<Estimate, Failure, ChainFacts> =>
   Effect.gen(function* () {
-    if (measuring.refused !== null) return yield* Effect.fail(measuring.refused)
-    const current = limit(measuring)
-    const { grant, input, report } = measuring
+    if (one.refused !== null) return yield* Effect.fail(one.refused)
+    const current = currentOf(one)
+    const { grant, input, report } = one
     const { version } = input.context
-    const funds = fundsIn(measuring)
+    const funds = fundsIn(one)
     const failed = new Map<number, ElementFailure>()
     const unfunded = Funding.failures(version, current, funds)
     const estimated: Array<Estimated> = []
@@ -270,35 +271,35 @@ const conclude = (measuring: Measuring): Effect.Effect<Estimate, Failure, ChainF
       ...funds,
       estimated,
       failed,
-      sequences: sequencesIn(measuring),
+      sequences: sequencesIn(one),
       implementation,
       timestamp: Number(block.timestamp)
     }
   })
 
-const take = (measuring: Measuring, report: Result.Result<GasLens.Report, Failure>): void => {
-  if (Result.isFailure(report)) measuring.refused = report.failure
+const take = (one: Progress, report: Result.Result<GasLens.Report, Failure>): void => {
+  if (Result.isFailure(report)) one.refused = report.failure
   else {
-    measuring.report = report.success
-    measuring.limited = null
+    one.report = report.success
+    one.limited = null
   }
 }
 
-const open = (all: ReadonlyArray<Measuring>): ReadonlyArray<Measuring> =>
+const open = (all: ReadonlyArray<Progress>): ReadonlyArray<Progress> =>
   all.filter(({ refused }) => refused === null)
 
 /** Repeats a simulation for some of the lists, and replaces their reports. */
 const simulateAgain = (
   view: LensEstimation.View,
-  some: ReadonlyArray<Measuring>,
-  questionOf: (measuring: Measuring) => LensEstimation.Question
+  some: ReadonlyArray<Progress>,
+  questionOf: (one: Progress) => LensEstimation.Question
 ): Effect.Effect<void, Failure, ChainFacts> =>
   some.length === 0
     ? Effect.void
     : Effect.map(LensEstimation.simulateEach(view, some.map(questionOf)), (reports) => {
-        for (const [place, measuring] of some.entries()) {
+        for (const [place, one] of some.entries()) {
           const report = reports[place]
-          if (report !== undefined) take(measuring, report)
+          if (report !== undefined) take(one, report)
         }
       })
 
@@ -316,36 +317,28 @@ const feesOf = (
 /** A list whose trials are ready, and its earlier simulation, if it fits them. */
 interface Begun {
   readonly input: Input
-  readonly first: ReadonlyArray<InitialSimulation.InitialTrial>
-  readonly ops: ReadonlyArray<UserOperation.UserOperation>
+  readonly trials: ReadonlyArray<InitialSimulation.InitialTrial>
   readonly early: InitialSimulation.InitialSimulation | null
 }
 
 const begin = (input: Input) =>
-  Effect.map(Effect.result(InitialSimulation.trials(input)), (trials) =>
-    Result.map(trials, (first): Begun => {
+  Effect.map(Effect.result(InitialSimulation.trials(input)), (made) =>
+    Result.map(made, (trials): Begun => {
       const early = input.early ?? null
-      return {
-        input,
-        first,
-        ops: first.map(({ op }) => op),
-        early: early !== null && InitialSimulation.fits(early, first) ? early : null
-      }
+      return { input, trials, early: early !== null && InitialSimulation.fits(early, trials) ? early : null }
     })
   )
 
-const measuringOf = (
-  { early, first, input, ops }: Begun,
+const progressOf = (
+  { early, input, trials }: Begun,
   l1Fees: ReadonlyArray<L1Fees.FeeOf>,
   report: GasLens.Report
-): Measuring => ({
+): Progress => ({
   input,
-  first,
-  drafts: first.map(({ index, op, value }): InitialSimulation.Draft => ({ index, op, value })),
-  ops,
+  trials,
   l1Fees,
-  accounts: Funding.payers(input.context.version, ops),
-  initial: early ?? { trials: first, report },
+  accounts: Funding.payers(input.context.version, opsOf({ trials })),
+  initial: early ?? { trials, report },
   states: report.wallets,
   grant: InitialSimulation.generous(input.context.connection.profile.caps.transactionGas),
   report,
@@ -363,12 +356,9 @@ const simulateFirst = (view: Input, lists: ReadonlyArray<Result.Result<Begun, Fa
       [
         LensEstimation.simulateEach(
           view,
-          unseen.map(({ first }) => InitialSimulation.question(view, first))
+          unseen.map(({ trials }) => InitialSimulation.question(view, trials))
         ),
-        feesOf(
-          view,
-          begun.map(({ ops }) => ops)
-        )
+        feesOf(view, begun.map(opsOf))
       ],
       { concurrency: "unbounded" }
     )
@@ -378,29 +368,29 @@ const simulateFirst = (view: Input, lists: ReadonlyArray<Result.Result<Begun, Fa
       Result.flatMap(list, (one) =>
         Result.flatMap(feesOfList.get(one) ?? Result.succeed([]), (l1Fees) => {
           const report = one.early === null ? reportOf.get(one) : Result.succeed(one.early.report)
-          return Result.map(report ?? Result.fail(unavailable()), (first) => measuringOf(one, l1Fees, first))
+          return Result.map(report ?? Result.fail(unavailable()), (first) => progressOf(one, l1Fees, first))
         })
       )
     )
   })
 
 /** Simulates lists again, with modest grants, that the node could not simulate with generous ones. */
-const simulateStarved = (view: Input, all: ReadonlyArray<Measuring>) =>
+const simulateStarved = (view: Input, all: ReadonlyArray<Progress>) =>
   Effect.gen(function* () {
     const starved = all.filter(
       ({ input, report }) => !input.declared && report.measures.some(LensEstimation.isStarved)
     )
     for (const one of starved)
       one.grant = InitialSimulation.modest(view.context.connection.profile.caps.transactionGas)
-    yield* simulateAgain(view, starved, ({ accounts, first, grant }) => ({
-      trials: first.map((each) => ({ ...each, ...grant })),
+    yield* simulateAgain(view, starved, ({ accounts, grant, trials }) => ({
+      trials: trials.map((each) => ({ ...each, ...grant })),
       wallets: accounts
     }))
     for (const one of starved) one.states = one.report.wallets
   })
 
 /** Asks a remote bundler for the least preVerificationGas that it accepts. */
-const askBundler = (view: Input, all: ReadonlyArray<Measuring>) =>
+const askBundler = (view: Input, all: ReadonlyArray<Progress>) =>
   view.declared || view.context.connection.profile.remoteBundler === null
     ? Effect.void
     : Effect.forEach(
@@ -410,7 +400,7 @@ const askBundler = (view: Input, all: ReadonlyArray<Measuring>) =>
           return Effect.map(
             RemoteGas.leastPreVerificationGas(
               view.context,
-              limit(one).map(({ index, op }) => ({
+              currentOf(one).map(({ index, op }) => ({
                 ...op,
                 nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
               })),
@@ -425,7 +415,7 @@ const askBundler = (view: Input, all: ReadonlyArray<Measuring>) =>
         { discard: true }
       )
 
-const simulateSecond = (view: Input, all: ReadonlyArray<Measuring>) =>
+const simulateSecond = (view: Input, all: ReadonlyArray<Progress>) =>
   Effect.gen(function* () {
     const seconds = new Map(
       all.flatMap((one) => {

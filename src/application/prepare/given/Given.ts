@@ -26,7 +26,7 @@ import * as CreatedContracts from "../estimate/CreatedContracts.js"
 import * as Estimation from "../estimate/Estimation.js"
 import * as Links from "../ops/Links.js"
 import * as Windows from "../ops/Windows.js"
-import * as Preparing from "../Preparing.js"
+import * as Preparation from "../Preparation.js"
 import * as ServiceEoa from "../ServiceEoa.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as Snapshot from "../Snapshot.js"
@@ -39,7 +39,7 @@ import * as ExternalProofs from "./ExternalProofs.js"
  * never changed. If an op's nonce is used, the op may have landed elsewhere: then it is done.
  */
 
-export type Input = Preparing.Input<Call.GivenCall>
+export type Input = Preparation.Input<Call.GivenCall>
 
 interface Consented {
   readonly call: Call.GivenCall
@@ -50,7 +50,7 @@ interface Consented {
 }
 
 interface Sifted {
-  readonly batch: Preparing.Batch<Call.GivenCall>
+  readonly batch: Preparation.Batch<Call.GivenCall>
   readonly dependencies: Dependencies.Dependencies
   readonly failed: Map<number, ElementFailure>
   readonly consents: Map<number, Consented>
@@ -95,7 +95,7 @@ const consentOf = (
 /** Checks which ops their wallets consent to. `Failure`: the whole request is bad. */
 const sift = (
   input: Input,
-  batch: Preparing.Batch<Call.GivenCall>,
+  batch: Preparation.Batch<Call.GivenCall>,
   lastSecond: number,
   least: FeePrices | null
 ): Effect.Effect<Sifted, Failure> =>
@@ -252,7 +252,7 @@ const takeOut = (
     return misplaced.size > 0
   })
 
-export const prepare = (input: Input): Preparing.Each =>
+export const prepare = (input: Input): Preparation.Each =>
   Effect.gen(function* () {
     const { context, snapshot } = input
     const { connection, settings, version } = context
@@ -299,15 +299,15 @@ export const prepare = (input: Input): Preparing.Each =>
           )
           return [
             preparedOf(input, consent, {
-              reserve: Preparing.cap(share),
+              reserve: Preparation.cap(share),
               l1Fee: each.l1Fee,
-              returned: Preparing.kept(each.returned),
-              goodUntil: Preparing.goodUntil(now, snapshot.block.timestamp, consent.conditions.validUntil)
+              returned: Preparation.kept(each.returned),
+              goodUntil: Preparation.goodUntil(now, snapshot.block.timestamp, consent.conditions.validUntil)
             })
           ]
         })
         const funds = Funding.forAcceptance(context, estimate)
-        return { ...Preparing.nothing, ops, failed, existing: [...own.landed], funds }
+        return { ...Preparation.nothing, ops, failed, existing: [...own.landed], funds }
       })
 
     return yield* Effect.forEach(sifted, (one) =>
@@ -316,7 +316,7 @@ export const prepare = (input: Input): Preparing.Each =>
         const { failed, landed } = one.success
         const estimate = estimates.get(one.success)
         if (estimate === undefined || !hasOpen(one.success))
-          return Result.succeed({ ...Preparing.nothing, failed, existing: [...landed] })
+          return Result.succeed({ ...Preparation.nothing, failed, existing: [...landed] })
         return Result.isFailure(estimate)
           ? Result.fail(estimate.failure)
           : Result.succeed(yield* finish(one.success, estimate.success))

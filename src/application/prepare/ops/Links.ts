@@ -9,7 +9,7 @@ import { type Connection, refusal } from "../../chain/Connection.js"
 import { dependencyFailed, type ElementFailure } from "../../failures/Elements.js"
 import { type Failure, invalid } from "../../failures/Failure.js"
 import type { Operation } from "../Operation.js"
-import type { Prepared } from "../Preparing.js"
+import type { Prepared } from "../Preparation.js"
 
 const wrong = (index: number, message: string) =>
   Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))

@@ -7,7 +7,7 @@ import type { Shown } from "../../preview/Preview.js"
 import * as Simulation from "../../preview/Simulation.js"
 import type { Call } from "../Call.js"
 import type { Offer } from "../Offer.js"
-import type { Prepared } from "../Preparing.js"
+import type { Prepared } from "../Preparation.js"
 import * as Sift from "./Sift.js"
 
 /** Calldata of the element's wallet; null: it has none. */

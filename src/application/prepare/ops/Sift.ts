@@ -13,7 +13,7 @@ import * as Call from "../Call.js"
 import type * as Estimation from "../estimate/Estimation.js"
 import type * as InitialSimulation from "../estimate/InitialSimulation.js"
 import type { OpContext } from "../OpContext.js"
-import type * as Preparing from "../Preparing.js"
+import type * as Preparation from "../Preparation.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as OwnedWallets from "../wallets/OwnedWallets.js"
 import * as Links from "./Links.js"
@@ -22,9 +22,9 @@ import * as Windows from "./Windows.js"
 
 /** Selects the executable calls of a request, and prepares their measurement. */
 
-export type Batch = Preparing.Batch<Call.OpCall>
+export type Batch = Preparation.Batch<Call.OpCall>
 
-export interface Input extends Preparing.Input<Call.OpCall> {
+export interface Input extends Preparation.Input<Call.OpCall> {
   /** Initial simulations on an earlier snapshot, one per batch, see `Prepare.initialSimulations`. */
   readonly early?: ReadonlyArray<InitialSimulation.InitialSimulation | null>
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
+import * as FollowedTransaction from "../../../../src/application/lanes/monitor/FollowedTransaction.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as NodeAnswers from "../../../../src/application/lanes/monitor/NodeAnswers.js"
 import type { Receipt } from "../../../../src/application/ports/chain/ChainRpc.js"
@@ -20,20 +20,24 @@ const nodeOf = (over: Partial<ChainClient> = {}) =>
   }))
 
 const entryOf = (
-  node: Entry.LaneNode,
+  node: FollowedTransaction.LaneNode,
   nonce: number,
   over: Partial<TransactionRecord> = {},
   settledDepth = 64
 ) =>
-  Entry.make({ profile: { ...profile, settledDepth }, record: recordOf(nonce, callers, over) }, node, {
-    now: 0,
-    taken: true,
-    waited: 0
-  })
+  FollowedTransaction.make(
+    { profile: { ...profile, settledDepth }, record: recordOf(nonce, callers, over) },
+    node,
+    {
+      now: 0,
+      taken: true,
+      waited: 0
+    }
+  )
 
 /** Mined in a block of this height, and missed since. */
 const missedIn = (
-  node: Entry.LaneNode,
+  node: FollowedTransaction.LaneNode,
   nonce: number,
   blockNumber: bigint,
   blockHash = Make.word(0xb10c)

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
+import * as FollowedTransaction from "../../../../src/application/lanes/monitor/FollowedTransaction.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as NodePolls from "../../../../src/application/lanes/monitor/NodePolls.js"
 import * as Make from "../../../support/journal/Make.js"
@@ -10,11 +10,15 @@ import * as Time from "../../../support/Time.js"
 
 const { callers, profile, receiptOf, recordOf } = Monitor
 
-const entryOf = (nonce: number, home: Entry.LaneNode | null = null) =>
-  Entry.make({ profile, record: recordOf(nonce, callers) }, home, { now: 0, taken: true, waited: 0 })
+const entryOf = (nonce: number, home: FollowedTransaction.LaneNode | null = null) =>
+  FollowedTransaction.make({ profile, record: recordOf(nonce, callers) }, home, {
+    now: 0,
+    taken: true,
+    waited: 0
+  })
 
-const minedOf = (nonce: number, checkedBlock: bigint, node: Entry.LaneNode) => ({
-  ...Entry.mine(entryOf(nonce, node), node, receiptOf(Make.word(0x100 + nonce))),
+const minedOf = (nonce: number, checkedBlock: bigint, node: FollowedTransaction.LaneNode) => ({
+  ...FollowedTransaction.mine(entryOf(nonce, node), node, receiptOf(Make.word(0x100 + nonce))),
   checkedBlock
 })
 

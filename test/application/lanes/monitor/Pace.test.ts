@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as InFlight from "../../../../src/application/lanes/InFlight.js"
-import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
+import * as FollowedTransaction from "../../../../src/application/lanes/monitor/FollowedTransaction.js"
 import * as Pace from "../../../../src/application/lanes/monitor/Pace.js"
 import * as WatchedLane from "../../../../src/application/lanes/monitor/WatchedLane.js"
 import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
@@ -81,11 +81,15 @@ it("a transaction with a shorter interval does not wait for the regular poll of 
   const hour = 3_600_000
   const put = (nonce: number, pollIntervalMillis: number) =>
     lane.put(
-      Entry.make({ profile: { ...profile, pollIntervalMillis }, record: recordOf(nonce, callers) }, null, {
-        now: 0,
-        taken: true,
-        waited: 0
-      })
+      FollowedTransaction.make(
+        { profile: { ...profile, pollIntervalMillis }, record: recordOf(nonce, callers) },
+        null,
+        {
+          now: 0,
+          taken: true,
+          waited: 0
+        }
+      )
     )
   const lookedAt = (now: number) => pace.turnOf(lane, now).length
   put(0, hour)

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
-import type { LaneNode } from "../../../../src/application/lanes/monitor/Entry.js"
+import type { LaneNode } from "../../../../src/application/lanes/monitor/FollowedTransaction.js"
 import * as ReceiptSearch from "../../../../src/application/lanes/monitor/ReceiptSearch.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import * as Make from "../../../support/journal/Make.js"

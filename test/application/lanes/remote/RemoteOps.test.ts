@@ -149,7 +149,7 @@ const world = (
       } satisfies RemoteInclusions.Held
       const { bundler, offer } = held
       if (answer === "before" || bundler === null || offer === null) return yield* remoteOps.resume(held)
-      const given = yield* Deferred.make<RemoteInclusions.Entry>()
+      const given = yield* Deferred.make<RemoteInclusions.AwaitedOp>()
       yield* remoteOps.give({ ...held, bundler, offer }, (entry, refusal) => {
         answers.push(refusal === null ? "has it, perhaps" : `refused: ${refusal.message}`)
         return Deferred.succeed(given, entry)

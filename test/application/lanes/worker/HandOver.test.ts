@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Entry, Held } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
+import type { AwaitedOp, Held } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
 import type { Remote } from "../../../../src/application/lanes/worker/LaneState.js"
 import { type BundlerClient, BundlerRpcError } from "../../../../src/application/ports/chain/BundlerRpc.js"
 import type { Handover } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
@@ -94,7 +94,7 @@ const make = (options: { readonly aggregator?: true } = {}) =>
         )
         if (open === undefined) return yield* Effect.die(new Error(`no op of ${requestId} was given`))
         open.isAnswered = true
-        yield* open.answered(open.held as unknown as Entry, error)
+        yield* open.answered(open.held as unknown as AwaitedOp, error)
         yield* Time.settle
       })
     const settle = (opId: number, success = true) =>

@@ -4,7 +4,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as LookUp from "../../../../src/application/lanes/worker/LookUp.js"
 import * as Bundle from "../../../../src/application/lanes/worker/rules/Bundle.js"
-import type { OpContext } from "../../../../src/application/lanes/worker/rules/Context.js"
+import type { SubmissionContext } from "../../../../src/application/lanes/worker/rules/Context.js"
 import * as Payer from "../../../../src/application/payers/Payer.js"
 import type { Op } from "../../../../src/application/ports/journal/Records.js"
 import type { FoundInclusion } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
@@ -43,7 +43,7 @@ const world = (rest: Partial<Op> = {}, validUntil = 0, mayBeLost = true) => {
   const identified: Array<string> = []
   const versions: Array<Hex.Bytes32> = []
   const unsigned = userOp()
-  const context: OpContext = {
+  const context: SubmissionContext = {
     kind: "ops",
     connection: {
       chain: chain.client,

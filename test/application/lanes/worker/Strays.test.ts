@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import * as Strays from "../../../../src/application/lanes/worker/recovery/Strays.js"
-import type { OpContext } from "../../../../src/application/lanes/worker/rules/Context.js"
+import type { SubmissionContext } from "../../../../src/application/lanes/worker/rules/Context.js"
 import { obstacle } from "../../../../src/application/lanes/worker/rules/Context.js"
 import { ChainRpcError } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { Op } from "../../../../src/application/ports/journal/Records.js"
@@ -57,7 +57,7 @@ const world = () => {
     entryPoint: Landings.entryPoint,
     access: Make.access(),
     connection: { chain, profile: { ledger: null } }
-  } as unknown as OpContext
+  } as unknown as SubmissionContext
   const known = Strays.make({
     opJournal: {
       ready: () => Effect.succeed(state.ready.map((op) => ({ ...op, acceptedAt: state.acceptedAt }))),

@@ -14,16 +14,16 @@ import type { Budgets } from "../../../ports/Budgets.js"
 import type { Body, Op, Opening, OpId, PreparedOp, Unopened } from "../../../ports/journal/Records.js"
 import type { RequestJournal } from "../../../ports/journal/RequestJournal.js"
 import type { Signer } from "../../../ports/Signers.js"
-import * as Again from "../../../prepare/Again.js"
 import type * as Call from "../../../prepare/Call.js"
 import type * as OpContext from "../../../prepare/OpContext.js"
 import * as Sift from "../../../prepare/ops/Sift.js"
 import * as Slices from "../../../prepare/ops/Slices.js"
-import type { Prepared as Made, Nonce } from "../../../prepare/Preparing.js"
+import type { Prepared as Made, Nonce } from "../../../prepare/Preparation.js"
+import * as PrepareCalls from "../../../prepare/PrepareCalls.js"
 import * as Reservations from "../../../prepare/Reservations.js"
 import * as ServiceEoa from "../../../prepare/ServiceEoa.js"
 import type * as Contexts from "../rules/Context.js"
-import type { Context, Obstacle, Prepared, Preparing } from "../rules/Context.js"
+import type { Context, Obstacle, Prepared, Preparer } from "../rules/Context.js"
 import { asObstacle, obstacle } from "../rules/Context.js"
 import * as Openings from "../rules/Opening.js"
 
@@ -37,7 +37,7 @@ export interface Dependencies {
   readonly requestJournal: Pick<RequestJournal["Service"], "bodies" | "read">
   /** Parses a body as its endpoint does. `chainId`: of its lane. */
   readonly read: (body: Body, chainId: bigint) => Effect.Effect<Source, Failure>
-  readonly deployer: Contexts.OpContext["deployer"]
+  readonly deployer: Contexts.SubmissionContext["deployer"]
 }
 
 const ofElement = (failure: ElementFailure): Prepared =>
@@ -76,9 +76,9 @@ export const make = ({
   deployer,
   read,
   requestJournal
-}: Dependencies): Effect.Effect<Preparing, never, Again.Services | Budgets | DecisionHook | Rules> =>
+}: Dependencies): Effect.Effect<Preparer, never, PrepareCalls.Services | Budgets | DecisionHook | Rules> =>
   Effect.gen(function* () {
-    const services = yield* Effect.context<Again.Services | Budgets>()
+    const services = yield* Effect.context<PrepareCalls.Services | Budgets>()
     const { decide } = yield* DecisionHook
     const rules = yield* Rules
     const contexts = new Lru<string, Known>(most)
@@ -116,7 +116,7 @@ export const make = ({
       }).pipe(Effect.mapError(asObstacle))
 
     const contextOf = (
-      { contextDigest, requestId }: Parameters<Preparing["contextOf"]>[0],
+      { contextDigest, requestId }: Parameters<Preparer["contextOf"]>[0],
       chainId: bigint
     ): Effect.Effect<Known, Obstacle> =>
       Effect.gen(function* () {
@@ -147,7 +147,7 @@ export const make = ({
                 shared,
                 keyOf: (address) => byAddress.get(address) ?? null,
                 deployer,
-                secure: (...[prepared, userOpHash]: Parameters<Contexts.OpContext["secure"]>) => {
+                secure: (...[prepared, userOpHash]: Parameters<Contexts.SubmissionContext["secure"]>) => {
                   const spending = limited(prepared, (asker) => rules.bind(asker, prepared, userOpHash))
                   return prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
                     ? Effect.andThen(
@@ -194,7 +194,7 @@ export const make = ({
           return [{ ...source.success, requestId, calls, isAccepted: true, mayWait: true }]
         })
         if (batches.length === 0) return prepared
-        const made = yield* Again.prepare({
+        const made = yield* PrepareCalls.prepare({
           context: shared,
           batches,
           nonceOf: ({ index, requestId }) => {
@@ -298,7 +298,7 @@ export const make = ({
           shared,
           todo.flatMap(({ batch }) => batch.calls.map(({ wallet }) => wallet))
         )
-        const made = yield* Again.open({
+        const made = yield* PrepareCalls.open({
           context: shared,
           batches: todo.map(({ batch }) => batch),
           take

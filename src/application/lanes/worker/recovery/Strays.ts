@@ -20,7 +20,13 @@ import { type Lane, laneKey } from "../../../ports/journal/Transactions.js"
 import type { OpCall } from "../../../prepare/Call.js"
 import type { IsFresh, NonceRecovery } from "../LaneState.js"
 import { isSameCall } from "../LookUp.js"
-import { asObstacle, type Context, type Obstacle, type OpContext, type Preparing } from "../rules/Context.js"
+import {
+  asObstacle,
+  type Context,
+  type Obstacle,
+  type Preparer,
+  type SubmissionContext
+} from "../rules/Context.js"
 import * as Matching from "../rules/Matching.js"
 
 /**
@@ -40,7 +46,7 @@ export interface Dependencies {
   readonly transactionJournal: Pick<TransactionJournal["Service"], "adopt">
   /** Follows the lane's unsettled transactions to their end. */
   readonly watch: (lane: Lane) => Effect.Effect<void, JournalError>
-  readonly unopened: Preparing["unopened"]
+  readonly unopened: Preparer["unopened"]
 }
 
 const page = 1_024
@@ -134,7 +140,7 @@ const transactionsOf = (
 const unknownOf = (
   { recoveryJournal }: Dependencies,
   lane: Lane,
-  { connection: { chain }, entryPoint }: OpContext,
+  { connection: { chain }, entryPoint }: SubmissionContext,
   wallets: ReadonlyArray<Address>,
   since: number
 ) =>

@@ -6,7 +6,7 @@ import * as EoaNonces from "../../../chain/EoaNonces.js"
 import type { JournalError } from "../../../ports/journal/JournalError.js"
 import * as MonotonicTime from "../../../runtime/MonotonicTime.js"
 import { type IsFresh, isFresh, pause, type State, type Work, whole } from "../LaneState.js"
-import type { Context, Obstacle, OpContext } from "../rules/Context.js"
+import type { Context, Obstacle, SubmissionContext } from "../rules/Context.js"
 import * as Queue from "../rules/Queue.js"
 import * as Reconcile from "../rules/Reconcile.js"
 
@@ -88,7 +88,7 @@ export const compare = (work: Work, context: Context) =>
     return yield* awaitNode(work, context, "the node gives a nonce of the EOA that cannot be")
   })
 
-const nameOf = ({ access, entryPoint }: OpContext): string => `${access.accountId} ${entryPoint}`
+const nameOf = ({ access, entryPoint }: SubmissionContext): string => `${access.accountId} ${entryPoint}`
 
 /** See `examine`. */
 export const isExamined = ({ examined }: State, context: Context | null): boolean =>

@@ -15,7 +15,7 @@ import type { ChainClient, NetworkFees } from "../../../ports/chain/ChainRpc.js"
 import type { Op, PreparedOp } from "../../../ports/journal/Records.js"
 import { direct } from "../../../ports/journal/Requests.js"
 import type * as Choose from "./Choose.js"
-import type { Context, OpContext } from "./Context.js"
+import type { Context, SubmissionContext } from "./Context.js"
 import type { Candidate } from "./Queue.js"
 
 /** Rules for ops of one transaction: company, size, and the transaction's cost. Pure. */
@@ -56,11 +56,14 @@ const companyOf = ({ accountId, opId, requestId }: Op, context: Context | null):
   return context.aggregator === null ? together : `${together} ${context.aggregator} ${requestId}`
 }
 
-const frameOf = (context: OpContext): bigint => gasOf(context, [])
+const frameOf = (context: SubmissionContext): bigint => gasOf(context, [])
 
 const enough = 2n ** 64n
 
-const gasOf = ({ connection: { profile }, version }: OpContext, ops: ReadonlyArray<UserOperation>): bigint =>
+const gasOf = (
+  { connection: { profile }, version }: SubmissionContext,
+  ops: ReadonlyArray<UserOperation>
+): bigint =>
   Result.getOrElse(
     Gas.transactionGasLimit(version, ops, {
       bound: enough,
@@ -139,7 +142,7 @@ export const capacity = (bound: bigint): Choose.Capacity<Held, Weight> => ({
 
 /** Gas limit from the ops, with the caller's buffer on the transaction's overhead. */
 export const gasLimit = (
-  { buffers, connection: { profile }, version }: OpContext,
+  { buffers, connection: { profile }, version }: SubmissionContext,
   ops: ReadonlyArray<UserOperation>,
   bound: bigint,
   aggregatorGas: bigint

@@ -36,7 +36,7 @@ export interface DirectContext extends Submission {
 export type RepricingContext = Omit<DirectContext, "release" | "secure">
 
 /** Settings that a worker needs for ops. */
-export interface OpContext extends Submission {
+export interface SubmissionContext extends Submission {
   readonly kind: "ops"
   readonly version: Version
   readonly entryPoint: Address
@@ -55,7 +55,7 @@ export interface OpContext extends Submission {
   readonly release: (op: PreparedOp) => Effect.Effect<void>
 }
 
-export type Context = OpContext | DirectContext
+export type Context = SubmissionContext | DirectContext
 
 /** Whether ops of these settings go to a remote bundler. */
 export const isRemote = ({ connection, kind }: Pick<Context, "connection" | "kind">): boolean =>
@@ -80,7 +80,7 @@ export type Prepared =
   | Obstacle
 
 /** Preparation for a lane's worker, by the functions that intake uses. */
-export interface Preparing {
+export interface Preparer {
   /** Context of a request's ops, shared by all requests with the same settings. `chainId`: of its lane. */
   readonly contextOf: (
     request: Pick<Unopened, "contextDigest" | "requestId">,

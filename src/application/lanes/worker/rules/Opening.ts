@@ -8,7 +8,7 @@ import type { Body, Opening, PreparedOp } from "../../../ports/journal/Records.j
 import * as Call from "../../../prepare/Call.js"
 import * as NotBegun from "../../../prepare/ops/NotBegun.js"
 import * as Slices from "../../../prepare/ops/Slices.js"
-import { type Batch, nothing, type Prepared } from "../../../prepare/Preparing.js"
+import { type Batch, nothing, type Prepared } from "../../../prepare/Preparation.js"
 import { type Obstacle, obstacle } from "./Context.js"
 
 /** Chooses the elements of an accepted request to open next, and judges the results. Pure. */

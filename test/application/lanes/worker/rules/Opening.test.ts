@@ -5,7 +5,7 @@ import { invalid, unprocessable } from "../../../../../src/application/failures/
 import * as Opening from "../../../../../src/application/lanes/worker/rules/Opening.js"
 import type { PreparedOp } from "../../../../../src/application/ports/journal/Records.js"
 import type { OpCall } from "../../../../../src/application/prepare/Call.js"
-import { nothing, type Prepared } from "../../../../../src/application/prepare/Preparing.js"
+import { nothing, type Prepared } from "../../../../../src/application/prepare/Preparation.js"
 import * as Hex from "../../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../../support/journal/Make.js"
 

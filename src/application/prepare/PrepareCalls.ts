@@ -14,8 +14,8 @@ import * as Direct from "./Direct.js"
 import * as Given from "./given/Given.js"
 import type { OfRequest, Shared } from "./OpContext.js"
 import * as Sift from "./ops/Sift.js"
+import * as Preparation from "./Preparation.js"
 import * as Prepare from "./Prepare.js"
-import * as Preparing from "./Preparing.js"
 import * as Snapshot from "./Snapshot.js"
 import * as Wallets from "./wallets/Wallets.js"
 
@@ -24,8 +24,8 @@ import * as Wallets from "./wallets/Wallets.js"
 /** Calls of any kind; each batch has one kind. */
 export interface Input<K extends OfRequest = OfRequest> {
   readonly context: K
-  readonly batches: ReadonlyArray<Preparing.Batch>
-  readonly nonceOf: (call: Call) => Preparing.Nonce
+  readonly batches: ReadonlyArray<Preparation.Batch>
+  readonly nonceOf: (call: Call) => Preparation.Nonce
   /** See `Snapshot.read`. */
   readonly submitter?: Address | null
 }
@@ -34,7 +34,7 @@ export type Services = BundlerRpc | ChainFacts
 
 /** The result of each batch, and the chain state they were prepared on; null for direct transactions. */
 export interface Made {
-  readonly batches: ReadonlyArray<Result.Result<Preparing.Prepared, Failure>>
+  readonly batches: ReadonlyArray<Result.Result<Preparation.Prepared, Failure>>
   readonly snapshot: Snapshot.Snapshot | null
 }
 
@@ -49,7 +49,7 @@ const isByPasskeys = (call: Call): boolean =>
   (call.kind === "creation" && call.making !== null && call.making.config.passkeys.length > 0)
 
 /** Nonces of calls that bring them: a handed-out op's, and a wallet's first. */
-export const ownNonce = (call: Call): Preparing.Nonce =>
+export const ownNonce = (call: Call): Preparation.Nonce =>
   call.kind === "given"
     ? { key: Nonce.keyOf(call.op.nonce), sequence: Nonce.sequenceOf(call.op.nonce) }
     : { key: 0n, sequence: 0n }
@@ -64,7 +64,7 @@ const read = ({ batches, context, submitter }: Pick<Input<Shared>, "batches" | "
   const calls = batches.flatMap((batch) => batch.calls)
   return Snapshot.read(
     context,
-    Preparing.walletsOf(batches),
+    Preparation.walletsOf(batches),
     calls.flatMap(walletCallsOf),
     "now",
     calls.some(isByPasskeys),
@@ -76,7 +76,7 @@ const read = ({ batches, context, submitter }: Pick<Input<Shared>, "batches" | "
 const ofKind = (
   kind: Call["kind"],
   { batches, ...input }: Input<Shared> & { readonly snapshot: Snapshot.Snapshot }
-): Preparing.Each => {
+): Preparation.Each => {
   switch (kind) {
     case "op":
       return Prepare.prepare({ ...input, batches: only(batches, kind) })
@@ -91,10 +91,10 @@ const ofKind = (
 }
 
 /** Requests of one account may share their settings and contain calls of different kinds. */
-const prepareOn = (snapshot: Snapshot.Snapshot, input: Input<Shared>): Preparing.Each =>
+const prepareOn = (snapshot: Snapshot.Snapshot, input: Input<Shared>): Preparation.Each =>
   Effect.gen(function* () {
     const made = input.batches.map(
-      (): Result.Result<Preparing.Prepared, Failure> => Result.succeed(Preparing.nothing)
+      (): Result.Result<Preparation.Prepared, Failure> => Result.succeed(Preparation.nothing)
     )
     const kindOf = (place: number) => input.batches[place]?.calls[0]?.kind
     for (const [kind, places] of Map.groupBy(made.keys(), kindOf)) {
@@ -119,7 +119,7 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, Services> =>
  * Drops the calls that must wait until a busy wallet has a nonce key, together with all calls linked to them by
  * dependencies.
  */
-const without = <B extends Preparing.Batch>(batch: B, isBusy: (wallet: Address) => boolean): B => {
+const without = <B extends Preparation.Batch>(batch: B, isBusy: (wallet: Address) => boolean): B => {
   const busy = batch.calls.filter(({ wallet }) => isBusy(wallet))
   if (busy.length === 0) return batch
   const components = Dependencies.components(dependencies(batch.calls))

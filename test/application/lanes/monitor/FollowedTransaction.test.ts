@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
+import * as FollowedTransaction from "../../../../src/application/lanes/monitor/FollowedTransaction.js"
 import { LaneNodes } from "../../../../src/application/lanes/monitor/LaneNodes.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
@@ -20,20 +20,30 @@ const { home, other } = Effect.runSync(
   })
 )
 
-const entryOf = (taken = true): { readonly entry: Entry.Entry; readonly node: Entry.LaneNode } => {
+const entryOf = (
+  taken = true
+): {
+  readonly entry: FollowedTransaction.FollowedTransaction
+  readonly node: FollowedTransaction.LaneNode
+} => {
   const node = { ...home() }
   return {
-    entry: Entry.make({ profile, record: recordOf(0, callers) }, node, { now, taken, waited: 0 }),
+    entry: FollowedTransaction.make({ profile, record: recordOf(0, callers) }, node, {
+      now,
+      taken,
+      waited: 0
+    }),
     node
   }
 }
 
-const minedOf = (entry: Entry.Entry) => Entry.mine(entry, other, receiptOf(Make.word(0x100)))
+const minedOf = (entry: FollowedTransaction.FollowedTransaction) =>
+  FollowedTransaction.mine(entry, other, receiptOf(Make.word(0x100)))
 
 it("refused bytes of a transaction wait twice as long each time, at most ten seconds", () => {
   const { entry, node } = entryOf(false)
   const delays = Array.from({ length: 8 }, () => {
-    Entry.delayOffer(entry, node, now)
+    FollowedTransaction.delayOffer(entry, node, now)
     return entry.offers.get(node)?.delay
   })
   expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
@@ -41,38 +51,39 @@ it("refused bytes of a transaction wait twice as long each time, at most ten sec
 
 describe("the journal's record of accepted transactions", () => {
   it("includes a transaction once, whether a node takes it at first or later", () => {
-    expect(Entry.isUnrecorded(entryOf().entry)).toBe(true)
+    expect(FollowedTransaction.isUnrecorded(entryOf().entry)).toBe(true)
     const { entry, node } = entryOf(false)
-    expect(Entry.isUnrecorded(entry)).toBe(false)
-    Entry.accept(entry, node, now)
-    expect(Entry.isUnrecorded(entry)).toBe(true)
+    expect(FollowedTransaction.isUnrecorded(entry)).toBe(false)
+    FollowedTransaction.accept(entry, node, now)
+    expect(FollowedTransaction.isUnrecorded(entry)).toBe(true)
     entry.isRecorded = true
-    expect(Entry.isUnrecorded(entry)).toBe(false)
+    expect(FollowedTransaction.isUnrecorded(entry)).toBe(false)
   })
 
   it("excludes mined transactions, even after they are withdrawn", () => {
     const mined = minedOf(entryOf().entry)
-    expect(Entry.isUnrecorded({ ...mined, isRecorded: false })).toBe(false)
-    expect(Entry.isUnrecorded(mined)).toBe(false)
-    expect(Entry.isUnrecorded(Entry.withdraw(mined, now))).toBe(false)
+    expect(FollowedTransaction.isUnrecorded({ ...mined, isRecorded: false })).toBe(false)
+    expect(FollowedTransaction.isUnrecorded(mined)).toBe(false)
+    expect(FollowedTransaction.isUnrecorded(FollowedTransaction.withdraw(mined, now))).toBe(false)
   })
 })
 
 it("a transaction that left the chain is offered to every node immediately, and its price waits for new blocks again", () => {
   const { entry, node } = entryOf()
-  Entry.accept(entry, other, now)
-  Entry.noteHeight(entry, node, 5n, now)
-  const withdrawn = Entry.withdraw({ ...minedOf(entry), missedSince: 7 }, now + 1)
+  FollowedTransaction.accept(entry, other, now)
+  FollowedTransaction.noteHeight(entry, node, 5n, now)
+  const withdrawn = FollowedTransaction.withdraw({ ...minedOf(entry), missedSince: 7 }, now + 1)
   expect([withdrawn.record.state, withdrawn.record.mined]).toEqual(["signed", null])
-  expect(Entry.isOfferDue(withdrawn, node, now + 1)).toBe(true)
-  expect(Entry.isOfferDue(withdrawn, other, now + 1)).toBe(true)
-  expect(Entry.hasNewBlocks(withdrawn, node, 99n)).toBe(false)
+  expect(FollowedTransaction.isOfferDue(withdrawn, node, now + 1)).toBe(true)
+  expect(FollowedTransaction.isOfferDue(withdrawn, other, now + 1)).toBe(true)
+  expect(FollowedTransaction.hasNewBlocks(withdrawn, node, 99n)).toBe(false)
   expect([withdrawn.witness, withdrawn.missedSince]).toEqual([null, null])
 })
 
 describe("a waiting transaction", () => {
   const careAt = (waited: number) =>
-    Entry.make({ profile, record: recordOf(0, callers) }, home(), { now, taken: true, waited }).checkAt
+    FollowedTransaction.make({ profile, record: recordOf(0, callers) }, home(), { now, taken: true, waited })
+      .checkAt
 
   it("is checked `bumpAfterMillis` after its signature, whichever process signed it", () => {
     expect(careAt(0)).toBe(now + profile.bumpAfterMillis)
@@ -86,8 +97,11 @@ describe("a waiting transaction", () => {
 
 it("new blocks are blocks above the known height of the same node", () => {
   const { entry, node } = entryOf()
-  expect(Entry.hasNewBlocks(entry, node, 9n)).toBe(false)
-  Entry.noteHeight(entry, node, 5n, now)
-  expect([5n, 6n].map((height) => Entry.hasNewBlocks(entry, node, height))).toEqual([false, true])
-  expect(Entry.hasNewBlocks(entry, other, 6n)).toBe(false)
+  expect(FollowedTransaction.hasNewBlocks(entry, node, 9n)).toBe(false)
+  FollowedTransaction.noteHeight(entry, node, 5n, now)
+  expect([5n, 6n].map((height) => FollowedTransaction.hasNewBlocks(entry, node, height))).toEqual([
+    false,
+    true
+  ])
+  expect(FollowedTransaction.hasNewBlocks(entry, other, 6n)).toBe(false)
 })

@@ -27,7 +27,7 @@ export interface LaneNode {
   /** Its latest block, if the last poll requested it. */
   head: Block | null
   /** Its replies since the last round, by entry. */
-  answers: Map<Entry, Answer>
+  answers: Map<FollowedTransaction, Answer>
   /** Earliest poll for transactions whose home is another node, milliseconds. */
   restsUntil: number
 }
@@ -38,7 +38,7 @@ export interface Offer {
   delay: number
 }
 
-export interface Entry {
+export interface FollowedTransaction {
   readonly profile: NetworkProfile
   readonly record: TransactionRecord
   /** Node that got the first offer; null: none is available. */
@@ -82,7 +82,7 @@ export const make = (
   { profile, record }: Watched,
   home: LaneNode | null,
   { now, taken, waited }: { readonly now: number; readonly taken: boolean; readonly waited: number }
-): Entry => ({
+): FollowedTransaction => ({
   profile,
   record,
   home,
@@ -103,7 +103,11 @@ export const make = (
   isRecorded: false
 })
 
-export const mine = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry => {
+export const mine = (
+  entry: FollowedTransaction,
+  witness: LaneNode,
+  receipt: Receipt
+): FollowedTransaction => {
   const { blockHash, blockNumber, success, txHash } = receipt
   return {
     ...entry,
@@ -116,7 +120,7 @@ export const mine = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry =
 }
 
 /** Entry of a transaction that left the chain: every node is offered its bytes again. */
-export const withdraw = (entry: Entry, now: number): Entry => ({
+export const withdraw = (entry: FollowedTransaction, now: number): FollowedTransaction => ({
   ...entry,
   record: { ...entry.record, state: "signed", mined: null },
   offers: new Map(),
@@ -127,13 +131,13 @@ export const withdraw = (entry: Entry, now: number): Entry => ({
 })
 
 /** The node has the newest bytes. */
-export const accept = (entry: Entry, node: LaneNode, now: number): void => {
+export const accept = (entry: FollowedTransaction, node: LaneNode, now: number): void => {
   entry.offers.set(node, { at: now + offerMillis, delay: firstOfferMillis })
   entry.isAccepted = true
 }
 
 /** The node refused the newest bytes: delays the next offer, longer each time. */
-export const delayOffer = ({ offers }: Entry, node: LaneNode, now: number): void => {
+export const delayOffer = ({ offers }: FollowedTransaction, node: LaneNode, now: number): void => {
   const delay = Math.min((offers.get(node)?.delay ?? firstOfferMillis / 2) * 2, offerMillis)
   offers.set(node, { at: now + delay, delay })
 }
@@ -142,7 +146,7 @@ export const delayOffer = ({ offers }: Entry, node: LaneNode, now: number): void
  * The preceding transaction was seen on the chain. Pools take one transaction at a time from an EOA with delegated code
  * (EIP-7702), so no node had this one: it is offered now, and its price timers restart.
  */
-export const follow = (entry: Entry, now: number): void => {
+export const follow = (entry: FollowedTransaction, now: number): void => {
   const { bumpAfterMillis } = entry.profile
   for (const node of entry.offers.keys()) entry.offers.set(node, { at: now, delay: firstOfferMillis / 2 })
   entry.offeredAt = now
@@ -152,38 +156,46 @@ export const follow = (entry: Entry, now: number): void => {
 }
 
 /** A node took it, and the journal does not know. */
-export const isUnrecorded = ({ isAccepted, isRecorded, record }: Entry): boolean =>
+export const isUnrecorded = ({ isAccepted, isRecorded, record }: FollowedTransaction): boolean =>
   isAccepted && !isRecorded && record.state === "signed"
 
 /** Whether its home node is no longer trusted without other nodes. */
-export const isDoubtful = ({ doubtAt, home }: Entry, now: number): boolean =>
+export const isDoubtful = ({ doubtAt, home }: FollowedTransaction, now: number): boolean =>
   home === null || home.isSilent || now >= doubtAt
 
 /** Other nodes are offered it once its home node is in doubt. */
-export const isOfferDue = (entry: Entry, node: LaneNode, now: number): boolean => {
+export const isOfferDue = (entry: FollowedTransaction, node: LaneNode, now: number): boolean => {
   const offer = entry.offers.get(node)
   return offer === undefined ? node === entry.home || isDoubtful(entry, now) : now >= offer.at
 }
 
 /** Whether this node's height is needed to detect new blocks later. */
-export const wantsHeight = ({ checkAt, since, sinceAt }: Entry, node: LaneNode, now: number): boolean =>
-  now >= checkAt || (since?.node !== node && now >= sinceAt)
+export const wantsHeight = (
+  { checkAt, since, sinceAt }: FollowedTransaction,
+  node: LaneNode,
+  now: number
+): boolean => now >= checkAt || (since?.node !== node && now >= sinceAt)
 
 /** `height`: null if the node did not return it; it is requested again later. */
-export const noteHeight = (entry: Entry, node: LaneNode, height: bigint | null, now: number): void => {
+export const noteHeight = (
+  entry: FollowedTransaction,
+  node: LaneNode,
+  height: bigint | null,
+  now: number
+): void => {
   if (height === null) entry.sinceAt = Math.max(entry.sinceAt, now + 1_000)
   else if (entry.since?.node !== node) entry.since = { node, height }
 }
 
 /** Schedules the next check after a check, whatever its result. */
-export const scheduleCheck = (entry: Entry, now: number): void => {
+export const scheduleCheck = (entry: FollowedTransaction, now: number): void => {
   if (now >= entry.checkAt) entry.checkAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
 }
 
-export const hasNewBlocks = ({ since }: Entry, node: LaneNode, height: bigint): boolean =>
+export const hasNewBlocks = ({ since }: FollowedTransaction, node: LaneNode, height: bigint): boolean =>
   since !== null && since.node === node && height > since.height
 
-export const isDue = (entry: Entry, nodes: ReadonlyArray<LaneNode>, now: number): boolean =>
+export const isDue = (entry: FollowedTransaction, nodes: ReadonlyArray<LaneNode>, now: number): boolean =>
   now >= entry.checkAt ||
   (entry.since === null && now >= entry.sinceAt) ||
   nodes.some((node) => isOfferDue(entry, node, now))
