@@ -35,6 +35,12 @@ import * as Rulebook from "./Rulebook.js"
  * - Only the operator's node frees what was signed.
  */
 
+/** A request whose elements are prepared. */
+interface Made<A> {
+  readonly asker: A
+  readonly prepared: Prepared
+}
+
 type Batches = ReadonlyArray<Result.Result<Prepared, Failure> | "busy">
 
 export class Rules extends Context.Service<
@@ -154,15 +160,14 @@ const make = Effect.gen(function* () {
   const rpcs = yield* ChainRpc
   const sponsorships = yield* Sponsorships.Sponsorships
 
-  /** The judged batches of an account with policies; the others are returned unchanged. */
+  /** Fails elements of the batches of an account with policies; other batches are returned unchanged. */
   const each = <A extends Judgement.Judged, B extends Batches[number]>(
     askers: ReadonlyArray<A>,
     batches: ReadonlyArray<B>,
     failingOf: (
       book: Rulebook.Book,
-      asker: A,
-      prepared: Prepared
-    ) => Effect.Effect<ReadonlyMap<number, ElementFailure>, Unavailable>
+      all: ReadonlyArray<Made<A>>
+    ) => Effect.Effect<ReadonlyArray<ReadonlyMap<number, ElementFailure>>, Unavailable>
   ): Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable> =>
     Effect.gen(function* () {
       const context = askers[0]?.context
@@ -170,17 +175,22 @@ const make = Effect.gen(function* () {
       if (context === undefined || context.access?.key === "treasury") return batches
       const book = yield* rulebook.of(context.accountId)
       if (book === null) return batches
-      return yield* Effect.forEach(
-        batches,
-        (batch, place): Effect.Effect<B | Result.Result<Prepared>, Unavailable> => {
-          const [asker, made]: [A | undefined, Batches[number]] = [askers[place], batch]
-          return asker === undefined || made === "busy" || Result.isFailure(made)
-            ? Effect.succeed(batch)
-            : Effect.map(failingOf(book, asker, made.success), (failing) =>
-                Result.succeed(Links.leaveOut(Call.dependencies(asker.calls), made.success, failing))
-              )
-        }
+      const all = new Map<number, Made<A>>()
+      for (const [place, asker] of askers.entries()) {
+        const made: Batches[number] = batches[place] ?? "busy"
+        if (made !== "busy" && Result.isSuccess(made)) all.set(place, { asker, prepared: made.success })
+      }
+      const failing = yield* failingOf(book, [...all.values()])
+      const left = new Map(
+        [...all].map(([place, { asker, prepared }], position) => [
+          place,
+          Links.leaveOut(Call.dependencies(asker.calls), prepared, failing[position] ?? new Map())
+        ])
       )
+      return batches.map((batch, place) => {
+        const made = left.get(place)
+        return made === undefined ? batch : Result.succeed(made)
+      })
     })
 
   const release: Rules["Service"]["release"] = ({ accountId, chainId }, elements) =>
@@ -195,60 +205,69 @@ const make = Effect.gen(function* () {
       }
     }).pipe((effect) => Effect.ignoreCause(effect, { log: "Debug" }))
 
+  const judgeOne = (book: Rulebook.Book, { asker, prepared }: Made<Judgement.Judged>, now: number) =>
+    Effect.gen(function* () {
+      const { existing, failed, ops } = prepared
+      const opOf = new Map(ops.map((op) => [op.index, op]))
+      const sums = new Map<string, bigint>()
+      const failing = new Map<number, ElementFailure>()
+      for (const call of asker.calls) {
+        // Elements of later slices have no ops yet.
+        if (failed.has(call.index) || existing.includes(call.index)) continue
+        const op = opOf.get(call.index)
+        const element = Judgement.elementOf(book, asker, call, op)
+        for (const bound of element.bound) {
+          const objection = Judgement.objection(book, asker, bound, element, op, now, sums)
+          if (objection === null) continue
+          const failure = Judgement.refusalOf(bound, objection)
+          if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
+          else
+            yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
+              requestId: asker.requestId,
+              index: call.index,
+              reason: failure.message
+            })
+        }
+      }
+      return failing
+    })
+
   const judge: Rules["Service"]["judge"] = (askers, batches) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      each(askers, batches, (book, asker, { existing, failed, ops }) =>
-        Effect.gen(function* () {
-          const sums = new Map<string, bigint>()
-          const failing = new Map<number, ElementFailure>()
-          for (const call of asker.calls) {
-            // Elements of later slices have no ops yet.
-            if (failed.has(call.index) || existing.includes(call.index)) continue
-            const op = ops.find(({ index }) => index === call.index)
-            const element = Judgement.elementOf(book, asker, call, op)
-            for (const bound of element.bound) {
-              const objection = Judgement.objection(book, asker, bound, element, op, now, sums)
-              if (objection === null) continue
-              const failure = Judgement.refusalOf(bound, objection)
-              if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
-              else
-                yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse element"), {
-                  requestId: asker.requestId,
-                  index: call.index,
-                  reason: failure.message
-                })
-            }
-          }
-          return failing
-        })
-      )
+      each(askers, batches, (book, all) => Effect.forEach(all, (one) => judgeOne(book, one, now)))
     )
 
   const reserve: Rules["Service"]["reserve"] = (askers, batches) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      each(askers, batches, (book, asker, { ops }) =>
+      each(askers, batches, (book, all) =>
         Effect.gen(function* () {
-          const { calls, context } = asker
-          const groups = ops.flatMap((op) => {
-            const call = calls.find(({ index }) => index === op.index)
-            if (call === undefined) return []
-            const element = Judgement.elementOf(book, asker, call, op)
-            return [{ op, entries: entriesOf(asker, element, preparedBaseOf(op), now + heldMillis) }]
+          const groups = all.flatMap(({ asker, prepared }, place) => {
+            const callOf = new Map(asker.calls.map((call) => [call.index, call]))
+            return prepared.ops.flatMap((op) => {
+              const call = callOf.get(op.index)
+              if (call === undefined) return []
+              const element = Judgement.elementOf(book, asker, call, op)
+              return { place, op, entries: entriesOf(asker, element, preparedBaseOf(op), now + heldMillis) }
+            })
           })
+          // Requests that arrive together hold in one transaction.
           const lacks = yield* Effect.mapError(budgets.reserve(groups.map(({ entries }) => entries)), () =>
             unavailable()
           )
-          const failing = new Map<number, ElementFailure>()
-          for (const [place, { entries, op }] of groups.entries()) {
-            const failure = lackOf(entries, lacks[place])
-            if (failure !== null) failing.set(op.index, yield* countRefusal(failure))
+          const failing = all.map(() => new Map<number, ElementFailure>())
+          for (const [position, { entries, op, place }] of groups.entries()) {
+            const failure = lackOf(entries, lacks[position])
+            if (failure !== null) failing[place]?.set(op.index, yield* countRefusal(failure))
           }
-          if (failing.size === 0) return failing
-          const all = new Map(failing)
-          Links.failDependants(Call.dependencies(calls), all)
-          const left = calls.filter(({ index }) => all.has(index))
-          yield* Effect.provideService(Reservations.giveBack(context, left), Budgets, budgets)
-          yield* release(context, left)
+          for (const [place, { asker }] of all.entries()) {
+            const { calls, context } = asker
+            const failed = new Map(failing[place])
+            if (failed.size === 0) continue
+            Links.failDependants(Call.dependencies(calls), failed)
+            const left = calls.filter(({ index }) => failed.has(index))
+            yield* Effect.provideService(Reservations.giveBack(context, left), Budgets, budgets)
+            yield* release(context, left)
+          }
           return failing
         })
       )
