@@ -160,6 +160,15 @@ export const callers = (
     ChainRpc.layer({ egress: egressOf(config) })
   ).pipe(orStartError)
 
+/** Likewise with keys of signers, to read callers' requests. */
+export const readers = (config: Config) =>
+  AccountSigners.layer(registry(config.keys)).pipe(
+    Layer.provideMerge(tenants(config)),
+    Layer.merge(Layer.succeed(OperatorAbi, config.abi)),
+    Layer.merge(ChainRpc.layer({ egress: egressOf(config) })),
+    orStartError
+  )
+
 /**
  * Copies a service's SQLite file to another configuration's PostgreSQL, where a service with the same secrets continues.
  * The file must not be in use.

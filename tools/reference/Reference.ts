@@ -237,11 +237,29 @@ const resolve = (document: Document, schema: JsonSchema): JsonSchema => {
 const described = ({ description }: JsonSchema): Pick<JsonSchema, "description"> =>
   description === undefined ? {} : { description }
 
+/** The path to which the schema's objects are posted; undefined: none. */
+const endpointOf = ({ paths }: Document, { $ref }: JsonSchema): string | undefined =>
+  $ref === undefined
+    ? undefined
+    : Object.keys(paths).find(
+        (path) => paths[path]?.post?.requestBody?.content["application/json"]?.schema.$ref === $ref
+      )
+
+/** Members of alternatives, those of one name and meaning together. */
+const together = (all: ReadonlyArray<Field>): ReadonlyArray<Field> =>
+  Object.values(Object.groupBy(all, ({ description, path }) => JSON.stringify([path, description]))).flatMap(
+    (same = []) => {
+      const type = [...new Set(same.map((each) => each.type))].join(" or ")
+      return same.slice(0, 1).map((each) => ({ ...each, type }))
+    }
+  )
+
 /** The members of a schema in order, each followed by its own members. Alternatives of a whole answer stand in sequence. */
 const fields = (document: Document, schema: JsonSchema, path = ""): ReadonlyArray<Field> => {
   const here = resolve(document, schema)
   if (here.items !== undefined) return fields(document, here.items, `${path}[]`)
-  if (path === "" && here.anyOf !== undefined) return here.anyOf.flatMap((one) => fields(document, one))
+  if (path === "" && here.anyOf !== undefined)
+    return together(here.anyOf.flatMap((one) => fields(document, one)))
   const named = Object.entries(here.properties ?? {}).flatMap(([name, property]) => {
     const at = path === "" ? name : `${path}.${name}`
     return [
@@ -251,7 +269,7 @@ const fields = (document: Document, schema: JsonSchema, path = ""): ReadonlyArra
         required: here.required?.includes(name) ?? false,
         description: resolve(document, property).description ?? ""
       },
-      ...fields(document, property, at)
+      ...(endpointOf(document, property) === undefined ? fields(document, property, at) : [])
     ]
   })
   return typeof here.additionalProperties === "object"
@@ -267,6 +285,8 @@ const typeName = (document: Document, schema: JsonSchema): string => {
   const ref = schema.$ref ?? allOf?.[0]?.$ref
   if (ref !== undefined) {
     const name = ref.slice(root.length)
+    const endpoint = endpointOf(document, schema)
+    if (endpoint !== undefined) return `body of ${endpoint}`
     return scalars.some(([scalar]) => scalar === name) ? name : typeName(document, resolve(document, schema))
   }
   const alternatives = anyOf ?? oneOf

@@ -106,7 +106,10 @@ export const refusalOf = (
   return elementFailure("policy_refused", Reasons.text("policy", { problem: text }), figures)
 }
 
-const paymasterOf = ({ context }: Judged, op: PreparedOp | undefined): Address | null => {
+/** The part of an op that names its payer. */
+type Priced<O = PreparedOp> = O extends PreparedOp ? Pick<O, "kind" | "unsigned"> : never
+
+const paymasterOf = ({ context }: Judged, op: Priced | undefined): Address | null => {
   if (context.kind === "direct") return null
   return op === undefined || op.kind === "direct"
     ? context.payer.paymaster
@@ -125,7 +128,7 @@ export const objection = (
   asker: Judged,
   bound: Rulebook.Bound,
   { spending, wallet }: Element,
-  op: PreparedOp | undefined,
+  op: Priced | undefined,
   at: number,
   sums: Map<string, bigint>
 ): Objection | null => {

@@ -65,7 +65,8 @@ const freshMillis = 500
 /** Time limit of the store's answer, milliseconds. */
 const patienceMillis = 5_000
 
-const bookOf = (versions: ReadonlyArray<PolicyVersion>): Book | null => {
+/** The policies of an account's versions. */
+export const bookOf = (versions: ReadonlyArray<PolicyVersion>): Book => {
   const bound = new Map<Subject, ReadonlyArray<Bound>>()
   const lists = { operator: new Map<string, Set<Address>>(), account: new Map<string, Set<Address>>() }
   for (const { content, countedAs, layer, subject, version } of versions) {
@@ -77,7 +78,7 @@ const bookOf = (versions: ReadonlyArray<PolicyVersion>): Book | null => {
       bound.set(subject, layer === "operator" ? [made, ...others] : [...others, made])
     }
   }
-  return bound.size === 0 ? null : { bound, lists }
+  return { bound, lists }
 }
 
 /**
@@ -107,7 +108,8 @@ export const make = Effect.gen(function* () {
     Effect.suspend(() => {
       const { latest } = known
       return Effect.map(current(accountId), (versions) => {
-        const book = bookOf(versions)
+        const made = bookOf(versions)
+        const book = made.bound.size === 0 ? null : made
         // A change that was seen meanwhile is read at the next use.
         if (latest === known.latest) books.set(accountId, book)
         return book

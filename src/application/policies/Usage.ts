@@ -23,7 +23,7 @@ export const bindingOf = (
   return find(subject) ?? (subject.startsWith("wallet:") ? find(everyWallet) : undefined)
 }
 
-const isWindow = (per: Limit["per"]): per is Limit["per"] & Window => per !== "op" && per !== "request"
+export const isWindow = (per: Limit["per"]): per is Limit["per"] & Window => per !== "op" && per !== "request"
 
 /** Uses of the limits of the policy that binds the subject. `wallet:*` itself counts nothing: each wallet does. */
 export const of = (

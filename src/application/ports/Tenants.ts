@@ -39,5 +39,7 @@ export class Tenants extends Context.Service<
     readonly authenticate: (
       apiKey: Redacted.Redacted<string>
     ) => Effect.Effect<Principal | null, TenantsError>
+    /** Whether the account has a key with this id (`TenantStore.idOf`). Absent: keys have no ids. */
+    readonly hasKey?: (accountId: AccountId, keyId: string) => Effect.Effect<boolean, TenantsError>
   }
 >()("castellan/Accounts") {}

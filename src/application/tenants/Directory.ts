@@ -81,6 +81,7 @@ export class Directory extends Context.Service<
     readonly authenticate: (
       apiKey: Redacted.Redacted<string>
     ) => Effect.Effect<Principal | null, TenantStoreError>
+    readonly hasKey: (accountId: AccountId, keyId: string) => Effect.Effect<boolean, TenantStoreError>
     readonly isPaused: (
       kind: Content["pauses"][number]["kind"],
       subject: string
@@ -176,6 +177,13 @@ export const make = Effect.fnUntraced(function* (
         if (holder !== null || isYounger(newcomerMillis, now)) return Effect.succeed(holder)
         return Effect.orElseSucceed(Effect.map(renew(newcomerMillis), holderOf), () => null)
       }),
+    hasKey: (accountId, keyId) =>
+      Effect.zipWith(current, Clock.currentTimeMillis, ({ holders }, now) =>
+        [...holders.values()].some(
+          ({ endsAt, principal }) =>
+            now < endsAt && principal.accountId === accountId && principal.keyId === keyId
+        )
+      ),
     isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject))),
     isActive: (accountId) => Effect.map(current, ({ accounts }) => accounts.get(accountId)?.paused === false)
   }
@@ -190,7 +198,12 @@ export const layer = (
       Context.make(Directory, directory).pipe(
         Context.add(Tenants, {
           authenticate: (apiKey) =>
-            Effect.mapError(directory.authenticate(apiKey), ({ message }) => new TenantsError({ message }))
+            Effect.mapError(directory.authenticate(apiKey), ({ message }) => new TenantsError({ message })),
+          hasKey: (accountId, keyId) =>
+            Effect.mapError(
+              directory.hasKey(accountId, keyId),
+              ({ message }) => new TenantsError({ message })
+            )
         }),
         Context.add(KillSwitches, {
           isPaused: (what) =>

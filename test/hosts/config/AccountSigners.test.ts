@@ -20,6 +20,7 @@ it.effect("an unavailable account store leaves the known keys in force", () =>
       content: away,
       latest: Effect.succeed(content),
       authenticate: () => away,
+      hasKey: () => away,
       isPaused: () => away,
       isActive: () => away
     })

@@ -84,7 +84,7 @@ describe("access", () => {
         "POST /transactSigner",
         `DELETE ${requests.find(({ init }) => init.method === "DELETE")?.path}`,
         ...requests
-          .filter(({ path }) => /^\/(?:webhooks|watches|policies|decisionHook)/.test(path))
+          .filter(({ path }) => /^\/(?:webhooks|watches|policies|decisionHook|topups)/.test(path))
           .map(({ init, path }) => `${init.method} ${path}`)
       ]
       expect(codes).toEqual(Object.fromEntries(refused.map((path) => [path, "scope_missing"])))

@@ -58,6 +58,7 @@ describe("the endpoints", () => {
       "GET /policies/:subject",
       "DELETE /policies/:subject",
       "GET /policies/:subject/usage",
+      "POST /policies/evaluate",
       "PUT /decisionHook",
       "GET /decisionHook",
       "DELETE /decisionHook",

@@ -144,6 +144,10 @@ describe("reference examples of endpoints whose answers depend on the moment", (
     await record("getPolicyUsage")
     await record("listPolicies")
     await record("removePolicy")
+    const { rpc, signer } = service.info.settings
+    const evaluated = Object(endpoints.find((one) => one.name === "evaluatePolicies")?.example)
+    const request = { ...evaluated.request, settings: { rpc, signer } }
+    await record("evaluatePolicies", { ...evaluated, request })
   })
 
   it("recorded answers of the decision hook have today's members", async () => {

@@ -312,6 +312,8 @@ export const at = (place: Place): Bodies => {
         })
       case "number":
         return fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }))
+      case "null":
+        return fc.constant(null)
       case "boolean":
         return fc.boolean()
       case "array":

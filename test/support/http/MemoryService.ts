@@ -74,6 +74,7 @@ const keys = {
 const addressOf = (key: string) =>
   Secp256k1.addressOf(Result.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(key))).publicKey)
 
+export const entryPoint = EntryPoint.canonical["v0.8"]
 const profile = NetworkProfile.make({
   chainId: 31_337n,
   rpc: Redacted.make(rpc),

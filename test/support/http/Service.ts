@@ -24,6 +24,9 @@ export const key = randomBytes(32).toString("hex")
 export const pausedKey = randomBytes(32).toString("hex")
 export const readOnlyKey = randomBytes(32).toString("hex")
 
+/** The id of another key of acme. */
+export const otherKeyId = "21ca2b88d8bd"
+
 const principal = (id: string, change: Partial<Principal> = {}): Principal => ({
   accountId: id as AccountId,
   name: id,
@@ -42,7 +45,8 @@ const principals = new Map([
 ])
 
 export const accounts = Layer.succeed(Tenants, {
-  authenticate: (given) => Effect.succeed(principals.get(Redacted.value(given)) ?? null)
+  authenticate: (given) => Effect.succeed(principals.get(Redacted.value(given)) ?? null),
+  hasKey: (account, keyId) => Effect.succeed(account === "acme" && keyId === otherKeyId)
 })
 
 export const unlimited: Allowance = { allowed: true, limit: 300, remaining: 299, resetSeconds: 30 }

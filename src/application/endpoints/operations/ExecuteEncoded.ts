@@ -25,7 +25,7 @@ export type Response = Executed
 export type Requirements = Posted.Surroundings | Submissions.Submissions
 
 /** The refusal of a request with an op that has neither a signature nor a signer. */
-const unsigned = ({ operations, settings }: Request): Failure | null => {
+const unsigned = (settings: Request["settings"], operations: Request["operations"]): Failure | null => {
   if (settings.signer !== undefined) return null
   const index = operations.findIndex(({ signature }) => signature === undefined)
   if (index >= 0)
@@ -48,6 +48,8 @@ const offerOf = (
   { operations, preview, settings }: Request,
   body: string
 ): Effect.Effect<Offers.Offered<Executed>, Failure, Posted.Surroundings> => {
+  const refused = unsigned(settings, operations)
+  if (refused !== null) return Effect.fail(refused)
   const read = (where: GivenOps.Where) => GivenOps.decodeEncoded(operations, where)
   const by = settings.signer === undefined ? "service" : "signer"
   return Posted.offerOf(caller, { endpoint, settings, read, preview }, by, body)
@@ -59,9 +61,5 @@ export const kind = { endpoint, Request, Response, offerOf }
  * Submits ops that were returned unsigned before, each with its own proof or, without one, with a proof by the
  * request's signer and cosigners. An op that was posted before is not sent again: its outcome is the answer.
  */
-export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> => {
-  const refused = unsigned(request)
-  return Span.named("ExecuteEncoded")(
-    refused === null ? Submissions.submit(caller, kind, request) : Effect.fail(refused)
-  )
-}
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Span.named("ExecuteEncoded")(Submissions.submit(caller, kind, request))

@@ -46,11 +46,25 @@ const shown = ({ at, by, content, requestId, subject, version }: PolicyVersion):
   requestId
 })
 
-export const subjectOf = (text: string): Effect.Effect<Subject.Subject, Failure> =>
+export const subjectOf = (text: string, path = "subject"): Effect.Effect<Subject.Subject, Failure> =>
   Effect.fromResult(
-    Result.mapError(Subject.from(text), (message) =>
-      invalid("invalid_request", [{ path: "subject", message }])
-    )
+    Result.mapError(Subject.from(text), (message) => invalid("invalid_request", [{ path, message }]))
+  )
+
+/** The subject in canonical form; 400 for content of another kind. `at`: place of the content, and of its subject. */
+export const subjectFor = (text: string, content: Subject.Content, at?: string) =>
+  Effect.filterOrFail(
+    subjectOf(text, at),
+    (subject) => content === null || Subject.isList(subject) === "addresses" in content,
+    (subject): Failure =>
+      invalid("invalid_request", [
+        {
+          path: at ?? "",
+          message: Subject.isList(subject)
+            ? "a list holds addresses and no rules"
+            : "a policy holds rules; addresses belong to a subject list:NAME"
+        }
+      ])
   )
 
 /** A store that fails is a defect. */
@@ -66,18 +80,7 @@ export const toFailure = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError
 
 const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: Subject.Content) =>
   Effect.gen(function* () {
-    const subject = yield* subjectOf(text)
-    if (content !== null && Subject.isList(subject) !== "addresses" in content)
-      return yield* Effect.fail(
-        invalid("invalid_request", [
-          {
-            path: "",
-            message: Subject.isList(subject)
-              ? "a list holds addresses and no rules"
-              : "a policy holds rules; addresses belong to a subject list:NAME"
-          }
-        ])
-      )
+    const subject = yield* subjectFor(text, content)
     const { accountId, keyId } = principal
     const now = yield* Clock.currentTimeMillis
     const put = yield* (yield* Policies).put(

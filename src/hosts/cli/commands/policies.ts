@@ -1,13 +1,24 @@
 import * as Context from "effect/Context"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
+import * as Payer from "../../../application/payers/Payer.js"
 import * as Usage from "../../../application/policies/Usage.js"
 import { Budgets } from "../../../application/ports/Budgets.js"
-import { type Layer, Policies, type PolicyVersion } from "../../../application/ports/Policies.js"
+import {
+  Policies,
+  type Layer as PolicyLayer,
+  type PolicyVersion
+} from "../../../application/ports/Policies.js"
 import * as Subject from "../../../domain/policy/Subject.js"
-import { decodeFile, help, json, optional, report, whole } from "../support/Operator.js"
+import * as SchemaProblems from "../../config/SchemaProblems.js"
+import * as Wiring from "../../Wiring.js"
+import { decodeFile, help, json, optional, refusalOf, report, whole } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
@@ -25,7 +36,7 @@ const layer = optional(
   "account: policies that the account has set; default: operator, set by these commands"
 )
 
-const layerOf = (text = "operator"): Effect.Effect<Layer, string> =>
+const layerOf = (text = "operator"): Effect.Effect<PolicyLayer, string> =>
   text === "operator" || text === "account"
     ? Effect.succeed(text)
     : Effect.fail("--layer: expected operator or account")
@@ -187,6 +198,81 @@ const history = Command.make("history", { account, subject, layer, json }).pipe(
   })
 )
 
+type Evaluated = Effect.Success<ReturnType<typeof Evaluate.evaluate>>["elements"][number]
+
+/** One line for each policy that refuses, or the policies that allow. */
+const grounds = ({ policies }: Evaluated): string => {
+  const nameOf = ({ layer, subject, version }: Evaluated["policies"][number]) =>
+    `${subject} ${version === null ? "draft" : `version ${version}`} (${layer})`
+  const against = policies.filter(({ verdict }) => verdict === "refuse")
+  return (against.length === 0 ? policies : against)
+    .map((each) => {
+      const what =
+        each.limit === null ? (each.rule === null ? "" : `rule ${each.rule}: `) : `limit ${each.limit}: `
+      const mode = each.mode === "observe" ? "observed, " : ""
+      return `${mode}${nameOf(each)}${each.reason === null ? "" : `, ${what}${each.reason}`}`
+    })
+    .join("; ")
+}
+
+/** Payers that pay for nothing: the request is only read. */
+const noPayers = Layer.succeed(Payer.Payers, {
+  of: (_account, _connection, { paymaster = null }) => Effect.succeed({ ...Payer.wallet, paymaster })
+})
+
+const evaluate = Command.make("evaluate", {
+  account,
+  file: Argument.String("FILE").pipe(Argument.withDescription("JSON: the body that would be posted")),
+  key: optional("key", "ID", "the key that would post it"),
+  endpoint: Flag.Literals("endpoint", Evaluate.endpoints).pipe(
+    Flag.withDescription("where it would be posted; default: /execute"),
+    Flag.withDefault("/execute" as const)
+  ),
+  drafts: optional("drafts", "FILE", "JSON of policies by subject, in place of the operator's; null: none"),
+  json
+}).pipe(
+  help(
+    "Shows what the policies of both layers, or drafts, say to a request, as if it were posted now. Holds, signs and sends nothing. Limits of fees are not evaluated.",
+    "acme payout.json --key 21ca2b88d8bd",
+    "acme payout.json --key 21ca2b88d8bd --drafts policies.json"
+  ),
+  report(function* ({ account: id, drafts, endpoint, file, key }) {
+    const context = yield* open(id, key === undefined ? "account" : `key:${key}`)
+    const given = {
+      endpoint,
+      request: yield* decodeFile(file, Schema.Unknown),
+      ...(drafts !== undefined && { policies: yield* decodeFile(drafts, Schema.Unknown) })
+    }
+    const request = yield* Effect.fromResult(
+      Result.mapError(SchemaProblems.decoder(Evaluate.Request)(given), (problems) =>
+        SchemaProblems.lines(problems).join("\n")
+      )
+    )
+    const keyId = key === undefined ? null : context.subject.slice("key:".length)
+    const caller = { principal: OperatorContext.principalOf(context.account, keyId), requestId: "" }
+    const { elements } = yield* Evaluate.evaluate(caller, request, "operator").pipe(
+      Effect.mapError(refusalOf),
+      Effect.provide(Layer.merge(Wiring.readers(context.config), noPayers)),
+      Effect.provide(context.ports)
+    )
+    const rows = elements.flatMap((element) =>
+      (element.movements.length === 0 ? [null] : element.movements).map((movement) => ({ element, movement }))
+    )
+    const table = Table.list(rows, "the request has no elements", {
+      ELEMENT: ({ element }) => element.index,
+      MOVEMENT: ({ movement }) =>
+        movement === null
+          ? "-"
+          : [movement.kind, movement.amount ?? "without bound", movement.token, movement.to]
+              .filter((each) => each !== null)
+              .join(" "),
+      VERDICT: ({ element }) => element.verdict,
+      BY: ({ element }) => grounds(element)
+    })
+    return { ...table, json: Schema.encodeSync(Evaluate.Response)({ elements }).elements }
+  })
+)
+
 const usage = Command.make("usage", { account, subject, layer, json }).pipe(
   help(
     "Shows what the limits of a policy have counted. For wallet:*, name a wallet: each is counted for itself.",
@@ -221,7 +307,7 @@ const usage = Command.make("usage", { account, subject, layer, json }).pipe(
   })
 )
 
-export const commands = [set, show, list, history, usage, remove]
+export const commands = [set, show, list, history, usage, evaluate, remove]
 
 export const notes = [
   "set and remove write the operator's layer, which binds in addition to the account's own. Accounts cannot read it.",

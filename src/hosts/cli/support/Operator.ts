@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import type { Failure } from "../../../application/failures/Failure.js"
 import { quote } from "../../../domain/primitives/InvalidValue.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
 import type * as Secrets from "../../config/Secrets.js"
@@ -108,6 +109,12 @@ export const decodeFile = <A>(file: string, schema: Schema.Codec<A, unknown>): E
       )
     )
   })
+
+/** A use case's failure for people. */
+export const refusalOf = ({ details, message }: Failure): string =>
+  details.length === 0
+    ? message
+    : details.map(({ message: why, path }) => (path === "" ? why : `${path}: ${why}`)).join("\n")
 
 /** Help of a command; examples omit the command's name. */
 export const help =

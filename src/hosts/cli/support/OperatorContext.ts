@@ -10,7 +10,8 @@ import {
   reasonOfCommand
 } from "../../../application/ports/operator/OperatorLog.js"
 import { type Content, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
-import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
+import type { AccountId, OwnLimits, Principal, Tier } from "../../../application/ports/Tenants.js"
+import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as KnownKeys from "../../../application/tenants/KnownKeys.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
@@ -145,6 +146,16 @@ export const accountOf = (
       )
     : Effect.succeed(account)
 }
+
+/** The account, for use cases that the operator runs as it. */
+export const principalOf = ({ accountId, name, tier }: Account, keyId: string | null): Principal => ({
+  accountId,
+  name,
+  tier,
+  scopes: new Set(allScopes),
+  paused: false,
+  keyId
+})
 
 /** The database, and an account of the database or the file. */
 export const openFor = (id: string) =>

@@ -5,14 +5,12 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as AddWatch from "../../../application/endpoints/subscriptions/AddWatch.js"
 import * as WatchEndpoints from "../../../application/endpoints/subscriptions/Watch.js"
-import type { Failure } from "../../../application/failures/Failure.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import { type Watch, Watches, type WatchesError } from "../../../application/ports/Watches.js"
-import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Changes from "../../../application/watches/Changes.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
 import * as Wiring from "../../Wiring.js"
-import { help, json, optional, report, required, text, whole } from "../support/Operator.js"
+import { help, json, optional, refusalOf, report, required, text, whole } from "../support/Operator.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 import { commands as common, operator } from "./Subscriptions.js"
@@ -89,11 +87,6 @@ const { list, pause, remove, resume, show } = common({
   })
 })
 
-const refusalOf = ({ details, message }: Failure): string =>
-  details.length === 0
-    ? message
-    : details.map(({ message: why, path }) => (path === "" ? why : `${path}: ${why}`)).join("\n")
-
 const decode = SchemaProblems.decoder(AddWatch.Request)
 
 const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<AddWatch.Request, string> => {
@@ -142,8 +135,7 @@ const add = Command.make("add", {
       fromBlock: given.from,
       confirmations: yield* whole("confirmations", given.confirmations, "a number")
     })
-    const { accountId, name, tier } = account
-    const principal = { accountId, name, tier, scopes: new Set(allScopes), paused: false, keyId: null }
+    const principal = OperatorContext.principalOf(account, null)
     const { watchId } = yield* AddWatch.run({ principal, requestId: operator.by }, request).pipe(
       Effect.mapError(refusalOf),
       Effect.catchDefect(() => Effect.fail("the database cannot be used")),

@@ -1,6 +1,7 @@
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
+import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
 import * as GetUsage from "../../../application/endpoints/policies/GetUsage.js"
 import * as Policies from "../../../application/endpoints/policies/Policies.js"
 import { maxAddresses } from "../../../domain/policy/Policy.js"
@@ -87,7 +88,29 @@ export const group = HttpApiGroup.make("policies")
         "Held and booked amounts in the window of each limit. A wallet without its own policy shows its counts under wallet:*.",
         one
       )
-    )
+    ),
+    HttpApiEndpoint.post("evaluatePolicies", "/policies/evaluate", {
+      disableCodecs: true,
+      payload: Evaluate.Request,
+      success: Evaluate.Response
+    })
+      .annotate(BodyBounds, bounds)
+      .annotateMerge(
+        describe(
+          "Try policies on a request",
+          "Judges the body of another endpoint as if it were posted now, by the policies in force or by drafts. It holds, signs and sends nothing, and simulates nothing: limits of fees are not evaluated. Of the operator's policies only the rules are judged, without amounts, and the answer shows only whether they refuse.",
+          {
+            endpoint: "/transactSigner",
+            request: {
+              to: Sample.token,
+              funcSignature: "transfer(address,uint256)",
+              funcParams: [Sample.recipient, "1000"],
+              settings: { rpc: Sample.rpc, signer: Sample.signer }
+            },
+            policies: { account: policy }
+          }
+        )
+      )
   )
   .annotateEndpoints(RequiredScope, "policies")
   .middleware(Authentication)
@@ -98,5 +121,6 @@ export const useCases = {
   setPolicy: Policies.set,
   getPolicy: Policies.get,
   removePolicy: Policies.remove,
-  getPolicyUsage: GetUsage.run
+  getPolicyUsage: GetUsage.run,
+  evaluatePolicies: Evaluate.run
 }

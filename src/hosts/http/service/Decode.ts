@@ -1,3 +1,4 @@
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
@@ -107,8 +108,24 @@ const strangers = (issue: SchemaIssue.Issue, value: unknown): number | null => {
   return issues.filter((one) => one._tag === "Pointer" && one.issue._tag === "UnexpectedKey").length
 }
 
+/** The members of a union's objects with one literal each. */
+const tags = (ast: AST.AST | undefined) =>
+  ast !== undefined && AST.isUnion(ast)
+    ? ast.types
+        .filter(AST.isObjects)
+        .flatMap(({ propertySignatures }) => propertySignatures.filter(({ type }) => AST.isLiteral(type)))
+    : []
+
 /** The union members that know most of the value's members; without any that come close, all members' expectations. */
 function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
+  const [tag, ...others] = issue.issues.length === 0 && Predicate.isObject(place.value) ? tags(place.ast) : []
+  if (tag !== undefined) {
+    const { path, value } = inside(place, tag.name)
+    const expected = `expected ${[tag, ...others].map(({ type }) => noun(type)).join(" or ")}, got ${kind(value)}`
+    const message = value === undefined ? `${path} is required` : expected
+    yield { code: "invalid_request", detail: { path, message } }
+    return
+  }
   const close = issue.issues.flatMap((inner) => {
     const unknown = strangers(inner, place.value)
     return unknown === null ? [] : [{ inner, unknown }]

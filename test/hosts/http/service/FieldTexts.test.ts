@@ -687,6 +687,8 @@ const found = (): ReadonlyArray<Row> => {
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint }) => {
+      // Its request is one of another endpoint.
+      if (endpoint.identifier === "evaluatePolicies") return
       const [payload] = endpoint.payload.values()
       const operation = document.paths[OpenApi.templateOf(endpoint.path)]?.[endpoint.method.toLowerCase()]
       const parameters = operation?.parameters ?? []

@@ -1,0 +1,144 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Policy from "../../domain/policy/Policy.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import { type ElementFailure, elementFailure } from "../failures/Elements.js"
+import type { Budget, Budgets, BudgetsError } from "../ports/Budgets.js"
+import type { PolicyVersion } from "../ports/Policies.js"
+import * as Call from "../prepare/Call.js"
+import * as Links from "../prepare/ops/Links.js"
+import * as Judgement from "./Judgement.js"
+import * as Rulebook from "./Rulebook.js"
+import * as Usage from "./Usage.js"
+
+/**
+ * A dry run of a request's elements against policies. It holds, signs and sends nothing.
+ *
+ * Gotchas: fees are unknown before an op is estimated, so limits of `fees` count nothing here.
+ */
+
+/** Whose numbers are shown: an account sees those of its own layer, the operator all. */
+export type View = "account" | "operator"
+
+/** The verdict of one policy on an element. */
+export interface Finding {
+  readonly bound: Rulebook.Bound
+  /** Null: it allows the element. */
+  readonly objection: Judgement.Objection | null
+}
+
+export interface Evaluated {
+  readonly index: number
+  readonly wallet: Address
+  readonly movements: Policy.Spending["movements"]
+  /** `refuse`: a policy in force refuses it, or the element on which it depends. */
+  readonly verdict: "allow" | "refuse"
+  readonly findings: ReadonlyArray<Finding>
+}
+
+/** Version of a draft. */
+export const draft = 0
+
+/** The versions with drafts in place of those of the account's layer; null removes a subject's policy. */
+export const withDrafts = (
+  versions: ReadonlyArray<PolicyVersion>,
+  drafts: ReadonlyMap<string, PolicyVersion["content"]>,
+  of: Pick<PolicyVersion, "accountId" | "layer">
+): ReadonlyArray<PolicyVersion> => {
+  const isDrafted = ({ layer, subject }: PolicyVersion) => layer === of.layer && drafts.has(subject)
+  const made = [...drafts].map(([subject, content]): PolicyVersion => {
+    const before = versions.find((each) => each.layer === of.layer && each.subject === subject)
+    const countedAs = before?.countedAs ?? subject
+    return { ...of, subject, content, countedAs, version: draft, at: 0, by: "", requestId: null }
+  })
+  return [...versions.filter((each) => !isDrafted(each)), ...made]
+}
+
+/**
+ * The policy without its numbers, which an account could otherwise find by trial. It may allow more than the whole
+ * policy, and refuses nothing else.
+ */
+const withoutNumbers = ({ limits: _, rules, ...rest }: Policy.Policy): Policy.Policy => ({
+  ...rest,
+  rules: rules.flatMap((rule) => {
+    const { args, maxAmount, ...match } = rule.match
+    const named = args?.filter(({ max }) => max === undefined)
+    const isWhole = maxAmount === undefined && named?.length === args?.length
+    if (rule.effect === "refuse" && !isWhole) return []
+    return [{ ...rule, match: { ...match, ...(named !== undefined && { args: named }) } }]
+  })
+})
+
+/** Judges the elements as if their request were posted now. `versions`: in force, or drafts. */
+export const of = (
+  { figures }: Pick<Budgets["Service"], "figures">,
+  versions: ReadonlyArray<PolicyVersion>,
+  asker: Judgement.Judged,
+  view: View
+): Effect.Effect<ReadonlyArray<Evaluated>, BudgetsError> =>
+  Effect.gen(function* () {
+    const { calls, context } = asker
+    const now = yield* Clock.currentTimeMillis
+    const book = Rulebook.bookOf(versions)
+    const on = Call.dependencies(calls)
+    const failed = new Map<number, ElementFailure>()
+    const refuse = (findings: ReadonlyArray<Finding>, index: number) => {
+      if (findings.some(({ bound, objection }) => objection !== null && bound.policy.mode === "enforce"))
+        failed.set(index, elementFailure("policy_refused"))
+    }
+
+    const sums = new Map<string, bigint>()
+    const judged = calls.map((call) => {
+      const { index } = call
+      const element = Judgement.elementOf(book, asker, call, undefined)
+      const op = call.kind === "given" ? { kind: call.kind, unsigned: call.op } : undefined
+      const findings = element.bound.map((each): Finding => {
+        const isShown = view === "operator" || each.layer === "account"
+        const bound = isShown ? each : { ...each, policy: withoutNumbers(each.policy) }
+        return { bound, objection: Judgement.objection(book, asker, bound, element, op, now, sums) }
+      })
+      refuse(findings, index)
+      return { element, findings, index }
+    })
+    Links.failDependants(on, failed)
+
+    /** Room of each limit over a window, after the elements before. */
+    const rooms = new Map<string, bigint>()
+    const roomOf = (pot: Budget, { max, per }: Policy.Limit) =>
+      Effect.gen(function* () {
+        const known = rooms.get(pot.name)
+        if (known !== undefined || !Usage.isWindow(per)) return known ?? max
+        const { booked, held } = yield* figures(pot, now, per)
+        const room = max - booked - held
+        return room > 0n ? room : 0n
+      })
+    /** Counts an element in the limits of a policy; `taken`: the room that it leaves. */
+    const count = ({ bound, objection }: Finding, element: Judgement.Element, taken: Map<string, bigint>) =>
+      Effect.gen(function* () {
+        if (objection !== null) return { bound, objection }
+        for (const limit of bound.policy.limits ?? []) {
+          const asked = Policy.amountOf(limit, element.spending) ?? 0n
+          const isOther = !Usage.isWindow(limit.per) || limit.chain !== context.chainId.toString()
+          if (isOther || asked === 0n) continue
+          const pot = Rulebook.potOf(context.accountId, bound, limit, element.wallet)
+          const room = yield* roomOf(pot, limit)
+          if (asked > room) return { bound, objection: Judgement.ofLimit(limit, room, asked) }
+          taken.set(pot.name, room - asked)
+        }
+        return { bound, objection }
+      })
+
+    const evaluated: Array<Omit<Evaluated, "verdict">> = []
+    for (const { element, findings: ofRules, index } of judged) {
+      const taken = new Map<string, bigint>()
+      const findings = failed.has(index)
+        ? ofRules
+        : yield* Effect.forEach(ofRules, (finding) => count(finding, element, taken))
+      refuse(findings, index)
+      if (!failed.has(index)) for (const [name, room] of taken) rooms.set(name, room)
+      const { spending, wallet } = element
+      evaluated.push({ index, wallet, movements: spending.movements, findings })
+    }
+    Links.failDependants(on, failed)
+    return evaluated.map((each) => ({ ...each, verdict: failed.has(each.index) ? "refuse" : "allow" }))
+  })
