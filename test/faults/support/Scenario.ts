@@ -11,6 +11,13 @@ export type Kill =
       /** A life that has not reached the place ends then, in ms; null: it does not. */
       readonly atLatest: number | null
     }
+  /** Before the `nth` SQL statement that contains the text. */
+  | {
+      readonly at: "statement"
+      readonly text: string
+      readonly nth: number
+      readonly atLatest: number | null
+    }
   /** When its `nth` transaction reaches the node, or has been taken by it. */
   | { readonly at: "send"; readonly moment: "before" | "after"; readonly nth: number }
   | { readonly at: "clock"; readonly millis: number }

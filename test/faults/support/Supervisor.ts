@@ -57,8 +57,13 @@ const nameOf = (kill: Kill): string => {
       return `${kill.moment} send`
     case "journal":
       return `${kill.moment} ${kill.step ?? "any"}`
+    case "statement":
+      return `at ${kill.text}`
   }
 }
+
+/** The process itself ends there. */
+const isOwn = (kill: Kill | undefined) => kill?.at === "journal" || kill?.at === "statement"
 
 /** The reason of a service that ends because the database replies later than its time-out: a code would follow. */
 const unanswered =
@@ -96,11 +101,11 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
   let again: NodeJS.Timeout | undefined
   let unheard = 0
   const clock = (planned: Kill | undefined) => {
-    const millis =
-      planned?.at === "clock" ? planned.millis : planned?.at === "journal" ? planned.atLatest : null
+    if (planned === undefined || planned.at === "send") return
+    const millis = planned.at === "clock" ? planned.millis : planned.atLatest
     if (millis === null) return
     timer = setTimeout(() => {
-      overdue = planned?.at === "journal"
+      overdue = planned.at !== "clock"
       end()
     }, millis)
   }
@@ -109,7 +114,7 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
     sends = { before: 0, after: 0 }
     const planned = phase === "disarmed" ? undefined : kill()
     const spot = { ...planned, armed: phase === "armed" }
-    const env = planned?.at === "journal" ? { [Killing.variable]: JSON.stringify(spot) } : {}
+    const env = isOwn(planned) ? { [Killing.variable]: JSON.stringify(spot) } : {}
     const main = life === 0 ? (build.earlier ?? build.main) : build.main
     const program = run([main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
     current = program
@@ -165,11 +170,11 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
     arm: () => {
       phase = "armed"
       const planned = kill()
-      if (planned?.at === "journal") current.child.kill(Killing.armSignal)
+      if (isOwn(planned)) current.child.kill(Killing.armSignal)
       clock(planned)
     },
     disarm: () => {
-      if (phase === "armed" && kill()?.at === "journal") current.child.kill(Killing.armSignal)
+      if (phase === "armed" && isOwn(kill())) current.child.kill(Killing.armSignal)
       phase = "disarmed"
       clearTimeout(timer)
     },
