@@ -370,7 +370,7 @@ export const catalogue = {
   ),
   policy_refused: refused(
     "refused by a spending rule",
-    "A policy of the key, a signer or the wallet does not allow the operation, or its limit has no room left. details names subject, version and rule or limit; numbers only of the account's own policies. Or a decision hook refuses it, with its reason.",
+    "A policy of the key, a signer or the wallet does not allow the operation or the signature, or its limit has no room left. details names subject, version and rule or limit; numbers only of the account's own policies. Or a decision hook refuses it, with its reason.",
     "Change the operation, wait for the limit's next window, or change the policy."
   ),
   writes_paused: refused(

@@ -5,6 +5,7 @@ import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import * as Reasons from "../failures/Reasons.js"
 import * as Funding from "../payers/Funding.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
+import type { AccountId } from "../ports/Tenants.js"
 import type * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
 import type { Direct, OpContext, Shared } from "../prepare/OpContext.js"
@@ -26,23 +27,24 @@ export type Judged = Omit<Asker, "context"> & {
 /** An element as the policies of its subjects judge it. */
 export interface Element {
   readonly bound: ReadonlyArray<Rulebook.Bound>
-  readonly wallet: Address
+  /** Null: a signature that no wallet is named for. */
+  readonly wallet: Address | null
   readonly spending: Policy.Spending
 }
 
-const boundOf = (
+/** The policies that bind a caller's use of these signers. */
+export const boundOf = (
   book: Rulebook.Book,
-  { caller, context }: Judged,
-  wallet: Address
+  { principal: { keyId } }: Judged["caller"],
+  signers: ReadonlyArray<Address>,
+  wallet: Address | null
 ): ReadonlyArray<Rulebook.Bound> => {
-  const { keyId } = caller.principal
-  const signers = context.kind === "ops" ? context.signers : [context.submitter]
   const subjects = ["account", ...(keyId === null ? [] : [`key:${keyId}`])]
   return [
     ...[...subjects, ...signers.map((signer) => `signer:${signer}`)].flatMap(
       (each) => book.bound.get(each) ?? []
     ),
-    ...Rulebook.ofWallet(book, wallet)
+    ...(wallet === null ? [] : Rulebook.ofWallet(book, wallet))
   ]
 }
 
@@ -55,13 +57,13 @@ const feesOf = (context: Judged["context"], op: PreparedOp | undefined): bigint 
 
 export const elementOf = (
   book: Rulebook.Book,
-  asker: Judged,
+  { caller, context }: Judged,
   call: Call.Call,
   op: PreparedOp | undefined
-): Element => ({
-  bound: boundOf(book, asker, call.wallet),
+): Element & { readonly wallet: Address } => ({
+  bound: boundOf(book, caller, context.kind === "ops" ? context.signers : [context.submitter], call.wallet),
   wallet: call.wallet,
-  spending: { ...Reading.of(call, asker.context), fees: feesOf(asker.context, op) }
+  spending: { ...Reading.of(call, context), fees: feesOf(context, op) }
 })
 
 /** The ground on which a policy refuses an element. */
@@ -122,23 +124,24 @@ const configured = ({ connection: { profile } }: Judged["context"]): ReadonlyArr
   ...profile.paymasterServices.map(({ paymaster }) => paymaster)
 ]
 
-/** The objection of one policy, windows of its limits aside; `sums`: of the request's elements before it, which it raises. */
-export const objection = (
+/** The circumstances of an account's element. */
+export interface Place extends Policy.Circumstances {
+  readonly accountId: AccountId
+}
+
+/**
+ * The objection of one policy to what an element spends, windows of its limits aside; `sums`: of the request's elements
+ * before it, which it raises.
+ */
+export const ofSpending = (
   book: Rulebook.Book,
-  asker: Judged,
+  place: Place,
   bound: Rulebook.Bound,
-  { spending, wallet }: Element,
-  op: Priced | undefined,
-  at: number,
+  { spending, wallet }: Pick<Element, "spending" | "wallet">,
   sums: Map<string, bigint>
 ): Objection | null => {
   const { layer, policy } = bound
-  const { chainId } = asker.context
-  const paymaster = paymasterOf(asker, op)
-  if (paymaster !== null && !(policy.paymasters ?? configured(asker.context)).includes(paymaster))
-    return ofRules(`the paymaster ${paymaster} is not allowed`)
-  const circumstances = { chainId, endpoint: asker.endpoint, at }
-  const refused = Policy.judge(policy, spending.movements, circumstances, book.lists[layer])
+  const refused = Policy.judge(policy, spending.movements, place, book.lists[layer])
   if (refused === "expired") return ofRules("it has expired")
   if (refused !== null) {
     const { movement, rule } = refused
@@ -146,10 +149,10 @@ export const objection = (
   }
   const raised: Array<readonly [string, bigint]> = []
   for (const limit of policy.limits ?? []) {
-    if (limit.chain !== chainId.toString()) continue
+    if (!Policy.isOn(limit, place.chainId)) continue
     const amount = Policy.amountOf(limit, spending)
     if (amount === null) return ofLimit(limit, 0n, 0n, "the amount has no bound")
-    const pot = Rulebook.potOf(asker.context.accountId, bound, limit, wallet).name
+    const pot = Rulebook.potOf(place.accountId, bound, limit, wallet).name
     const before = limit.per === "request" ? (sums.get(pot) ?? 0n) : 0n
     if ((limit.per === "op" || limit.per === "request") && before + amount > limit.max)
       return ofLimit(limit, limit.max - before, amount)
@@ -157,4 +160,21 @@ export const objection = (
   }
   for (const [pot, sum] of raised) sums.set(pot, sum)
   return null
+}
+
+/** Likewise to an op or a transaction, with its paymaster. */
+export const objection = (
+  book: Rulebook.Book,
+  asker: Judged,
+  bound: Rulebook.Bound,
+  element: Element,
+  op: Priced | undefined,
+  at: number,
+  sums: Map<string, bigint>
+): Objection | null => {
+  const { accountId, chainId } = asker.context
+  const paymaster = paymasterOf(asker, op)
+  return paymaster !== null && !(bound.policy.paymasters ?? configured(asker.context)).includes(paymaster)
+    ? ofRules(`the paymaster ${paymaster} is not allowed`)
+    : ofSpending(book, { accountId, chainId, endpoint: asker.endpoint, at }, bound, element, sums)
 }

@@ -1,8 +1,20 @@
 import * as Movements from "../../domain/policy/Movements.js"
+import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import type * as Call from "../prepare/Call.js"
 import type { OfRequest } from "../prepare/OpContext.js"
 import * as Previews from "../prepare/ops/Previews.js"
+
+/** The deployment of a wallet. */
+export const deployment = (wallet: Address): Movements.Movement => ({
+  kind: "deploy",
+  contract: wallet,
+  selector: null,
+  data: Hex.empty,
+  asset: null,
+  to: wallet,
+  amount: 0n
+})
 
 /** Reads what an element moves, as rules, limits and decision hooks judge it. */
 export const of = (
@@ -10,18 +22,7 @@ export const of = (
   { connection, submitter }: Pick<OfRequest, "connection" | "submitter">
 ): Movements.Reading => {
   const { ledger } = connection.profile
-  if (call.kind === "creation") {
-    const { wallet } = call
-    const deployment = {
-      contract: wallet,
-      selector: null,
-      data: Hex.empty,
-      asset: null,
-      to: wallet,
-      amount: 0n
-    }
-    return { movements: [{ kind: "deploy", ...deployment }], calls: 0 }
-  }
+  if (call.kind === "creation") return { movements: [deployment(call.wallet)], calls: 0 }
   if (call.kind === "direct")
     return Movements.of({ wallet: submitter, ledger }, [
       { target: call.to, value: call.value, data: call.data }

@@ -84,7 +84,7 @@ type Named = Pick<PreparedOp, "index" | "requestId"> &
 
 type UserOp = Exclude<PreparedOp, { readonly kind: "direct" }>
 
-interface Entry extends Reservation {
+export interface Entry extends Reservation {
   readonly bound: Rulebook.Bound
   readonly limit: bigint
   readonly of: Policy.Limit
@@ -108,8 +108,14 @@ const preparedBaseOf = (op: PreparedOp): string => `${baseOf(op)}${Nonce.make(op
 /** Only slices of one request count here, and all are opened within the longest window. */
 const windowOf = (per: Exclude<Policy.Limit["per"], "op">): Window => (per === "request" ? "30d" : per)
 
-const entriesOf = (
-  { context: { accountId, chainId }, requestId }: Pick<Judgement.Asker, "context" | "requestId">,
+/** An element's holds of its policies' limits, under ids that start with `base`. */
+export const entriesOf = (
+  {
+    context: { accountId, chainId },
+    requestId
+  }: Pick<Judgement.Asker, "requestId"> & {
+    readonly context: { readonly accountId: AccountId; readonly chainId: bigint | null }
+  },
   { bound, spending, wallet }: Judgement.Element,
   base: string,
   expiresAt: number
@@ -119,7 +125,7 @@ const entriesOf = (
       ? []
       : (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
           const wei = Policy.amountOf(limit, spending) ?? 0n
-          if (limit.per === "op" || limit.chain !== chainId.toString() || wei === 0n) return []
+          if (limit.per === "op" || !Policy.isOn(limit, chainId) || wei === 0n) return []
           const kept = limit.approvals === "ignore" ? "/ignore" : ""
           const pot = Rulebook.potOf(accountId, each, limit, wallet)
           return [
@@ -139,14 +145,18 @@ const entriesOf = (
         })
   )
 
-const lackOf = (entries: ReadonlyArray<Entry>, lack: Lack | null | undefined): ElementFailure | null => {
+/** The refusal for want of room; null: there is room. */
+export const lackOf = (
+  entries: ReadonlyArray<Entry>,
+  lack: Lack | null | undefined
+): ElementFailure | null => {
   const entry = entries.find(({ name }) => name === lack?.budget)
   return entry === undefined || lack == null
     ? null
     : Judgement.refusalOf(entry.bound, Judgement.ofLimit(entry.of, lack.available, entry.wei))
 }
 
-const countRefusal = (failure: ElementFailure) =>
+export const countRefusal = (failure: ElementFailure) =>
   Effect.as(
     Metrics.count(Metrics.policyRefusals, {
       reason: failure.figures.limit === undefined ? "rule" : "limit"

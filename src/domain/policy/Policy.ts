@@ -352,6 +352,10 @@ export interface Spending {
   readonly fees: bigint
 }
 
+/** Whether a limit counts what is spent on a chain; null: on any. */
+export const isOn = ({ chain }: Limit, chainId: bigint | null): boolean =>
+  chainId === null || chain === chainId.toString()
+
 /** Amount by which an element counts against a limit, least units; null: no amount bounds it. */
 export const amountOf = (
   { approvals = "count", asset }: Limit,

@@ -87,6 +87,7 @@ export type Ports =
   | PaymasterRpcTag
   | Policies
   | ReplicasTag
+  | Rulebook.Rulebook
   | Rules.Rules
   | Settings
   | SignersTag

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Documents from "../../../domain/policy/Documents.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Counterfactual from "../../../domain/signature/Counterfactual.js"
@@ -19,6 +20,8 @@ import { type InvalidRequest, invalid, unauthorized, unprocessable } from "../..
 import * as Reasons from "../../failures/Reasons.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
+import * as Reading from "../../policies/Reading.js"
+import * as Signing from "../../policies/Signing.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import { type Signer, SystemSigners } from "../../ports/Signers.js"
 import * as GivenOps from "../../prepare/given/GivenOps.js"
@@ -115,21 +118,27 @@ const mostCharacters = 65_536
 
 const mostProofs = 32
 
-type Nest = (domain: NestedMessage.Domain) => NestedMessage.Nested
+/** A message that is read: its form under a wallet's domain, and what its signature allows. */
+interface Read extends Pick<Signing.Content, "movements"> {
+  readonly nest: (domain: NestedMessage.Domain) => NestedMessage.Nested
+}
 
-const personal = (message: string): Result.Result<Nest, InvalidRequest> => {
+const personal = (message: string): Result.Result<Read, InvalidRequest> => {
   if (TypedData.read(message) !== null)
     return wrong("message", "it is typed data: send the document as typedData")
   return Result.mapBoth(PersonalMessage.bytes(message), {
     onFailure: (problem) => invalid("invalid_request", [{ path: "message", message: problem }]),
-    onSuccess: (bytes): Nest => {
+    onSuccess: (bytes): Read => {
       const hash = PersonalMessage.digest(bytes)
-      return (domain) => NestedMessage.personal(hash, domain)
+      return {
+        nest: (domain) => NestedMessage.personal(hash, domain),
+        movements: () => [Documents.message]
+      }
     }
   })
 }
 
-const typed = (document: TypedData.Document): Result.Result<Nest, InvalidRequest> => {
+const typed = (document: TypedData.Document): Result.Result<Read, InvalidRequest> => {
   const parts = TypedData.parts(document, {})
   if (Result.isFailure(parts)) return wrong("typedData", parts.failure)
   if (OperationProof.isOfDomain(document))
@@ -139,10 +148,13 @@ const typed = (document: TypedData.Document): Result.Result<Nest, InvalidRequest
     )
   return parts.success.typeSorted.length > NestedMessage.maxDescription
     ? wrong("typedData.types", `expected at most ${NestedMessage.maxDescription} bytes of types`)
-    : Result.succeed((domain) => NestedMessage.typedData(parts.success, domain))
+    : Result.succeed({
+        nest: (domain) => NestedMessage.typedData(parts.success, domain),
+        movements: () => Documents.of(parts.success)
+      })
 }
 
-const nestOf = ({ message, typedData }: Request): Result.Result<Nest, InvalidRequest> => {
+const readOf = ({ message, typedData }: Request): Result.Result<Read, InvalidRequest> => {
   if ((message === undefined) === (typedData === undefined))
     return wrong("message", "expected either message or typedData, and not both")
   if ((message ?? JSON.stringify(typedData)).length > mostCharacters)
@@ -252,7 +264,7 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
       { path: "account", message: "the deployer authorises a wallet only for keys with the scope write" }
     ])
   yield* Decoding.own(settings.useABI)
-  const nest = yield* Effect.fromResult(nestOf(request))
+  const { movements, nest } = yield* Effect.fromResult(readOf(request))
   if (proofs.length > mostProofs)
     return yield* Effect.fromResult(wrong("proofs", `expected at most ${mostProofs} proofs`))
   const given = yield* EventLoop.each(proofs, (proof, index) => Effect.fromResult(givenOf(proof, index)))
@@ -274,6 +286,22 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
   yield* KillSwitch.check(OpContext.ofChain(profile.chainId, settings))
   for (const [place, { address }] of signing)
     yield* KillSwitch.check({ what: { kind: "signer", address }, path: OpContext.pathOf(settings, place) })
+  const judge = yield* Signing.judge({
+    caller,
+    endpoint: "/signMessage",
+    signers: signing.map(([, { address }]) => address),
+    wallet,
+    chainId: profile.chainId
+  })
+  const refusal = yield* judge({
+    hash: signingHash,
+    // The deployer's authorisation is signed too.
+    movements: () => [...(making === null ? [] : [Reading.deployment(wallet)]), ...movements()]
+  })
+  if (refusal !== null)
+    return yield* unprocessable("policy_refused", [
+      { path: "", message: refusal.message, ...refusal.figures }
+    ])
   const authorisation = making === null ? null : yield* authorised(caller, connection, wallet, making)
   const own = yield* Effect.forEach(
     signing,

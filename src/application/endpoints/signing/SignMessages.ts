@@ -1,6 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Eip712 from "../../../domain/evm/Eip712.js"
+import * as Documents from "../../../domain/policy/Documents.js"
+import type { Movement } from "../../../domain/policy/Movements.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
@@ -9,10 +12,12 @@ import * as OperationProof from "../../../domain/signature/OperationProof.js"
 import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
 import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
 import * as TypedData from "../../../domain/signature/typed/TypedData.js"
+import type { ElementFailure } from "../../failures/Elements.js"
 import { invalid, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
+import * as Signing from "../../policies/Signing.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional, shown } from "../../request/Fields.js"
 import { SignerRef } from "../../request/Settings.js"
@@ -64,18 +69,32 @@ export const Response = Schema.Array(
 ).annotate({ identifier: "SignResponse" })
 export type Response = typeof Response.Type
 
-interface Digest {
-  readonly hash: Hex.Bytes32
+interface Digest extends Signing.Content {
   /** Whether its signature could be the proof of an operation hidden from the caller. */
   readonly isProof: boolean
 }
 
-const digest = (hash: Result.Result<Hex.Bytes32, string>, isProof: boolean): Result.Result<Digest, string> =>
-  Result.map(hash, (hash) => ({ hash, isProof }))
+const plain = (hash: Hex.Bytes32, read: Movement, isProof = false): Digest => ({
+  hash,
+  isProof,
+  movements: () => (isProof ? [read, Documents.hash] : [read])
+})
+
+const typed = (
+  document: TypedData.Document,
+  given: TypedData.Given,
+  isProof: boolean
+): Result.Result<Digest, string> =>
+  Result.map(TypedData.parts(document, given), (parts) => ({
+    hash: Eip712.digest(parts.separator, parts.contents),
+    isProof,
+    movements: () => [...Documents.of(parts), ...(isProof ? [Documents.hash] : [])]
+  }))
 
 /** The digest of a message; `Failure` says why it has none. */
 const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.Result<Digest, string> => {
-  if (hashed) return digest(InvalidValue.toText(Hex.from32(message)), false)
+  if (hashed)
+    return Result.map(InvalidValue.toText(Hex.from32(message)), (hash) => plain(hash, Documents.hash))
   const read = TypedData.read(message)
   if (read !== null && Result.isFailure(read)) return Result.fail(read.failure)
   const document = read?.success ?? null
@@ -87,17 +106,17 @@ const digestOf = ({ eip712, hashed = false }: Request, message: string): Result.
     if (Result.isFailure(bytes)) return Result.fail(bytes.failure)
     const isProof =
       OperationProof.isMessage(bytes.success) || (document !== null && OperationProof.isDocument(document))
-    return digest(Result.succeed(PersonalMessage.digest(bytes.success)), isProof)
+    return Result.succeed(plain(PersonalMessage.digest(bytes.success), Documents.message, isProof))
   }
   const { address: verifyingContract, chainId } = eip712
   const given = {
     ...(verifyingContract !== undefined && { verifyingContract }),
     ...(chainId !== undefined && { chainId })
   }
-  if (document !== null) return digest(TypedData.digest(document, given), OperationProof.isDocument(document))
+  if (document !== null) return typed(document, given, OperationProof.isDocument(document))
   return chainId === undefined || verifyingContract === undefined
     ? Result.fail("a message other than typed data needs eip712.address and eip712.chainId")
-    : digest(TypedData.digest(TypedData.ofMessage(message), given), false)
+    : typed(TypedData.ofMessage(message), given, false)
 }
 
 const guarded = "looks like an operation: set allowOperationHash"
@@ -107,9 +126,13 @@ const lifted = { endpoint: "/sign allowOperationHash" }
 
 interface Failed {
   readonly why: string
-  /** Whether the signer has failed. */
-  readonly signer: boolean
+  /** The signer has failed. */
+  readonly signer?: true
+  /** By a spending rule. */
+  readonly refusal?: ElementFailure
 }
+
+const fail = (failed: Failed) => Result.fail(failed)
 
 /** Signs messages with a key of the account. Each message is signed, or fails, separately. */
 export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
@@ -122,30 +145,40 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
   yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
   // Hash all messages before signing the first: digests requested at the same moment travel together.
   const digests = yield* EventLoop.map(messages, (message) => digestOf(request, message))
-  const sign = (made: Result.Result<Digest, string>) =>
-    Effect.gen(function* () {
-      const digest = yield* Effect.fromResult(
-        Result.filterOrFail(
-          made,
-          ({ isProof }) => !isProof || allowOperationHash === true,
-          () => guarded
-        ).pipe(Result.mapError((why): Failed => ({ why, signer: false })))
-      )
-      return yield* signer.sign(digest.hash).pipe(
-        Effect.annotateLogs(digest.isProof ? lifted : {}),
-        Keys.audited(caller, signer, digest.hash, {
-          purpose: "sign",
-          ...(digest.isProof && { allowOperationHash: true })
-        }),
-        Effect.mapBoth({
-          onSuccess: (signature) => SignatureFormat.write(signature, format),
-          onFailure: (error): Failed => ({ why: error.message, signer: true })
-        })
-      )
-    })
-  const outcomes = yield* Effect.forEach(digests, (digest) => Effect.result(sign(digest)), {
-    concurrency: "unbounded"
+  const judge = yield* Signing.judge({
+    caller,
+    endpoint: "/sign",
+    signers: [signer.address],
+    wallet: null,
+    chainId: null
   })
+  const allowed = yield* Effect.forEach(digests, (made) =>
+    Effect.gen(function* () {
+      if (Result.isFailure(made)) return fail({ why: made.failure })
+      if (made.success.isProof && allowOperationHash !== true) return fail({ why: guarded })
+      const refusal = yield* judge(made.success)
+      return refusal === null
+        ? Result.succeed(made.success)
+        : fail({ why: `policy_refused: ${refusal.message}`, refusal })
+    })
+  )
+  const sign = (digest: Digest) =>
+    signer.sign(digest.hash).pipe(
+      Effect.annotateLogs(digest.isProof ? lifted : {}),
+      Keys.audited(caller, signer, digest.hash, {
+        purpose: "sign",
+        ...(digest.isProof && { allowOperationHash: true })
+      }),
+      Effect.mapBoth({
+        onSuccess: (signature) => SignatureFormat.write(signature, format),
+        onFailure: (error): Failed => ({ why: error.message, signer: true })
+      })
+    )
+  const outcomes = yield* Effect.forEach(
+    allowed,
+    (each) => Effect.result(Effect.flatMap(Effect.fromResult(each), sign)),
+    { concurrency: "unbounded" }
+  )
   const failures = outcomes.flatMap((outcome, index) =>
     Result.isFailure(outcome) ? [{ ...outcome.failure, path: `messages[${index}]` }] : []
   )
@@ -153,6 +186,12 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
     return yield* unprocessable(
       "signer_unavailable",
       failures.map(({ path, why }) => ({ path, message: Reasons.text("notSigned", { problem: why }) }))
+    )
+  const refused = failures.flatMap(({ path, refusal }) => (refusal === undefined ? [] : [{ path, refusal }]))
+  if (refused.length > 0 && refused.length === messages.length)
+    return yield* unprocessable(
+      "policy_refused",
+      refused.map(({ path, refusal: { figures, message } }) => ({ path, message, ...figures }))
     )
   return [
     {

@@ -21,7 +21,7 @@ export const group = HttpApiGroup.make("signing")
         "With eip712: a JSON document of typed data is hashed as such, its domain completed from eip712 (a contradiction is an error); any other text is wrapped as Message(string contents) in the domain castellan, version 1, which needs eip712.address and eip712.chainId.",
         "Text of an object or array that names types or primaryType has to be good typed data, with eip712 and without: the error says where it breaks.",
         "Messages that could prove an operation are refused without allowOperationHash: with hashed false a message of exactly 32 bytes, and typed data of the domains castellan (except the wrapper), castellan approvals and ERC4337 (a hash of EntryPoint v0.8).",
-        "A message that cannot be signed is an element of errors. A key with this scope can do everything that the account's signers can: every digest is in the service's log."
+        "A message that cannot be signed, or that a spending rule refuses, is an element of errors. Without spending rules a key with this scope can do everything that the account's signers can: every digest is in the service's log."
       ].join(" "),
       example: { messages: ["hello"], format: "rsv", signer: Sample.signer }
     }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import {
   getBytes,
   hashMessage,
@@ -16,6 +16,7 @@ import * as Secp256k1 from "../../../../src/domain/crypto/Secp256k1.js"
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as InMemory from "../../../support/journal/InMemory.js"
 import * as Log from "../../../support/Log.js"
 import * as Ops from "../../../support/lanes/Ops.js"
 import * as Parties from "../../../support/Parties.js"
@@ -38,7 +39,8 @@ const run = (body: object, sign: Signer["sign"] = good) =>
     const outcome = yield* Effect.result(SignMessages.run(caller, decode({ signer, ...body }))).pipe(
       Effect.provideService(Signers, {
         resolve: () => Effect.succeed({ address, publicKey, type: "KMS", sign })
-      })
+      }),
+      Effect.provide(Layer.merge(InMemory.policies, InMemory.budgets))
     )
     const lines = logged.map(({ annotations, message }) => ({ ...annotations, message }))
     return { lines, outcome }

@@ -1,0 +1,99 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { Movement } from "../../domain/policy/Movements.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { ElementFailure } from "../failures/Elements.js"
+import { type Unavailable, unavailable } from "../failures/Failure.js"
+import { heldMillis } from "../payers/Payer.js"
+import { Budgets, type BudgetsError } from "../ports/Budgets.js"
+import type { Caller } from "../request/Caller.js"
+import * as Judgement from "./Judgement.js"
+import * as Rulebook from "./Rulebook.js"
+import * as Rules from "./Rules.js"
+
+/**
+ * Judges signatures by the account's spending rules, and books what permits in them allow.
+ *
+ * Gotchas:
+ *
+ * - Budgets book a permit in full before it is signed: no chain shows that its signature is never used.
+ * - A second signature of the same content allows nothing more, so it counts nothing.
+ */
+
+/** A request for signatures by keys of the account. `wallet`: that they sign for; null: for themselves. */
+export interface Asker {
+  readonly caller: Caller
+  readonly endpoint: string
+  readonly signers: ReadonlyArray<Address>
+  readonly wallet: Address | null
+  /** Chain of contents that do not name one; null: any. */
+  readonly chainId: bigint | null
+}
+
+/** Content for a signature. */
+export interface Content {
+  readonly hash: Bytes32
+  readonly movements: () => ReadonlyArray<Movement>
+}
+
+/** Books all entries, or none for want of room. `ended`: budgets in which the content is booked already. */
+const booked = (
+  budgets: Budgets["Service"],
+  entries: ReadonlyArray<Rules.Entry>,
+  ended: ReadonlySet<string> = new Set()
+): Effect.Effect<ElementFailure | null, BudgetsError> =>
+  Effect.gen(function* () {
+    const left = entries.filter(({ name }) => !ended.has(name))
+    const [lack] = yield* budgets.reserve([left])
+    if (lack?.reason === "ended") return yield* booked(budgets, entries, new Set([...ended, lack.budget]))
+    const failure = Rules.lackOf(left, lack)
+    if (failure !== null) return failure
+    for (const { chainId, id, wei } of left) yield* budgets.settle(chainId, id, wei)
+    return null
+  })
+
+/** The refusal of a content; null: it may be signed, and its permits are booked. */
+export type Judge = (content: Content) => Effect.Effect<ElementFailure | null, Unavailable>
+
+/** Judges a request's contents, one after the other. */
+export const judge = ({
+  caller,
+  chainId: given,
+  endpoint,
+  signers,
+  wallet
+}: Asker): Effect.Effect<Judge, Unavailable, Budgets | Rulebook.Rulebook> =>
+  Effect.gen(function* () {
+    const { principal, requestId } = caller
+    const { accountId } = principal
+    const book = yield* (yield* Rulebook.Rulebook).of(accountId)
+    if (book === null) return () => Effect.succeed(null)
+    const budgets = yield* Budgets
+    const bound = Judgement.boundOf(book, caller, signers, wallet)
+
+    return ({ hash, movements: read }: Content) =>
+      Effect.gen(function* () {
+        const at = yield* Clock.currentTimeMillis
+        const movements = read()
+        const chainId = movements.find(({ document }) => document !== undefined)?.document?.chainId ?? given
+        const element = { bound, wallet, spending: { movements, calls: 0, fees: 0n } }
+        for (const each of bound) {
+          const place = { accountId, chainId, endpoint, at }
+          // Contents count together in the budget of their request only, where the same content counts once.
+          const found = Judgement.ofSpending(book, place, each, element, new Map())
+          if (found === null) continue
+          const failure = Judgement.refusalOf(each, found)
+          if (each.policy.mode === "enforce") return yield* Rules.countRefusal(failure)
+          yield* Effect.annotateLogs(Effect.logInfo("observed policy would refuse signature"), {
+            requestId,
+            reason: failure.message
+          })
+        }
+        const base = `sign/${wallet ?? signers.join()}/${hash}/`
+        const context = { accountId, chainId }
+        const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis)
+        const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())
+        return failure === null ? null : yield* Rules.countRefusal(failure)
+      })
+  })
