@@ -141,8 +141,8 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
         userOpHash: String(userOpHash)
       }
     },
-    executePasskey: (op: HandedOut, validationData: Assertion, more: object = {}) =>
-      ExecutePasskey.run(stack.caller(), {
+    executePasskey: (op: HandedOut, validationData: Assertion, more: object = {}, by = stack.caller()) =>
+      ExecutePasskey.run(by, {
         operations: [
           {
             encodedUserOp: Hex.unsafe(op.encodedUserOp),
