@@ -257,10 +257,10 @@ describe("rules of a wallet", () => {
 
   it("must allow its deployment, in /create and with its first messages", () =>
     ruled(async (life) => {
-      const message = (salt: string) =>
+      const message = (salt: string, typedData: object = permit(router, 1)) =>
         SignMessage.run(caller(), {
           account: { salt, walletCustody: 1 },
-          typedData: permit(router, 1),
+          typedData,
           settings: { rpc: stack.settings.rpc, signer: stack.settings.signer }
         } as unknown as SignMessage.Request)
       await stack.fund(stack.predict("new"), 10n ** 18n)
@@ -269,6 +269,22 @@ describe("rules of a wallet", () => {
       const undeployed = refused(`rules: deploy to ${stack.predict("new")} is not allowed`)
       expect(await refusalOf(life, message("new"))).toMatchObject(undeployed)
       expect(await create()).toMatchObject(undeployed)
+      // A document's chain is not the wallet's.
+      await put(
+        life,
+        `key:${keyId}`,
+        policyOf([], [{ name: "new", match: { kinds: ["deploy"], chains: ["1"] } }])
+      )
+      const mail = {
+        types: { Mail: [{ name: "text", type: "string" }] },
+        primaryType: "Mail",
+        domain: { ...domain(), chainId: 1 },
+        message: { text: "a" }
+      }
+      const changed = { details: [{ version: "2", message: expect.stringContaining("deploy to") }] }
+      await expect
+        .poll(() => refusalOf(life, message("new", mail)), { timeout: 5_000 })
+        .toMatchObject(changed)
       expect(await stack.provider.getCode(stack.predict("new"))).toBe("0x")
       await put(life, `key:${keyId}`, policyOf([], [{ name: "new", match: { kinds: ["deploy"] } }]))
       await expect.poll(create, { timeout: 5_000 }).toBeNull()

@@ -293,15 +293,15 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
     wallet,
     chainId: profile.chainId
   })
-  const refusal = yield* judge({
-    hash: signingHash,
-    // The deployer's authorisation is signed too.
-    movements: () => [...(making === null ? [] : [Reading.deployment(wallet)]), ...movements()]
-  })
-  if (refusal !== null)
-    return yield* unprocessable("policy_refused", [
-      { path: "", message: refusal.message, ...refusal.figures }
-    ])
+  // The deployer's authorisation is of the wallet's chain, whichever chain a document names.
+  const deployment = { hash: signingHash, movements: () => [Reading.deployment(wallet)] }
+  for (const content of [...(making === null ? [] : [deployment]), { hash: signingHash, movements }]) {
+    const refusal = yield* judge(content)
+    if (refusal !== null)
+      return yield* unprocessable("policy_refused", [
+        { path: "", message: refusal.message, ...refusal.figures }
+      ])
+  }
   const authorisation = making === null ? null : yield* authorised(caller, connection, wallet, making)
   const own = yield* Effect.forEach(
     signing,
