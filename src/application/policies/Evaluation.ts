@@ -1,14 +1,17 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import * as Policy from "../../domain/policy/Policy.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import type { Budget, Budgets, BudgetsError } from "../ports/Budgets.js"
 import type { PolicyVersion } from "../ports/Policies.js"
+import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
 import * as Links from "../prepare/ops/Links.js"
 import * as Judgement from "./Judgement.js"
 import * as Rulebook from "./Rulebook.js"
+import * as Signing from "./Signing.js"
 import * as Usage from "./Usage.js"
 
 /**
@@ -29,7 +32,8 @@ export interface Finding {
 
 export interface Evaluated {
   readonly index: number
-  readonly wallet: Address
+  /** Null: a signature that no wallet is named for. */
+  readonly wallet: Address | null
   readonly movements: Policy.Spending["movements"]
   /** `refuse`: a policy in force refuses it, or the element on which it depends. */
   readonly verdict: "allow" | "refuse"
@@ -69,18 +73,72 @@ const withoutNumbers = ({ limits: _, rules, ...rest }: Policy.Policy): Policy.Po
   })
 })
 
+/** An element, and the objection of each policy that binds it, windows of limits aside. */
+interface Candidate {
+  readonly index: number
+  readonly element: Judgement.Element
+  readonly chainId: bigint | null
+  readonly objectionOf: (
+    bound: Rulebook.Bound,
+    at: number,
+    sums: Map<string, bigint>
+  ) => Judgement.Objection | null
+}
+
+/** A request that is only judged. */
+export interface Request {
+  readonly accountId: AccountId
+  readonly dependencies: Dependencies.Dependencies
+  readonly candidates: (book: Rulebook.Book) => ReadonlyArray<Candidate>
+}
+
+/** A request for ops, deployments or a transaction. */
+export const ofCalls = (asker: Judgement.Judged): Request => ({
+  accountId: asker.context.accountId,
+  dependencies: Call.dependencies(asker.calls),
+  candidates: (book) =>
+    asker.calls.map((call) => {
+      const element = Judgement.elementOf(book, asker, call, undefined)
+      const op = call.kind === "given" ? { kind: call.kind, unsigned: call.op } : undefined
+      return {
+        index: call.index,
+        element,
+        chainId: asker.context.chainId,
+        objectionOf: (bound, at, sums) => Judgement.objection(book, asker, bound, element, op, at, sums)
+      }
+    })
+})
+
+/** A request for signatures. */
+export const ofContents = (
+  asker: Signing.Asker,
+  contents: ReadonlyArray<Pick<Signing.Content, "movements">>
+): Request => ({
+  accountId: asker.caller.principal.accountId,
+  dependencies: contents.map(() => null),
+  candidates: (book) =>
+    contents.map((content, index) => {
+      const { chainId, element } = Signing.elementOf(book, asker, content)
+      const place = { accountId: asker.caller.principal.accountId, chainId, endpoint: asker.endpoint }
+      return {
+        index,
+        element,
+        chainId,
+        objectionOf: (bound, at) => Judgement.ofSpending(book, { ...place, at }, bound, element, new Map())
+      }
+    })
+})
+
 /** Judges the elements as if their request were posted now. `versions`: in force, or drafts. */
 export const of = (
   { figures }: Pick<Budgets["Service"], "figures">,
   versions: ReadonlyArray<PolicyVersion>,
-  asker: Judgement.Judged,
+  { accountId, candidates, dependencies: on }: Request,
   view: View
 ): Effect.Effect<ReadonlyArray<Evaluated>, BudgetsError> =>
   Effect.gen(function* () {
-    const { calls, context } = asker
     const now = yield* Clock.currentTimeMillis
     const book = Rulebook.bookOf(versions)
-    const on = Call.dependencies(calls)
     const failed = new Map<number, ElementFailure>()
     const refuse = (findings: ReadonlyArray<Finding>, index: number) => {
       if (findings.some(({ bound, objection }) => objection !== null && bound.policy.mode === "enforce"))
@@ -88,17 +146,15 @@ export const of = (
     }
 
     const sums = new Map<string, bigint>()
-    const judged = calls.map((call) => {
-      const { index } = call
-      const element = Judgement.elementOf(book, asker, call, undefined)
-      const op = call.kind === "given" ? { kind: call.kind, unsigned: call.op } : undefined
+    const judged = candidates(book).map((candidate) => {
+      const { element, index, objectionOf } = candidate
       const findings = element.bound.map((each): Finding => {
         const isShown = view === "operator" || each.layer === "account"
         const bound = isShown ? each : { ...each, policy: withoutNumbers(each.policy) }
-        return { bound, objection: Judgement.objection(book, asker, bound, element, op, now, sums) }
+        return { bound, objection: objectionOf(bound, now, sums) }
       })
       refuse(findings, index)
-      return { element, findings, index }
+      return { candidate, findings }
     })
     Links.failDependants(on, failed)
 
@@ -113,14 +169,17 @@ export const of = (
         return room > 0n ? room : 0n
       })
     /** Counts an element in the limits of a policy; `taken`: the room that it leaves. */
-    const count = ({ bound, objection }: Finding, element: Judgement.Element, taken: Map<string, bigint>) =>
+    const count = (
+      { bound, objection }: Finding,
+      { chainId, element }: Candidate,
+      taken: Map<string, bigint>
+    ) =>
       Effect.gen(function* () {
         if (objection !== null) return { bound, objection }
         for (const limit of bound.policy.limits ?? []) {
           const asked = Policy.amountOf(limit, element.spending) ?? 0n
-          const isOther = !Usage.isWindow(limit.per) || limit.chain !== context.chainId.toString()
-          if (isOther || asked === 0n) continue
-          const pot = Rulebook.potOf(context.accountId, bound, limit, element.wallet)
+          if (!Usage.isWindow(limit.per) || !Policy.isOn(limit, chainId) || asked === 0n) continue
+          const pot = Rulebook.potOf(accountId, bound, limit, element.wallet)
           const room = yield* roomOf(pot, limit)
           if (asked > room) return { bound, objection: Judgement.ofLimit(limit, room, asked) }
           taken.set(pot.name, room - asked)
@@ -129,11 +188,12 @@ export const of = (
       })
 
     const evaluated: Array<Omit<Evaluated, "verdict">> = []
-    for (const { element, findings: ofRules, index } of judged) {
+    for (const { candidate, findings: ofRules } of judged) {
+      const { element, index } = candidate
       const taken = new Map<string, bigint>()
       const findings = failed.has(index)
         ? ofRules
-        : yield* Effect.forEach(ofRules, (finding) => count(finding, element, taken))
+        : yield* Effect.forEach(ofRules, (finding) => count(finding, candidate, taken))
       refuse(findings, index)
       if (!failed.has(index)) for (const [name, room] of taken) rooms.set(name, room)
       const { spending, wallet } = element

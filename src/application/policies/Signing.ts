@@ -56,29 +56,37 @@ const booked = (
 /** The refusal of a content; null: it may be signed, and its permits are booked. */
 export type Judge = (content: Content) => Effect.Effect<ElementFailure | null, Unavailable>
 
+/** A content as the policies of its subjects judge it, and its chain. */
+export const elementOf = (
+  book: Rulebook.Book,
+  { caller, chainId, signers, wallet }: Asker,
+  { movements: read }: Pick<Content, "movements">
+) => {
+  const movements = read()
+  const element: Judgement.Element = {
+    bound: Judgement.boundOf(book, caller, signers, wallet),
+    wallet,
+    spending: { movements, calls: 0, fees: 0n }
+  }
+  const named = movements.find(({ document }) => document !== undefined)?.document?.chainId
+  return { chainId: named ?? chainId, element }
+}
+
 /** Judges a request's contents, one after the other. */
-export const judge = ({
-  caller,
-  chainId: given,
-  endpoint,
-  signers,
-  wallet
-}: Asker): Effect.Effect<Judge, Unavailable, Budgets | Rulebook.Rulebook> =>
+export const judge = (asker: Asker): Effect.Effect<Judge, Unavailable, Budgets | Rulebook.Rulebook> =>
   Effect.gen(function* () {
+    const { caller, endpoint, signers, wallet } = asker
     const { principal, requestId } = caller
     const { accountId } = principal
     const book = yield* (yield* Rulebook.Rulebook).of(accountId)
     if (book === null) return () => Effect.succeed(null)
     const budgets = yield* Budgets
-    const bound = Judgement.boundOf(book, caller, signers, wallet)
 
-    return ({ hash, movements: read }: Content) =>
+    return (content: Content) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
-        const movements = read()
-        const chainId = movements.find(({ document }) => document !== undefined)?.document?.chainId ?? given
-        const element = { bound, wallet, spending: { movements, calls: 0, fees: 0n } }
-        for (const each of bound) {
+        const { chainId, element } = elementOf(book, asker, content)
+        for (const each of element.bound) {
           const place = { accountId, chainId, endpoint, at }
           // Contents count together in the budget of their request only, where the same content counts once.
           const found = Judgement.ofSpending(book, place, each, element, new Map())
@@ -90,7 +98,7 @@ export const judge = ({
             reason: failure.message
           })
         }
-        const base = `sign/${wallet ?? signers.join()}/${hash}/`
+        const base = `sign/${wallet ?? signers.join()}/${content.hash}/`
         const context = { accountId, chainId }
         const entries = Rules.entriesOf({ context, requestId }, element, base, at + heldMillis)
         const failure = yield* Effect.mapError(booked(budgets, entries), () => unavailable())

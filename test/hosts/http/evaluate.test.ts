@@ -177,6 +177,28 @@ describe("POST /policies/evaluate", () => {
     })
   )
 
+  fact("judges signatures, without a wallet", (send) =>
+    Effect.gen(function* () {
+      const asked = (more: object) => ({
+        endpoint: "/sign",
+        request: { messages: ["hello", "goodbye"], signer: place.signer, ...more },
+        policies: { account: policy({ rules: [{ ...allow, match: { kinds: ["sign.message"] } }] }) }
+      })
+      const [element] = yield* evaluate(send, asked({}))
+      expect(element).toMatchObject({ wallet: null, verdict: "allow", movements: [{ kind: "sign.message" }] })
+      const hashed = asked({ messages: [`0x${"11".repeat(32)}`], hashed: true })
+      expect(yield* evaluate(send, hashed)).toMatchObject([
+        { verdict: "refuse", policies: [{ reason: "sign.hash is not allowed" }] }
+      ])
+      const broken = yield* send("POST", "/evaluate", asked({ messages: ["0x11"], hashed: true }))
+      expect(refusal(broken)).toEqual([
+        400,
+        "invalid_request",
+        expect.stringContaining("request.messages[0]: ")
+      ])
+    })
+  )
+
   fact("names faults of the inner request, of drafts and of the key", (send) =>
     Effect.gen(function* () {
       const asked = execute(transfer("1"))

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Json from "../../../domain/json/Json.js"
 import type * as Subject from "../../../domain/policy/Subject.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
 import { type Failure, invalid, unavailable } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Evaluation from "../../policies/Evaluation.js"
@@ -12,11 +14,12 @@ import { Tenants } from "../../ports/Tenants.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional } from "../../request/Fields.js"
 import type * as Bodies from "../Bodies.js"
-import type { Offered } from "../Offers.js"
 import * as ExecuteEncoded from "../operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../operations/ExecuteOperations.js"
 import * as ExecutePasskey from "../operations/ExecutePasskey.js"
 import * as TransactSigner from "../operations/TransactSigner.js"
+import * as SignMessage from "../signing/SignMessage.js"
+import * as SignMessages from "../signing/SignMessages.js"
 import * as CreateWallets from "../wallets/CreateWallets.js"
 import * as Policies from "./Policies.js"
 
@@ -46,7 +49,9 @@ export const Request = Schema.Union([
   bodyOf("/executeEncoded", ExecuteEncoded),
   bodyOf("/executePasskey", ExecutePasskey),
   bodyOf("/transactSigner", TransactSigner),
-  bodyOf("/create", CreateWallets)
+  bodyOf("/create", CreateWallets),
+  bodyOf("/sign", SignMessages),
+  bodyOf("/signMessage", SignMessage)
 ]).annotate({ identifier: "EvaluatePoliciesRequest" })
 export type Request = typeof Request.Type
 
@@ -82,7 +87,7 @@ export const Response = Schema.Struct({
   elements: Schema.Array(
     Schema.Struct({
       index: Schema.Int,
-      wallet: Schema.String,
+      wallet: Schema.NullOr(Schema.String).annotate({ description: "Null: a signature of no wallet." }),
       movements: Schema.Array(Movement),
       verdict: Verdict.annotate({
         description:
@@ -95,21 +100,38 @@ export const Response = Schema.Struct({
   )
 }).annotate({ identifier: "EvaluatePoliciesResponse" })
 
-const offerOf = (
+/** The request as its endpoint reads it. */
+const read = (
   caller: Caller,
   given: Request
-): Effect.Effect<Offered<unknown>, Failure, Bodies.Surroundings> => {
+): Effect.Effect<Evaluation.Request, Failure, Bodies.Surroundings | ChainFacts> => {
   switch (given.endpoint) {
     case "/execute":
-      return ExecuteOperations.kind.offerOf(caller, given.request, "")
+      return Effect.map(ExecuteOperations.kind.offerOf(caller, given.request, ""), Evaluation.ofCalls)
     case "/executeEncoded":
-      return ExecuteEncoded.kind.offerOf(caller, given.request, "")
+      return Effect.map(ExecuteEncoded.kind.offerOf(caller, given.request, ""), Evaluation.ofCalls)
     case "/executePasskey":
-      return ExecutePasskey.kind.offerOf(caller, given.request, "")
+      return Effect.map(ExecutePasskey.kind.offerOf(caller, given.request, ""), Evaluation.ofCalls)
     case "/transactSigner":
-      return TransactSigner.kind.offerOf(caller, given.request, "")
+      return Effect.map(TransactSigner.kind.offerOf(caller, given.request, ""), Evaluation.ofCalls)
     case "/create":
-      return CreateWallets.kind.offerOf(caller, given.request, "")
+      return Effect.map(CreateWallets.kind.offerOf(caller, given.request, ""), Evaluation.ofCalls)
+    case "/sign":
+      return Effect.gen(function* () {
+        const { asker, digests } = yield* SignMessages.prepare(caller, given.request)
+        const contents = yield* Effect.forEach(digests, (digest, index) =>
+          Effect.fromResult(
+            Result.mapError(digest, (message) =>
+              invalid("invalid_request", [{ path: `messages[${index}]`, message }])
+            )
+          )
+        )
+        return Evaluation.ofContents(asker, contents)
+      })
+    case "/signMessage":
+      return Effect.map(SignMessage.prepare(caller, given.request), ({ asker, contents }) =>
+        Evaluation.ofContents(asker, contents)
+      )
   }
 }
 
@@ -167,8 +189,8 @@ export const evaluate = (caller: Caller, given: Request, view: Evaluation.View) 
     const drafts = yield* draftsOf(given)
     const stored = yield* Effect.mapError((yield* Store).current(accountId), () => unavailable())
     const versions = Evaluation.withDrafts(stored, drafts, { accountId, layer: view })
-    const offer = yield* Effect.mapError(offerOf({ ...caller, isAsynchronous: true }, given), inRequest)
-    const elements = yield* Effect.mapError(Evaluation.of(yield* Budgets, versions, offer, view), () =>
+    const request = yield* Effect.mapError(read({ ...caller, isAsynchronous: true }, given), inRequest)
+    const elements = yield* Effect.mapError(Evaluation.of(yield* Budgets, versions, request, view), () =>
       unavailable()
     )
     return {

@@ -255,8 +255,8 @@ const authorised = Effect.fnUntraced(function* (
   return { deploy: { factory, data }, validUntil: deployment.deadline }
 })
 
-/** Signs a message as a wallet, with the keys of settings and the proofs of others; or returns the hash that further validators must sign. */
-export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+/** All of a signature but the keys' parts of it. Reads the wallet, and signs nothing. */
+export const prepare = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   const { account, proofs = [], settings } = request
   // The authorisation gives the described owners the address, with its balance.
   if (account !== undefined && !caller.principal.scopes.has("write"))
@@ -270,32 +270,59 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
   const given = yield* EventLoop.each(proofs, (proof, index) => Effect.fromResult(givenOf(proof, index)))
   const signers = yield* SignerAuthorization.signersOf(caller, settings)
   const connection = yield* Connection.openOperator(caller, settings, account !== undefined)
-  const { chain, profile, trust } = connection
   const { config, domain, making, wallet } = yield* MessageWallet.read(caller, request, signers, connection)
-  const { hash, signature, signingHash } = nest(domain)
+  const nested = nest(domain)
 
-  const { by, parts } = yield* collected(given, config, signingHash)
+  const { by, parts } = yield* collected(given, config, nested.signingHash)
   const able = [...signers.entries()].filter(
     ([, { address }]) => config.owners.includes(address) && !by.has(address)
   )
   const need = Math.max(config.threshold, 1)
-  const have = by.size + able.length
-  if (have < need) return { status: 0 as const, signingHash, have, need }
-
   const signing = able.slice(0, Math.max(need - by.size, 0))
-  yield* KillSwitch.check(OpContext.ofChain(profile.chainId, settings))
-  for (const [place, { address }] of signing)
-    yield* KillSwitch.check({ what: { kind: "signer", address }, path: OpContext.pathOf(settings, place) })
-  const judge = yield* Signing.judge({
+  const asker: Signing.Asker = {
     caller,
     endpoint: "/signMessage",
     signers: signing.map(([, { address }]) => address),
     wallet,
-    chainId: profile.chainId
-  })
+    chainId: connection.profile.chainId
+  }
+  const { signingHash: hash } = nested
   // The deployer's authorisation is of the wallet's chain, whichever chain a document names.
-  const deployment = { hash: signingHash, movements: () => [Reading.deployment(wallet)] }
-  for (const content of [...(making === null ? [] : [deployment]), { hash: signingHash, movements }]) {
+  const deployment = { hash, movements: () => [Reading.deployment(wallet)] }
+  const contents: ReadonlyArray<Signing.Content> = [
+    ...(making === null ? [] : [deployment]),
+    { hash, movements }
+  ]
+  return {
+    asker,
+    connection,
+    contents,
+    have: by.size + able.length,
+    making,
+    need,
+    nested,
+    parts,
+    signing,
+    wallet
+  }
+})
+
+/** Signs a message as a wallet, with the keys of settings and the proofs of others; or returns the hash that further validators must sign. */
+export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  const { settings } = request
+  const { asker, connection, contents, have, making, need, nested, parts, signing, wallet } = yield* prepare(
+    caller,
+    request
+  )
+  const { hash, signature, signingHash } = nested
+  const { chain, profile, trust } = connection
+  if (have < need) return { status: 0 as const, signingHash, have, need }
+
+  yield* KillSwitch.check(OpContext.ofChain(profile.chainId, settings))
+  for (const [place, { address }] of signing)
+    yield* KillSwitch.check({ what: { kind: "signer", address }, path: OpContext.pathOf(settings, place) })
+  const judge = yield* Signing.judge(asker)
+  for (const content of contents) {
     const refusal = yield* judge(content)
     if (refusal !== null)
       return yield* unprocessable("policy_refused", [

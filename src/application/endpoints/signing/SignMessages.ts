@@ -134,9 +134,9 @@ interface Failed {
 
 const fail = (failed: Failed) => Result.fail(failed)
 
-/** Signs messages with a key of the account. Each message is signed, or fails, separately. */
-export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
-  const { allowOperationHash, eip712, format = "rsv", hashed, messages } = request
+/** The signer of a request, and its messages' digests; a digest is made where the message may be signed. */
+export const prepare = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  const { allowOperationHash, eip712, hashed, messages } = request
   if (hashed === true && eip712 !== undefined)
     return yield* invalid("invalid_request", [
       { path: "hashed", message: "expected false with eip712: the service hashes structured data itself" }
@@ -144,18 +144,31 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
   const signer = yield* Keys.resolve(caller, request.signer, "signer")
   yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
   // Hash all messages before signing the first: digests requested at the same moment travel together.
-  const digests = yield* EventLoop.map(messages, (message) => digestOf(request, message))
-  const judge = yield* Signing.judge({
+  const digests = yield* EventLoop.map(messages, (message) =>
+    Result.filterOrFail(
+      digestOf(request, message),
+      ({ isProof }) => !isProof || allowOperationHash === true,
+      () => guarded
+    )
+  )
+  const asker: Signing.Asker = {
     caller,
     endpoint: "/sign",
     signers: [signer.address],
     wallet: null,
     chainId: null
-  })
+  }
+  return { asker, digests, signer }
+})
+
+/** Signs messages with a key of the account. Each message is signed, or fails, separately. */
+export const run = Effect.fnUntraced(function* (caller: Caller, request: Request) {
+  const { format = "rsv", messages } = request
+  const { asker, digests, signer } = yield* prepare(caller, request)
+  const judge = yield* Signing.judge(asker)
   const allowed = yield* Effect.forEach(digests, (made) =>
     Effect.gen(function* () {
       if (Result.isFailure(made)) return fail({ why: made.failure })
-      if (made.success.isProof && allowOperationHash !== true) return fail({ why: guarded })
       const refusal = yield* judge(made.success)
       return refusal === null
         ? Result.succeed(made.success)

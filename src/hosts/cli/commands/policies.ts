@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as ChainFacts from "../../../application/chain/ChainFacts.js"
 import * as Evaluate from "../../../application/endpoints/policies/Evaluate.js"
 import * as Payer from "../../../application/payers/Payer.js"
 import * as Usage from "../../../application/policies/Usage.js"
@@ -220,6 +221,8 @@ const noPayers = Layer.succeed(Payer.Payers, {
   of: (_account, _connection, { paymaster = null }) => Effect.succeed({ ...Payer.wallet, paymaster })
 })
 
+const facts = Layer.sync(ChainFacts.ChainFacts, ChainFacts.make)
+
 const evaluate = Command.make("evaluate", {
   account,
   file: Argument.String("FILE").pipe(Argument.withDescription("JSON: the body that would be posted")),
@@ -252,7 +255,7 @@ const evaluate = Command.make("evaluate", {
     const caller = { principal: OperatorContext.principalOf(context.account, keyId), requestId: "" }
     const { elements } = yield* Evaluate.evaluate(caller, request, "operator").pipe(
       Effect.mapError(refusalOf),
-      Effect.provide(Layer.merge(Wiring.readers(context.config), noPayers)),
+      Effect.provide(Layer.mergeAll(Wiring.readers(context.config), noPayers, facts)),
       Effect.provide(context.ports)
     )
     const rows = elements.flatMap((element) =>
