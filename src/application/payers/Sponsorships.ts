@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import * as EoaTransactions from "../chain/EoaTransactions.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Troubles from "../observe/Troubles.js"
@@ -21,6 +22,19 @@ import type { AccountId } from "../ports/Tenants.js"
 
 /** The budget for the operator's payments for an account's ops in a UTC day. */
 export const budget = "sponsor"
+
+/** Remembers results: each reading of the chain comes across the notes of all open holds. */
+const decoder = <A>(schema: Schema.Decoder<A>): ((text: string) => ReadonlyArray<A>) => {
+  const decode = Schema.decodeUnknownOption(schema)
+  const known = new Lru<string, ReadonlyArray<A>>(16_384)
+  return (text) => {
+    const before = known.get(text)
+    if (before !== undefined) return before
+    const decoded = Option.toArray(decode(text))
+    known.set(text, decoded)
+    return decoded
+  }
+}
 
 const Note = Schema.fromJsonString(
   Schema.Struct({
@@ -38,7 +52,7 @@ const Note = Schema.fromJsonString(
 )
 type Note = typeof Note.Type
 const encodeNote = SchemaParser.encodeSync(Note)
-const decodeNote = Schema.decodeUnknownOption(Note)
+const decodeNote = decoder(Note)
 
 export const note = (of: Note): string => encodeNote(of)
 
@@ -47,7 +61,7 @@ const DirectNote = Schema.fromJsonString(
   Schema.Struct({ eoa: Address.schema, eoaNonce: Schema.BigIntFromString, payload: Hex.schema32 })
 )
 const encodeDirect = SchemaParser.encodeSync(DirectNote)
-const decodeDirect = Schema.decodeUnknownOption(DirectNote)
+const decodeDirect = decoder(DirectNote)
 
 type Payload = Pick<KnownTransaction, "data" | "to" | "value">
 
@@ -114,7 +128,7 @@ const settleDirect = (
   Effect.gen(function* () {
     const holds = all.flatMap((hold) =>
       hold.notes
-        .flatMap((text) => Option.toArray(decodeDirect(text)))
+        .flatMap(decodeDirect)
         .slice(0, 1)
         .map((note) => ({ ...note, hold }))
     )
@@ -145,11 +159,13 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
   Effect.gen(function* () {
     const { accountId, chain, profile } = watched
     const { chainId, settledDepth } = profile
-    const all = (yield* budgets.open(chainId)).filter(isOwn(accountId))
+    const open = (yield* budgets.open(chainId)).filter(isOwn(accountId))
+    // Holds with the same id share their note and their cost.
+    const all = [...new Map(open.map((hold) => [hold.id, hold])).values()]
     if (all.length === 0) return 0
     // All sealed versions of an op share one hold, and at most one lands.
     const holds = all.flatMap((hold) => {
-      const versions = hold.notes.flatMap((text) => Option.toArray(decodeNote(text)))
+      const versions = hold.notes.flatMap(decodeNote)
       const [first] = versions
       return first === undefined
         ? []
@@ -192,7 +208,7 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
         { from: since, to: head.number },
         settledNumber
       )
-      for (const { hashes, hold, nonce, validUntil, wallet } of group) {
+      const ends = group.map(({ hashes, hold, nonce, validUntil, wallet }) => {
         const landing = hashes.map((hash) => landings.get(hash)).find((each) => each !== undefined)
         const final = landing !== undefined && landing.blockNumber <= settledNumber
         const isDead =
@@ -204,10 +220,12 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
         const over = landing === undefined && isDead
         const cost = landing === undefined ? null : costOf(hold, landing)
         if (final || over) {
-          yield* budgets.settle(chainId, hold.id, cost ?? 0n)
           left -= 1
-        } else if (cost !== hold.landed) yield* budgets.land(chainId, hold.id, cost)
-      }
+          return budgets.settle(chainId, hold.id, cost ?? 0n)
+        }
+        return cost === hold.landed ? Effect.void : budgets.land(chainId, hold.id, cost)
+      })
+      yield* Effect.all(ends, { concurrency: "unbounded", discard: true })
     }
     return left
   })

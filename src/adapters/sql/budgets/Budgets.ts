@@ -1,6 +1,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Request from "effect/Request"
+import * as RequestResolver from "effect/RequestResolver"
 import type { SqlError } from "effect/sql/SqlError"
 import {
   type Budget,
@@ -56,11 +59,76 @@ const holdColumns: Rows.Columns = {
 }
 
 const raisedColumns: Rows.Columns = { hold_no: "bigint", wei: "text", expires_at: "bigint" }
+const landedColumns: Rows.Columns = { hold_no: "bigint", landed: "text" }
+const notedColumns: Rows.Columns = { hold_no: "bigint", note: "text" }
+
+interface Call<A, B> extends Request.Request<B, BudgetsError> {
+  readonly given: A
+}
+
+/** Runs the calls of one turn of the event loop in one transaction. */
+const together = <A, B>(
+  run: (all: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, BudgetsError>
+): ((given: A) => Effect.Effect<B, BudgetsError>) => {
+  const make = Request.of<Call<A, B>>()
+  const resolver = RequestResolver.make<Call<A, B>>((calls) =>
+    Effect.map(Effect.exit(run(calls.map(({ request }) => request.given))), (exit) => {
+      for (const [place, call] of calls.entries())
+        call.completeUnsafe(Exit.map(exit, (results) => results[place] as B))
+    })
+  )
+  return (given) => Effect.request(make({ given }), resolver)
+}
+
+type Binding = Parameters<Budgets["Service"]["bind"]>
+
+const bindAll = (store: Pick<Store.Store, "sql">, all: ReadonlyArray<Binding>, now: number) =>
+  Effect.gen(function* () {
+    const bound = new Map<Binding, boolean>()
+    for (const [chainId, calls] of Map.groupBy(all, ([hold]) => hold.chainId)) {
+      const rows = yield* Rows.statement<Row>(
+        store,
+        `select * from budget_reservations
+         where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled'
+           and (state = 'bound' or expires_at > ?) order by hold_no ${Store.isPostgres(store.sql) ? "for update" : ""}`,
+        [
+          chainId.toString(),
+          Rows.listOf(
+            store,
+            calls.map(([{ id }]) => id)
+          ),
+          now
+        ]
+      )
+      const byId = Map.groupBy(rows, ({ id }) => id)
+      const notes = new Map(rows.map((row) => [row.hold_no, notesOf(row)]))
+      for (const call of calls) {
+        const [{ id, wei }, note] = call
+        const own = byId.get(id) ?? []
+        const isHeld = own.length > 0 && own.every((row) => BigInt(row.wei) >= wei)
+        bound.set(call, isHeld)
+        if (isHeld)
+          for (const { hold_no } of own)
+            notes.set(hold_no, [...new Set([...(notes.get(hold_no) ?? []), note])])
+      }
+      const held = new Set(calls.flatMap((call) => (bound.get(call) === true ? [call[0].id] : [])))
+      yield* Rows.each(
+        store,
+        `update budget_reservations set state = 'bound', note = given.note
+         from (%) as given where budget_reservations.hold_no = given.hold_no`,
+        notedColumns,
+        rows.flatMap(({ hold_no, id }) =>
+          held.has(id) ? [[hold_no, (notes.get(hold_no) ?? []).join("\n")]] : []
+        )
+      )
+    }
+    return all.map((call) => bound.get(call) === true)
+  })
 
 /** Budgets in the database of the client. */
 export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* () {
   const sql = yield* Migrations.client
-  const forUpdate = sql.literal(Store.isPostgres(sql) ? "for update" : "")
+  const forUpdate = Store.isPostgres(sql) ? "for update" : ""
   const { mayDelete } = yield* ClockTrust
   const answered =
     (run: ReturnType<typeof Store.transaction>) =>
@@ -110,7 +178,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       )
     })
 
-  const reserve: Budgets["Service"]["reserve"] = (groups) => {
+  const reserveAll: Budgets["Service"]["reserve"] = (groups) => {
     const byBudget = Map.groupBy(groups.flat(), Totals.nameOf)
     if (byBudget.size === 0) return Effect.succeed(groups.map(() => null))
     return answered(Store.locking(sql, [...byBudget.keys()]))(
@@ -134,87 +202,138 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   /** Unsettled rows of these ids, in budgets that are locked from here on. */
   const lockRows = (chainId: bigint, ids: ReadonlyArray<string>) =>
     Effect.gen(function* () {
-      const find = (suffix: string) =>
+      const find = (locking: string) =>
         Rows.statement<Row>(
           store,
           `select * from budget_reservations
-           where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled' order by hold_no ${suffix}`,
+           where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled' order by hold_no ${locking}`,
           [chainId.toString(), Rows.listOf(store, ids)]
         )
       const found = yield* find("")
       if (!Store.isPostgres(sql) || found.length === 0) return found
       const names = new Set(found.map((row) => Totals.nameOf(Totals.budgetOf(row))))
       yield* lockAll(found.map(holdOf))
-      return (yield* find("for update")).filter((row) => names.has(Totals.nameOf(Totals.budgetOf(row))))
+      return (yield* find(forUpdate)).filter((row) => names.has(Totals.nameOf(Totals.budgetOf(row))))
     })
 
-  /** Changes rows of these ids one by one, with the totals of their budgets. */
-  const change = (
-    chainId: bigint,
-    ids: ReadonlyArray<string>,
-    use: (row: Row, totals: Totals.Totals) => Effect.Effect<void, SqlError>
-  ) =>
-    transaction(
+  const reserve = together((all: ReadonlyArray<Parameters<typeof reserveAll>[0]>) =>
+    Effect.map(reserveAll(all.flat()), (lacks) => {
+      const left = [...lacks]
+      return all.map(({ length }) => left.splice(0, length))
+    })
+  )
+
+  interface Change {
+    readonly chainId: bigint
+    readonly ids: ReadonlyArray<string>
+    readonly wei?: bigint | null
+  }
+
+  /** Changes unsettled rows by their ids, with the totals of their budgets; `write` stores the rows' landed sums. */
+  const changing = (
+    use: (row: Row, change: Change, totals: Totals.Totals) => string | null | undefined,
+    write: (
+      changed: ReadonlyArray<readonly [Row["hold_no"], string | null]>
+    ) => Effect.Effect<unknown, SqlError>
+  ) => {
+    const ofChain = (chainId: bigint, changes: ReadonlyArray<Change>) =>
       Effect.gen(function* () {
-        if (ids.length === 0) return
-        const rows = yield* lockRows(chainId, ids)
+        const byId = new Map<string, Change>()
+        // The first call counts.
+        for (const change of changes.toReversed()) for (const id of change.ids) byId.set(id, change)
+        const rows = yield* lockRows(chainId, [...byId.keys()])
         const byName = Map.groupBy(rows, (row) => Totals.nameOf(Totals.budgetOf(row)))
         const budgets = [...byName.values()].flatMap((own) => own.slice(0, 1).map(holdOf))
         if (budgets.length === 0) return
         const totals = yield* Totals.read(store, budgets, rows, [])
-        for (const [name, own] of byName) {
-          const of = totals.get(name)
-          if (of !== undefined) for (const row of own) yield* use(row, of)
-        }
+        const changed = [...byName].flatMap(([name, own]) =>
+          own.flatMap((row): ReadonlyArray<readonly [Row["hold_no"], string | null]> => {
+            const [change, of] = [byId.get(row.id), totals.get(name)]
+            const landed = change === undefined || of === undefined ? undefined : use(row, change, of)
+            return landed === undefined ? [] : [[row.hold_no, landed]]
+          })
+        )
+        yield* write(changed)
         yield* Totals.write(store, [...totals.values()])
       })
+    const run = together((all: ReadonlyArray<Change>) =>
+      transaction(
+        Effect.as(
+          Effect.forEach(
+            Map.groupBy(
+              all.filter(({ ids }) => ids.length > 0),
+              ({ chainId }) => chainId
+            ),
+            ([chainId, changes]) => ofChain(chainId, changes),
+            { discard: true }
+          ),
+          all.map(() => undefined)
+        )
+      )
     )
+    return (change: Change): Effect.Effect<void, BudgetsError> => run(change)
+  }
+
+  const settle = changing(
+    (row, { wei }, totals) => {
+      const cost = wei ?? BigInt(row.landed ?? 0)
+      Totals.shift(totals, row, null)
+      Totals.book(totals, row, cost)
+      return cost.toString()
+    },
+    (changed) =>
+      Rows.each(
+        store,
+        `update budget_reservations set state = 'settled', landed = given.landed
+         from (%) as given where budget_reservations.hold_no = given.hold_no`,
+        landedColumns,
+        changed
+      )
+  )
+
+  const land = changing(
+    (row, { wei = null }, totals) => {
+      const landed = wei?.toString() ?? null
+      Totals.shift(totals, row, { ...row, landed })
+      return landed
+    },
+    (changed) =>
+      Rows.each(
+        store,
+        `update budget_reservations set landed = given.landed
+         from (%) as given where budget_reservations.hold_no = given.hold_no`,
+        landedColumns,
+        changed
+      )
+  )
+
+  const release = changing(
+    (row, _, totals) => {
+      if (row.state !== "reserved") return undefined
+      Totals.shift(totals, row, null)
+      return null
+    },
+    (changed) =>
+      changed.length === 0
+        ? Effect.void
+        : Rows.statement(store, `delete from budget_reservations where ${Rows.among(store, "hold_no")}`, [
+            Rows.listOf(
+              store,
+              changed.map(([holdNo]) => Number(holdNo))
+            )
+          ])
+  )
+
+  const bind = together((all: ReadonlyArray<Binding>) =>
+    transaction(Effect.flatMap(Clock.currentTimeMillis, (now) => bindAll(store, all, now)))
+  )
 
   return {
     reserve,
-    settle: (chainId, id, wei) =>
-      change(chainId, [id], (row, totals) =>
-        Effect.gen(function* () {
-          const cost = wei ?? BigInt(row.landed ?? 0)
-          yield* sql`
-            update budget_reservations set state = 'settled', landed = ${cost.toString()} where hold_no = ${row.hold_no}`
-          Totals.shift(totals, row, null)
-          Totals.book(totals, row, cost)
-        })
-      ),
-    bind: ({ chainId, id, wei }, note) =>
-      transaction(
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const rows = yield* sql<Row>`
-            select * from budget_reservations
-            where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'
-              and (state = 'bound' or expires_at > ${now}) order by hold_no
-            ${forUpdate}`
-          if (rows.length === 0 || rows.some((row) => BigInt(row.wei) < wei)) return false
-          for (const row of rows) {
-            const notes = [...new Set([...notesOf(row), note])].join("\n")
-            yield* sql`update budget_reservations set state = 'bound', note = ${notes} where hold_no = ${row.hold_no}`
-          }
-          return true
-        })
-      ),
-    release: (chainId, ids) =>
-      change(chainId, ids, (row, totals) =>
-        Effect.gen(function* () {
-          if (row.state !== "reserved") return
-          yield* sql`delete from budget_reservations where hold_no = ${row.hold_no}`
-          Totals.shift(totals, row, null)
-        })
-      ),
-    land: (chainId, id, wei) =>
-      change(chainId, [id], (row, totals) =>
-        Effect.gen(function* () {
-          const landed = wei?.toString() ?? null
-          yield* sql`update budget_reservations set landed = ${landed} where hold_no = ${row.hold_no}`
-          Totals.shift(totals, row, { ...row, landed })
-        })
-      ),
+    settle: (chainId, id, wei) => settle({ chainId, ids: [id], wei }),
+    bind: (...call) => bind(call),
+    release: (chainId, ids) => release({ chainId, ids }),
+    land: (chainId, id, wei) => land({ chainId, ids: [id], wei }),
     open: (chainId, beginning) =>
       reading(
         Effect.gen(function* () {
