@@ -13,6 +13,7 @@ import { claim as journal } from "./claims/journal.js"
 import { claim as predict } from "./claims/predict.js"
 import { claim as refusals } from "./claims/refusals.js"
 import { claim as roundTrips } from "./claims/roundTrips.js"
+import { claim as rules } from "./claims/rules.js"
 import { claim as slowSigner } from "./claims/slowSigner.js"
 import { claim as start } from "./claims/start.js"
 import { claim as waiting } from "./claims/waiting.js"
@@ -42,6 +43,7 @@ const claims: ReadonlyArray<Claim> = [
   growth,
   start,
   blocks,
+  rules,
   slowSigner,
   waiting
 ]
