@@ -321,8 +321,9 @@ const make = Effect.gen(function* () {
         })
       const watched = yield* watchedOf(context)
       // A caller's node could name a later block, so that a landing before it would be missed.
-      const head = watched === null ? null : yield* watched.chain.block("latest")
-      const note = noteOf(call, head?.number ?? 0n)
+      const head = watched === null ? { number: 0n } : yield* watched.chain.block("latest")
+      if (head === null) return yield* unavailable()
+      const note = noteOf(call, head.number)
       const before = yield* budgets.open(chainId, baseOf(op))
       const own = before.filter(({ bound, id }) => bound && id.startsWith(first))
       const isFree = first === last || own.every(({ notes }) => notes.includes(note))

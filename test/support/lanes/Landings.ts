@@ -142,13 +142,18 @@ export const makeChain = () => {
           })
   } as unknown as ChainClient
   const stranger = { sender: `0x${"aa".repeat(20)}`, nonce: 0n }
-  const land = (userOpHash: string, cost: bigint, at = head, { nonce, sender } = stranger) => {
+  const land = (
+    userOpHash: string,
+    cost: bigint,
+    at = head,
+    { nonce, sender, success = true }: Partial<{ success: boolean }> & typeof stranger = stranger
+  ) => {
     const { data, topics } = events.encodeEventLog("UserOperationEvent", [
       userOpHash,
       sender,
       paymaster,
       nonce,
-      true,
+      success,
       cost,
       100n
     ])
