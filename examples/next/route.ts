@@ -26,5 +26,6 @@ const service = (): Http.WebHandler => {
 export const GET = (request: Request): Promise<Response> => service().handler(request)
 export const POST = GET
 export const PATCH = GET
+export const PUT = GET
 export const DELETE = GET
 export const OPTIONS = GET

@@ -20,7 +20,7 @@ export interface Options {
 }
 
 export interface Exchange {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE"
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>

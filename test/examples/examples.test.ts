@@ -129,7 +129,7 @@ describe("the route of Next", () => {
       onGroup: () => {},
       onEndpoint: ({ endpoint }) => void methods.add(endpoint.method)
     })
-    expect([...methods].sort()).toEqual(["DELETE", "GET", "OPTIONS", "PATCH", "POST"])
+    expect([...methods].sort()).toEqual(["DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT"])
     for (const method of methods) expect(route[method], method).toBe(route.GET)
   })
 

@@ -15,6 +15,10 @@ import {
 /** One of the two accounts, as its own client sees the service. */
 export interface Tenant {
   readonly key: string
+  /** With the scopes `policies` and `treasury`. */
+  readonly treasurerKey: string
+  /** Id of `key`. */
+  readonly keyId: string
   readonly factory: string
   readonly eoa: Wallet
   readonly settings: {
@@ -56,6 +60,7 @@ const bobsKeys = { ...suiteKeys, owner: anvilKey(9).address }
  */
 export const begin = async (config: Readonly<Record<string, unknown>> = {}): Promise<TwoTenants> => {
   const keys = { alice: await issue(), bob: await issue() }
+  const treasurers = { alice: await issue(), bob: await issue() }
   const eoas = { alice: anvilKey(7), bob: anvilKey(8) }
   const factories = { alice: suiteOf(suiteKeys).factory, bob: suiteOf(bobsKeys).factory }
   const names = ["alice", "bob"] as const
@@ -69,7 +74,7 @@ export const begin = async (config: Readonly<Record<string, unknown>> = {}): Pro
         id,
         name: id,
         tier: "enterprise",
-        keys: [{ hash: keys[id].hash }],
+        keys: [{ hash: keys[id].hash }, { hash: treasurers[id].hash, scopes: ["policies", "treasury"] }],
         networks: [{ chainId, factory: factories[id] }]
       })),
       signers: names.flatMap((id) => [
@@ -89,6 +94,8 @@ export const begin = async (config: Readonly<Record<string, unknown>> = {}): Pro
     const key = Redacted.value(keys[id].key)
     return {
       key,
+      treasurerKey: Redacted.value(treasurers[id].key),
+      keyId: keys[id].hash.slice(0, 12),
       factory: factories[id],
       eoa: eoas[id].connect(provider),
       settings: {

@@ -104,6 +104,40 @@ const alikeOfWatch = async (method: string, body?: unknown) => {
   await sameAsNone((id) => watchAsk(bob, method, `/${id}`, body), watchId, "watch_not_found")
   expect((await watchAsk(alice, "GET", `/${watchId}`)).body).toMatchObject({ watchId, state: "enabled" })
 }
+const settings = <Body = Envelope>({ treasurerKey }: Tenant, method: string, path: string, body?: unknown) =>
+  world.service.ask<Body>(path, body, { key: treasurerKey, method })
+
+const suppliers = { addresses: ["0x0000000000000000000000000000000000005001"] }
+/** Alice has a list of this name, and bob gets the same answer for it as for a missing one. */
+const alikeOfList = async (method: string, path = "") => {
+  const named = (name: string) => `/policies/list:${name}`
+  expect((await settings(alice, "PUT", named("suppliers"), suppliers)).status).toBe(200)
+  const [one, other] = [
+    await settings(bob, method, `${named("suppliers")}${path}`),
+    await settings(bob, method, `${named("nobodys")}${path}`)
+  ]
+  expect([one.status, one.body.code]).toEqual([404, "policy_not_found"])
+  expect(lesson(one, "suppliers", "nobodys")).toEqual(lesson(other, "suppliers", "nobodys"))
+  expect((await settings(alice, "GET", named("suppliers"))).body).toMatchObject({ policy: suppliers })
+}
+
+/** Alice's hook stays as it is while bob sets, reads and removes his own. */
+const hooksApart = async () => {
+  const hookOf = (tenant: Tenant) => settings(tenant, "GET", "/decisionHook")
+  const set = (tenant: Tenant, host: string) =>
+    settings(tenant, "PUT", "/decisionHook", { url: `https://${host}.example.com/decide` })
+  expect((await set(alice, "hers")).status).toBe(200)
+  expect((await hookOf(bob)).body).toEqual({ decisionHook: null })
+  await set(bob, "his")
+  expect((await settings(bob, "DELETE", "/decisionHook")).status).toBe(200)
+  const origin = "https://hers.example.com"
+  expect((await hookOf(alice)).body).toMatchObject({ decisionHook: { origin } })
+  await settings(alice, "DELETE", "/decisionHook")
+}
+
+const topUps = "/topups/31337"
+const termsOf = (signer: unknown) => ({ signer, keep: "0", dailyCap: "0", targets: [] })
+
 const requestId = () => executed.answer.headers.get("x-request-id") ?? ""
 
 /** Bob gets the same answer for alice's as for a missing one; it does not reveal whether it exists. */
@@ -421,6 +455,45 @@ const cases = {
   },
   getBundlerAddressByGet: async () => {
     expect((await bob.get("/getbundleraddress")).body).toEqual((await alice.get("/getbundleraddress")).body)
+  },
+  listPolicies: async () => {
+    await alikeOfList("GET")
+    expect((await settings(bob, "GET", "/policies")).body).toEqual({ policies: [] })
+  },
+  getPolicy: () => alikeOfList("GET"),
+  getPolicyUsage: () => alikeOfList("GET", "/usage"),
+  removePolicy: () => alikeOfList("DELETE"),
+  setPolicy: async () => {
+    await alikeOfList("GET")
+    const his = { addresses: [] }
+    expect((await settings(bob, "PUT", "/policies/list:suppliers", his)).body).toMatchObject({ version: 1 })
+    const hers = await settings(alice, "GET", "/policies/list:suppliers")
+    expect(hers.body).toMatchObject({ policy: suppliers })
+    await settings(bob, "DELETE", "/policies/list:suppliers")
+  },
+  evaluatePolicies: async () => {
+    const asKey = (keyId: string) =>
+      settings(bob, "POST", "/policies/evaluate", {
+        endpoint: "/transactSigner",
+        request: { to: wallet, value: "1", settings: { rpc: bob.settings.rpc, signer: bob.settings.signer } },
+        keyId
+      })
+    const [one, other] = [await asKey(alice.keyId), await asKey("0".repeat(12))]
+    expect([one.status, one.body.code]).toEqual([400, "invalid_request"])
+    expect(lesson(one, alice.keyId)).toEqual(lesson(other, "0".repeat(12)))
+  },
+  setDecisionHook: hooksApart,
+  getDecisionHook: hooksApart,
+  removeDecisionHook: hooksApart,
+  setTopUp: async () => {
+    const asked = (clientId: string) => settings(bob, "PUT", topUps, termsOf({ clientId, versionId: "1" }))
+    const [one, other] = [await asked("of alice"), await asked("of nobody")]
+    expect([one.status, one.body.code]).toEqual([401, "client_id_incorrect"])
+    expect(lesson(one, "of alice")).toEqual(lesson(other, "of nobody"))
+  },
+  getTopUp: async () => {
+    expect((await settings(alice, "PUT", topUps, termsOf(alice.settings.signer))).status).toBe(200)
+    expect((await settings(bob, "GET", topUps)).body).toEqual({ topUp: null })
   },
   listNetworks: async () => {
     const hers = await alice.get("/networks")

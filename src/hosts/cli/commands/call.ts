@@ -75,7 +75,7 @@ const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
         )
       )
 
-const methods = ["GET", "POST", "PATCH", "DELETE"] as const
+const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const
 
 const methodOf = (given: Transport.Exchange["method"] | undefined, endpoint: string, body: unknown) =>
   given ?? (body !== undefined || posted.includes(endpoint) ? "POST" : "GET")

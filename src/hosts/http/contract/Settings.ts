@@ -3,6 +3,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as DecisionHook from "../../../application/endpoints/policies/DecisionHook.js"
 import * as TopUps from "../../../application/endpoints/policies/TopUps.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { Authentication, BodyBounds, describe, RequiredScope } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
@@ -66,6 +67,7 @@ export const topUps = HttpApiGroup.make("topups")
     HttpApiEndpoint.put("setTopUp", "/topups/:chainId", {
       disableCodecs: true,
       params: TopUps.Path.fields,
+      error: ErrorEnvelope.schemas[404],
       payload: TopUps.Terms,
       success: TopUps.Shown
     })
@@ -80,6 +82,7 @@ export const topUps = HttpApiGroup.make("topups")
     HttpApiEndpoint.get("getTopUp", "/topups/:chainId", {
       disableCodecs: true,
       params: TopUps.Path.fields,
+      error: ErrorEnvelope.schemas[404],
       success: TopUps.Shown
     }).annotateMerge(
       describe("Ask for top-ups", "The account's terms on this chain; null: none are set.", one)
