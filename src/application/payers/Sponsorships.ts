@@ -192,7 +192,9 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
     const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
     let left = direct + holds.length
     for (const [entryPoint, group] of Object.entries(Arr.groupBy(holds, (each) => each.entryPoint))) {
-      const since = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
+      const first = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
+      // A reorganisation may put a landing below the head at its signature.
+      const since = BigInts.max(first - BigInt(settledDepth), 0n)
       const landings = yield* Inclusions.within(
         chain,
         Address.unsafe(entryPoint),

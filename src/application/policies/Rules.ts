@@ -164,6 +164,9 @@ export const countRefusal = (failure: ElementFailure) =>
     failure
   )
 
+/** Age up to which a block is recent, milliseconds. */
+const headMillis = 2_000
+
 const make = Effect.gen(function* () {
   const rulebook = yield* Rulebook.Rulebook
   const budgets = yield* Budgets
@@ -294,6 +297,20 @@ const make = Effect.gen(function* () {
     return Effect.map(chain, (made): Sponsorships.Watched => ({ accountId, chain: made, profile }))
   }
 
+  const heads = new Map<bigint, { readonly at: number; readonly number: bigint }>()
+
+  /** A recent block of the chain: no op signed now has landed before it. */
+  const headOf = ({ chain, profile: { chainId } }: Sponsorships.Watched) =>
+    Effect.gen(function* () {
+      const at = yield* Clock.currentTimeMillis
+      const known = heads.get(chainId)
+      if (known !== undefined && at >= known.at && at - known.at < headMillis) return known.number
+      const head = yield* chain.block("latest")
+      if (head === null) return yield* unavailable()
+      heads.set(chainId, { at, number: head.number })
+      return head.number
+    })
+
   /** `last`: base of the ids where the holds of `first` are another nonce's. */
   const bindAll = (
     asker: Judgement.Asker,
@@ -321,9 +338,7 @@ const make = Effect.gen(function* () {
         })
       const watched = yield* watchedOf(context)
       // A caller's node could name a later block, so that a landing before it would be missed.
-      const head = watched === null ? { number: 0n } : yield* watched.chain.block("latest")
-      if (head === null) return yield* unavailable()
-      const note = noteOf(call, head.number)
+      const note = noteOf(call, watched === null ? 0n : yield* headOf(watched))
       const before = yield* budgets.open(chainId, baseOf(op))
       const own = before.filter(({ bound, id }) => bound && id.startsWith(first))
       const isFree = first === last || own.every(({ notes }) => notes.includes(note))

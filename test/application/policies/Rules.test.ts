@@ -211,6 +211,18 @@ describe("a payment that is signed", () => {
     expect(yield* figures()).toEqual({ held: 0n, booked: 100n })
   })
 
+  test("is booked where a reorganisation put its block below the head at its signature", function* () {
+    const made = yield* setting()
+    const { bind, chain, figures } = made
+    chain.mine(5)
+    land(made, 1n)
+    chain.mine(1)
+    yield* bind(1n)
+    chain.mine(70)
+    yield* Time.adjust(look)
+    expect(yield* figures()).toEqual({ held: 0n, booked: 100n })
+  })
+
   test("costs its real gas and no amount when it is reverted", function* () {
     const made = yield* setting({ limits: [limit(token, 150n), limit("fees", 10n ** 40n)] })
     const { bind, chain, figures } = made

@@ -121,7 +121,7 @@ const alikeOfList = async (method: string, path = "") => {
   expect((await settings(alice, "GET", named("suppliers"))).body).toMatchObject({ policy: suppliers })
 }
 
-/** Alice's hook stays as it is while bob sets, reads and removes his own. */
+/** The hook of alice stays unchanged while bob sets, reads and removes a hook. */
 const hooksApart = async () => {
   const hookOf = (tenant: Tenant) => settings(tenant, "GET", "/decisionHook")
   const set = (tenant: Tenant, host: string) =>
