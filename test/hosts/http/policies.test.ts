@@ -173,6 +173,11 @@ describe("spending rules over HTTP", () => {
           400,
           "invalid_request"
         ])
+      expect(refusal(yield* put("/key:123456789abc", policy))).toEqual([
+        400,
+        "invalid_request",
+        "subject: the account has no key with this id"
+      ])
       const wrong = (body: unknown, path = `/${subject}`) => Effect.map(put(path, body), refusal)
       expect(yield* wrong({ ...policy, expires: 1 })).toEqual([
         400,

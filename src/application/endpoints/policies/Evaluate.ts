@@ -10,7 +10,6 @@ import * as Span from "../../observe/Span.js"
 import * as Evaluation from "../../policies/Evaluation.js"
 import { Budgets } from "../../ports/Budgets.js"
 import { Policies as Store } from "../../ports/Policies.js"
-import { Tenants } from "../../ports/Tenants.js"
 import type { Caller } from "../../request/Caller.js"
 import { optional } from "../../request/Fields.js"
 import type * as Bodies from "../Bodies.js"
@@ -217,14 +216,6 @@ export const run = (caller: Caller, given: Request) =>
     const { keyId = null } = given
     const { principal } = caller
     if (keyId === null || keyId === principal.keyId) return yield* evaluate(caller, given, "account")
-    const { hasKey } = yield* Tenants
-    const isKnown = yield* Effect.mapError(
-      hasKey?.(principal.accountId, keyId) ?? Effect.succeed(false),
-      () => unavailable()
-    )
-    if (!isKnown)
-      return yield* Effect.fail(
-        invalid("invalid_request", [{ path: "keyId", message: "the account has no key with this id" }])
-      )
+    yield* Policies.checkKey(principal, keyId, "keyId")
     return yield* evaluate({ ...caller, principal: { ...principal, keyId } }, given, "account")
   }).pipe(Span.named("EvaluatePolicies"))

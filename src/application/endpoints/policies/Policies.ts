@@ -4,9 +4,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Policy from "../../../domain/policy/Policy.js"
 import * as Subject from "../../../domain/policy/Subject.js"
-import { type Failure, invalid, notFound } from "../../failures/Failure.js"
+import { type Failure, invalid, notFound, unavailable } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { Policies, PoliciesError, type PolicyVersion } from "../../ports/Policies.js"
+import { Tenants } from "../../ports/Tenants.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Fields from "../../request/Fields.js"
 
@@ -67,6 +68,19 @@ export const subjectFor = (text: string, content: Subject.Content, at?: string) 
       ])
   )
 
+/** Fails for the id of no key of the account. */
+export const checkKey = ({ accountId }: Caller["principal"], keyId: string, path: string) =>
+  Effect.gen(function* () {
+    const { hasKey } = yield* Tenants
+    const isKnown = yield* Effect.mapError(hasKey?.(accountId, keyId) ?? Effect.succeed(false), () =>
+      unavailable()
+    )
+    if (!isKnown)
+      return yield* Effect.fail<Failure>(
+        invalid("invalid_request", [{ path, message: "the account has no key with this id" }])
+      )
+  })
+
 /** A store that fails is a defect. */
 export const toFailure = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError, R>) =>
   Effect.catchIf(
@@ -81,6 +95,9 @@ export const toFailure = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError
 const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: Subject.Content) =>
   Effect.gen(function* () {
     const subject = yield* subjectFor(text, content)
+    // A misspelt id would bind nothing.
+    if (content !== null && subject.startsWith("key:"))
+      yield* checkKey(principal, subject.slice("key:".length), "subject")
     const { accountId, keyId } = principal
     const now = yield* Clock.currentTimeMillis
     const put = yield* (yield* Policies).put(
