@@ -1,0 +1,125 @@
+import * as Effect from "effect/Effect"
+import { describe, expect, it } from "vitest"
+import { Policies } from "../../../src/application/ports/Policies.js"
+import type * as Policy from "../../../src/domain/policy/Policy.js"
+import type { Subject } from "../../../src/domain/policy/Subject.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+import * as Known from "../../support/stack/Known.js"
+import { account, errorsOf, type Runtime, useStack } from "../../support/stack/Stack.js"
+
+const stack = useStack({}, async (stack) => {
+  for (const wallet of await stack.create("one")) await stack.mint(wallet, 1_000_000n)
+  await stack.provider.send("evm_setIntervalMining", [1])
+})
+
+const keyId = "0123456789ab"
+
+let shops = 0
+/** A recipient that has received nothing. */
+const shop = (): Address.Address => {
+  shops += 1
+  return Address.unsafe(`0x${"51".repeat(18)}${shops.toString(16).padStart(4, "0")}`)
+}
+
+/** Allows payments of the token up to a sum a day; `null` allows nothing. */
+const allow = (life: Runtime, subject: Subject, max: bigint | null) =>
+  life.runPromise(
+    Effect.gen(function* () {
+      const { put } = yield* Policies
+      const chain = String(stack.anvil.chainId)
+      const asset = Address.unsafe(String(stack.token.target))
+      const content: Policy.Policy = {
+        mode: "enforce",
+        expiresAt: 0,
+        rules: max === null ? [] : [{ name: "all", effect: "allow", match: { kinds: ["erc20.transfer"] } }],
+        limits: max === null ? [] : [{ name: "cap", chain, asset, per: "day", max }]
+      }
+      yield* put(
+        { accountId: account, layer: "account", subject, content, at: 1, by: "tests", requestId: null },
+        null
+      )
+    })
+  )
+
+const callerOf = () => {
+  const caller = stack.caller()
+  return { ...caller, principal: { ...caller.principal, keyId } }
+}
+
+/** Its caller leaves once it is accepted. */
+const accepted = async (life: Runtime, operations: Parameters<typeof stack.execute>[0]) => {
+  const caller = callerOf()
+  await new Promise<void>((resolve, reject) => {
+    const asked = { ...caller, isAsynchronous: true, onAccepted: () => resolve() }
+    life.runPromise(stack.execute(operations, {}, asked)).catch(reject)
+  })
+  return caller.requestId
+}
+
+/** The result once a new version is in force, which takes up to a second. */
+const inForce = async <A>(ask: () => Promise<A>): Promise<A> => {
+  const found: Array<A> = []
+  await expect.poll(async () => found.push(await ask()), { timeout: 5_000 }).toBe(1)
+  return found[0] as A
+}
+
+describe("spending rules", () => {
+  it("judge scheduled work at acceptance, and as its key when it is due in another process", async () => {
+    const database = stack.database()
+    const to = shop()
+    const at = (await stack.now()) + 6
+    const payment = { ...stack.transfer("one", to, "100"), validAfter: at }
+    const requestId = await stack.living({ database }, async (life) => {
+      await Known.past(stack, life)
+      await allow(life, `key:${keyId}`, null)
+      await expect(accepted(life, [payment])).rejects.toMatchObject({ code: "policy_refused" })
+      await allow(life, `key:${keyId}`, 100n)
+      return inForce(() => accepted(life, [payment]))
+    })
+    await stack.living({ database }, async (life) => {
+      await allow(life, `key:${keyId}`, 99n)
+      expect(await stack.answerOf(life, requestId)).toMatchObject({ failure: { code: "policy_refused" } })
+    })
+    expect(await stack.balanceOf(to)).toBe(0n)
+  })
+
+  it("neither judge a repeat of an accepted request, nor store a refusal under its idempotency key", () =>
+    stack.living({ database: stack.database() }, async (life) => {
+      const to = shop()
+      const idempotency = { key: "once", bodyHash: Keccak.hashText("once") }
+      const send = () =>
+        life.runPromise(
+          Effect.match(
+            stack.execute([stack.transfer("one", to, "100")], {}, { ...callerOf(), idempotency }),
+            {
+              onFailure: ({ code }) => code as string,
+              onSuccess: (answer) => errorsOf(answer)
+            }
+          )
+        )
+      await allow(life, "account", null)
+      expect(await send()).toBe("policy_refused")
+      await allow(life, "account", 100n)
+      await expect.poll(send, { timeout: 5_000 }).toEqual([null])
+      // It would have no room.
+      expect(await send()).toEqual([null])
+      expect(await stack.balanceOf(to)).toBe(100n)
+    }))
+
+  it("count later slices of a request when they are due", () =>
+    stack.living({ database: stack.database() }, async (life) => {
+      const to = shop()
+      const count = 260
+      await allow(life, "account", BigInt(count - 2))
+      const requestId = await accepted(
+        life,
+        Array.from({ length: count }, () => stack.transfer("one", to, "1"))
+      )
+      const { answer } = await stack.answerOf(life, requestId)
+      const refused = errorsOf(answer).filter((error) => error !== null)
+      expect(refused).toHaveLength(2)
+      for (const error of refused) expect(error).toContain("limit cap: 1 asked, 0 left")
+      expect(await stack.balanceOf(to)).toBe(BigInt(count - 2))
+    }))
+})
