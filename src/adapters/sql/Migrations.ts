@@ -38,7 +38,8 @@ export const migrations = {
   "0036_unbound_deployments": Journal.unboundDeployments,
   "0037_previews": Journal.previews,
   "0038_policies": Accounts.policies,
-  "0039_settings": Accounts.settings
+  "0039_settings": Accounts.settings,
+  "0040_requests_policies": Journal.policies
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -101,10 +101,13 @@ const previewsOf = ({ preview }: Offer, made: Run.Made["batches"][number] | unde
     ? Effect.succeed(null)
     : preview(made.success)
 
+/** Facts of a request at its acceptance, for those who ask later. */
+type Kept = Pick<Acceptance, "policies" | "previews">
+
 const acceptanceOf = (
   { offer: { body, calls, caller, context, endpoint } }: Waiting,
   { deployments, existing, failed, funds, ops, waiting }: Preparation.Prepared,
-  previews: string | null | undefined,
+  kept: Kept | undefined,
   timestamp: number,
   now: number
 ): Acceptance => ({
@@ -124,7 +127,7 @@ const acceptanceOf = (
   failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
   note: noteOf(existing),
   metadata: caller.metadata ?? {},
-  previews: previews ?? null,
+  ...kept,
   // Null if an element can be opened now.
   schedule:
     waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
@@ -301,7 +304,7 @@ export const make = (options: {
     const readyOf = (
       one: Waiting,
       made: Result.Result<Preparation.Prepared, Failure>,
-      previews: string | null | undefined,
+      kept: Kept | undefined,
       timestamp: number,
       now: number
     ): Effect.Effect<Acceptance | null> =>
@@ -312,7 +315,7 @@ export const make = (options: {
         }
         const { existing, ops, waiting } = made.success
         const failed = new Map([...made.success.failed, ...one.lost])
-        const acceptance = acceptanceOf(one, { ...made.success, failed }, previews, timestamp, now)
+        const acceptance = acceptanceOf(one, { ...made.success, failed }, kept, timestamp, now)
         if (ops.length === 0 && acceptance.unopened === 0) {
           one.resume(Exit.succeed({ _tag: "refused", failed, existing }))
           return null
@@ -370,6 +373,7 @@ export const make = (options: {
             }
           })
           yield* OpContext.checkPauses(context)
+          const names = yield* Effect.forEach(asked, rules.namesOf)
           const judged = yield* rules.judge(asked, made.batches)
           const batches = yield* rules.reserve(
             asked,
@@ -380,13 +384,14 @@ export const make = (options: {
             ({ offer }, place) => previewsOf(offer, batches[place]),
             { concurrency: "unbounded" }
           )
+          const kept = previews.map((made, place): Kept => ({ previews: made, policies: names[place] ?? [] }))
           const timestamp = made.snapshot?.block.timestamp ?? 0
           const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
           for (const [place, one] of fresh.entries()) {
             const own = batches[place]
             if (own === "busy") room.wait(one)
             else if (own !== undefined) {
-              const acceptance = yield* readyOf(one, own, previews[place], timestamp, now)
+              const acceptance = yield* readyOf(one, own, kept[place], timestamp, now)
               if (acceptance !== null) ready.push({ one, acceptance })
             }
           }

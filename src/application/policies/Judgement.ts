@@ -5,6 +5,7 @@ import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import * as Reasons from "../failures/Reasons.js"
 import * as Funding from "../payers/Funding.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
+import type { PolicyName } from "../ports/Policies.js"
 import type { AccountId } from "../ports/Tenants.js"
 import type * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
@@ -55,16 +56,30 @@ const feesOf = (context: Judged["context"], op: PreparedOp | undefined): bigint 
   return context.kind === "ops" ? Gas.requiredPrefund(context.version, op.unsigned) : 0n
 }
 
+const signersOf = (context: Judged["context"]): ReadonlyArray<Address> =>
+  context.kind === "ops" ? context.signers : [context.submitter]
+
 export const elementOf = (
   book: Rulebook.Book,
   { caller, context }: Judged,
   call: Call.Call,
   op: PreparedOp | undefined
 ): Element & { readonly wallet: Address } => ({
-  bound: boundOf(book, caller, context.kind === "ops" ? context.signers : [context.submitter], call.wallet),
+  bound: boundOf(book, caller, signersOf(context), call.wallet),
   wallet: call.wallet,
   spending: { ...Reading.of(call, context), fees: feesOf(context, op) }
 })
+
+/** Names of the policies that bind a request's elements, each once. */
+export const namesOf = (
+  book: Rulebook.Book,
+  { caller, calls, context }: Asker
+): ReadonlyArray<PolicyName> => {
+  const signers = signersOf(context)
+  const wallets = new Set(calls.map(({ wallet }) => wallet))
+  const bound = new Set([...wallets].flatMap((wallet) => boundOf(book, caller, signers, wallet)))
+  return [...bound].map(({ layer, subject, version }) => ({ layer, subject, version }))
+}
 
 /** The ground on which a policy refuses an element. */
 export interface Objection {

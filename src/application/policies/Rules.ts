@@ -15,6 +15,7 @@ import * as Sponsorships from "../payers/Sponsorships.js"
 import { Budgets, type BudgetsError, type Lack, type Reservation, type Window } from "../ports/Budgets.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
+import type { PolicyName } from "../ports/Policies.js"
 import type { AccountId } from "../ports/Tenants.js"
 import * as Call from "../prepare/Call.js"
 import type { OfRequest } from "../prepare/OpContext.js"
@@ -56,6 +57,8 @@ export class Rules extends Context.Service<
       askers: ReadonlyArray<Judgement.Asker>,
       batches: ReadonlyArray<B>
     ) => Effect.Effect<ReadonlyArray<B | Result.Result<Prepared>>, Unavailable>
+    /** Names of the policies that bind a request. */
+    readonly namesOf: (asker: Judgement.Asker) => Effect.Effect<ReadonlyArray<PolicyName>, Unavailable>
     /** Whether the account has policies. */
     readonly isRuled: (accountId: AccountId) => Effect.Effect<boolean, Unavailable>
     /** Holds an op's spending from before its first signature until the chain has decided. */
@@ -391,6 +394,10 @@ const make = Effect.gen(function* () {
   return {
     judge,
     reserve,
+    namesOf: (asker: Judgement.Asker) =>
+      Effect.map(rulebook.of(asker.context.accountId), (book) =>
+        book === null || asker.context.access.key === "treasury" ? [] : Judgement.namesOf(book, asker)
+      ),
     isRuled: (accountId: AccountId) => Effect.map(rulebook.of(accountId), (book) => book !== null),
     bind,
     bindDirect,

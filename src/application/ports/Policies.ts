@@ -25,6 +25,9 @@ export interface PolicyVersion {
   readonly requestId: string | null
 }
 
+/** A version of a policy, without its content. */
+export type PolicyName = Pick<PolicyVersion, "layer" | "subject" | "version">
+
 /** Most policies and lists that an account has in one layer, and most characters of their JSON together. */
 export const most = { subjects: 200, characters: 262_144 }
 

@@ -38,6 +38,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const acceptance = Make.acceptance("r2", ops, {
           body,
           previews: '["what moves"]',
+          policies: [{ layer: "operator", subject: "wallet:*", version: 7 }],
           idempotency: idempotency("key"),
           failed: [Make.failed(5, { figures }), Make.failed(3)],
           metadata: { order: "№ 4711 🏰", by: "a:b" }
@@ -51,6 +52,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           lane: Make.lane,
           body,
           previews: '["what moves"]',
+          policies: [{ layer: "operator", subject: "wallet:*", version: 7 }],
           idempotency: idempotency("key"),
           elements: 2,
           acceptedAt: 1_900_000_000_123,

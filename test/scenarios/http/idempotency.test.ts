@@ -245,6 +245,7 @@ describe("a request whose outcome is unknown", () => {
           metadata: {},
           notBefore: null,
           previews: null,
+          policies: [],
           txHashes: [txHash],
           progress: { total: 1, waiting: 0, sent: 1, succeeded: 0, failed: 0 },
           delay: null,

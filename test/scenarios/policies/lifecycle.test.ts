@@ -79,6 +79,9 @@ describe("spending rules", () => {
     })
     await stack.living({ database }, async (life) => {
       await allow(life, `key:${keyId}`, 99n)
+      expect((await stack.requestOf(life, requestId))?.policies).toEqual([
+        { layer: "account", subject: `key:${keyId}`, version: 2 }
+      ])
       expect(await stack.answerOf(life, requestId)).toMatchObject({ failure: { code: "policy_refused" } })
     })
     expect(await stack.balanceOf(to)).toBe(0n)

@@ -84,6 +84,7 @@ export const handlers = {
       progress: { total: 1, waiting: 1, sent: 0, succeeded: 0, failed: 0 },
       txHashes: [],
       previews: null,
+      policies: [],
       delay: null,
       httpStatus: null,
       answer: null

@@ -6,6 +6,7 @@ import { Rules } from "../../../src/application/policies/Rules.js"
 export const layer = Layer.succeed(Rules, {
   judge: (_, batches) => Effect.succeed(batches),
   reserve: (_, batches) => Effect.succeed(batches),
+  namesOf: () => Effect.succeed([]),
   isRuled: () => Effect.succeed(false),
   bind: () => Effect.void,
   bindDirect: () => Effect.void,

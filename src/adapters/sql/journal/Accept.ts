@@ -172,7 +172,8 @@ const requestColumns: Rows.Columns = {
   due_at: "bigint",
   context: "text",
   unopened: "integer",
-  previews: "text"
+  previews: "text",
+  policies: "text"
 }
 
 const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>, now: number) => {
@@ -196,7 +197,8 @@ const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptanc
     it.schedule?.dueAt ?? null,
     it.contextDigest,
     it.unopened,
-    it.previews == null ? null : store.seal.close(RequestRows.previewsName(it.requestId), it.previews)
+    it.previews == null ? null : store.seal.close(RequestRows.previewsName(it.requestId), it.previews),
+    it.policies === undefined || it.policies.length === 0 ? null : JSON.stringify(it.policies)
   ])
   return Rows.insert(store, "requests", requestColumns, rows)
 }

@@ -89,7 +89,7 @@ const forgetSome = (store: Store.Store, before: number) =>
     yield* sql`
       update requests set state = 'forgotten', account_id = '', endpoint = '', chain_id = '', signer = null, lane_key = null,
         body = '', failed = '', note = null, outcome = null, idempotency_key = null, body_hash = null,
-        cancelled = null, metadata = null, previews = null
+        cancelled = null, metadata = null, previews = null, policies = null
       where ${sql.in("request_id", requests)}`
     return requests.length === step
   })

@@ -320,3 +320,6 @@ export const unboundDeployments = step((sql) => [
 
 /** `previews`: JSON of what a request's ops would move, sealed; null: none were made. */
 export const previews = step((sql) => [sql`alter table requests add column previews text`])
+
+/** `policies`: JSON of the names of the policies that bound a request; null: none. */
+export const policies = step((sql) => [sql`alter table requests add column policies text`])

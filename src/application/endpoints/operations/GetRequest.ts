@@ -70,6 +70,13 @@ export const Response = Schema.Struct({
     description:
       "Previews of its operations, made before its acceptance. Null: the request did not ask, or was refused."
   }),
+  policies: Schema.Array(
+    Schema.Struct({
+      subject: Schema.String,
+      layer: Schema.Literals(["operator", "account"]),
+      version: Schema.Int
+    }).annotate({ identifier: "PolicyName" })
+  ).annotate({ description: "Spending rules that bound it at its acceptance." }),
   delay: Schema.NullOr(Schema.String).annotate({
     description:
       "Reason of the delay of its unsigned elements. Null: their turn has not come, or the answering process does not know."
@@ -139,6 +146,7 @@ const refusedOr = (
       metadata: {},
       notBefore: null,
       previews: null,
+      policies: [],
       delay: null,
       txHashes: [],
       progress: { total: 0, waiting: 0, sent: 0, succeeded: 0, failed: 0 },
@@ -171,6 +179,7 @@ export const run = (
       txHashes: record.txHashes,
       progress: progressOf(record, final),
       previews: Preview.read(record.previews),
+      policies: record.policies ?? [],
       delay: final === null ? delayOf(record) : null,
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null

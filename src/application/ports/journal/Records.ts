@@ -1,6 +1,7 @@
 import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
+import type { PolicyName } from "../Policies.js"
 import type { AccountId } from "../Tenants.js"
 import type { OpRef } from "./OpRef.js"
 import type {
@@ -149,6 +150,8 @@ export interface Acceptance {
   readonly metadata: Metadata
   /** JSON of what its ops would move, see `Previews.of`. Sealed at rest. Absent or null: none. */
   readonly previews?: string | null
+  /** Policies that bound it at its acceptance. Absent: none. */
+  readonly policies?: ReadonlyArray<PolicyName>
   /** When elements that wait for their windows are opened; null: unopened elements are due. */
   readonly schedule: Schedule | null
 }

@@ -1,5 +1,6 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
+import type { PolicyName } from "../Policies.js"
 import type { AccountId } from "../Tenants.js"
 import type { OpRef } from "./OpRef.js"
 import type { Depth, Lane } from "./Transactions.js"
@@ -139,6 +140,8 @@ export interface RequestRecord {
   readonly txHashes: ReadonlyArray<Bytes32>
   /** See `Acceptance.previews`; null or absent also when sealed under another key. */
   readonly previews?: string | null
+  /** See `Acceptance.policies`. */
+  readonly policies?: ReadonlyArray<PolicyName>
   /** The last `RequestJournal.note`. */
   readonly note: string | null
   /** Its remaining work waits for this time of the chain's clock, Unix seconds; null: it does not wait. */

@@ -27,6 +27,7 @@ export interface Row extends Terms.Place, Pick<FailedRow, "failed"> {
   readonly signer: string | null
   readonly body: string
   readonly previews: string | null
+  readonly policies: string | null
   readonly idempotency_key: string | null
   readonly body_hash: string | null
   readonly state: "open" | "final" | "forgotten"
@@ -219,6 +220,7 @@ const toRecord = (
         row.previews === null
           ? null
           : yield* Effect.orElseSucceed(store.seal.open(previewsName(requestId), row.previews), () => null),
+      policies: row.policies === null ? [] : JSON.parse(row.policies),
       note: row.note,
       outcome: row.outcome
     }
