@@ -81,7 +81,9 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
   const judge = (sent: Sent, answer: Result.Result<Got, Error>): ReadonlyArray<string> => {
     if (Result.isFailure(answer)) return [`${answer.failure.message} <- ${show(sent)}`]
     const got = answer.success
-    const path = sent.target.replace(/\?.*$/s, "").replace(/^\/(requests|webhooks|watches)\/[^/]*/, "/$1/*")
+    const path = sent.target
+      .replace(/\?.*$/s, "")
+      .replace(/^\/(requests|webhooks|watches|policies(?!\/evaluate)|topups)\/[^/]*/, "/$1/*")
     const name = `${path} ${got.status}`
     statuses.set(name, (statuses.get(name) ?? 0) + 1)
     return wrong(sent, got).map((problem) => `${problem} <- ${show(sent)}`)

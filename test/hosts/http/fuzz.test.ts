@@ -19,7 +19,7 @@ import { key } from "../../support/http/Service.js"
 import * as Fuzz from "./Fuzz.js"
 
 /** `FUZZ_REQUESTS` makes a longer run. */
-const total = Number(process.env.FUZZ_REQUESTS ?? 8_000)
+const total = Number(process.env.FUZZ_REQUESTS ?? 10_400)
 const overSocket = Math.ceil(total / 20)
 
 const bodies = Bodies.at(MemoryService.place)

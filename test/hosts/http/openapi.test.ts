@@ -68,9 +68,7 @@ describe("the OpenAPI document", () => {
         expect(operation.requestBody.content["application/json"]).toHaveProperty("schema")
         expect(operation.requestBody.content["application/json"]).toHaveProperty("example")
       }
-      const isOfOne =
-        /^\/(?:requests|webhooks|watches|topups)\/\{/.test(path) ||
-        (path.startsWith("/policies/{") && method !== "put")
+      const isOfOne = /^\/(?:requests|webhooks|watches|policies|topups)\/\{/.test(path)
       const refusals = ["400", "401", ...(isOfOne ? ["404"] : []), "422", "429"]
       const open = path.startsWith("/health/") ? ["400"] : ["400", "429"]
       const more = path.endsWith("/events") ? ["204"] : []

@@ -49,8 +49,7 @@ export const group = HttpApiGroup.make("policies")
       describe("List policies", "The account's policies and lists in force. The operator's are not shown.")
     ),
     HttpApiEndpoint.put("setPolicy", "/policies/:subject", {
-      disableCodecs: true,
-      params: Policies.Path.fields,
+      ...ofOne,
       payload: Policies.Content,
       success: Policies.Shown
     })
