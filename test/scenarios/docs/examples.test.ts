@@ -120,12 +120,13 @@ describe("reference examples of endpoints whose answers depend on the moment", (
   })
 
   it("recorded answers of spending rules have today's members", async () => {
-    const command = ["keys", "create", "enterprise", "--scopes", "read,policies", "--json"]
-    const issued = await Effect.runPromise(
-      CommandLine.run(command, { CASTELLAN_CONFIG: service.info.config })
-    )
-    const { id, key }: { readonly id: string; readonly key: string } = JSON.parse(issued)
-    const subject = `key:${Sample.keyId}`
+    const issue = async (scopes: string): Promise<{ readonly id: string; readonly key: string }> => {
+      const command = ["keys", "create", "enterprise", "--scopes", scopes, "--json"]
+      const config = { CASTELLAN_CONFIG: service.info.config }
+      return JSON.parse(await Effect.runPromise(CommandLine.run(command, config)))
+    }
+    const { id, key } = await issue("read,policies")
+    const subject = `key:${(await issue("write")).id}`
     const { example } = endpoints.find(({ name }) => name === "setPolicy") ?? {}
     const record = (name: string, request?: object) =>
       recordedBy(
@@ -134,6 +135,7 @@ describe("reference examples of endpoints whose answers depend on the moment", (
         { subject },
         (answer: { readonly requestId?: string | null }) => [
           [`key:${id}`, "key:0123456789ab"],
+          [subject, `key:${Sample.keyId}`],
           [answer.requestId ?? "none", Sample.requestId]
         ],
         request,
