@@ -68,10 +68,20 @@ export interface Figures {
   readonly booked: bigint
 }
 
-/** The UTC day of an instant (Unix milliseconds), counted from 1970-01-01. */
+/**
+ * The UTC day of an instant (Unix milliseconds), counted from 1970-01-01.
+ *
+ * @example Budgets.dayOf(Date.UTC(1970, 0, 2))
+ * // 1
+ */
 export const dayOf = (millis: number): number => Math.floor(millis / 86_400_000)
 
-/** The hour of an instant (Unix milliseconds), counted from 1970-01-01. */
+/**
+ * The hour of an instant (Unix milliseconds), counted from 1970-01-01.
+ *
+ * @example Budgets.hourOf(Date.UTC(1970, 0, 2))
+ * // 24
+ */
 export const hourOf = (millis: number): number => Math.floor(millis / 3_600_000)
 
 /**

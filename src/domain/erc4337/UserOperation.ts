@@ -17,7 +17,12 @@ export type { UserOperation }
  */
 export const structOf = (version: Version): string => EntryPointSpec[version].layout.struct
 
-/** The op's struct inside a tuple: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8. */
+/**
+ * The op's struct inside a tuple: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8.
+ *
+ * @example UserOperation.part("v0.7", op).tail.length / 64
+ * // 13
+ */
 export const part = (version: Version, op: UserOperation): Words.Part =>
   Words.dynamic([
     Words.address(op.sender),
@@ -32,6 +37,9 @@ export const part = (version: Version, op: UserOperation): Words.Part =>
 /**
  * Solidity's `abi.encode(userOp)` of that version's struct, so it begins with the offset 0x20. Integers wider than
  * their field are reduced to it: check with `fits` first.
+ *
+ * @example UserOperation.decode("v0.7", UserOperation.encode("v0.7", op))
+ * // Result.succeed(op)
  */
 export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.encode([part(version, op)])
 
@@ -135,7 +143,12 @@ export const handleAggregatedOps = (
     Words.address(beneficiary)
   ])
 
-/** Calldata of the wallet's `validateUserOp(op, userOpHash, 0)`, as an EntryPoint of that version calls it. */
+/**
+ * Calldata of the wallet's `validateUserOp(op, userOpHash, 0)`, as an EntryPoint of that version calls it.
+ *
+ * @example UserOperation.validateCall("v0.7", op, Salt.hash("alice")).slice(0, 10)
+ * // "0x19822f7c"
+ */
 export const validateCall = (version: Version, op: UserOperation, userOpHash: Hex.Bytes32): Hex.Hex =>
   Words.call(EntryPointSpec[version].functions.validateUserOp, [
     part(version, op),
@@ -147,6 +160,9 @@ export const validateCall = (version: Version, op: UserOperation, userOpHash: He
  * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say. The nonce fits 256 bits, every gas
  * limit and fee 120 (otherwise AA94). initCode is empty or at least a factory's 20 bytes; paymasterAndData is empty or
  * has all its fixed fields (otherwise AA93). The version's own `objection` applies too. `Failure` names the problem.
+ *
+ * @example UserOperation.fits("v0.7", { ...op, maxFeePerGas: 2n ** 120n })
+ * // Result.fail("maxFeePerGas does not fit in 120 bits")
  */
 export const fits = (version: Version, op: UserOperation): Result.Result<void, string> => {
   if (!Uint.fits(op.nonce, 256)) return Result.fail("nonce does not fit in 256 bits")

@@ -224,6 +224,9 @@ const isAt = (bytes: Uint8Array, index: bigint, text: string): boolean =>
 /**
  * Demands of wallets on an assertion, except for its key. Type webauthn.get; the challenge is base64url of the signing
  * hash. User present and verified; backed up only if eligible. r and s in their ranges, s low. Both lengths in bounds.
+ *
+ * @example WebAuthn.check({ ...auth, authenticatorData: Hex.empty }, Salt.hash("alice"))
+ * // Result.fail("authenticatorData: expected 37 to 160 bytes, but there are 0")
  */
 export const check = (auth: Auth, signingHash: Hex.Bytes32): Result.Result<void, string> => {
   const problem = problemOf(auth, signingHash)
@@ -234,6 +237,11 @@ export const check = (auth: Auth, signingHash: Hex.Bytes32): Result.Result<void,
 const signedMessage = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Hex =>
   Hex.concat(auth.authenticatorData, Hex.unsafe32(sha256(clientDataOf(auth))))
 
-/** The position of the key that made the assertion; otherwise null. */
+/**
+ * The position of the key that made the assertion; otherwise null.
+ *
+ * @example WebAuthn.signedBy(auth, [publicKey])
+ * // 0
+ */
 export const signedBy = (auth: Auth, keys: ReadonlyArray<PublicKey>): number | null =>
   P256.signedBy(keys, signedMessage(auth), auth)

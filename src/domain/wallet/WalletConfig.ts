@@ -128,7 +128,12 @@ export const make = ({ custody, owners, passkeys, threshold }: Named): Result.Re
 const thresholdOf = (value: number): bigint =>
   Number.isInteger(value) && value > 0 && value < 256 ? BigInt(value) : 0n
 
-/** The struct inside a tuple: (uint8 custody, uint8 threshold, address[] owners, (bytes32 x, bytes32 y)[] passkeys). */
+/**
+ * The struct inside a tuple: (uint8 custody, uint8 threshold, address[] owners, (bytes32 x, bytes32 y)[] passkeys).
+ *
+ * @example WalletConfig.part(WalletConfig.ecdsa(Address.zero)).tail.length / 64
+ * // 7
+ */
 export const part = (config: WalletConfig): Words.Part =>
   Words.dynamic([
     Words.uint(BigInt(config.custody)),
@@ -153,7 +158,12 @@ export const encode = (config: WalletConfig): Hex.Hex => Words.encode([part(conf
  */
 export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(encode(config))
 
-/** The struct at the cursor, unchecked: encoding it again shows whether it was one. */
+/**
+ * The struct at the cursor, unchecked: encoding it again shows whether it was one.
+ *
+ * @example WalletConfig.read({ digits: WalletConfig.encode(WalletConfig.ecdsa(Address.zero)).slice(2), start: 32 })
+ * // Result.succeed(WalletConfig.ecdsa(Address.zero))
+ */
 export const read = (cursor: Words.Cursor): Result.Result<WalletConfig, string> => {
   const owners = Words.readArray(cursor, 64)
   const passkeys = Words.readArray(cursor, 96)

@@ -67,7 +67,7 @@ const heldOf = ({ ops, signed }: RequestRecord): ReadonlySet<number> =>
   )
 
 /** The cancelled and the kept elements of a request, by the journal. */
-export const toResponse = (record: RequestRecord): Response => {
+const toResponse = (record: RequestRecord): Response => {
   const { body, cancelled, failed, ops, outcome, requestId, txHashes } = record
   const state = outcome === null ? ("pending" as const) : ("final" as const)
   const size = sizeOf(body)

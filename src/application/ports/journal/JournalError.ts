@@ -22,8 +22,18 @@ const has =
       return error instanceof JournalError && error[mark] === true
     })
 
-/** Whether the cause is that another process has claimed the lane. */
+/**
+ * Whether the cause is that another process has claimed the lane.
+ *
+ * @example JournalError.isFenced(Cause.fail(new JournalError.JournalError({ message: "lane claimed", isFenced: true })))
+ * // true
+ */
 export const isFenced = has("isFenced")
 
-/** Whether the call certainly has no effect. */
+/**
+ * Whether the call certainly has no effect.
+ *
+ * @example JournalError.isUndone(Cause.fail(new JournalError.JournalError({ message: "connection lost" })))
+ * // false
+ */
 export const isUndone = has("isUndone")
