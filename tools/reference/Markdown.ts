@@ -104,7 +104,14 @@ const shownFields = (
   return others.length === 0 ? `${same}.\n` : `${same}, and:\n\n${fields(title, others, withRequired)}`
 }
 
-const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> => answer
+/** Without the rows of objects that only say that they are objects: the paths of their members show it. */
+const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> =>
+  answer.filter(
+    ({ description, path, type }) =>
+      description !== "" ||
+      !/^(array of )?object$/.test(type) ||
+      !answer.some((field) => field.path.startsWith(`${path}.`) || field.path.startsWith(`${path}[].`))
+  )
 
 const endpoint = (one: Endpoint, { groups, headers }: Reference): string =>
   [
