@@ -160,8 +160,10 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
     const { accountId, chain, profile } = watched
     const { chainId, settledDepth } = profile
     const open = (yield* budgets.open(chainId)).filter(isOwn(accountId))
-    // Holds with the same id share their note and their cost.
-    const all = [...new Map(open.map((hold) => [hold.id, hold])).values()]
+    // Holds with the same id share their cost. A later one lacks the notes of versions signed before it.
+    const all = Object.values(Arr.groupBy(open, ({ id }) => id)).map(
+      (same): Hold => ({ ...same[0], notes: Arr.dedupe(same.flatMap(({ notes }) => notes)) })
+    )
     if (all.length === 0) return 0
     // All sealed versions of an op share one hold, and at most one lands.
     const holds = all.flatMap((hold) => {

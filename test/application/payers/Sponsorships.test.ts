@@ -134,6 +134,43 @@ describe("sponsored ops", () => {
     }
   })
 
+  test("are found under every version when a budget shares their hold later", function* () {
+    const { bind, budgets, chain, make, watched } = yield* setting
+    const id = "request/0/7/token"
+    const wallet = entryPoint
+    const pots = ["policy account one", "policy account two"].map((name) => ({
+      accountId: alice,
+      chainId,
+      name
+    }))
+    const versions = ["first", "second"].map((text) => Keccak.hashText(text))
+    for (const [place, userOpHash] of versions.entries()) {
+      yield* budgets.reserve([
+        pots.slice(0, place + 1).map((pot) => ({
+          ...pot,
+          id,
+          wei: 100n,
+          limit: null,
+          maxOpen: null,
+          window: "day",
+          expiresAt: 600 * second
+        }))
+      ])
+      const note = { userOpHash, entryPoint, since: 0n, validUntil: 600, wallet, nonce: 7n }
+      yield* bind(id, Sponsorships.note(note))
+    }
+    yield* make().watch(watched())
+    chain.mine(5)
+    chain.land(versions[0] ?? Keccak.hashText(""), 7n, undefined, {
+      sender: wallet,
+      nonce: 7n,
+      success: true
+    })
+    chain.mine(2)
+    yield* Time.adjust(look)
+    for (const pot of pots) expect(yield* budgets.figures(pot, 0, "day")).toEqual({ held: 0n, booked: 100n })
+  })
+
   test("are identified by the names of their holds when an earlier version sealed them", function* () {
     const { bind, chain, looked, make, noteOf, reserve, watched } = yield* setting
     const op = yield* reserve("op")
