@@ -7,9 +7,9 @@ import * as Stream from "effect/Stream"
 import * as WakeUps from "../answers/WakeUps.js"
 import * as ChainFacts from "../chain/ChainFacts.js"
 import * as LaneSigners from "../keys/LaneSigners.js"
+import * as HoldFollower from "../payers/HoldFollower.js"
 import * as Payer from "../payers/Payer.js"
 import * as Payers from "../payers/Payers.js"
-import * as Sponsorships from "../payers/Sponsorships.js"
 import { Budgets } from "../ports/Budgets.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
@@ -27,7 +27,7 @@ import * as Lanes from "./worker/Lanes.js"
 export type Engine =
   | ChainFacts.ChainFacts
   | Payer.Payers
-  | Sponsorships.Sponsorships
+  | HoldFollower.HoldFollower
   | WakeUps.WakeUps
   | Claims.Claims
   | Lanes.Following
@@ -66,11 +66,11 @@ export const layer: Layer.Layer<
       })
     )
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
-    const sponsorships = Sponsorships.make(budgets, scope)
+    const follower = HoldFollower.make(budgets, scope)
     const facts = ChainFacts.make()
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
-      Context.add(Payer.Payers, Payers.make({ budgets, facts, services, system, sponsorships })),
-      Context.add(Sponsorships.Sponsorships, sponsorships),
+      Context.add(Payer.Payers, Payers.make({ budgets, facts, services, system, follower })),
+      Context.add(HoldFollower.HoldFollower, follower),
       Context.add(WakeUps.WakeUps, wakeUps),
       Context.add(Claims.Claims, claims),
       Context.add(Lanes.Following, following),

@@ -5,7 +5,7 @@ import type * as Scope from "effect/Scope"
 import { Health } from "../observe/Health.js"
 import * as Metrics from "../observe/Metrics.js"
 import { signatures } from "../observe/Observed.js"
-import * as Sponsorships from "../payers/Sponsorships.js"
+import * as HoldFollower from "../payers/HoldFollower.js"
 import { Budgets } from "../ports/Budgets.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import { RequestHistory } from "../ports/operator/RequestHistory.js"
@@ -56,9 +56,9 @@ const slow = Effect.gen(function* () {
     sponsor === null
       ? Effect.succeed([])
       : Effect.gen(function* () {
-          const owners = yield* budgets.owners(chainId, Sponsorships.budget, now)
+          const owners = yield* budgets.owners(chainId, HoldFollower.budget, now)
           return yield* Effect.forEach(owners, (accountId) => {
-            const budget = { accountId, chainId, name: Sponsorships.budget }
+            const budget = { accountId, chainId, name: HoldFollower.budget }
             return Effect.map(budgets.figures(budget, now, "day"), ({ booked, held }) => ({
               ...budget,
               spent: booked + held,

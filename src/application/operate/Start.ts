@@ -5,7 +5,7 @@ import * as Schedule from "effect/Schedule"
 import { Submissions } from "../endpoints/Submissions.js"
 import type { Engine } from "../lanes/Engine.js"
 import * as Troubles from "../observe/Troubles.js"
-import * as Sponsorships from "../payers/Sponsorships.js"
+import * as HoldFollower from "../payers/HoldFollower.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { ClockTrust } from "../ports/clock/ClockTrust.js"
@@ -26,18 +26,18 @@ const followSponsored = (
 ): Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> =>
   Effect.gen(function* () {
     const budgets = yield* Budgets
-    const sponsorships = yield* Sponsorships.Sponsorships
+    const follower = yield* HoldFollower.HoldFollower
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
     for (const chainId of yield* networks.chainIds)
-      for (const accountId of yield* Sponsorships.accountsOf(budgets, chainId)) {
+      for (const accountId of yield* HoldFollower.accountsOf(budgets, chainId)) {
         const profile = yield* networks.profile(accountId, chainId)
         const chain =
           profile === null || profile.rpc === null
             ? null
             : yield* Effect.orElseSucceed(rpcs.connect(Redacted.value(profile.rpc), "operator"), () => null)
         const trouble = {
-          what: "sponsored ops not followed; set networks[].rpc",
+          what: "held amounts not followed; set networks[].rpc",
           place: chainId.toString(),
           subject: accountId
         }
@@ -45,7 +45,7 @@ const followSponsored = (
           profile === null || chain === null ? troubles.failed(trouble) : troubles.passed(trouble),
           { chainId: chainId.toString(), accountId }
         )
-        if (profile !== null && chain !== null) yield* sponsorships.watch({ accountId, chain, profile })
+        if (profile !== null && chain !== null) yield* follower.watch({ accountId, chain, profile })
       }
   })
 

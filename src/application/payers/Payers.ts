@@ -9,11 +9,11 @@ import type { PaymasterContext, PaymasterRpc } from "../ports/chain/PaymasterRpc
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { SystemSigners } from "../ports/Signers.js"
 import * as EncodedPayer from "./EncodedPayer.js"
+import type { HoldFollower } from "./HoldFollower.js"
 import type { Payers } from "./Payer.js"
 import type { Site } from "./Paymaster.js"
 import * as Paymaster from "./Paymaster.js"
 import * as Sponsor from "./Sponsor.js"
-import type { Sponsorships } from "./Sponsorships.js"
 import * as Submitter from "./Submitter.js"
 
 /** The request's members that the operator permits, under the operator's own. */
@@ -31,9 +31,9 @@ export const make = (options: {
   readonly facts: Pick<ChainFacts, "block">
   readonly services: PaymasterRpc["Service"]
   readonly system: SystemSigners["Service"]
-  readonly sponsorships: Sponsorships
+  readonly follower: HoldFollower
 }): Payers => {
-  const { budgets, facts, services, sponsorships, system } = options
+  const { budgets, facts, services, follower, system } = options
   return {
     of: (accountId, connection, { entryPoint, paymaster, paymasterContext = {}, submitter, version }) =>
       Effect.gen(function* () {
@@ -53,7 +53,7 @@ export const make = (options: {
             {
               budgets,
               facts,
-              sponsorships,
+              follower,
               signer: Effect.map(system.sponsor, Keys.withPatience),
               dailyBudget
             },

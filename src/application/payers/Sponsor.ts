@@ -17,9 +17,9 @@ import type { Budgets, Lack, Reservation } from "../ports/Budgets.js"
 import type { Block } from "../ports/chain/ChainRpc.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as Deposits from "./Deposits.js"
+import * as HoldFollower from "./HoldFollower.js"
 import { heldMillis, holdId, type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
 import { release, type Site } from "./Paymaster.js"
-import * as Sponsorships from "./Sponsorships.js"
 
 /** Life of a sponsorship, seconds, by the chain's clock. */
 export const lifeSeconds = 600
@@ -43,13 +43,13 @@ export const make = (
   options: {
     readonly budgets: Budgets["Service"]
     readonly facts: Pick<ChainFacts, "block">
-    readonly sponsorships: Sponsorships.Sponsorships
+    readonly follower: HoldFollower.HoldFollower
     readonly signer: Effect.Effect<Signer, SignerError>
     readonly dailyBudget: bigint
   },
   site: Site
 ): Payer => {
-  const { budgets, dailyBudget, facts, signer, sponsorships } = options
+  const { budgets, dailyBudget, facts, signer, follower } = options
   const { accountId, bundler, connection, entryPoint, paymaster, version } = site
   /** With a remote bundler, the submitting EOA is unknown. */
   const unbound = bundler === Address.zero
@@ -127,7 +127,7 @@ export const make = (
         if (objections[place] !== null) return []
         const held = { ...holdOf(part), expiresAt }
         return [
-          { ...held, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, window: "day" },
+          { ...held, accountId, name: HoldFollower.budget, limit: dailyBudget, maxOpen: null, window: "day" },
           Deposits.entry(site, deposit, { ...held, accountId: null })
         ]
       })
@@ -136,7 +136,7 @@ export const make = (
         const lack = lacks[place] ?? null
         if (entry === undefined || lack === null) return objections[place] ?? null
         if (lack.reason === "ended") return elementFailure("not_sponsored")
-        return lack.budget === Sponsorships.budget
+        return lack.budget === HoldFollower.budget
           ? exhaustion(entry.wei, lack)
           : Deposits.failure(site, entry.wei, lack)
       })
@@ -174,7 +174,7 @@ export const make = (
         if (why !== null) return yield* new PayerRefusal({ failure: why, passes })
         const { validUntil } = termsOf(part.op)
         const hold = holdOf(part)
-        const note = Sponsorships.note({ userOpHash, entryPoint, since: block.number, validUntil })
+        const note = HoldFollower.note({ userOpHash, entryPoint, since: block.number, validUntil })
         const bind = Effect.orDie(budgets.bind(hold, note))
         if (!(yield* bind)) {
           // The hold has expired, or a version that held later accepted the op.
@@ -182,7 +182,7 @@ export const make = (
           if (lack != null) return yield* new PayerRefusal({ failure: lack, passes: true })
           yield* bind
         }
-        yield* sponsorships.watch({ accountId, chain, profile })
+        yield* follower.watch({ accountId, chain, profile })
         const key = yield* signer
         return yield* key.sign(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler))
       })

@@ -10,8 +10,8 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ElementFailure } from "../failures/Elements.js"
 import { type Failure, type Unavailable, unavailable } from "../failures/Failure.js"
 import * as Metrics from "../observe/Metrics.js"
+import * as HoldFollower from "../payers/HoldFollower.js"
 import { heldMillis, holdId, PayerRefusal } from "../payers/Payer.js"
-import * as Sponsorships from "../payers/Sponsorships.js"
 import { Budgets, type BudgetsError, type Lack, type Reservation, type Window } from "../ports/Budgets.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { PreparedOp } from "../ports/journal/Records.js"
@@ -174,7 +174,7 @@ const make = Effect.gen(function* () {
   const rulebook = yield* Rulebook.Rulebook
   const budgets = yield* Budgets
   const rpcs = yield* ChainRpc
-  const sponsorships = yield* Sponsorships.Sponsorships
+  const follower = yield* HoldFollower.HoldFollower
 
   /** Fails elements of the batches of an account with policies; other batches are returned unchanged. */
   const each = <A extends Judgement.Judged, B extends Batches[number]>(
@@ -297,13 +297,13 @@ const make = Effect.gen(function* () {
       connection.trust === "operator"
         ? Effect.succeed(connection.chain)
         : rpcs.connect(Redacted.value(profile.rpc), "operator")
-    return Effect.map(chain, (made): Sponsorships.Watched => ({ accountId, chain: made, profile }))
+    return Effect.map(chain, (made): HoldFollower.Watched => ({ accountId, chain: made, profile }))
   }
 
   const heads = new Map<bigint, { readonly at: number; readonly number: bigint }>()
 
   /** A recent block of the chain: no op signed now has landed before it. */
-  const headOf = ({ chain, profile: { chainId } }: Sponsorships.Watched) =>
+  const headOf = ({ chain, profile: { chainId } }: HoldFollower.Watched) =>
     Effect.gen(function* () {
       const at = yield* Clock.currentTimeMillis
       const known = heads.get(chainId)
@@ -355,7 +355,7 @@ const make = Effect.gen(function* () {
       let taken = yield* take(base, new Set())
       if (taken.failure !== null) {
         yield* others(base)
-        if (watched !== null) yield* sponsorships.settle(watched)
+        if (watched !== null) yield* follower.settle(watched)
         taken = yield* take(base, new Set())
       }
       if (taken.failure !== null)
@@ -364,7 +364,7 @@ const make = Effect.gen(function* () {
       for (const id of new Set(taken.entries.map((entry) => entry.id)))
         if (!(yield* budgets.bind({ chainId, id, wei: 0n }, note))) return yield* unavailable()
       yield* others(taken.base)
-      if (watched !== null && taken.entries.length > 0) yield* sponsorships.watch(watched)
+      if (watched !== null && taken.entries.length > 0) yield* follower.watch(watched)
     }).pipe(
       Effect.mapError((error) =>
         error._tag === "PayerRefusal" || error._tag === "Unavailable" ? error : unavailable()
@@ -375,7 +375,7 @@ const make = Effect.gen(function* () {
     const nonce = Nonce.make(op.nonceKey, op.sequence)
     const base = preparedBaseOf(op)
     return bindAll(asker, op, { first: base, last: base }, ({ wallet }, since) =>
-      Sponsorships.note({
+      HoldFollower.note({
         userOpHash,
         entryPoint: op.space.entryPoint,
         since,
@@ -387,7 +387,7 @@ const make = Effect.gen(function* () {
   }
 
   const bindDirect: Rules["Service"]["bindDirect"] = (asker, op, nonce) => {
-    const note = Sponsorships.directNote(asker.context.submitter, nonce, op.unsigned)
+    const note = HoldFollower.directNote(asker.context.submitter, nonce, op.unsigned)
     return bindAll(asker, op, { first: preparedBaseOf(op), last: `${baseOf(op)}eoa${nonce}/` }, () => note)
   }
 
@@ -408,5 +408,5 @@ const make = Effect.gen(function* () {
 export const layer: Layer.Layer<
   Rules,
   never,
-  Budgets | ChainRpc | Rulebook.Rulebook | Sponsorships.Sponsorships
+  Budgets | ChainRpc | Rulebook.Rulebook | HoldFollower.HoldFollower
 > = Layer.effect(Rules, make)

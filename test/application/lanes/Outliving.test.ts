@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect, References } from "effect"
 import * as NodePolls from "../../../src/application/lanes/monitor/NodePolls.js"
 import * as RemoteOps from "../../../src/application/lanes/remote/RemoteOps.js"
-import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
+import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Holding from "../../../src/application/ports/journal/Holding.js"
@@ -77,8 +77,8 @@ describe("shared work begun by a request whose lane another process has claimed 
   test("runs without the request's claim when polling sponsored ops", function* () {
     const { epochs, note } = noting()
     const budgets = { open: () => Effect.as(note, []) } as unknown as Budgets["Service"]
-    const sponsorships = Sponsorships.make(budgets, yield* Effect.scope)
-    yield* under(1)(sponsorships.watch({ accountId: Make.alice, chain: client, profile }))
+    const follower = HoldFollower.make(budgets, yield* Effect.scope)
+    yield* under(1)(follower.watch({ accountId: Make.alice, chain: client, profile }))
     yield* Time.settle
     expect(epochs).toEqual([null])
   })

@@ -48,7 +48,7 @@ const world = (deposit = 100n * cost, over: Partial<NetworkProfile> = {}) =>
           })
       },
       system: { deployer: unused, serviceEoa: unused, sponsor: Effect.succeed(key), treasury: unused },
-      sponsorships: { watch: () => Effect.void, settle: () => Effect.void }
+      follower: { watch: () => Effect.void, settle: () => Effect.void }
     })
     const held = Effect.map(budgets.open(Make.chainId), (holds) => holds.map(({ id, name }) => [id, name]))
     const of = (paymaster: Address.Address | undefined, trust: "caller" | "operator" = "operator") =>

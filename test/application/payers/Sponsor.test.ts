@@ -1,9 +1,9 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
+import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
 import { heldMillis, type Part } from "../../../src/application/payers/Payer.js"
 import * as Sponsor from "../../../src/application/payers/Sponsor.js"
-import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
@@ -37,14 +37,14 @@ const world = (
     const { reads, site } = yield* Site.make(deposit, { accountId, bundler })
     const { connection } = site
     const budgets = options.budgets ?? (yield* InMemory.makeBudgets)
-    const watched: Array<Sponsorships.Watched> = []
+    const watched: Array<HoldFollower.Watched> = []
     const signed: Array<Hex.Bytes32> = []
     const facts = ChainFacts.make()
     const payer = Sponsor.make(
       {
         budgets,
         facts,
-        sponsorships: {
+        follower: {
           watch: (each) => Effect.sync(() => void watched.push(each)),
           settle: () => Effect.void
         },
@@ -164,7 +164,7 @@ describe("the sponsor pays for an op", () => {
     yield* payer.reserve([part(good)])
     yield* payer.seal(part(good), hashOf(good))
     const validUntil = now + Sponsor.lifeSeconds
-    const note = Sponsorships.note({ userOpHash: hashOf(good), entryPoint, since: 7n, validUntil })
+    const note = HoldFollower.note({ userOpHash: hashOf(good), entryPoint, since: 7n, validUntil })
     expect((yield* budgets.open(Make.chainId)).map((hold) => hold.notes)).toEqual([[note], [note]])
   })
 

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
+import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
 import type { Asker } from "../../../src/application/policies/Judgement.js"
 import * as Rulebook from "../../../src/application/policies/Rulebook.js"
 import * as Rules from "../../../src/application/policies/Rules.js"
@@ -108,7 +108,7 @@ const setting = ({
           Layer.succeed(Budgets, budgets),
           Layer.succeed(ChainRpc, { connect: () => Effect.succeed(operators) } as never),
           Layer.succeed(Rulebook.Rulebook, { of: () => Effect.succeed(book) }),
-          Layer.succeed(Sponsorships.Sponsorships, Sponsorships.make(budgets, yield* Effect.scope))
+          Layer.succeed(HoldFollower.HoldFollower, HoldFollower.make(budgets, yield* Effect.scope))
         ])
       )
     )

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Contract } from "ethers"
-import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
+import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
 import { Budgets, type Figures } from "../../../src/application/ports/Budgets.js"
 import type { Operation } from "../../../src/application/prepare/Operation.js"
 import { Address, account, type Stack } from "./Stack.js"
@@ -25,7 +25,7 @@ const receiver = `0x${"c0".repeat(20)}`
 
 export const sponsored = async (stack: Stack): Promise<Sponsored> => {
   const token = Address.unsafe(await stack.token.getAddress())
-  const budget = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: Sponsorships.budget }
+  const budget = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: HoldFollower.budget }
   const figures = () =>
     stack.ask(
       Effect.gen(function* () {

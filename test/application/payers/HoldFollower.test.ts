@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import * as Sponsorships from "../../../src/application/payers/Sponsorships.js"
+import * as HoldFollower from "../../../src/application/payers/HoldFollower.js"
 import type { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { BlockTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -31,7 +31,7 @@ const setting = Effect.gen(function* () {
   }
   const chain = Landings.makeChain()
   const scope = yield* Effect.scope
-  const make = () => Sponsorships.make(budgets, scope)
+  const make = () => HoldFollower.make(budgets, scope)
   const reserve = (
     op: string,
     rest: { readonly account?: typeof alice; readonly validUntil?: number } = {}
@@ -43,7 +43,7 @@ const setting = Effect.gen(function* () {
           {
             accountId: rest.account ?? alice,
             chainId,
-            name: Sponsorships.budget,
+            name: HoldFollower.budget,
             id,
             wei: 100n,
             limit: null,
@@ -56,12 +56,12 @@ const setting = Effect.gen(function* () {
       return id
     })
   const noteOf = ({ validUntil = 600, ...rest }: { validUntil?: number; userOpHash?: Bytes32 } = {}) =>
-    Sponsorships.note({ ...rest, entryPoint, since: 0n, validUntil })
+    HoldFollower.note({ ...rest, entryPoint, since: 0n, validUntil })
   const bind = (id: string, note: string) => budgets.bind({ chainId, id, wei: 100n }, note)
   const hold = (...of: Parameters<typeof reserve>) =>
     Effect.tap(reserve(...of), (userOpHash) => bind(userOpHash, noteOf({ ...of[1], userOpHash })))
   const figures = (account = alice) =>
-    budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0, "day")
+    budgets.figures({ accountId: account, chainId, name: HoldFollower.budget }, 0, "day")
   /** Held and booked amounts after the next poll. */
   const looked = (held: bigint, booked: bigint, account = alice) =>
     Effect.map(Effect.andThen(Time.adjust(look), figures(account)), (told) =>
@@ -157,7 +157,7 @@ describe("sponsored ops", () => {
         }))
       ])
       const note = { userOpHash, entryPoint, since: 0n, validUntil: 600, wallet, nonce: 7n }
-      yield* bind(id, Sponsorships.note(note))
+      yield* bind(id, HoldFollower.note(note))
     }
     yield* make().watch(watched())
     chain.mine(5)
@@ -207,7 +207,7 @@ describe("sponsored ops", () => {
     yield* hold("sealed", { validUntil: 10_000 })
     const id = yield* reserve("reserved", { validUntil: 600 })
     yield* reserve("reserved by another account", { account: bob })
-    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice])
+    expect(yield* HoldFollower.accountsOf(budgets, chainId)).toEqual([alice])
     yield* make().watch(watched())
     chain.mine(100)
     yield* Time.adjust(look)
@@ -219,13 +219,13 @@ describe("sponsored ops", () => {
     const [asked, answer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const asking = Effect.andThen(Deferred.succeed(asked, undefined), Deferred.await(answer))
     const block = (tag: BlockTag) => Effect.andThen(asking, chain.client.block(tag))
-    const sponsorships = make()
+    const follower = make()
     chain.land(yield* hold("first"), 30n)
     chain.mine(5)
-    yield* sponsorships.watch({ ...watched(), chain: { ...chain.client, block } })
+    yield* follower.watch({ ...watched(), chain: { ...chain.client, block } })
     yield* Deferred.await(asked)
     const second = yield* hold("second")
-    yield* sponsorships.watch(watched())
+    yield* follower.watch(watched())
     chain.land(second, 4n)
     chain.mine(5)
     yield* Deferred.succeed(answer, undefined)
@@ -238,7 +238,7 @@ describe("sponsored ops", () => {
     const [one, other] = [make(), make()]
     const first = yield* hold("first")
     const foreign = yield* hold("foreign", { account: bob })
-    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice, bob])
+    expect(yield* HoldFollower.accountsOf(budgets, chainId)).toEqual([alice, bob])
     yield* one.watch(watched())
     yield* other.watch(watched())
     chain.mine(5)
@@ -247,7 +247,7 @@ describe("sponsored ops", () => {
     chain.mine(5)
     yield* looked(0n, 30n)
     yield* looked(100n, 0n, bob)
-    expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([bob])
+    expect(yield* HoldFollower.accountsOf(budgets, chainId)).toEqual([bob])
     const later = yield* hold("later")
     yield* one.watch(watched())
     yield* one.watch(watched(bob))

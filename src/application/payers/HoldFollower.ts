@@ -70,16 +70,17 @@ const payloadOf = ({ data, to, value }: Payload): Hex.Bytes32 => Keccak.hashText
 export const directNote = (eoa: Address.Address, eoaNonce: bigint, payload: Payload): string =>
   encodeDirect({ eoa, eoaNonce, payload: payloadOf(payload) })
 
-/** An account's sponsored ops, and the operator's node, which shows their outcomes. */
+/** An account's signed ops, and the operator's node, which shows their outcomes. */
 export interface Watched {
   readonly accountId: AccountId
   readonly chain: ChainClient
   readonly profile: NetworkProfile
 }
 
-export interface Sponsorships {
+/** Follows what budgets hold for signed ops: the sponsor's gas, and the amounts of spending limits. */
+export interface HoldFollower {
   /**
-   * Follows the account's sealed ops on the chain until all of them have ended. Books their cost at settled depth; ops
+   * Follows the account's signed ops on the chain until all of them have ended. Books their cost at settled depth; ops
    * not mined in time cost nothing. Only the chain decides, whatever the request's state is.
    */
   readonly watch: (watched: Watched) => Effect.Effect<void>
@@ -87,7 +88,7 @@ export interface Sponsorships {
   readonly settle: (watched: Watched) => Effect.Effect<void>
 }
 
-export const Sponsorships: Context.Key<Sponsorships, Sponsorships> = Context.Service("castellan/Sponsorships")
+export const HoldFollower: Context.Key<HoldFollower, HoldFollower> = Context.Service("castellan/HoldFollower")
 
 const pollsPerRead = 5
 
@@ -235,11 +236,11 @@ const settle = (budgets: Budgets["Service"], watched: Watched) =>
   })
 
 const troubleOf = (place: string): Troubles.Trouble => ({
-  what: "sponsored operations are not followed",
+  what: "held amounts are not followed",
   place
 })
 
-export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorships => {
+export const make = (budgets: Budgets["Service"], scope: Scope.Scope): HoldFollower => {
   const troubles = Troubles.make()
   /** Accounts followed in this process, and whether an op was sealed since the last reading. */
   const followed = new Map<string, { sealed: boolean }>()
@@ -249,7 +250,7 @@ export const make = (budgets: Budgets["Service"], scope: Scope.Scope): Sponsorsh
     Effect.gen(function* () {
       state.sealed = false
       const left = yield* Effect.catch(settle(budgets, watched), (error) =>
-        Effect.as(Effect.logDebug(`sponsored operations cannot be followed: ${error._tag}`), 1)
+        Effect.as(Effect.logDebug(`held amounts cannot be followed: ${error._tag}`), 1)
       )
       yield* troubles.passed(troubleOf(key))
       const over = left === 0 && !state.sealed
