@@ -8,7 +8,7 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import { type ElementFailure, elementFailure, noteOf } from "../failures/Elements.js"
+import { type ElementFailure, elementFailure } from "../failures/Elements.js"
 import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
 import * as Troubles from "../observe/Troubles.js"
 import { DecisionHook } from "../policies/DecisionHook.js"
@@ -26,7 +26,6 @@ import * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
 import * as OpContext from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
-import * as NotBegun from "../prepare/ops/NotBegun.js"
 import type * as Preparation from "../prepare/Preparation.js"
 import * as Reservations from "../prepare/Reservations.js"
 import * as Keys from "./Keys.js"
@@ -82,8 +81,6 @@ const doubtMillis = 20_000
 /** Nonce conflicts after which an element fails with `wallet_busy`. */
 const mostTries = 8
 
-const laneOf = ({ context: { chainId, submitter } }: Offer): Lane => ({ chainId, signer: submitter })
-
 const reused = () =>
   Exit.fail(
     invalid("idempotency_key_reused", [
@@ -95,45 +92,6 @@ const noKeys: ReadonlySet<bigint> = new Set()
 
 /** The nonce is settled in the journal but free on the chain: the node lags, or lost the op's block. */
 const isOfSettled = (result: AcceptanceResult): boolean => result._tag === "nonceTaken" && result.isSettled
-
-const previewsOf = ({ preview }: Offer, made: Run.Made["batches"][number] | undefined) =>
-  preview === undefined || made === undefined || made === "busy" || Result.isFailure(made)
-    ? Effect.succeed(null)
-    : preview(made.success)
-
-/** Facts of a request at its acceptance, for those who ask later. */
-type Kept = Pick<Acceptance, "policies" | "previews">
-
-const acceptanceOf = (
-  { offer: { body, calls, caller, context, endpoint } }: Waiting,
-  { deployments, existing, failed, funds, ops, waiting }: Preparation.Prepared,
-  kept: Kept | undefined,
-  timestamp: number,
-  now: number
-): Acceptance => ({
-  requestId: caller.requestId,
-  accountId: context.accountId,
-  endpoint,
-  lane: { chainId: context.chainId, signer: context.submitter },
-  key: context.access.key,
-  body,
-  contextDigest: context.digest,
-  idempotency: caller.idempotency ?? null,
-  elements: calls.length,
-  unopened: calls.length - ops.length - failed.size - existing.length,
-  ops,
-  funds,
-  deployments,
-  failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
-  note: noteOf(existing),
-  metadata: caller.metadata ?? {},
-  ...kept,
-  // Null if an element can be opened now.
-  schedule:
-    waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
-      ? NotBegun.schedule(waiting, { timestamp }, now)
-      : null
-})
 
 export type Services = Budgets | BundlerRpc | ChainFacts | DecisionHook | Rules
 
@@ -304,7 +262,7 @@ export const make = (options: {
     const readyOf = (
       one: Waiting,
       made: Result.Result<Preparation.Prepared, Failure>,
-      kept: Kept | undefined,
+      kept: Run.Kept | undefined,
       timestamp: number,
       now: number
     ): Effect.Effect<Acceptance | null> =>
@@ -315,7 +273,7 @@ export const make = (options: {
         }
         const { existing, ops, waiting } = made.success
         const failed = new Map([...made.success.failed, ...one.lost])
-        const acceptance = acceptanceOf(one, { ...made.success, failed }, kept, timestamp, now)
+        const acceptance = Run.acceptance(one.offer, { ...made.success, failed }, kept, timestamp, now)
         if (ops.length === 0 && acceptance.unopened === 0) {
           one.resume(Exit.succeed({ _tag: "refused", failed, existing }))
           return null
@@ -379,12 +337,11 @@ export const make = (options: {
             asked,
             yield* Money.hold(context, asked, { ...made, batches: yield* decide(asked, judged) })
           )
-          const previews = yield* Effect.forEach(
+          const kept = yield* Effect.forEach(
             fresh,
-            ({ offer }, place) => previewsOf(offer, batches[place]),
+            ({ offer }, place) => Run.kept(offer, batches[place], names[place]),
             { concurrency: "unbounded" }
           )
-          const kept = previews.map((made, place): Kept => ({ previews: made, policies: names[place] ?? [] }))
           const timestamp = made.snapshot?.block.timestamp ?? 0
           const ready: Array<{ readonly one: Waiting; readonly acceptance: Acceptance }> = []
           for (const [place, one] of fresh.entries()) {
@@ -398,7 +355,7 @@ export const make = (options: {
           if (isStopped) {
             yield* giveBack(ready.map(({ one }) => one))
             for (const { one } of ready) one.resume(Exit.fail(unavailable()))
-          } else yield* offerAll(ready, laneOf(first.offer), now)
+          } else yield* offerAll(ready, Run.laneOf(first.offer), now)
         }).pipe(
           Effect.ensuring(
             Effect.sync(() => {
@@ -422,7 +379,7 @@ export const make = (options: {
           const patience = offer.context.connection.profile.receiptTimeoutMillis
           room.enter({
             offer,
-            lane: laneKey(laneOf(offer)),
+            lane: laneKey(Run.laneOf(offer)),
             // Requests without previews do not wait for simulations of others.
             group: `${Run.kindOf(offer)} ${offer.preview !== undefined} ${offer.context.digest}`,
             account: offer.context.accountId,

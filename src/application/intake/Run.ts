@@ -5,15 +5,17 @@ import * as Nonce from "../../domain/erc4337/Nonce.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Custody from "../../domain/wallet/Custody.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import { type ElementFailure, elementFailure, refuseAll } from "../failures/Elements.js"
+import { type ElementFailure, elementFailure, noteOf, refuseAll } from "../failures/Elements.js"
 import { type Failure, unprocessable } from "../failures/Failure.js"
 import type { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import type { JournalQuery, JournalState } from "../ports/journal/Records.js"
+import type { Acceptance, JournalQuery, JournalState } from "../ports/journal/Records.js"
 import type { NonceSpace, OpRecord } from "../ports/journal/Requests.js"
+import type { Lane } from "../ports/journal/Transactions.js"
 import * as Call from "../prepare/Call.js"
 import type { Offer } from "../prepare/Offer.js"
 import type { OfRequest, Shared } from "../prepare/OpContext.js"
 import * as Links from "../prepare/ops/Links.js"
+import * as NotBegun from "../prepare/ops/NotBegun.js"
 import * as Sift from "../prepare/ops/Sift.js"
 import * as Slices from "../prepare/ops/Slices.js"
 import * as Preparation from "../prepare/Preparation.js"
@@ -302,4 +304,57 @@ export const prepare = (input: Input): Effect.Effect<Made, Failure, PrepareCalls
         offers: offers.map((offer) => ({ ...offer, calls: offer.calls.filter(isOp) }))
       })
     : ofOthers(input)
+}
+
+export const laneOf = ({ context: { chainId, submitter } }: Offer): Lane => ({ chainId, signer: submitter })
+
+/** Facts of a request at its acceptance, for those who ask later. */
+export type Kept = Pick<Acceptance, "policies" | "previews">
+
+/** `policies`: those that bind it. Makes previews if it asked for them. */
+export const kept = (
+  { preview }: Offer,
+  made: Made["batches"][number] | undefined,
+  policies: Kept["policies"] = []
+): Effect.Effect<Kept, never, ChainFacts> =>
+  Effect.map(
+    preview === undefined || made === undefined || made === "busy" || Result.isFailure(made)
+      ? Effect.succeed(null)
+      : preview(made.success),
+    (previews) => ({ policies, previews })
+  )
+
+/** A prepared request as the journal accepts it. */
+export const acceptance = (
+  offer: Offer,
+  { deployments, existing, failed, funds, ops, waiting }: Preparation.Prepared,
+  kept: Kept | undefined,
+  timestamp: number,
+  now: number
+): Acceptance => {
+  const { body, calls, caller, context, endpoint } = offer
+  return {
+    requestId: caller.requestId,
+    accountId: context.accountId,
+    endpoint,
+    lane: laneOf(offer),
+    key: context.access.key,
+    body,
+    contextDigest: context.digest,
+    idempotency: caller.idempotency ?? null,
+    elements: calls.length,
+    unopened: calls.length - ops.length - failed.size - existing.length,
+    ops,
+    funds,
+    deployments,
+    failed: [...failed].map(([index, failure]) => ({ index, ...failure })),
+    note: noteOf(existing),
+    metadata: caller.metadata ?? {},
+    ...kept,
+    // Null if an element can be opened now.
+    schedule:
+      waiting.size > 0 && ops.length + failed.size + existing.length + waiting.size === calls.length
+        ? NotBegun.schedule(waiting, { timestamp }, now)
+        : null
+  }
 }
