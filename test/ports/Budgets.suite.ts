@@ -76,6 +76,21 @@ export const suite = (
       })
     )
 
+    fact("calls made together count as if made in their order, each with its own result", (budgets) =>
+      Effect.gen(function* () {
+        const together = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
+          Effect.all(calls, { concurrency: "unbounded" })
+        const asked = ["a", "b", "c"].map((id) => reserve(budgets, [entry(id, 50n)]))
+        expect(yield* together(asked)).toEqual([null, null, lacks(0n)])
+        expect(yield* together(["a", "c", "b"].map((id) => bind(budgets, id)))).toEqual([true, false, true])
+        yield* together([budgets.land(chainId, "a", 30n), budgets.land(chainId, "a", null)])
+        expect(yield* today(budgets)).toEqual({ held: 100n, booked: 0n })
+        yield* together([budgets.settle(chainId, "a", 20n), budgets.settle(chainId, "a", 50n)])
+        yield* together([budgets.release(chainId, ["b"]), budgets.release(chainId, [])])
+        expect(yield* today(budgets)).toEqual({ held: 50n, booked: 20n })
+      })
+    )
+
     fact("accounts, chains and budgets count separately", (budgets) =>
       Effect.gen(function* () {
         const others = [{}, { accountId: bob }, { accountId: null }, { chainId: 1n }, { name: "another" }]

@@ -66,63 +66,69 @@ interface Call<A, B> extends Request.Request<B, BudgetsError> {
   readonly given: A
 }
 
-/** Runs the calls of one turn of the event loop in one transaction. */
-const together = <A, B>(
-  run: (all: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, BudgetsError>
+/** Runs the calls of one turn of the event loop and of one `key` together. */
+const together = <A, B, K>(
+  run: (all: ReadonlyArray<A>, key: K) => Effect.Effect<ReadonlyArray<B>, BudgetsError>,
+  key: (given: A) => K
 ): ((given: A) => Effect.Effect<B, BudgetsError>) => {
   const make = Request.of<Call<A, B>>()
-  const resolver = RequestResolver.make<Call<A, B>>((calls) =>
-    Effect.map(Effect.exit(run(calls.map(({ request }) => request.given))), (exit) => {
-      for (const [place, call] of calls.entries())
-        call.completeUnsafe(Exit.map(exit, (results) => results[place] as B))
-    })
-  )
+  const resolver = RequestResolver.makeGrouped<Call<A, B>, K>({
+    key: ({ request }) => key(request.given),
+    resolver: (calls, of) =>
+      Effect.map(
+        Effect.exit(
+          run(
+            calls.map(({ request }) => request.given),
+            of
+          )
+        ),
+        (exit) => {
+          for (const [place, call] of calls.entries())
+            call.completeUnsafe(Exit.map(exit, (results) => results[place] as B))
+        }
+      )
+  })
   return (given) => Effect.request(make({ given }), resolver)
 }
 
 type Binding = Parameters<Budgets["Service"]["bind"]>
 
-const bindAll = (store: Pick<Store.Store, "sql">, all: ReadonlyArray<Binding>, now: number) =>
+/** Whether each hold of the chain is bound now. */
+const bindAll = (
+  store: Pick<Store.Store, "sql">,
+  chainId: bigint,
+  all: ReadonlyArray<Binding>,
+  now: number
+) =>
   Effect.gen(function* () {
-    const bound = new Map<Binding, boolean>()
-    for (const [chainId, calls] of Map.groupBy(all, ([hold]) => hold.chainId)) {
-      const rows = yield* Rows.statement<Row>(
-        store,
-        `select * from budget_reservations
-         where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled'
-           and (state = 'bound' or expires_at > ?) order by hold_no ${Store.isPostgres(store.sql) ? "for update" : ""}`,
-        [
-          chainId.toString(),
-          Rows.listOf(
-            store,
-            calls.map(([{ id }]) => id)
-          ),
-          now
-        ]
-      )
-      const byId = Map.groupBy(rows, ({ id }) => id)
-      const notes = new Map(rows.map((row) => [row.hold_no, notesOf(row)]))
-      for (const call of calls) {
-        const [{ id, wei }, note] = call
-        const own = byId.get(id) ?? []
-        const isHeld = own.length > 0 && own.every((row) => BigInt(row.wei) >= wei)
-        bound.set(call, isHeld)
-        if (isHeld)
-          for (const { hold_no } of own)
-            notes.set(hold_no, [...new Set([...(notes.get(hold_no) ?? []), note])])
-      }
-      const held = new Set(calls.flatMap((call) => (bound.get(call) === true ? [call[0].id] : [])))
-      yield* Rows.each(
-        store,
-        `update budget_reservations set state = 'bound', note = given.note
-         from (%) as given where budget_reservations.hold_no = given.hold_no`,
-        notedColumns,
-        rows.flatMap(({ hold_no, id }) =>
-          held.has(id) ? [[hold_no, (notes.get(hold_no) ?? []).join("\n")]] : []
-        )
-      )
-    }
-    return all.map((call) => bound.get(call) === true)
+    const ids = Rows.listOf(
+      store,
+      all.map(([{ id }]) => id)
+    )
+    const rows = yield* Rows.statement<Row>(
+      store,
+      `select * from budget_reservations
+       where chain_id = ? and ${Rows.among(store, "id")} and state <> 'settled'
+         and (state = 'bound' or expires_at > ?) order by hold_no ${Store.isPostgres(store.sql) ? "for update" : ""}`,
+      [chainId.toString(), ids, now]
+    )
+    const byId = Map.groupBy(rows, ({ id }) => id)
+    const notes = new Map<Row["hold_no"], ReadonlyArray<string>>()
+    const bound = all.map(([{ id, wei }, note]) => {
+      const own = byId.get(id) ?? []
+      const isHeld = own.length > 0 && own.every((row) => BigInt(row.wei) >= wei)
+      if (isHeld)
+        for (const row of own) notes.set(row.hold_no, [...(notes.get(row.hold_no) ?? notesOf(row)), note])
+      return isHeld
+    })
+    yield* Rows.each(
+      store,
+      `update budget_reservations set state = 'bound', note = given.note
+       from (%) as given where budget_reservations.hold_no = given.hold_no`,
+      notedColumns,
+      [...notes].map(([holdNo, lines]) => [holdNo, [...new Set(lines)].join("\n")])
+    )
+    return bound
   })
 
 /** Budgets in the database of the client. */
@@ -216,11 +222,13 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
       return (yield* find(forUpdate)).filter((row) => names.has(Totals.nameOf(Totals.budgetOf(row))))
     })
 
-  const reserve = together((all: ReadonlyArray<Parameters<typeof reserveAll>[0]>) =>
-    Effect.map(reserveAll(all.flat()), (lacks) => {
-      const left = [...lacks]
-      return all.map(({ length }) => left.splice(0, length))
-    })
+  const reserve = together(
+    (all: ReadonlyArray<Parameters<typeof reserveAll>[0]>) =>
+      Effect.map(reserveAll(all.flat()), (lacks) => {
+        const left = [...lacks]
+        return all.map(({ length }) => left.splice(0, length))
+      }),
+    () => null
   )
 
   interface Change {
@@ -229,52 +237,50 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
     readonly wei?: bigint | null
   }
 
-  /** Changes unsettled rows by their ids, with the totals of their budgets; `write` stores the rows' landed sums. */
+  /**
+   * Changes unsettled rows by their ids, with the totals of their budgets; `write` stores the rows' landed sums. `counts`:
+   * of calls for the same id.
+   */
   const changing = (
+    counts: "first" | "last",
     use: (row: Row, change: Change, totals: Totals.Totals) => string | null | undefined,
     write: (
       changed: ReadonlyArray<readonly [Row["hold_no"], string | null]>
     ) => Effect.Effect<unknown, SqlError>
   ) => {
-    const ofChain = (chainId: bigint, changes: ReadonlyArray<Change>) =>
-      Effect.gen(function* () {
-        const byId = new Map<string, Change>()
-        // The first call counts.
-        for (const change of changes.toReversed()) for (const id of change.ids) byId.set(id, change)
-        const rows = yield* lockRows(chainId, [...byId.keys()])
-        const byName = Map.groupBy(rows, (row) => Totals.nameOf(Totals.budgetOf(row)))
-        const budgets = [...byName.values()].flatMap((own) => own.slice(0, 1).map(holdOf))
-        if (budgets.length === 0) return
-        const totals = yield* Totals.read(store, budgets, rows, [])
-        const changed = [...byName].flatMap(([name, own]) =>
-          own.flatMap((row): ReadonlyArray<readonly [Row["hold_no"], string | null]> => {
-            const [change, of] = [byId.get(row.id), totals.get(name)]
-            const landed = change === undefined || of === undefined ? undefined : use(row, change, of)
-            return landed === undefined ? [] : [[row.hold_no, landed]]
+    const run = together(
+      (all: ReadonlyArray<Change>, chainId: bigint) =>
+        transaction(
+          Effect.gen(function* () {
+            const results = all.map(() => undefined)
+            const byId = new Map<string, Change>()
+            for (const change of counts === "last" ? all : all.toReversed())
+              for (const id of change.ids) byId.set(id, change)
+            const rows = yield* lockRows(chainId, [...byId.keys()])
+            const byName = Map.groupBy(rows, (row) => Totals.nameOf(Totals.budgetOf(row)))
+            const budgets = [...byName.values()].flatMap((own) => own.slice(0, 1).map(holdOf))
+            if (budgets.length === 0) return results
+            const totals = yield* Totals.read(store, budgets, rows, [])
+            const changed = [...byName].flatMap(([name, own]) =>
+              own.flatMap((row): ReadonlyArray<readonly [Row["hold_no"], string | null]> => {
+                const [change, of] = [byId.get(row.id), totals.get(name)]
+                const landed = change === undefined || of === undefined ? undefined : use(row, change, of)
+                return landed === undefined ? [] : [[row.hold_no, landed]]
+              })
+            )
+            yield* write(changed)
+            yield* Totals.write(store, [...totals.values()])
+            return results
           })
-        )
-        yield* write(changed)
-        yield* Totals.write(store, [...totals.values()])
-      })
-    const run = together((all: ReadonlyArray<Change>) =>
-      transaction(
-        Effect.as(
-          Effect.forEach(
-            Map.groupBy(
-              all.filter(({ ids }) => ids.length > 0),
-              ({ chainId }) => chainId
-            ),
-            ([chainId, changes]) => ofChain(chainId, changes),
-            { discard: true }
-          ),
-          all.map(() => undefined)
-        )
-      )
+        ),
+      ({ chainId }) => chainId
     )
-    return (change: Change): Effect.Effect<void, BudgetsError> => run(change)
+    return (change: Change): Effect.Effect<void, BudgetsError> =>
+      change.ids.length === 0 ? Effect.void : run(change)
   }
 
   const settle = changing(
+    "first",
     (row, { wei }, totals) => {
       const cost = wei ?? BigInt(row.landed ?? 0)
       Totals.shift(totals, row, null)
@@ -292,6 +298,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   )
 
   const land = changing(
+    "last",
     (row, { wei = null }, totals) => {
       const landed = wei?.toString() ?? null
       Totals.shift(totals, row, { ...row, landed })
@@ -308,6 +315,7 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   )
 
   const release = changing(
+    "first",
     (row, _, totals) => {
       if (row.state !== "reserved") return undefined
       Totals.shift(totals, row, null)
@@ -324,8 +332,10 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
           ])
   )
 
-  const bind = together((all: ReadonlyArray<Binding>) =>
-    transaction(Effect.flatMap(Clock.currentTimeMillis, (now) => bindAll(store, all, now)))
+  const bind = together(
+    (all: ReadonlyArray<Binding>, chainId: bigint) =>
+      transaction(Effect.flatMap(Clock.currentTimeMillis, (now) => bindAll(store, chainId, all, now))),
+    ([{ chainId }]) => chainId
   )
 
   return {
