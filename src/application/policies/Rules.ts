@@ -212,13 +212,11 @@ const make = Effect.gen(function* () {
   const release: Rules["Service"]["release"] = ({ accountId, chainId }, elements) =>
     Effect.gen(function* () {
       if ((yield* rulebook.of(accountId)) === null) return
-      for (const named of elements) {
-        const holds = yield* budgets.open(chainId, baseOf(named))
-        yield* budgets.release(
-          chainId,
-          holds.map(({ id }) => id)
-        )
-      }
+      const held = yield* Effect.forEach(elements, (named) => budgets.open(chainId, baseOf(named)))
+      yield* budgets.release(
+        chainId,
+        held.flatMap((holds) => holds.map(({ id }) => id))
+      )
     }).pipe((effect) => Effect.ignoreCause(effect, { log: "Debug" }))
 
   const judgeOne = (book: Rulebook.Book, { asker, prepared }: Made<Judgement.Judged>, now: number) =>
@@ -361,8 +359,12 @@ const make = Effect.gen(function* () {
       if (taken.failure !== null)
         return yield* new PayerRefusal({ failure: yield* countRefusal(taken.failure) })
       // The amount was just held.
-      for (const id of new Set(taken.entries.map((entry) => entry.id)))
-        if (!(yield* budgets.bind({ chainId, id, wei: 0n }, note))) return yield* unavailable()
+      const bound = yield* Effect.forEach(
+        new Set(taken.entries.map(({ id }) => id)),
+        (id) => budgets.bind({ chainId, id, wei: 0n }, note),
+        { concurrency: "unbounded" }
+      )
+      if (bound.includes(false)) return yield* unavailable()
       yield* others(taken.base)
       if (watched !== null && taken.entries.length > 0) yield* follower.watch(watched)
     }).pipe(
