@@ -12,10 +12,8 @@ export const query = (noun: string) => ({
     Schema.String.annotate({ description: "`next` of the previous page, with the same filters." })
   ),
   limit: optional(
-    Schema.String.pipe(
-      Schema.check(
-        Schema.isPattern(/^(?:[1-9][0-9]?|100)$/u, { message: `expected a whole number, 1 to ${most}` })
-      )
+    Schema.String.check(
+      Schema.isPattern(/^(?:[1-9][0-9]?|100)$/u, { message: `expected a whole number, 1 to ${most}` })
     ).annotate({ description: `Maximum of ${noun} on the page, 1 to ${most}. Default ${usual}.` })
   )
 })

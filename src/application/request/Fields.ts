@@ -46,7 +46,7 @@ const RpcUrl = Schema.String.annotate({
   [codeAnnotation]: "invalid_rpc"
 })
 
-const ChainId = Schema.Int.pipe(Schema.check(Schema.isGreaterThan(0))).annotate({
+const ChainId = Schema.Int.check(Schema.isGreaterThan(0)).annotate({
   description: "The chain to work on. With rpc, the chain that its node must serve.",
   message: "expected a chain id: a positive integer"
 })

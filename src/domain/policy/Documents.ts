@@ -1,10 +1,9 @@
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
-import * as Uint from "../primitives/Uint.js"
 import * as StructHash from "../signature/typed/StructHash.js"
 import type * as TypedData from "../signature/typed/TypedData.js"
 import type * as TypeTable from "../signature/typed/TypeTable.js"
-import type { Document, Movement } from "./Movements.js"
+import * as Movements from "./Movements.js"
 
 /**
  * Reads what a signature allows: of a hash and of a message only that it is one; of typed data the permits of tokens too.
@@ -18,33 +17,21 @@ import type { Document, Movement } from "./Movements.js"
 /** The object that a value of a struct is. */
 type Struct = Readonly<Record<string, unknown>>
 
-type Effect = Pick<Movement, "kind" | "asset" | "to" | "amount">
-
 /** Permits and transfers in a struct; `contract`: of its domain. */
-type Effects = (message: Struct, contract: Address.Address | null) => ReadonlyArray<Effect>
+type Effects = (message: Struct, contract: Address.Address | null) => ReadonlyArray<Movements.Effect>
 
 const structOf = (value: unknown): Struct => value as Struct
 const listOf = (value: unknown): ReadonlyArray<Struct> => value as ReadonlyArray<Struct>
 
-const effect = (
-  kind: "erc20.approve" | "erc20.transfer",
-  asset: Address.Address | null,
-  to: unknown,
-  amount: unknown
-): Effect => ({
-  kind,
-  asset,
-  to: Address.unsafe(String(to)),
-  amount: typeof amount === "bigint" ? amount : StructHash.integerOf(amount)
-})
-
 const approve = (asset: Address.Address | null, to: unknown, amount: unknown) =>
-  effect("erc20.approve", asset, to, amount)
+  Movements.effect("erc20.approve", asset, to, StructHash.integerOf(amount))
 
-const authorised: Effects = ({ to, value }, contract) => [effect("erc20.transfer", contract, to, value)]
+const authorised: Effects = ({ to, value }, contract) => [
+  Movements.effect("erc20.transfer", contract, to, StructHash.integerOf(value))
+]
 
 /** A grant of Permit2: a token and its amount. */
-const granted = ({ amount, token }: Struct, spender: unknown): Effect =>
+const granted = ({ amount, token }: Struct, spender: unknown): Movements.Effect =>
   approve(Address.unsafe(String(token)), spender, amount)
 
 const one =
@@ -68,10 +55,12 @@ const standards: ReadonlyMap<string, Effects> = new Map<string, Effects>([
     "Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)",
     ({ spender, value }, contract) => [approve(contract, spender, value)]
   ],
-  // DAI's: all or nothing.
+  // DAI's.
   [
     "Permit(address holder,address spender,uint256 nonce,uint256 expiry,bool allowed)",
-    ({ allowed, spender }, contract) => [approve(contract, spender, allowed === true ? Uint.max(256) : 0n)]
+    ({ allowed, spender }, contract) => [
+      Movements.effect("erc20.approve", contract, spender, Movements.allOf(allowed))
+    ]
   ],
   // EIP-3009.
   [`TransferWithAuthorization${authorization}`, authorised],
@@ -113,7 +102,7 @@ const memberOf = (
   kind: TypeTable.Type["kind"]
 ) => (types.some((each) => each.name === name && each.type.kind === kind) ? values.get(name) : undefined)
 
-const movementOf = (kind: Movement["kind"]): Movement => ({
+const movementOf = (kind: Movements.Movement["kind"]): Movements.Movement => ({
   kind,
   contract: null,
   selector: null,
@@ -124,9 +113,9 @@ const movementOf = (kind: Movement["kind"]): Movement => ({
 })
 
 /** Of bytes that are signed as they are, or that could be an op's hash: nothing can be read. */
-export const hash: Movement = movementOf("sign.hash")
+export const hash: Movements.Movement = movementOf("sign.hash")
 
-export const message: Movement = movementOf("sign.message")
+export const message: Movements.Movement = movementOf("sign.message")
 
 /**
  * Reads typed data: its signature, and what permits in it allow. A nested document (ERC-7739) allows what is inside; its
@@ -138,18 +127,18 @@ export const of = ({
   primaryType,
   type,
   types
-}: TypedData.Parts): ReadonlyArray<Movement> => {
+}: TypedData.Parts): ReadonlyArray<Movements.Movement> => {
   const name = memberOf(domain, "name", "string")
   const written = memberOf(domain, "verifyingContract", "address")
   const contract = written === undefined ? null : Address.unsafe(String(written))
-  const document: Document = {
+  const document: Movements.Document = {
     name: name === undefined ? null : String(name),
     chainId: StructHash.integerOf(memberOf(domain, "chainId", "integer")),
     verifyingContract: contract,
     primaryType
   }
   const signed = { ...movementOf("sign.typedData"), contract, document }
-  const effects = (type: string, value: unknown): ReadonlyArray<Movement> =>
+  const effects = (type: string, value: unknown): ReadonlyArray<Movements.Movement> =>
     (effectsOf(type)?.(structOf(value), contract) ?? []).map((each) => ({ ...signed, ...each }))
   if (primaryType !== "TypedDataSign") return [signed, ...effects(type, message)]
   const nested = types.get(primaryType)?.members.find((each) => each.name === "contents")?.type

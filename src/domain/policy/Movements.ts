@@ -22,19 +22,22 @@ import type * as WalletCalls from "../wallet/WalletCalls.js"
  * - Value that passes through Multicall3 is a movement to Multicall3 and from there.
  */
 
-export type Kind =
-  | "native"
-  | "erc20.transfer"
-  | "erc20.approve"
-  | "erc721.transfer"
-  | "erc1155.transfer"
-  | "approvalForAll"
-  | "wallet.admin"
-  | "deploy"
-  | "call"
-  | "sign.hash"
-  | "sign.message"
-  | "sign.typedData"
+export const kinds = [
+  "native",
+  "erc20.transfer",
+  "erc20.approve",
+  "erc721.transfer",
+  "erc1155.transfer",
+  "approvalForAll",
+  "wallet.admin",
+  "deploy",
+  "call",
+  "sign.hash",
+  "sign.message",
+  "sign.typedData"
+] as const
+
+export type Kind = (typeof kinds)[number]
 
 /** Typed data that is signed; null: its domain names none. */
 export interface Document {
@@ -77,41 +80,52 @@ export const maxCalls = 1_024
 /** Uniswap's Permit2, at the same address on every chain. */
 export const permit2: Address.Address = Address.unsafe("0x000000000022D473030F116dDEE9F6B43aC78BA3")
 
-/** Effects of a known function. */
-type Effects = ReadonlyArray<Pick<Movement, "kind" | "asset" | "to" | "amount">>
+export type Effect = Pick<Movement, "kind" | "asset" | "to" | "amount">
+
+export const effect = (
+  kind: Kind,
+  asset: Movement["asset"],
+  to: unknown,
+  amount: Movement["amount"]
+): Effect => ({ kind, asset, to: addressOf(to), amount })
 
 type Arguments = ReadonlyArray<Values.Json>
 
-interface Known {
+type Read<A> = (args: Arguments, contract: Address.Address) => ReadonlyArray<A>
+
+interface Known<A> {
   readonly signature: FunctionSignature.FunctionSignature
-  readonly effects: (args: Arguments, contract: Address.Address) => Effects
+  readonly of: Read<A>
 }
 
-const addressOf = (value: Values.Json | undefined): Address.Address => Address.unsafe(String(value))
+type Table<A> = ReadonlyMap<string, Known<A>>
+
+const addressOf = (value: unknown): Address.Address => Address.unsafe(String(value))
 const amountOf = (value: Values.Json | undefined): bigint => BigInt(String(value))
 const listOf = (value: Values.Json | undefined): Arguments => (Array.isArray(value) ? value : [])
 
 /** Functions by their selectors. Tuples are without names, so that their values are lists. */
-const table = (functions: Readonly<Record<string, Known["effects"]>>): ReadonlyMap<string, Known> =>
+const table = <A>(functions: Readonly<Record<string, Read<A>>>): Table<A> =>
   new Map(
-    Object.entries(functions).flatMap(([text, effects]) => {
+    Object.entries(functions).flatMap(([text, of]) => {
       const signature = Result.getOrNull(FunctionSignature.parse(text))
-      return signature?.selector == null ? [] : [[signature.selector, { signature, effects }] as const]
+      return signature?.selector == null ? [] : [[signature.selector, { signature, of }] as const]
     })
   )
 
 const move =
-  (kind: Kind, to: number, amount: number): Known["effects"] =>
-  (args, contract) => [{ kind, asset: contract, to: addressOf(args[to]), amount: amountOf(args[amount]) }]
+  (kind: Kind, to: number, amount: number): Read<Effect> =>
+  (args, contract) => [effect(kind, contract, args[to], amountOf(args[amount]))]
 
 const transfer = (to: number, amount: number) => move("erc20.transfer", to, amount)
 const approve = (to: number, amount: number) => move("erc20.approve", to, amount)
 
-const oneOf =
-  (to: number): Known["effects"] =>
-  (args, contract) => [{ kind: "erc721.transfer", asset: contract, to: addressOf(args[to]), amount: 1n }]
+const one: Read<Effect> = ([, to], contract) => [effect("erc721.transfer", contract, to, 1n)]
 
-const tokens = table({
+/** All or nothing, as DAI's permits. */
+export const allOf = (allowed: unknown): bigint => (allowed === true ? Uint.max(256) : 0n)
+
+const tokens = table<Effect>({
   "transfer(address,uint256)": transfer(0, 1),
   "transferFrom(address,address,uint256)": transfer(1, 2),
   "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)":
@@ -126,102 +140,64 @@ const tokens = table({
   "increaseAllowance(address,uint256)": approve(0, 1),
   "permit(address,address,uint256,uint256,uint8,bytes32,bytes32)": approve(1, 2),
   "permit(address,address,uint256,uint256,bytes)": approve(1, 2),
-  // DAI's: all or nothing.
-  "permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)": (args, contract) => [
-    {
-      kind: "erc20.approve",
-      asset: contract,
-      to: addressOf(args[1]),
-      amount: args[4] === true ? Uint.max(256) : 0n
-    }
+  "permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)": ([, to, , , allowed], contract) => [
+    effect("erc20.approve", contract, to, allOf(allowed))
   ],
-  "safeTransferFrom(address,address,uint256)": oneOf(1),
-  "safeTransferFrom(address,address,uint256,bytes)": oneOf(1),
+  "safeTransferFrom(address,address,uint256)": one,
+  "safeTransferFrom(address,address,uint256,bytes)": one,
   "safeTransferFrom(address,address,uint256,uint256,bytes)": move("erc1155.transfer", 1, 3),
-  "safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)": (args, contract) => [
-    {
-      kind: "erc1155.transfer",
-      asset: contract,
-      to: addressOf(args[1]),
-      amount: listOf(args[3]).reduce<bigint>((sum, each) => sum + amountOf(each), 0n)
-    }
-  ],
-  "setApprovalForAll(address,bool)": (args, contract) => [
-    {
-      kind: "approvalForAll",
-      asset: contract,
-      to: addressOf(args[0]),
-      amount: args[1] === true ? null : 0n
-    }
+  "safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)": ([, to, , amounts], contract) => {
+    const sum = listOf(amounts).reduce<bigint>((before, each) => before + amountOf(each), 0n)
+    return [effect("erc1155.transfer", contract, to, sum)]
+  },
+  "setApprovalForAll(address,bool)": ([to, allowed], contract) => [
+    effect("approvalForAll", contract, to, allowed === true ? null : 0n)
   ]
 })
 
 /** A grant of Permit2: token, amount, expiration, nonce. */
-const granted = (details: Values.Json | undefined, spender: Values.Json | undefined): Effects[number] => {
-  const [token, amount] = listOf(details)
-  return { kind: "erc20.approve", asset: addressOf(token), to: addressOf(spender), amount: amountOf(amount) }
-}
+const granted = ([token, amount]: Arguments, spender: Values.Json | undefined): Effect =>
+  effect("erc20.approve", addressOf(token), spender, amountOf(amount))
 
 /** A transfer of Permit2: from, to, amount, token. */
-const moved = ([, to, amount, token]: Arguments): Effects[number] => ({
-  kind: "erc20.transfer",
-  asset: addressOf(token),
-  to: addressOf(to),
-  amount: amountOf(amount)
-})
+const moved = ([, to, amount, token]: Arguments): Effect =>
+  effect("erc20.transfer", addressOf(token), to, amountOf(amount))
 
-const permits = table({
+const permits = table<Effect>({
   "approve(address,address,uint160,uint48)": ([token, spender, amount]) => [
-    granted([token ?? "", amount ?? ""], spender)
+    effect("erc20.approve", addressOf(token), spender, amountOf(amount))
   ],
   "permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)": ([, single]) => {
     const [details, spender] = listOf(single)
-    return [granted(details, spender)]
+    return [granted(listOf(details), spender)]
   },
   "permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)": ([, batch]) => {
     const [details, spender] = listOf(batch)
-    return listOf(details).map((each) => granted(each, spender))
+    return listOf(details).map((each) => granted(listOf(each), spender))
   },
   "transferFrom(address,address,uint160,address)": (args) => [moved(args)],
   "transferFrom((address,address,uint160,address)[])": ([all]) =>
     listOf(all).map((each) => moved(listOf(each)))
 })
 
-const admin: Known["effects"] = () => [{ kind: "wallet.admin", asset: null, to: null, amount: 0n }]
+const admin: Read<Effect> = () => [{ kind: "wallet.admin", asset: null, to: null, amount: 0n }]
 
 /** Functions that only the wallet itself may call. */
-const ofWallet = table({
+const ofWallet = table<Effect>({
   "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))": admin,
-  "setRecovery(address,uint48)": ([to]) => [
-    { kind: "wallet.admin", asset: null, to: addressOf(to), amount: 0n }
-  ],
+  "setRecovery(address,uint48)": ([to]) => [effect("wallet.admin", null, to, 0n)],
   "cancelRecovery()": admin,
   // Out of the wallet's deposit at an EntryPoint.
   "withdrawTo(address,address,uint256)": ([, to, amount]) => [
-    { kind: "wallet.admin", asset: "native", to: addressOf(to), amount: amountOf(amount) }
+    effect("wallet.admin", "native", to, amountOf(amount))
   ]
 })
-
-/** Calls that a known batch makes. */
-interface Batch {
-  readonly signature: FunctionSignature.FunctionSignature
-  readonly callsOf: (args: Arguments, contract: Address.Address) => ReadonlyArray<WalletCalls.Call>
-}
-
-const batch = (text: string, callsOf: Batch["callsOf"]): ReadonlyArray<readonly [string, Batch]> => {
-  const signature = Result.getOrNull(FunctionSignature.parse(text))
-  return signature?.selector == null ? [] : [[signature.selector, { signature, callsOf }]]
-}
 
 const callOf = (
   target: Values.Json | undefined,
   value: bigint,
   data: Values.Json | undefined
-): WalletCalls.Call => ({
-  target: addressOf(target),
-  value,
-  data: Hex.unsafe(String(data))
-})
+): WalletCalls.Call => ({ target: addressOf(target), value, data: Hex.unsafe(String(data)) })
 
 /** Calls of a target and data, with or without a flag between them. */
 const plain = (calls: Values.Json | undefined) =>
@@ -230,36 +206,30 @@ const plain = (calls: Values.Json | undefined) =>
     return callOf(members[0], 0n, members.at(-1))
   })
 
-const execute = new Map([
-  ...batch("execute(address,uint256,bytes)", ([target, value, data]) => [
-    callOf(target, amountOf(value), data)
-  ]),
-  ...batch("executeBatch((address,uint256,bytes)[])", ([calls]) =>
-    listOf(calls).map((each) => {
-      const [target, value, data] = listOf(each)
-      return callOf(target, amountOf(value), data)
-    })
-  )
-])
+const valued = ([target, value, data]: Arguments) => callOf(target, amountOf(value), data)
 
-const multicall3 = new Map([
-  ...batch("aggregate((address,bytes)[])", ([calls]) => plain(calls)),
-  ...batch("blockAndAggregate((address,bytes)[])", ([calls]) => plain(calls)),
-  ...batch("tryAggregate(bool,(address,bytes)[])", ([, calls]) => plain(calls)),
-  ...batch("tryBlockAndAggregate(bool,(address,bytes)[])", ([, calls]) => plain(calls)),
-  ...batch("aggregate3((address,bool,bytes)[])", ([calls]) => plain(calls)),
-  ...batch("aggregate3Value((address,bool,uint256,bytes)[])", ([calls]) =>
+const execute = table<WalletCalls.Call>({
+  "execute(address,uint256,bytes)": (args) => [valued(args)],
+  "executeBatch((address,uint256,bytes)[])": ([calls]) => listOf(calls).map((each) => valued(listOf(each)))
+})
+
+const multicall3 = table<WalletCalls.Call>({
+  "aggregate((address,bytes)[])": ([calls]) => plain(calls),
+  "blockAndAggregate((address,bytes)[])": ([calls]) => plain(calls),
+  "tryAggregate(bool,(address,bytes)[])": ([, calls]) => plain(calls),
+  "tryBlockAndAggregate(bool,(address,bytes)[])": ([, calls]) => plain(calls),
+  "aggregate3((address,bool,bytes)[])": ([calls]) => plain(calls),
+  "aggregate3Value((address,bool,uint256,bytes)[])": ([calls]) =>
     listOf(calls).map((each) => {
       const [target, , value, data] = listOf(each)
       return callOf(target, amountOf(value), data)
     })
-  )
-])
+})
 
 /** The contract calls itself, as its caller. */
-const multicall = new Map(
-  batch("multicall(bytes[])", ([calls], contract) => listOf(calls).map((data) => callOf(contract, 0n, data)))
-)
+const multicall = table<WalletCalls.Call>({
+  "multicall(bytes[])": ([calls], contract) => listOf(calls).map((data) => callOf(contract, 0n, data))
+})
 
 /** Arguments of calldata; null: it is not their canonical encoding. */
 const read = (signature: FunctionSignature.FunctionSignature, data: Hex.Hex): Arguments | null => {
@@ -272,19 +242,14 @@ const read = (signature: FunctionSignature.FunctionSignature, data: Hex.Hex): Ar
   return Result.getOrNull(Parameters.encodeCall(signature, given)) === data ? args : null
 }
 
-/** Batch function of a contract; `isSelf`: the wallet calls itself. */
-const batchOf = (selector: Hex.Hex | null, contract: Address.Address, isSelf: boolean): Batch | undefined => {
-  if (selector === null) return undefined
-  const own = isSelf ? execute.get(selector) : undefined
-  return own ?? (contract === Multicall.address ? multicall3 : multicall).get(selector)
-}
+/** Batch functions of a contract; `isSelf`: the wallet calls itself. */
+const batchOf = (selector: string, contract: Address.Address, isSelf: boolean) =>
+  (isSelf ? execute.get(selector) : undefined) ??
+  (contract === Multicall.address ? multicall3 : multicall).get(selector)
 
-/** Known function of a contract. */
-const knownOf = (selector: Hex.Hex | null, contract: Address.Address, isSelf: boolean): Known | undefined => {
-  if (selector === null) return undefined
-  const own = isSelf ? ofWallet : contract === permit2 ? permits : undefined
-  return own?.get(selector) ?? tokens.get(selector)
-}
+/** Known functions of a contract. */
+const knownOf = (selector: string, contract: Address.Address, isSelf: boolean) =>
+  (isSelf ? ofWallet : contract === permit2 ? permits : undefined)?.get(selector) ?? tokens.get(selector)
 
 /** The caller, and the contract of calls that the service itself adds. */
 export interface Context {
@@ -306,14 +271,14 @@ export const of = ({ ledger, wallet }: Context, calls: ReadonlyArray<WalletCalls
 
   /** Opens a batch; false: its encoding, its depth or its size prevents that. */
   const open = (
-    found: Batch,
+    found: Known<WalletCalls.Call>,
     { data, target }: WalletCalls.Call,
     sender: Address.Address,
     depth: number
   ): boolean => {
     const args = depth < maxDepth ? read(found.signature, data) : null
     if (args === null) return false
-    const inner = found.callsOf(args, target)
+    const inner = found.of(args, target)
     if (inner.length === 0 || seen + inner.length - 1 > maxCalls) return false
     seen += inner.length - 1
     readAll(inner, sender, depth + 1)
@@ -324,8 +289,8 @@ export const of = ({ ledger, wallet }: Context, calls: ReadonlyArray<WalletCalls
     const { data, target, value } = call
     if (ledger !== null && Ledger.isLink(call, ledger)) return
     const selector = Hex.size(data) < 4 ? null : Hex.slice(data, 0, 4)
-    const add = (effect: Effects[number], named = selector) =>
-      movements.push({ ...effect, contract: target, selector: named, data })
+    const add = (made: Effect, named = selector) =>
+      movements.push({ ...made, contract: target, selector: named, data })
     const other = (named: Hex.Hex | null) => {
       count += 1
       add({ kind: "call", asset: null, to: null, amount: 0n }, named)
@@ -336,7 +301,7 @@ export const of = ({ ledger, wallet }: Context, calls: ReadonlyArray<WalletCalls
       return
     }
     const isSelf = target === wallet && sender === wallet
-    const found = batchOf(selector, target, isSelf)
+    const found = batchOf(selector ?? "", target, isSelf)
     if (found !== undefined) {
       const isOther = target === Multicall.address
       // Multicall3 is another sender: a rule about calls must allow it as well.
@@ -344,12 +309,12 @@ export const of = ({ ledger, wallet }: Context, calls: ReadonlyArray<WalletCalls
       if (!open(found, call, isOther ? target : sender, depth)) other(null)
       return
     }
-    const known = knownOf(selector, target, isSelf)
+    const known = knownOf(selector ?? "", target, isSelf)
     const args = known === undefined ? null : read(known.signature, data)
-    const effects = args === null ? [] : (known?.effects(args, target) ?? [])
+    const effects = args === null ? [] : (known?.of(args, target) ?? [])
     if (effects.length === 0) other(known === undefined ? selector : null)
     else count += 1
-    for (const effect of effects) add(effect)
+    for (const each of effects) add(each)
   }
 
   readAll(calls, wallet, 0)

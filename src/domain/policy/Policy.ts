@@ -7,7 +7,7 @@ import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import { Lru } from "../primitives/Lru.js"
 import * as Uint from "../primitives/Uint.js"
-import type { Document, Movement } from "./Movements.js"
+import { type Document, kinds, type Movement } from "./Movements.js"
 
 /**
  * Spending rules of a subject: which movements are allowed, and how much in all.
@@ -22,43 +22,26 @@ export const maxAddresses = 1_000
 /** Values of one member of a match. */
 const maxValues = 100
 
-const kinds = [
-  "native",
-  "erc20.transfer",
-  "erc20.approve",
-  "erc721.transfer",
-  "erc1155.transfer",
-  "approvalForAll",
-  "wallet.admin",
-  "deploy",
-  "call",
-  "sign.hash",
-  "sign.message",
-  "sign.typedData"
-] as const satisfies ReadonlyArray<Movement["kind"]>
-
-const Name = Schema.String.pipe(
-  Schema.check(
-    Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u, {
-      message: "expected a name of 1 to 64 letters, digits, dots, hyphens and underscores"
-    })
-  )
+const Name = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u, {
+    message: "expected a name of 1 to 64 letters, digits, dots, hyphens and underscores"
+  })
 )
 
-const ChainId = Schema.String.pipe(
-  Schema.check(Schema.isPattern(/^[1-9][0-9]{0,19}$/u, { message: "expected a chain id, a decimal string" }))
+const ChainId = Schema.String.check(
+  Schema.isPattern(/^[1-9][0-9]{0,19}$/u, { message: "expected a chain id, a decimal string" })
 )
 
 const someOf = <S extends Schema.Top>(schema: S, most = maxValues) =>
-  Schema.Array(schema).pipe(Schema.check(Schema.isMinLength(1), Schema.isMaxLength(most)))
+  Schema.Array(schema).check(Schema.isMinLength(1), Schema.isMaxLength(most))
 
 const listName = /^list:([A-Za-z0-9][A-Za-z0-9_.-]{0,63})$/u
 
 /** An address, or the name of a list of addresses. */
 const Recipient = Schema.Union([
   Address.schema,
-  Schema.String.pipe(
-    Schema.check(Schema.isPattern(listName, { message: "expected an address, or list: and the list's name" }))
+  Schema.String.check(
+    Schema.isPattern(listName, { message: "expected an address, or list: and the list's name" })
   )
 ]).annotate({
   message: "expected an address, of mixed case with its EIP-55 checksum, or list: and the list's name"
@@ -70,46 +53,34 @@ const minutesOf = (text: string): number => {
   return Number(hours) * 60 + Number(minutes)
 }
 
-const TimeOfDay = Schema.String.pipe(
-  Schema.check(
-    Schema.isPattern(/^(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/u, { message: "expected HH:MM, UTC" })
-  )
+const TimeOfDay = Schema.String.check(
+  Schema.isPattern(/^(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/u, { message: "expected HH:MM, UTC" })
 )
 
 const Hours = Schema.Struct({
   from: TimeOfDay,
   to: TimeOfDay,
   /** Days of the week, 1 (Monday) to 7. */
-  days: Schema.optionalKey(
-    someOf(Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 1, maximum: 7 }))))
-  )
-}).pipe(
-  Schema.check(
-    Schema.makeFilter(({ from, to }) => minutesOf(from) < minutesOf(to) || "expected from before to")
-  )
-)
+  days: Schema.optionalKey(someOf(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 7 }))))
+}).check(Schema.makeFilter(({ from, to }) => minutesOf(from) < minutesOf(to) || "expected from before to"))
 
 /** Members that a document's domain has. */
 const Domain = Schema.Struct({
   name: Schema.optionalKey(Schema.String),
   chainId: Schema.optionalKey(ChainId),
   verifyingContract: Schema.optionalKey(Address.schema)
-}).pipe(
-  Schema.check(
-    Schema.makeFilter((each) => Object.keys(each).length > 0 || "expected name, chainId or verifyingContract")
-  )
+}).check(
+  Schema.makeFilter((each) => Object.keys(each).length > 0 || "expected name, chainId or verifyingContract")
 )
 
 /** A static parameter of a function: one of these values, or an unsigned integer of at most `max`. */
 const Argument = Schema.Struct({
-  index: Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 63 }))),
+  index: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 63 })),
   in: Schema.optionalKey(someOf(Schema.String)),
   max: Schema.optionalKey(Uint.schema)
-}).pipe(
-  Schema.check(
-    Schema.makeFilter(
-      (each) => (each.in === undefined) !== (each.max === undefined) || "expected either in or max"
-    )
+}).check(
+  Schema.makeFilter(
+    (each) => (each.in === undefined) !== (each.max === undefined) || "expected either in or max"
   )
 )
 export type Argument = typeof Argument.Type
@@ -167,24 +138,22 @@ const Match = Schema.Struct({
   domains: Schema.optionalKey(someOf(Domain)),
   primaryTypes: Schema.optionalKey(someOf(Schema.String)),
   hours: Schema.optionalKey(Hours)
-}).pipe(
-  Schema.check(
-    Schema.makeFilter(({ args = [], contracts, domains, kinds: some, primaryTypes, selectors }) => {
-      if ((domains ?? primaryTypes) !== undefined && !some.includes("sign.typedData"))
-        return "domains, primaryTypes: expected kind sign.typedData"
-      if (some.includes("call") && (contracts === undefined || selectors === undefined))
-        return "kind call: expected contracts and selectors"
-      const unknown = selectors?.find((text) => signatureOf(text) === null)
-      if (unknown !== undefined) return `selectors: ${unknown} is not a function signature`
-      if (args.length > 0 && selectors === undefined) return "args: expected selectors"
-      for (const text of selectors ?? [])
-        for (const each of args) {
-          const problem = objection(text, each)
-          if (problem !== null) return problem
-        }
-      return true
-    })
-  )
+}).check(
+  Schema.makeFilter(({ args = [], contracts, domains, kinds: some, primaryTypes, selectors }) => {
+    if ((domains ?? primaryTypes) !== undefined && !some.includes("sign.typedData"))
+      return "domains, primaryTypes: expected kind sign.typedData"
+    if (some.includes("call") && (contracts === undefined || selectors === undefined))
+      return "kind call: expected contracts and selectors"
+    const unknown = selectors?.find((text) => signatureOf(text) === null)
+    if (unknown !== undefined) return `selectors: ${unknown} is not a function signature`
+    if (args.length > 0 && selectors === undefined) return "args: expected selectors"
+    for (const text of selectors ?? [])
+      for (const each of args) {
+        const problem = objection(text, each)
+        if (problem !== null) return problem
+      }
+    return true
+  })
 )
 export type Match = typeof Match.Type
 
@@ -214,24 +183,22 @@ const distinct = (each: ReadonlyArray<{ readonly name: string }>): boolean =>
 export const Policy = Schema.Struct({
   mode: Schema.Literals(["enforce", "observe"]),
   /** Unix second after which everything is refused; 0: never. */
-  expiresAt: Schema.Int.pipe(Schema.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 48 - 1 }))),
+  expiresAt: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 48 - 1 })),
   /** Paymasters that ops may name; default: the profile's. */
   paymasters: Schema.optionalKey(someOf(Address.schema)),
-  rules: Schema.Array(Rule).pipe(Schema.check(Schema.isMaxLength(maxRules))),
-  limits: Schema.optionalKey(Schema.Array(Limit).pipe(Schema.check(Schema.isMaxLength(maxLimits))))
-}).pipe(
-  Schema.check(
-    Schema.makeFilter(({ limits = [], rules }) => {
-      if (!distinct(rules)) return "rules: a name is used twice"
-      return distinct(limits) || "limits: a name is used twice"
-    })
-  )
+  rules: Schema.Array(Rule).check(Schema.isMaxLength(maxRules)),
+  limits: Schema.optionalKey(Schema.Array(Limit).check(Schema.isMaxLength(maxLimits)))
+}).check(
+  Schema.makeFilter(({ limits = [], rules }) => {
+    if (!distinct(rules)) return "rules: a name is used twice"
+    return distinct(limits) || "limits: a name is used twice"
+  })
 )
 export type Policy = typeof Policy.Type
 
 /** The subject `list:NAME`. */
 export const List = Schema.Struct({
-  addresses: Schema.Array(Address.schema).pipe(Schema.check(Schema.isMaxLength(maxAddresses)))
+  addresses: Schema.Array(Address.schema).check(Schema.isMaxLength(maxAddresses))
 })
 export type List = typeof List.Type
 

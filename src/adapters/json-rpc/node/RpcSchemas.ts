@@ -52,7 +52,7 @@ export const Count: Schema.Codec<number, string> = FromQuantity(Schema.Number, (
   return Number.isSafeInteger(value) ? value : undefined
 })
 
-export const Topics = Schema.Array(Hex.schema32).pipe(Schema.check(Schema.isMaxLength(4)))
+export const Topics = Schema.Array(Hex.schema32).check(Schema.isMaxLength(4))
 
 /** Decodes a value that may be absent or malformed, to null then. */
 export const readOrNull = <A, I>(schema: Schema.Codec<A, I>) => {
@@ -106,7 +106,7 @@ export const FeeHistory = Schema.Struct({
   ),
   /** Of each block; 0 marks an empty block. */
   gasUsedRatio: absent(Schema.Array(Schema.Unknown)),
-  reward: absent(Schema.Array(Schema.Unknown).pipe(Schema.check(Schema.isMaxLength(1_024))))
+  reward: absent(Schema.Array(Schema.Unknown).check(Schema.isMaxLength(1_024)))
 })
 
 export const quantityOrNull = readOrNull(Quantity)

@@ -50,10 +50,8 @@ const known =
 const Quantity = RpcSchemas.Quantity
 const entryPoint = RpcSchemas.readOrNull(Address.schema)
 /** An EntryPoint in an unreadable form cannot be a supported one. */
-const EntryPoints = Schema.Array(Schema.Unknown).pipe(
-  Schema.check(
-    Schema.makeFilter((list) => list.length === 0 || list.some((each) => entryPoint(each) !== null))
-  )
+const EntryPoints = Schema.Array(Schema.Unknown).check(
+  Schema.makeFilter((list) => list.length === 0 || list.some((each) => entryPoint(each) !== null))
 )
 const Estimate = Schema.Struct({ preVerificationGas: Quantity })
 const Found = Schema.NullOr(Schema.Struct({ transactionHash: Schema.optional(Schema.NullOr(Hex.schema32)) }))

@@ -21,10 +21,8 @@ export type Request = typeof Request.Type
 
 export const Query = Schema.Struct({
   wait: optional(
-    Schema.String.pipe(
-      Schema.check(
-        Schema.isPattern(/^(?:[0-9]|[1-5][0-9]|60)$/u, { message: "expected whole seconds, 0 to 60" })
-      )
+    Schema.String.check(
+      Schema.isPattern(/^(?:[0-9]|[1-5][0-9]|60)$/u, { message: "expected whole seconds, 0 to 60" })
     ).annotate({
       description: "Seconds, 0 to 60, for which the answer waits for a request that is not final. Default 0."
     })
@@ -35,7 +33,7 @@ export type Query = typeof Query.Type
 /** The form of all request ids; other strings in a path do not reach the journal. */
 const shape = /^[!-~]{1,255}$/
 
-const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const Progress = Schema.Struct({
   total: Count,

@@ -12,8 +12,8 @@ import { optional, shown } from "../../request/Fields.js"
 import * as Page from "../Page.js"
 import * as Metadata from "./Metadata.js"
 
-const Seconds = Schema.String.pipe(
-  Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,11})$/u, { message: "expected Unix seconds" }))
+const Seconds = Schema.String.check(
+  Schema.isPattern(/^(?:0|[1-9][0-9]{0,11})$/u, { message: "expected Unix seconds" })
 )
 
 export const Query = Schema.Struct({
@@ -28,12 +28,10 @@ export const Query = Schema.Struct({
     })
   ),
   metadata: optional(
-    Schema.String.pipe(
-      Schema.check(
-        Schema.isPattern(Metadata.memberShape, {
-          message: "expected key:value, as in the header Request-Metadata"
-        })
-      )
+    Schema.String.check(
+      Schema.isPattern(Metadata.memberShape, {
+        message: "expected key:value, as in the header Request-Metadata"
+      })
     ).annotate({
       description: "Only requests with this member of Request-Metadata, as key:value."
     })

@@ -14,8 +14,8 @@ import * as GetRequest from "./GetRequest.js"
 
 export const Query = Schema.Struct({
   after: optional(
-    Schema.String.pipe(
-      Schema.check(Schema.isPattern(/^(?:0|[1-9][0-9]{0,8})$/u, { message: "expected the id of an event" }))
+    Schema.String.check(
+      Schema.isPattern(/^(?:0|[1-9][0-9]{0,8})$/u, { message: "expected the id of an event" })
     ).annotate({
       description:
         "The id of the last event that the caller has. The header Last-Event-ID means the same, and takes precedence."

@@ -12,8 +12,8 @@ import * as Fields from "../../request/Fields.js"
 /** The endpoints of an account's decision hook. The operator's hook is not shown to accounts. */
 
 export const Request = Schema.Struct({
-  url: Schema.String.pipe(
-    Schema.check(Schema.isMaxLength(2_048, { message: "expected a URL of at most 2048 characters" }))
+  url: Schema.String.check(
+    Schema.isMaxLength(2_048, { message: "expected a URL of at most 2048 characters" })
   ).annotate({ description: "http or https, under the operator's rules for URLs of callers, as webhooks." }),
   timeoutMillis: Fields.optional(terms.timeoutMillis, 2_000),
   on: Fields.optional(terms.on, "all"),

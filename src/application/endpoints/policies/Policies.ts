@@ -150,10 +150,8 @@ export const list = (caller: Caller) =>
 
 export const Query = Schema.Struct({
   version: Fields.optional(
-    Schema.String.pipe(
-      Schema.check(
-        Schema.isPattern(/^[1-9][0-9]{0,14}$/, { message: "expected a version, a decimal number" })
-      )
+    Schema.String.check(
+      Schema.isPattern(/^[1-9][0-9]{0,14}$/, { message: "expected a version, a decimal number" })
     ).annotate({ description: "Default: the current version." })
   )
 }).annotate({ identifier: "PolicyQuery" })

@@ -46,7 +46,7 @@ export const Request = Schema.Struct({
     })
   ),
   confirmations: optional(
-    Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1))).annotate({
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
       description:
         "Blocks, the event's own included, after which the event is delivered; at most 64, or the settledDepth of the chain if that is greater. With 1 the event is delivered as soon as a block includes it.",
       message: "expected a whole number of blocks, 1 or more"

@@ -78,8 +78,8 @@ const failing = <A, R>(effect: Effect.Effect<A, Endpoints.EndpointError | Webhoo
   })
 
 export const AddRequest = Schema.Struct({
-  url: Schema.String.pipe(
-    Schema.check(Schema.isMaxLength(2_048, { message: "expected a URL of at most 2048 characters" }))
+  url: Schema.String.check(
+    Schema.isMaxLength(2_048, { message: "expected a URL of at most 2048 characters" })
   ).annotate({
     description: "http or https, under the operator's rules for URLs of callers."
   }),
@@ -115,7 +115,7 @@ export const ChangeRequest = Schema.Struct({
   ),
   kinds: Fields.optional(Kinds)
 })
-  .pipe(Schema.check(Schema.isMinProperties(1, { message: "expected state, kinds or both" })))
+  .check(Schema.isMinProperties(1, { message: "expected state, kinds or both" }))
   .annotate({ identifier: "ChangeWebhookRequest" })
 
 /** Changes the given fields. New kinds do not affect events that are already due. */
@@ -143,9 +143,7 @@ const hours = `a whole number of hours, 0 to ${Endpoints.longestOverlapHours}`
 
 export const RotateRequest = Schema.Struct({
   overlapHours: Fields.optional(
-    Schema.Int.pipe(
-      Schema.check(Schema.isBetween({ minimum: 0, maximum: Endpoints.longestOverlapHours }))
-    ).annotate({
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Endpoints.longestOverlapHours })).annotate({
       description: `How long messages also carry a signature of the previous secret: ${hours}. Earlier secrets keep their own ends; 0 ends all of them now.`,
       message: `expected ${hours}`
     }),
