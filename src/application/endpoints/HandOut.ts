@@ -201,7 +201,7 @@ export const make = <R>(
     const signers = byService ? [] : [submitter]
     const asker = { calls, caller, context: { ...context, kind: "ops" as const, signers }, endpoint }
     const [judged] = yield* (yield* Rules).judge(
-      [{ ...asker, requestId: caller.requestId }],
+      [{ ...asker, requestId: caller.requestId, isTrial: true }],
       [Result.succeed({ ...Preparation.nothing, failed })]
     )
     if (judged !== undefined && Result.isSuccess(judged))

@@ -58,21 +58,6 @@ export const withDrafts = (
   return [...versions.filter((each) => !isDrafted(each)), ...made]
 }
 
-/**
- * The policy without its numbers, which an account could otherwise find by trial. It may allow more than the whole
- * policy, and refuses nothing else.
- */
-const withoutNumbers = ({ limits: _, rules, ...rest }: Policy.Policy): Policy.Policy => ({
-  ...rest,
-  rules: rules.flatMap((rule) => {
-    const { args, maxAmount, ...match } = rule.match
-    const named = args?.filter(({ max }) => max === undefined)
-    const isWhole = maxAmount === undefined && named?.length === args?.length
-    if (rule.effect === "refuse" && !isWhole) return []
-    return [{ ...rule, match: { ...match, ...(named !== undefined && { args: named }) } }]
-  })
-})
-
 /** An element, and the objection of each policy that binds it, windows of limits aside. */
 interface Candidate {
   readonly index: number
@@ -149,8 +134,7 @@ export const of = (
     const judged = candidates(book).map((candidate) => {
       const { element, index, objectionOf } = candidate
       const findings = element.bound.map((each): Finding => {
-        const isShown = view === "operator" || each.layer === "account"
-        const bound = isShown ? each : { ...each, policy: withoutNumbers(each.policy) }
+        const bound = view === "operator" ? each : Judgement.shown(each)
         return { bound, objection: objectionOf(bound, now, sums) }
       })
       refuse(findings, index)

@@ -20,6 +20,8 @@ export type Asker = Pick<Offer, "calls" | "caller" | "context" | "endpoint" | "r
 
 /** A request that is judged only, as one for unsigned ops. */
 export type Judged = Omit<Asker, "context"> & {
+  /** Its caller learns the verdict and executes nothing, so the numbers of the operator's layer are not judged. */
+  readonly isTrial?: true
   readonly context:
     | (OpContext & Pick<Shared, "kind" | "signers"> & { readonly access?: Shared["access"] })
     | Direct
@@ -122,6 +124,25 @@ export const refusalOf = (
     : `the operator's ${subject}, ${name}`
   return elementFailure("policy_refused", Reasons.text("policy", { problem: text }), figures)
 }
+
+/**
+ * The policy without its numbers, which an account could otherwise find by trial. It may allow more than the whole
+ * policy, and refuses nothing else.
+ */
+const withoutNumbers = ({ limits: _, rules, ...rest }: Policy.Policy): Policy.Policy => ({
+  ...rest,
+  rules: rules.flatMap((rule) => {
+    const { args, maxAmount, ...match } = rule.match
+    const named = args?.filter(({ max }) => max === undefined)
+    const isWhole = maxAmount === undefined && named?.length === args?.length
+    if (rule.effect === "refuse" && !isWhole) return []
+    return [{ ...rule, match: { ...match, ...(named !== undefined && { args: named }) } }]
+  })
+})
+
+/** The policy as an account may try it: of the operator's layer it learns no numbers. */
+export const shown = (bound: Rulebook.Bound): Rulebook.Bound =>
+  bound.layer === "account" ? bound : { ...bound, policy: withoutNumbers(bound.policy) }
 
 /** The part of an op that names its payer. */
 type Priced<O = PreparedOp> = O extends PreparedOp ? Pick<O, "kind" | "unsigned"> : never

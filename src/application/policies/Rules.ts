@@ -230,7 +230,8 @@ const make = Effect.gen(function* () {
         if (failed.has(call.index) || existing.includes(call.index)) continue
         const op = opOf.get(call.index)
         const element = Judgement.elementOf(book, asker, call, op)
-        for (const bound of element.bound) {
+        for (const whole of element.bound) {
+          const bound = asker.isTrial === true ? Judgement.shown(whole) : whole
           const objection = Judgement.objection(book, asker, bound, element, op, now, sums)
           if (objection === null) continue
           const failure = Judgement.refusalOf(bound, objection)

@@ -1,11 +1,20 @@
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/endpoints/operations/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/endpoints/operations/ExecuteEncoded.js"
+import * as ExecuteOperations from "../../../src/application/endpoints/operations/ExecuteOperations.js"
+import * as ExecutePasskey from "../../../src/application/endpoints/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/endpoints/operations/PasskeyHash.js"
+import * as TransactSigner from "../../../src/application/endpoints/operations/TransactSigner.js"
+import * as Evaluate from "../../../src/application/endpoints/policies/Evaluate.js"
 import * as SignMessage from "../../../src/application/endpoints/signing/SignMessage.js"
 import * as SignMessages from "../../../src/application/endpoints/signing/SignMessages.js"
-import { Policies } from "../../../src/application/ports/Policies.js"
+import * as CreateWallets from "../../../src/application/endpoints/wallets/CreateWallets.js"
+import type { Failure } from "../../../src/application/failures/Failure.js"
+import { Policies, type PolicyVersion } from "../../../src/application/ports/Policies.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import type { Policy } from "../../../src/domain/policy/Policy.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
 import * as Journey from "../../support/custody/Journey.js"
 import { endpoints } from "../../support/http/Contract.js"
@@ -35,90 +44,146 @@ const cosigners = [{ clientId: "dev", versionId: "1" }]
 const forms = ["account", "key", "signer", "wallet", "wallet:*"] as const
 type Form = (typeof forms)[number]
 
+/** A valid request, and its use case. */
+interface Made {
+  readonly request: unknown
+  readonly run: (by: Caller) => Effect.Effect<unknown, Failure, Ports>
+}
+
 interface Judged {
-  /** The request's answer or failure, as JSON. */
-  readonly ask: (life: Runtime, by: Caller) => Promise<string>
+  readonly make: () => Promise<Made>
   readonly wallet: () => string
   /** Forms of subjects that its requests cannot have. */
   readonly without?: ReadonlyArray<Form>
+  /** One request counts 1 in limits of this asset. Absent: it holds nothing. */
+  readonly asset?: () => string
 }
 
-const textOf = async <R extends Ports>(
-  life: Runtime,
-  effect: Effect.Effect<unknown, unknown, R>
-): Promise<string> =>
+const asking =
+  <Q, R extends Ports>(
+    run: (by: Caller, request: Q) => Effect.Effect<unknown, Failure, R>,
+    requestOf: () => Q | Promise<Q>
+  ): Judged["make"] =>
+  async () => {
+    const request = await requestOf()
+    return { request, run: (by) => run(by, request) }
+  }
+
+const textOf = async (life: Runtime, { run }: Made, by: Caller): Promise<string> =>
   JSON.stringify(
     await life.runPromise(
-      Effect.match(effect, { onFailure: (failure) => failure, onSuccess: (answer) => answer })
+      Effect.match(run(by), { onFailure: (failure) => failure, onSuccess: (answer) => answer })
     ),
     (_, value) => (typeof value === "bigint" ? String(value) : value)
   )
 
 const one = () => stack.predict("one")
-const payment = () => stack.transfer("one", to)
+const token = () => Address.unsafe(String(stack.token.target))
+const pay = (wallet: string, amount = "1") => ({
+  ...journey.transfer(wallet, to),
+  funcParams: [to, amount]
+})
 const settings = () => stack.settings
 const ownless = () => ({ rpc: stack.settings.rpc, entryPoint: stack.settings.entryPoint })
+const walletless = () => ({ rpc: stack.settings.rpc, signer: stack.settings.signer })
 
 let salts = 0
-const newSalt = (): string => `new ${salts}`
+let permits = 0
+/** A permit of one token, unlike those before. */
+const permit = () => {
+  permits += 1
+  const fields = ["address owner", "address spender", "uint256 value", "uint256 nonce", "uint256 deadline"]
+  return {
+    types: {
+      Permit: fields.map((each) => {
+        const [type = "", name = ""] = each.split(" ")
+        return { type, name }
+      })
+    },
+    primaryType: "Permit",
+    domain: { name: "Token", version: "1", chainId: stack.anvil.chainId, verifyingContract: token() },
+    message: { owner: one(), spender: to, value: 1, nonce: permits, deadline: 1 }
+  }
+}
 
 const judged: Readonly<Record<string, Judged>> = {
   execute: {
-    ask: (life, by) => textOf(life, stack.execute([payment()], {}, by)),
-    wallet: one
+    make: asking(ExecuteOperations.run, () => ({ operations: [pay(one())], settings: settings() })),
+    wallet: one,
+    asset: token
   },
   estimateGas: {
-    ask: (life, by) => textOf(life, EstimateGas.run(by, { operations: [payment()], settings: settings() })),
+    make: asking(EstimateGas.run, () => ({ operations: [pay(one())], settings: settings() })),
     wallet: one
   },
   executeEncoded: {
-    ask: async (life, by) => {
-      const { userOps } = await stack.estimate([payment()])
-      return textOf(life, stack.post(userOps, "userOpHash", {}, by))
-    },
-    wallet: one
+    make: asking(ExecuteEncoded.run, async () => {
+      const { userOps } = await stack.estimate([pay(one())])
+      const operations = userOps.map((op) => ({
+        encodedUserOp: Hex.unsafe(op.encodedUserOp),
+        userOpHash: Hex.unsafe32(op.userOpHash),
+        walletCustody: 1 as const,
+        signature: Hex.unsafe(stack.signer.signingKey.sign(op.userOpHash).serialized)
+      }))
+      return { operations, settings: settings() }
+    }),
+    wallet: one,
+    asset: token
   },
   passkeyHash: {
-    ask: (life, by) => {
-      const operations = [journey.transfer(passkeyWallet, to)]
-      return textOf(life, PasskeyHash.run(by, { operations, settings: ownless() }))
-    },
+    make: asking(PasskeyHash.run, () => ({ operations: [pay(passkeyWallet)], settings: ownless() })),
     wallet: () => passkeyWallet,
     // No key of the account signs or submits.
     without: ["signer"]
   },
   executePasskey: {
-    ask: async (life, by) => {
-      const op = await journey.hashed(journey.transfer(passkeyWallet, to))
-      return textOf(life, journey.executePasskey(op, phone.get(op.signingHash), { cosigners }, by))
-    },
-    wallet: () => passkeyWallet
+    make: asking(ExecutePasskey.run, async () => {
+      const { encodedUserOp, signingHash, userOpHash } = await journey.hashed(pay(passkeyWallet))
+      const operation = {
+        encodedUserOp: Hex.unsafe(encodedUserOp),
+        userOpHash: Hex.unsafe32(userOpHash),
+        validationData: phone.get(signingHash)
+      }
+      return { operations: [operation], settings: { ...ownless(), cosigners } }
+    }),
+    wallet: () => passkeyWallet,
+    asset: token
   },
   transactSigner: {
-    ask: (life, by) => textOf(life, stack.transact({ to: Address.unsafe(to), value: 1n }, {}, by)),
-    wallet: () => stack.signer.address
+    make: asking(TransactSigner.run, () => ({ to: Address.unsafe(to), value: 1n, settings: walletless() })),
+    wallet: () => stack.signer.address,
+    asset: () => "native"
   },
   create: {
-    ask: async (life, by) => {
+    make: asking(CreateWallets.run, async () => {
       salts += 1
-      await stack.fund(stack.predict(newSalt()), 10n ** 18n)
-      return textOf(life, stack.createWallets([newSalt()], {}, by))
-    },
-    wallet: () => stack.predict(`new ${salts + 1}`)
+      const salt = `new ${salts}`
+      await stack.fund(stack.predict(salt), 10n ** 18n)
+      return { accounts: [{ salt, walletCustody: 1 as const }], settings: settings() }
+    }),
+    wallet: () => stack.predict(`new ${salts + 1}`),
+    asset: () => "ops"
   },
   sign: {
-    ask: (life, by) => textOf(life, SignMessages.run(by, { messages: ["hello"], signer: settings().signer })),
+    make: asking(SignMessages.run, () => ({
+      messages: [JSON.stringify(permit())],
+      eip712: {},
+      signer: settings().signer
+    })),
     wallet: one,
     // It signs for no wallet.
-    without: ["wallet", "wallet:*"]
+    without: ["wallet", "wallet:*"],
+    asset: token
   },
   signMessage: {
-    ask: (life, by) => {
-      const { entryPoint: _, ...others } = settings()
-      const request = { wallet: one(), walletCustody: 1 as const, message: "hello", settings: others }
-      return textOf(life, SignMessage.run(by, request))
-    },
-    wallet: one
+    make: asking(SignMessage.run, () => ({
+      wallet: one(),
+      walletCustody: 1 as const,
+      typedData: permit(),
+      settings: walletless()
+    })),
+    wallet: one,
+    asset: token
   }
 }
 
@@ -182,27 +247,25 @@ const subjectOf = (form: Form, wallet: string): string =>
         ? `wallet:${wallet}`
         : form
 
-/** A policy that allows nothing, for these subjects. */
-const bind = (life: Runtime, ...subjects: ReadonlyArray<string>) =>
+/** Sets a policy of these subjects, by default without rules: it allows nothing. */
+const bind = (
+  life: Runtime,
+  subjects: ReadonlyArray<string>,
+  more: Partial<Policy> = {},
+  layer: PolicyVersion["layer"] = "account"
+) =>
   life.runPromise(
     Effect.gen(function* () {
       const { put } = yield* Policies
-      const content = { mode: "enforce", expiresAt: 0, rules: [] } as const
-      const entry = {
-        accountId: account,
-        layer: "account",
-        content,
-        at: 1,
-        by: "tests",
-        requestId: null
-      } as const
+      const content: Policy = { mode: "enforce", expiresAt: 0, rules: [], ...more }
+      const entry = { accountId: account, layer, content, at: 1, by: "tests", requestId: null }
       for (const subject of subjects) yield* put({ ...entry, subject }, null)
     })
   )
 
-const by = (): Caller => {
+const by = (key = keyId): Caller => {
   const caller = stack.caller()
-  return { ...caller, principal: { ...caller.principal, keyId } }
+  return { ...caller, principal: { ...caller.principal, keyId: key } }
 }
 
 describe("the endpoints of the contract", () => {
@@ -216,9 +279,9 @@ describe("the endpoints of the contract", () => {
       const asked = Object.entries(judged).filter(([, { without = [] }]) => !without.includes(form))
       expect(asked.length).toBeGreaterThan(5)
       const subjects = asked.map(([, { wallet }]) => subjectOf(form, wallet()))
-      await bind(life, ...new Set(subjects))
-      for (const [place, [name, { ask }]] of asked.entries())
-        expect([name, await ask(life, by())]).toEqual([
+      await bind(life, [...new Set(subjects)])
+      for (const [place, [name, { make }]] of asked.entries())
+        expect([name, await textOf(life, await make(), by())]).toEqual([
           name,
           expect.stringContaining(`${subjects[place]} version 1, rules: `)
         ])
@@ -227,8 +290,114 @@ describe("the endpoints of the contract", () => {
 
   it("judged ones are not bound by policies of others", () =>
     stack.living({ database: stack.database() }, async (life) => {
-      await bind(life, "key:0123456789ab", `signer:${to}`, `wallet:${to}`)
-      for (const [name, { ask }] of Object.entries(judged))
-        expect([name, await ask(life, by())]).toEqual([name, expect.not.stringContaining("version 1")])
+      await bind(life, ["key:0123456789ab", `signer:${to}`, `wallet:${to}`])
+      for (const [name, { make }] of Object.entries(judged))
+        expect([name, await textOf(life, await make(), by())]).toEqual([
+          name,
+          expect.not.stringContaining("version 1")
+        ])
     }))
+
+  const all = { name: "all", effect: "allow" } as const
+  const kinds = ["native", "erc20.transfer", "erc20.approve", "deploy", "sign.typedData"] as const
+  const capOf = (asset: string, max: bigint, per: "day" | "op" | "request" = "day") =>
+    ({ name: "cap", chain: String(stack.anvil.chainId), asset: asset as "ops", per, max }) as const
+
+  it("judged ones do what a dry run of the request says", () =>
+    stack.living({ database: stack.database() }, async (life) => {
+      const asked = Object.entries(judged).filter(([, { asset }]) => asset !== undefined)
+      expect(asked.map(([name]) => `/${name}`).toSorted()).toEqual(Evaluate.endpoints.toSorted())
+      const strict = "key:000000000000"
+      await bind(life, [strict])
+      const keyOf = (place: number) => `00000000000${place + 1}`
+      for (const [place, [, { asset = token }]] of asked.entries())
+        await bind(life, [`key:${keyOf(place)}`], {
+          rules: [{ ...all, match: { kinds } }],
+          limits: [capOf(asset(), 1n)]
+        })
+      /** The refusal of the dry run, and then that of the request; null: it is done. */
+      const both = async (name: string, made: Made, caller: Caller) => {
+        const given = { endpoint: `/${name}`, request: made.request } as Evaluate.Request
+        const [element] = (await life.runPromise(Evaluate.evaluate(caller, given, "account"))).elements
+        const [found] = element?.policies ?? []
+        const ground = found?.limit == null ? "rules" : `limit ${found.limit}`
+        const foretold = `${found?.subject} version ${found?.version}, ${ground}: ${found?.reason}`
+        const done = await life.runPromise(
+          Effect.match(made.run(caller), {
+            onFailure: ({ code, details }) => `${code} ${details[0]?.message}`,
+            onSuccess: () => null
+          })
+        )
+        return [element?.verdict === "refuse" ? `policy_refused ${foretold}` : null, done]
+      }
+      for (const [place, [name, { make }]] of asked.entries()) {
+        const before = await make()
+        const unruled = await both(name, before, by(strict.slice(4)))
+        expect([name, ...unruled]).toEqual([
+          name,
+          unruled[1],
+          expect.stringContaining(`${strict} version 1, rules: `)
+        ])
+        const key = keyOf(place)
+        expect([name, ...(await both(name, before, by(key)))]).toEqual([name, null, null])
+        const over = `policy_refused key:${key} version 1, limit cap: 1 asked, 0 left`
+        expect([name, ...(await both(name, await make(), by(key)))]).toEqual([name, over, over])
+      }
+    }))
+
+  /** The highest amount with the answer of the lowest, found by halving; null: all have one answer. */
+  const thresholdOf = async (answerOf: (amount: string) => Promise<string>): Promise<number | null> => {
+    let [low, high] = [1, 900]
+    const first = await answerOf(String(low))
+    if (first === (await answerOf(String(high)))) return null
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2)
+      if ((await answerOf(String(middle))) === first) low = middle
+      else high = middle
+    }
+    return low
+  }
+
+  it.each(["estimateGas", "passkeyHash"] as const)(
+    "%s tells a key that reads no number of the operator",
+    (name) =>
+      stack.living({ database: stack.database() }, async (life) => {
+        const selectors = ["transfer(address,uint256)"]
+        const ruled = { kinds: ["erc20.transfer"], selectors } as const
+        const policies: ReadonlyArray<Partial<Policy>> = [
+          { rules: [{ ...all, match: { ...ruled, maxAmount: 300n } }] },
+          { rules: [{ ...all, match: { ...ruled, args: [{ index: 1, max: 300n }] } }] },
+          { rules: [{ ...all, match: ruled }], limits: [capOf(token(), 300n, "op")] },
+          { rules: [{ ...all, match: ruled }], limits: [capOf(token(), 300n, "request")] }
+        ]
+        const reader = (place: number, layer: string): Caller => {
+          const { principal, ...more } = by(`${layer === "operator" ? "a" : "b"}0000000000${place}`)
+          return { ...more, principal: { ...principal, scopes: new Set(["read"]) } }
+        }
+        const layers = ["account", "operator"] as const
+        for (const layer of layers)
+          for (const [place, policy] of policies.entries())
+            await bind(life, [`key:${reader(place, layer).principal.keyId}`], policy, layer)
+        const answerOf = (caller: Caller, amount: string): Effect.Effect<string, Failure, Ports> =>
+          name === "estimateGas"
+            ? Effect.map(
+                EstimateGas.run(caller, { operations: [pay(one(), amount)], settings: settings() }),
+                ({ error }) => String(error)
+              )
+            : Effect.map(
+                PasskeyHash.run(caller, { operations: [pay(passkeyWallet, amount)], settings: ownless() }),
+                ({ results }) => String(results[0]?.error)
+              )
+        const found = (caller: Caller) => thresholdOf((amount) => life.runPromise(answerOf(caller, amount)))
+        for (const place of policies.keys()) {
+          expect(await found(reader(place, "account"))).toBe(300)
+          expect(await found(reader(place, "operator"))).toBeNull()
+          const posted = { operations: [pay(one(), "301")], settings: settings() }
+          const { code } = await life.runPromise(
+            Effect.flip(ExecuteOperations.run(reader(place, "operator"), posted))
+          )
+          expect(code).toBe("policy_refused")
+        }
+      })
+  )
 })
