@@ -121,12 +121,10 @@ export const decode = <B, J>(Response: Schema.Codec<B, J>, text: string): Effect
     const stored = yield* Effect.orDie(Schema.decodeEffect(Stored)(text))
     if ("answer" in stored) return yield* Effect.orDie(Schema.decodeUnknownEffect(Response)(stored.answer))
     const { code, details, extra, message } = stored.failure
-    return yield* Effect.fail(
-      unprocessable(isRefusal(code) ? code : "execution_failed", kept(details), {
-        message: Reasons.known(message),
-        extra
-      })
-    )
+    return yield* unprocessable(isRefusal(code) ? code : "execution_failed", kept(details), {
+      message: Reasons.known(message),
+      extra
+    })
   })
 
 export const toHttpResponse = (

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
+import { type Failure, invalid, invalidAt, unavailable, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import { type ChainClient, ChainRpc, type ChainRpcError, isAnswer } from "../ports/chain/ChainRpc.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
@@ -89,32 +89,29 @@ export const refusal = (
       case "rateLimited":
         return notNow(path, error, excuseOf(error.origin, error))
       case "invalidUrl":
-        return invalid("invalid_rpc", [
-          {
-            path,
-            message:
-              "expected an http or https URL of at most 2,048 characters, without user name and password"
-          }
-        ])
+        return invalidAt(
+          path,
+          "expected an http or https URL of at most 2,048 characters, without user name and password",
+          "invalid_rpc"
+        )
       case "forbidden":
         // A refused name gets the wording of an unreachable node, so that callers cannot learn which names resolve
         // inside the operator's network.
-        return invalid("invalid_rpc", [
-          { path, message: isSpelledOut(error.origin) ? forbidden : noConnection }
-        ])
+        return invalidAt(path, isSpelledOut(error.origin) ? forbidden : noConnection, "invalid_rpc")
       case "notAnRpc":
-        return invalid("invalid_rpc", [
-          { path, message: `${error.origin} does not answer as a JSON-RPC node: ${whyOf(error)}` }
-        ])
+        return invalidAt(
+          path,
+          `${error.origin} does not answer as a JSON-RPC node: ${whyOf(error)}`,
+          "invalid_rpc"
+        )
       case "unreachable":
-        return invalid("invalid_rpc", [
-          {
-            path,
-            message: whyOf(error).startsWith("HTTP status ")
-              ? `${error.origin} answered with ${whyOf(error)}`
-              : noConnection
-          }
-        ])
+        return invalidAt(
+          path,
+          whyOf(error).startsWith("HTTP status ")
+            ? `${error.origin} answered with ${whyOf(error)}`
+            : noConnection,
+          "invalid_rpc"
+        )
     }
   }
 }
@@ -156,22 +153,19 @@ const openCallers = Effect.fnUntraced(function* (
     // A node that refuses even its chain id (it rejects the key in the URL, say) does not work for this caller.
     Effect.mapError((error) =>
       isAnswer(error)
-        ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
+        ? invalidAt(path, `${error.origin} answered: ${error.message}`, "invalid_rpc")
         : refusal("caller", path)(error)
     )
   )
   if (expected !== undefined && BigInt(expected) !== chainId)
-    return yield* invalid("invalid_rpc", [
-      { path: chainIdBeside(path), message: `the node serves chain ${chainId}` }
-    ])
+    return yield* invalidAt(chainIdBeside(path), `the node serves chain ${chainId}`, "invalid_rpc")
   const profile = yield* supported(caller, chainId, path, `the node serves chain ${chainId}`)
   return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
 })
 
 export const openOperators = Effect.fnUntraced(function* (profile: NetworkProfile, path: string) {
   const rpcs = yield* ChainRpc
-  if (profile.rpc === null)
-    return yield* invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])
+  if (profile.rpc === null) return yield* invalidAt(path, `chain ${profile.chainId}`, "operator_rpc_missing")
   const node = rpcs.connect(Redacted.value(profile.rpc), "operator")
   const { chain, chainId } = yield* Effect.mapError(served(node), refusal("operator"))
   if (chainId !== profile.chainId)
@@ -195,7 +189,7 @@ const onlyChain = Effect.fnUntraced(function* (caller: Caller, path: string) {
     only === undefined
       ? `${path} is required`
       : `${path} or ${chainIdBeside(path)} is required: the operator has nodes of several chains`
-  return yield* invalid("invalid_request", [{ path, message }])
+  return yield* invalidAt(path, message)
 })
 
 /**
@@ -229,8 +223,10 @@ export const openOperator = (caller: Caller, node: NodeChoice, required = true) 
 export const entryPointVersion = (profile: NetworkProfile, entryPoint: Address) => {
   const version = profile.entryPoints.includes(entryPoint) ? EntryPoint.versionOf(entryPoint) : undefined
   return version === undefined
-    ? invalid("unsupported_entry_point", [
-        { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
-      ])
+    ? invalidAt(
+        "settings.entryPoint",
+        `expected one of ${profile.entryPoints.join(", ")}`,
+        "unsupported_entry_point"
+      )
     : Effect.succeed(version)
 }

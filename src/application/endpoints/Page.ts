@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { type InvalidRequest, invalid } from "../failures/Failure.js"
+import { type InvalidRequest, invalidAt } from "../failures/Failure.js"
 import { optional } from "../request/Fields.js"
 
 /** Lists that are answered one page at a time. */
@@ -35,6 +35,4 @@ export const cut = <A>(
   return { page, next: found.length > limit && last !== undefined ? cursorOf(last) : null }
 }
 
-export const foreignCursor: InvalidRequest = invalid("invalid_request", [
-  { path: "cursor", message: "expected the next of a page before" }
-])
+export const foreignCursor: InvalidRequest = invalidAt("cursor", "expected the next of a page before")

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { type Failure, invalid } from "../failures/Failure.js"
+import { type Failure, invalidAt } from "../failures/Failure.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { Offer } from "../prepare/Offer.js"
 import * as Previews from "../prepare/ops/Previews.js"
@@ -32,7 +32,7 @@ export const of = (
   isAsked: boolean | undefined,
   offer: Pick<Offer, "calls" | "context" | "revert">
 ): Effect.Effect<Offer["preview"], Failure, ChainRpc> => {
-  const refuse = (message: string) => Effect.fail(invalid("invalid_request", [{ path: "preview", message }]))
+  const refuse = (message: string) => Effect.fail(invalidAt("preview", message))
   if (isAsked !== true || resumed === true) return Effect.succeed(undefined)
   if (isAsynchronous !== true)
     return refuse("expected false without Prefer: respond-async; /estimateGas returns previews")

@@ -64,6 +64,18 @@ export const invalid = (
 ): InvalidRequest => new InvalidRequest({ code, message, details })
 
 /**
+ * 400 for one field.
+ *
+ * @example Failure.invalidAt("to", "expected an address").details
+ * // [{ path: "to", message: "expected an address" }]
+ */
+export const invalidAt = (
+  path: string,
+  message: string,
+  code: CodeOf<"invalid"> = "invalid_request"
+): InvalidRequest => invalid(code, [{ path, message }])
+
+/**
  * 401: no account for the key, or the account may not.
  *
  * @example Failure.unauthorized("scope_missing")._tag

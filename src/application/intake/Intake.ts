@@ -9,7 +9,7 @@ import * as Schedule from "effect/Schedule"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
-import { type Failure, invalid, unavailable, unprocessable } from "../failures/Failure.js"
+import { type Failure, invalidAt, unavailable, unprocessable } from "../failures/Failure.js"
 import * as Troubles from "../observe/Troubles.js"
 import { DecisionHook } from "../policies/DecisionHook.js"
 import { Rules } from "../policies/Rules.js"
@@ -83,9 +83,7 @@ const mostTries = 8
 
 const reused = () =>
   Exit.fail(
-    invalid("idempotency_key_reused", [
-      { path: "Idempotency-Key", message: "it was used with another body; take a new key" }
-    ])
+    invalidAt("Idempotency-Key", "it was used with another body; take a new key", "idempotency_key_reused")
   )
 
 const noKeys: ReadonlySet<bigint> = new Set()

@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import { type Detail, type Failure, invalid, unauthorized, unprocessable } from "../failures/Failure.js"
+import { type Detail, type Failure, invalidAt, unauthorized, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import * as StoreFailure from "../failures/StoreFailure.js"
 import * as Troubles from "../observe/Troubles.js"
@@ -101,9 +101,7 @@ export const resolve = (
   path = "settings.signer"
 ): Effect.Effect<Signer, Failure, Signers> => {
   if ((ref.versionId === undefined) === (ref.assetId === undefined))
-    return invalid("invalid_request", [
-      { path, message: "expected either versionId or assetId, and not both" }
-    ])
+    return invalidAt(path, "expected either versionId or assetId, and not both")
   return Effect.flatMap(Signers, (signers) =>
     Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
       onFailure: refusal(path),

@@ -26,11 +26,9 @@ export const read = (
     const data = Words.call(balanceOf, [Words.address(paymaster)])
     const answer = yield* Effect.mapError(chain.call({ to: entryPoint, data }), refusal(trust))
     if (!answer.success || Hex.size(answer.data) !== 32)
-      return yield* Effect.fail(
-        unprocessable("node_refused", [
-          { path: "settings.entryPoint", message: Reasons.text("nodeWithoutDeposit") }
-        ])
-      )
+      return yield* unprocessable("node_refused", [
+        { path: "settings.entryPoint", message: Reasons.text("nodeWithoutDeposit") }
+      ])
     return BigInt(answer.data)
   })
 

@@ -5,7 +5,7 @@ import * as Parameters from "../../domain/abi/Parameters.js"
 import * as Values from "../../domain/abi/Values.js"
 import type * as Hex from "../../domain/primitives/Hex.js"
 import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
-import { type Failure, invalid } from "../failures/Failure.js"
+import { type Failure, invalid, invalidAt } from "../failures/Failure.js"
 import type { Window } from "../ports/journal/Records.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import type { Operation } from "./Operation.js"
@@ -84,7 +84,5 @@ export const encodeAll = (
   operations: ReadonlyArray<Operation>
 ): Effect.Effect<ReadonlyArray<EncodedCall>, Failure> =>
   operations.length === 0
-    ? Effect.fail(
-        invalid("invalid_request", [{ path: "operations", message: "expected at least one operation" }])
-      )
+    ? Effect.fail(invalidAt("operations", "expected at least one operation"))
     : EventLoop.each(operations, (operation, index) => Effect.fromResult(encode(operation, index)))

@@ -8,7 +8,7 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import * as Connection from "../chain/Connection.js"
-import { type Failure, invalid } from "../failures/Failure.js"
+import { type Failure, invalidAt } from "../failures/Failure.js"
 import * as Keys from "../keys/Keys.js"
 import type * as Payer from "../payers/Payer.js"
 import { Payers } from "../payers/Payer.js"
@@ -48,11 +48,7 @@ const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
   const name = sponsoredBuffers.find((field) => (settings[field] ?? Percent.zero) > sponsoredMost)
   return name === undefined
     ? Effect.void
-    : Effect.fail(
-        invalid("invalid_request", [
-          { path: `settings.${name}`, message: "expected at most 100 with the operator's paymaster" }
-        ])
-      )
+    : Effect.fail(invalidAt(`settings.${name}`, "expected at most 100 with the operator's paymaster"))
 }
 
 /** Refuses a context for a paymaster without a service, and members that the operator does not permit. */
@@ -61,19 +57,17 @@ const checkContext = (
   { paymaster, paymasterContext }: ForOps
 ): Effect.Effect<void, Failure> => {
   if (paymasterContext === undefined) return Effect.void
-  const refuse = (path: string, message: string) =>
-    Effect.fail(invalid("invalid_request", [{ path, message }]))
   const path = "settings.paymasterContext"
   const service = paymasterServices.find((each) => each.paymaster === paymaster)
   if (service === undefined)
-    return refuse(
+    return invalidAt(
       path,
       "possible only with a settings.paymaster that has a service, for ops that the service builds"
     )
   const name = Object.keys(paymasterContext).find((each) => service.callerContext?.includes(each) !== true)
   return name === undefined
     ? Effect.void
-    : refuse(Json.member(path, name), "the operator does not permit this member")
+    : invalidAt(Json.member(path, name), "the operator does not permit this member")
 }
 
 /** Settings that every endpoint that builds ops resolves before it reads the chain. */

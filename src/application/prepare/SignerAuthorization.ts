@@ -4,7 +4,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import * as Proof from "../../domain/signature/Proof.js"
 import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import { type ElementFailure, elementFailure } from "../failures/Elements.js"
-import { type Failure, invalid } from "../failures/Failure.js"
+import { type Failure, invalidAt } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import * as Keys from "../keys/Keys.js"
 import type { Signer, SignerRef, Signers } from "../ports/Signers.js"
@@ -43,10 +43,8 @@ export const signersOf = (
 ): Effect.Effect<ReadonlyArray<Signer>, Failure, Signers> =>
   Effect.gen(function* () {
     const { cosigners = [], signer } = settings
-    const wrong = (path: string, message: string) =>
-      Effect.fail(invalid("invalid_request", [{ path, message }]))
     if (cosigners.length > maxCosigners)
-      return yield* wrong("settings.cosigners", `expected at most ${maxCosigners} cosigners`)
+      return yield* invalidAt("settings.cosigners", `expected at most ${maxCosigners} cosigners`)
     const named = [
       ...(signer === undefined ? [] : [{ ref: signer, path: "settings.signer" }]),
       ...cosigners.map((ref, index) => ({ ref, path: `settings.cosigners[${index}]` }))
@@ -58,7 +56,7 @@ export const signersOf = (
     for (const [position, { address }] of keys.entries()) {
       const path = named[position]?.path ?? ""
       const before = first.get(address)
-      if (before !== undefined) return yield* wrong(path, `${before} is the same key`)
+      if (before !== undefined) return yield* invalidAt(path, `${before} is the same key`)
       first.set(address, path)
     }
     return keys

@@ -11,7 +11,7 @@ import * as ChainTime from "../chain/ChainTime.js"
 import { type Connection, refusal } from "../chain/Connection.js"
 import * as P256Precompile from "../chain/P256Precompile.js"
 import * as Prices from "../chain/Prices.js"
-import { type Failure, invalid, unprocessable } from "../failures/Failure.js"
+import { type Failure, invalidAt, unprocessable } from "../failures/Failure.js"
 import * as Reasons from "../failures/Reasons.js"
 import type { Block } from "../ports/chain/ChainRpc.js"
 import * as CalledContracts from "./estimate/CalledContracts.js"
@@ -86,10 +86,10 @@ export const read = (
     )
     if (block === null) return yield* Effect.fail(noBlock())
     if (entryPointCode === null)
-      return yield* Effect.fail(
-        invalid("unsupported_entry_point", [
-          { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
-        ])
+      return yield* invalidAt(
+        "settings.entryPoint",
+        "there is no code at this address on the chain",
+        "unsupported_entry_point"
       )
     const prices = yield* Effect.fromResult(Prices.offer(profile, fees, buffers.price))
     const codeless = new Set(called.filter((_, index) => codes[index] === null))
@@ -157,7 +157,7 @@ export const checkImplementation = (
     const facts = yield* ChainFacts
     const pinned = profile.implementationCodeHash
     if (pinned !== null && pinned !== implementation?.codeHash)
-      return yield* Effect.fail(unprocessable("implementation_changed"))
+      return yield* unprocessable("implementation_changed")
     if (validator === undefined) return
     const word =
       implementation === null
@@ -168,13 +168,10 @@ export const checkImplementation = (
           )
     const reported = word !== null && word.length === 66 ? Address.fromWord(word) : null
     if (reported !== validator)
-      return yield* Effect.fail(
-        invalid("validator_mismatch", [
-          {
-            path: "settings.validator",
-            message: reported === null ? "the implementation reports none" : `expected ${reported}`
-          }
-        ])
+      return yield* invalidAt(
+        "settings.validator",
+        reported === null ? "the implementation reports none" : `expected ${reported}`,
+        "validator_mismatch"
       )
   })
 

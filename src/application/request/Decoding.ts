@@ -6,7 +6,7 @@ import * as Revert from "../../domain/abi/Revert.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import type { RawLog } from "../../domain/evm/RawLog.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
-import { type InvalidRequest, invalid } from "../failures/Failure.js"
+import { type InvalidRequest, invalidAt } from "../failures/Failure.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import type { Caller } from "./Caller.js"
 
@@ -37,9 +37,7 @@ export const own = (
 ): Effect.Effect<UseAbi.UseAbi, InvalidRequest> =>
   Effect.suspend(() =>
     Effect.fromResult(
-      Result.mapError(UseAbi.parse(useABI), ({ index, message }) =>
-        invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
-      )
+      Result.mapError(UseAbi.parse(useABI), ({ index, message }) => invalidAt(`${path}[${index}]`, message))
     )
   )
 

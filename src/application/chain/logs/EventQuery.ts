@@ -7,7 +7,7 @@ import * as EventFilter from "../../../domain/abi/EventFilter.js"
 import * as Log from "../../../domain/abi/Log.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Suggestion from "../../../domain/primitives/Suggestion.js"
-import { type InvalidRequest, invalid } from "../../failures/Failure.js"
+import { type InvalidRequest, invalid, invalidAt } from "../../failures/Failure.js"
 import { AbiStore, OperatorAbi } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -75,8 +75,6 @@ const known = Effect.fnUntraced(function* (caller: Caller, useABI: ReadonlyArray
   return [...own.events, ...registered, ...operator.events, ...BuiltIn.events]
 })
 
-const wrong = (path: string, message: string) => invalid("invalid_request", [{ path, message }])
-
 /** The known definitions that the request selects, without duplicates, in order of precedence. */
 const meant = (
   { eventDef, eventName }: Request,
@@ -85,30 +83,34 @@ const meant = (
   const unregistered = (path: string, name: string) => {
     const names = definitions.map((one) => one.name)
     const meant = names.includes(name) ? "" : Suggestion.tell(name, names)
-    return invalid("event_not_registered", [
-      { path, message: `register the event with /addEvent, or send it in useABI${meant}` }
-    ])
+    return invalidAt(
+      path,
+      `register the event with /addEvent, or send it in useABI${meant}`,
+      "event_not_registered"
+    )
   }
   if (eventDef !== undefined) {
     // A registered definition may use names that only an exact match of its text can distinguish from keywords.
     const exact = definitions.find((one) => one.canonical === eventDef)
     const given = exact === undefined ? Event.parse(eventDef) : Result.succeed(exact)
-    if (Result.isFailure(given)) return Result.fail(wrong("eventDef", given.failure.message))
+    if (Result.isFailure(given)) return Result.fail(invalidAt("eventDef", given.failure.message))
     const { canonical, name } = given.success
     if (eventName !== undefined && eventName !== name)
-      return Result.fail(wrong("eventName", `eventDef defines ${name}`))
+      return Result.fail(invalidAt("eventName", `eventDef defines ${name}`))
     const definition = definitions.find((one) => one.canonical === canonical)
     return definition === undefined
       ? Result.fail(unregistered("eventDef", name))
       : Result.succeed([definition])
   }
-  if (eventName === undefined) return Result.fail(wrong("eventName", "eventName or eventDef is required"))
+  if (eventName === undefined) return Result.fail(invalidAt("eventName", "eventName or eventDef is required"))
   const named = new Map<string, Event.EventDefinition>()
   for (const one of definitions)
     if (one.name === eventName && !named.has(one.canonical)) named.set(one.canonical, one)
   if (named.size === 0) return Result.fail(unregistered("eventName", eventName))
   return named.size > maxDefinitions
-    ? Result.fail(wrong("eventName", `${named.size} definitions have this name: choose one with eventDef`))
+    ? Result.fail(
+        invalidAt("eventName", `${named.size} definitions have this name: choose one with eventDef`)
+      )
     : Result.succeed([...named.values()])
 }
 
@@ -121,11 +123,11 @@ const fieldPath = (name: string, index: number | null): string => {
 
 const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): InvalidRequest =>
   problem._tag === "UnknownField"
-    ? wrong(
+    ? invalidAt(
         fieldPath(problem.name, null),
         `${problem.eventName} has no such field${Suggestion.tell(problem.name, problem.known)}`
       )
-    : wrong(fieldPath(problem.name, problem.index), problem.message)
+    : invalidAt(fieldPath(problem.name, problem.index), problem.message)
 
 /** An anonymous event matches only logs that no known event with a topic explains, as in decoded receipts. */
 const unlessNamed = (
@@ -151,10 +153,10 @@ const unlessNamed = (
  */
 export const filters = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   if ((request.contracts ?? []).length > maxContracts)
-    return yield* wrong("contracts", `expected at most ${maxContracts} addresses`)
+    return yield* invalidAt("contracts", `expected at most ${maxContracts} addresses`)
   const { fields = {} } = request
   if (Object.keys(fields).length > maxFields)
-    return yield* wrong("fields", `expected at most ${maxFields} fields`)
+    return yield* invalidAt("fields", `expected at most ${maxFields} fields`)
   const all = yield* known(caller, request.useABI ?? [])
   const definitions = yield* Effect.fromResult(meant(request, all))
   const made = yield* EventLoop.map(definitions, (definition) => EventFilter.make(definition, fields))

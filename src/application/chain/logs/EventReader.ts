@@ -7,7 +7,7 @@ import type { DecodedLog } from "../../../domain/abi/Log.js"
 import { maxValuesAtOnce } from "../../../domain/abi/Values.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import { type Failure, type InvalidRequest, invalid, unprocessable } from "../../failures/Failure.js"
+import { type Failure, type InvalidRequest, invalidAt, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import { type ChainClient, ChainRpcError, type FoundLog, type LogFilter } from "../../ports/chain/ChainRpc.js"
 import type { Caller } from "../../request/Caller.js"
@@ -47,9 +47,7 @@ const reference = (
   path: "fromBlock" | "toBlock",
   text: string | undefined
 ): Result.Result<BlockReference.BlockReference, InvalidRequest> =>
-  Result.mapError(BlockReference.parse(text ?? "latest"), (message) =>
-    invalid("invalid_request", [{ path, message }])
-  )
+  Result.mapError(BlockReference.parse(text ?? "latest"), (message) => invalidAt(path, message))
 
 const tag = (chain: ChainClient, tag: "latest" | "safe" | "finalized") =>
   Effect.flatMap(chain.block(tag), (block) =>
@@ -72,21 +70,16 @@ const resolve = (
   head: bigint
 ): Result.Result<BlockRange | null, InvalidRequest> => {
   if (first > last)
-    return Result.fail(
-      invalid("invalid_request", [
-        { path: "fromBlock", message: `fromBlock is after toBlock: ${first} is above ${last}` }
-      ])
-    )
+    return Result.fail(invalidAt("fromBlock", `fromBlock is after toBlock: ${first} is above ${last}`))
   if (first > head) return Result.succeed(null)
   const range = { from: first, to: last < head ? last : head }
   return sizeOf(range) > maxBlocks
     ? Result.fail(
-        invalid("block_range_too_wide", [
-          {
-            path: "fromBlock",
-            message: `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read per request: end it at block ${first + maxBlocks - 1n} and request the remaining blocks separately`
-          }
-        ])
+        invalidAt(
+          "fromBlock",
+          `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read per request: end it at block ${first + maxBlocks - 1n} and request the remaining blocks separately`,
+          "block_range_too_wide"
+        )
       )
     : Result.succeed(range)
 }

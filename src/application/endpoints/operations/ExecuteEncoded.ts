@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Executed } from "../../answers/TransactionResult.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as GivenOps from "../../prepare/given/GivenOps.js"
 import * as Preview from "../../preview/Preview.js"
@@ -29,16 +29,9 @@ const unsigned = (settings: Request["settings"], operations: Request["operations
   if (settings.signer !== undefined) return null
   const index = operations.findIndex(({ signature }) => signature === undefined)
   if (index >= 0)
-    return invalid("invalid_request", [
-      {
-        path: `operations[${index}].signature`,
-        message: "either signature or settings.signer is required"
-      }
-    ])
+    return invalidAt(`operations[${index}].signature`, "either signature or settings.signer is required")
   if (settings.cosigners === undefined) return null
-  return invalid("invalid_request", [
-    { path: "settings.cosigners", message: "settings.signer is required with cosigners" }
-  ])
+  return invalidAt("settings.cosigners", "settings.signer is required with cosigners")
 }
 
 const endpoint = "/executeEncoded"

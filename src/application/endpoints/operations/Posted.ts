@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Results from "../../answers/Results.js"
 import { Executed } from "../../answers/TransactionResult.js"
 import * as Connection from "../../chain/Connection.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import * as Funding from "../../payers/Funding.js"
 import type { Payers } from "../../payers/Payer.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
@@ -80,12 +80,10 @@ const agree = (
   return other === undefined
     ? Effect.void
     : Effect.fail(
-        invalid("invalid_request", [
-          {
-            path: `operations[${other.index}].encodedUserOp`,
-            message: "the op does not name the paymaster of settings.paymaster"
-          }
-        ])
+        invalidAt(
+          `operations[${other.index}].encodedUserOp`,
+          "the op does not name the paymaster of settings.paymaster"
+        )
       )
 }
 

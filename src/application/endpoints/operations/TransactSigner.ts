@@ -7,7 +7,7 @@ import * as Uint from "../../../domain/primitives/Uint.js"
 import * as Results from "../../answers/Results.js"
 import { Executed } from "../../answers/TransactionResult.js"
 import { elementFailure } from "../../failures/Elements.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
@@ -55,8 +55,7 @@ const calldataOf = (
   funcParams: ReadonlyArray<unknown>
 ): Effect.Effect<EncodeCall.Encoded | null, Failure> =>
   Effect.gen(function* () {
-    const wrong = (message: string) =>
-      Effect.fail(invalid("invalid_request", [{ path: "funcParams", message }]))
+    const wrong = (message: string) => Effect.fail(invalidAt("funcParams", message))
     if (funcSignature === undefined)
       return funcParams.length === 0 ? null : yield* wrong("expected none without funcSignature")
     const call = yield* Effect.fromResult(EncodeCall.encodeCall(funcSignature, funcParams, ""))

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { invalidAt } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { Stored, settingName, terms } from "../../policies/DecisionHook.js"
 import { type Setting, Settings } from "../../ports/operator/Settings.js"
@@ -70,8 +70,7 @@ export const set = (caller: Caller, { url, ...given }: typeof Request.Type) =>
   Effect.gen(function* () {
     const { accountId } = caller.principal
     const refusal = (yield* WebhookSender).refusal(accountId, url)
-    if (refusal !== null)
-      return yield* Effect.fail<Failure>(invalid("invalid_request", [{ path: "url", message: refusal }]))
+    if (refusal !== null) return yield* invalidAt("url", refusal)
     const secret = yield* Effect.flatMap(Settings, ({ newSecret }) => newSecret)
     const terms: Terms = {
       timeoutMillis: given.timeoutMillis ?? 2_000,

@@ -5,7 +5,7 @@ import * as Json from "../../../domain/json/Json.js"
 import type * as Subject from "../../../domain/policy/Subject.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
-import { type Failure, invalid, unavailable } from "../../failures/Failure.js"
+import { type Failure, invalidAt, unavailable } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Evaluation from "../../policies/Evaluation.js"
 import { Budgets } from "../../ports/Budgets.js"
@@ -119,11 +119,7 @@ const read = (
       return Effect.gen(function* () {
         const { asker, digests } = yield* SignMessages.prepare(caller, given.request)
         const contents = yield* Effect.forEach(digests, (digest, index) =>
-          Effect.fromResult(
-            Result.mapError(digest, (message) =>
-              invalid("invalid_request", [{ path: `messages[${index}]`, message }])
-            )
-          )
+          Effect.fromResult(Result.mapError(digest, (message) => invalidAt(`messages[${index}]`, message)))
         )
         return Evaluation.ofContents(asker, contents)
       })

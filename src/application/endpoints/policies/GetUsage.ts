@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Subject from "../../../domain/policy/Subject.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
-import { invalid, notFound } from "../../failures/Failure.js"
+import { invalidAt, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import * as Usage from "../../policies/Usage.js"
 import { Budgets } from "../../ports/Budgets.js"
@@ -33,15 +33,11 @@ export const run = (caller: Caller, { subject: text }: Policies.Path) =>
   Effect.gen(function* () {
     const subject = yield* Policies.subjectOf(text)
     const binding = Usage.bindingOf(yield* Policies.current(caller), "account", subject)
-    if (binding === undefined) return yield* Effect.fail(notFound("policy_not_found"))
+    if (binding === undefined) return yield* notFound("policy_not_found")
     if (subject === Subject.everyWallet)
-      return yield* Effect.fail(
-        invalid("invalid_request", [
-          {
-            path: "subject",
-            message: "wallet:* counts each wallet for itself: ask for wallet: and its address"
-          }
-        ])
+      return yield* invalidAt(
+        "subject",
+        "wallet:* counts each wallet for itself: ask for wallet: and its address"
       )
     const uses = yield* Effect.orDie(Usage.of(yield* Budgets, binding, subject))
     return {

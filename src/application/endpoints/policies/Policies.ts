@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Policy from "../../../domain/policy/Policy.js"
 import * as Subject from "../../../domain/policy/Subject.js"
-import { type Failure, invalid, notFound, unavailable } from "../../failures/Failure.js"
+import { type Failure, invalidAt, notFound, unavailable } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { Policies, PoliciesError, type PolicyVersion } from "../../ports/Policies.js"
 import { Tenants } from "../../ports/Tenants.js"
@@ -48,9 +48,7 @@ const shown = ({ at, by, content, requestId, subject, version }: PolicyVersion):
 })
 
 export const subjectOf = (text: string, path = "subject"): Effect.Effect<Subject.Subject, Failure> =>
-  Effect.fromResult(
-    Result.mapError(Subject.from(text), (message) => invalid("invalid_request", [{ path, message }]))
-  )
+  Effect.fromResult(Result.mapError(Subject.from(text), (message) => invalidAt(path, message)))
 
 /** The subject in canonical form; 400 for content of another kind. `at`: place of the content, and of its subject. */
 export const subjectFor = (text: string, content: Subject.Content, at?: string) =>
@@ -58,14 +56,12 @@ export const subjectFor = (text: string, content: Subject.Content, at?: string) 
     subjectOf(text, at),
     (subject) => content === null || Subject.isList(subject) === "addresses" in content,
     (subject): Failure =>
-      invalid("invalid_request", [
-        {
-          path: at ?? "",
-          message: Subject.isList(subject)
-            ? "a list holds addresses and no rules"
-            : "a policy holds rules; addresses belong to a subject list:NAME"
-        }
-      ])
+      invalidAt(
+        at ?? "",
+        Subject.isList(subject)
+          ? "a list holds addresses and no rules"
+          : "a policy holds rules; addresses belong to a subject list:NAME"
+      )
   )
 
 /** Fails for the id of no key of the account. */
@@ -75,10 +71,7 @@ export const checkKey = ({ accountId }: Caller["principal"], keyId: string, path
     const isKnown = yield* Effect.mapError(hasKey?.(accountId, keyId) ?? Effect.succeed(false), () =>
       unavailable()
     )
-    if (!isKnown)
-      return yield* Effect.fail<Failure>(
-        invalid("invalid_request", [{ path, message: "the account has no key with this id" }])
-      )
+    if (!isKnown) return yield* invalidAt(path, "the account has no key with this id")
   })
 
 /** A store that fails is a defect. */
@@ -87,9 +80,7 @@ export const toFailure = <A, R>(effect: Effect.Effect<A, Failure | PoliciesError
     effect,
     (error) => error instanceof PoliciesError,
     (error): Effect.Effect<never, Failure> =>
-      error.reason === "full"
-        ? Effect.fail(invalid("invalid_request", [{ path: "", message: error.message }]))
-        : Effect.die(error)
+      error.reason === "full" ? Effect.fail(invalidAt("", error.message)) : Effect.die(error)
   )
 
 const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: Subject.Content) =>
@@ -113,14 +104,11 @@ const put = ({ ifMatch, principal, requestId }: Caller, text: string, content: S
       ifMatch ?? null
     )
     if ("version" in put) return shown(put)
-    if (content === null && put.mismatch === 0) return yield* Effect.fail(notFound("policy_not_found"))
-    return yield* Effect.fail(
-      invalid("version_mismatch", [
-        {
-          path: "If-Match",
-          message: put.mismatch === 0 ? "there is no version" : `version ${put.mismatch} is the current one`
-        }
-      ])
+    if (content === null && put.mismatch === 0) return yield* notFound("policy_not_found")
+    return yield* invalidAt(
+      "If-Match",
+      put.mismatch === 0 ? "there is no version" : `version ${put.mismatch} is the current one`,
+      "version_mismatch"
     )
   }).pipe(toFailure)
 
@@ -167,5 +155,5 @@ export const get = (caller: Caller, { subject: text, version }: Path & typeof Qu
     const found = versions.find(
       (each) => each.subject === subject && (version === undefined || each.version === Number(version))
     )
-    return found === undefined ? yield* Effect.fail(notFound("policy_not_found")) : shown(found)
+    return found === undefined ? yield* notFound("policy_not_found") : shown(found)
   }).pipe(toFailure, Span.named("GetPolicy"))

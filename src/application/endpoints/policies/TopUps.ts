@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Uint from "../../../domain/primitives/Uint.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { invalidAt } from "../../failures/Failure.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
@@ -94,13 +94,10 @@ export const find = Effect.fnUntraced(function* (accountId: AccountId, chainId: 
   return { ...terms, at: setting.at, by: setting.by }
 })
 
-const refuse = (path: string, message: string) =>
-  Effect.fail<Failure>(invalid("invalid_request", [{ path, message }]))
-
 const chainOf = (text: string) =>
   /^[1-9][0-9]{0,14}$/.test(text)
     ? Effect.succeed(BigInt(text))
-    : refuse("chainId", "expected a chain id, a decimal number")
+    : invalidAt("chainId", "expected a chain id, a decimal number")
 
 /** Sets the account's top-ups on a chain, in force at the next round. A store that fails is a defect. */
 export const set = (caller: Caller, { chainId: text, ...terms }: Terms & Path) =>
@@ -109,12 +106,12 @@ export const set = (caller: Caller, { chainId: text, ...terms }: Terms & Path) =
     const { accountId, keyId } = caller.principal
     const profile = yield* Effect.flatMap(Networks, (networks) => networks.profile(accountId, chainId))
     if (profile === null || profile.rpc === null)
-      return yield* refuse("chainId", "the operator has no node of this chain")
+      return yield* invalidAt("chainId", "the operator has no node of this chain")
     const { address } = yield* Keys.resolve(caller, terms.signer, "signer")
     const all = [address, ...(yield* addressesOf(caller, profile, terms))]
     const twice = all.findIndex((each, at) => all.indexOf(each) < at)
     if (twice > 0)
-      return yield* refuse(`targets[${twice - 1}].to`, "it is the paying signer, or listed before")
+      return yield* invalidAt(`targets[${twice - 1}].to`, "it is the paying signer, or listed before")
     const by = keyId === null ? "account" : `key:${keyId}`
     const setting = { accountId, by, requestId: caller.requestId }
     return { topUp: yield* Effect.orDie(put(setting, chainId, terms)) }

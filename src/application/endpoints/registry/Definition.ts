@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Fragment from "../../../domain/abi/Fragment.js"
-import { invalid, unprocessable } from "../../failures/Failure.js"
+import { invalidAt, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import { AbiStore, type AbiStoreError } from "../../ports/AbiStore.js"
 import { optional } from "../../request/Fields.js"
@@ -39,9 +39,7 @@ export const register = Effect.fnUntraced(function* <D extends { readonly canoni
   add: (store: AbiStore["Service"], definition: D) => Effect.Effect<void, AbiStoreError>
 ) {
   const definition = yield* Effect.fromResult(
-    Result.mapError(parsed, ({ path, why }) =>
-      invalid("invalid_request", [{ path: path === "" ? field : `${field}.${path}`, message: why }])
-    )
+    Result.mapError(parsed, ({ path, why }) => invalidAt(path === "" ? field : `${field}.${path}`, why))
   )
   yield* Effect.catch(add(yield* AbiStore, definition), (error) =>
     error.reason === "full"

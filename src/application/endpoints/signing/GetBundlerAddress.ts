@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Uint from "../../../domain/primitives/Uint.js"
-import { invalid } from "../../failures/Failure.js"
+import { invalid, invalidAt } from "../../failures/Failure.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
 import { Networks } from "../../ports/Networks.js"
@@ -27,9 +27,7 @@ export const run = Effect.fnUntraced(function* (caller: Caller, request: Request
   if (request.chainId !== undefined) {
     const chainId = yield* Effect.fromResult(
       Result.mapError(Uint.from(String(request.chainId)), () =>
-        invalid("invalid_request", [
-          { path: "chainId", message: "expected a chain id: an integer, or text that is decimal or 0x hex" }
-        ])
+        invalidAt("chainId", "expected a chain id: an integer, or text that is decimal or 0x hex")
       )
     )
     const networks = yield* Networks

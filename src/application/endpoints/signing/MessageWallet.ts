@@ -7,7 +7,7 @@ import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as P256Precompile from "../../chain/P256Precompile.js"
 import * as Reads from "../../chain/Reads.js"
-import { invalid, unprocessable } from "../../failures/Failure.js"
+import { invalidAt, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import type { Signer } from "../../ports/Signers.js"
 import * as Snapshot from "../../prepare/Snapshot.js"
@@ -32,9 +32,7 @@ const parsed = ({ account, salt = "", wallet = "", walletCustody }: Named) => {
   if (account === undefined && walletCustody !== undefined)
     return Effect.succeed(Account.ofSelector({ salt, wallet, walletCustody }))
   return account === undefined || walletCustody !== undefined || salt !== "" || wallet !== ""
-    ? invalid("invalid_request", [
-        { path: "walletCustody", message: "expected either walletCustody with wallet or salt, or account" }
-      ])
+    ? invalidAt("walletCustody", "expected either walletCustody with wallet or salt, or account")
     : Effect.fromResult(Account.parse(account, 0, "account"))
 }
 
@@ -68,9 +66,10 @@ export const read = Effect.fnUntraced(function* (
   const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))
   const custody = account.walletCustody === 0 ? profile.defaultCustody : account.walletCustody
   if (signer === undefined && account.salt !== null && Custody.ownerIsSigner(custody))
-    return yield* invalid("invalid_request", [
-      { path: "settings.signer", message: `is required: it is the owner of a wallet of custody ${custody}` }
-    ])
+    return yield* invalidAt(
+      "settings.signer",
+      `is required: it is the owner of a wallet of custody ${custody}`
+    )
   const owner = signer?.address ?? Address.zero
   const resolved = yield* WalletSpecs.resolve(caller, [account])
   const [wanted] = yield* WalletSpecs.read(resolved, owner, { connection, formula })

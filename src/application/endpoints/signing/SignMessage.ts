@@ -16,7 +16,7 @@ import * as Deployment from "../../../domain/wallet/Deployment.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
-import { type InvalidRequest, invalid, unauthorized, unprocessable } from "../../failures/Failure.js"
+import { type InvalidRequest, invalidAt, unauthorized, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
@@ -111,7 +111,7 @@ export const Response = Schema.Union([Signed, Waiting]).annotate({ identifier: "
 export type Response = typeof Response.Type
 
 const wrong = (path: string, message: string): Result.Result<never, InvalidRequest> =>
-  Result.fail(invalid("invalid_request", [{ path, message }]))
+  Result.fail(invalidAt(path, message))
 
 /** Characters of a message, and of a document as JSON. */
 const mostCharacters = 65_536
@@ -127,7 +127,7 @@ const personal = (message: string): Result.Result<Read, InvalidRequest> => {
   if (TypedData.read(message) !== null)
     return wrong("message", "it is typed data: send the document as typedData")
   return Result.mapBoth(PersonalMessage.bytes(message), {
-    onFailure: (problem) => invalid("invalid_request", [{ path: "message", message: problem }]),
+    onFailure: (problem) => invalidAt("message", problem),
     onSuccess: (bytes): Read => {
       const hash = PersonalMessage.digest(bytes)
       return {
@@ -191,8 +191,7 @@ const givenOf = (
         : Result.succeed({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })
     }
   return Result.mapBoth(WebAuthn.read(validationData), {
-    onFailure: ({ field, message }) =>
-      invalid("invalid_request", [{ path: `${path}.validationData.${field}`, message }]),
+    onFailure: ({ field, message }) => invalidAt(`${path}.validationData.${field}`, message),
     onSuccess: (auth) => ({ path: `${path}.validationData`, partsOf: partsOf(auth) })
   })
 }

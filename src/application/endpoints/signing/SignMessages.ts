@@ -13,7 +13,7 @@ import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
 import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
 import * as TypedData from "../../../domain/signature/typed/TypedData.js"
 import type { ElementFailure } from "../../failures/Elements.js"
-import { invalid, unprocessable } from "../../failures/Failure.js"
+import { invalidAt, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
@@ -138,9 +138,7 @@ const fail = (failed: Failed) => Result.fail(failed)
 export const prepare = Effect.fnUntraced(function* (caller: Caller, request: Request) {
   const { allowOperationHash, eip712, hashed, messages } = request
   if (hashed === true && eip712 !== undefined)
-    return yield* invalid("invalid_request", [
-      { path: "hashed", message: "expected false with eip712: the service hashes structured data itself" }
-    ])
+    return yield* invalidAt("hashed", "expected false with eip712: the service hashes structured data itself")
   const signer = yield* Keys.resolve(caller, request.signer, "signer")
   yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
   // Hash all messages before signing the first: digests requested at the same moment travel together.

@@ -9,7 +9,7 @@ import * as BlockReference from "../../chain/BlockReference.js"
 import * as Connection from "../../chain/Connection.js"
 import * as EventQuery from "../../chain/logs/EventQuery.js"
 import * as EventReader from "../../chain/logs/EventReader.js"
-import { type Failure, type InvalidRequest, invalid, unprocessable } from "../../failures/Failure.js"
+import { type Failure, invalidAt, unprocessable } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Span from "../../observe/Span.js"
 import type { ChainClient, Header } from "../../ports/chain/ChainRpc.js"
@@ -62,9 +62,6 @@ export type Request = typeof Request.Type
 export const Response = Watch.Shown
 export type Response = typeof Response.Type
 
-const wrong = (path: string, message: string): InvalidRequest =>
-  invalid("invalid_request", [{ path, message }])
-
 /** The filters of the selected events; an event definition in the request counts as registered. */
 const filtersOf = Effect.fnUntraced(function* (
   caller: Caller,
@@ -79,7 +76,7 @@ const filtersOf = Effect.fnUntraced(function* (
     useABI: given !== null && Result.isSuccess(given) ? [...useABI, given.success.canonical] : useABI
   })
   return filters.some(({ definition }) => definition.anonymous)
-    ? yield* wrong(eventDef === undefined ? "eventName" : "eventDef", "anonymous events are not watched")
+    ? yield* invalidAt(eventDef === undefined ? "eventName" : "eventDef", "anonymous events are not watched")
     : filters
 })
 
@@ -91,7 +88,7 @@ const blockOf = Effect.fnUntraced(function* (
 ) {
   if (text === undefined) return head.number + 1n
   const block = yield* Effect.fromResult(
-    Result.mapError(BlockReference.parse(text), (message) => wrong("fromBlock", message))
+    Result.mapError(BlockReference.parse(text), (message) => invalidAt("fromBlock", message))
   )
   if (block === "latest") return head.number
   const number =
@@ -100,7 +97,7 @@ const blockOf = Effect.fnUntraced(function* (
       : ((yield* Effect.mapError(chain.block(block), refusal))?.number ?? head.number)
   const distance = number > head.number ? number - head.number : head.number - number
   return distance > EventReader.maxBlocks
-    ? yield* wrong(
+    ? yield* invalidAt(
         "fromBlock",
         `expected a block at most ${EventReader.maxBlocks} from the newest one, ${head.number}`
       )
@@ -136,7 +133,8 @@ const isBroad = ({ topics }: EventFilter): boolean => topics.slice(1).every((wan
  */
 export const run = Effect.fnUntraced(
   function* (caller: Caller, request: Request) {
-    if (!Changes.isId(request.webhookId)) return yield* wrong("webhookId", "the account has no such webhook")
+    if (!Changes.isId(request.webhookId))
+      return yield* invalidAt("webhookId", "the account has no such webhook")
     const filters = yield* filtersOf(caller, request)
     const spec = {
       contracts: [...new Set(request.contracts ?? [])],
@@ -144,12 +142,12 @@ export const run = Effect.fnUntraced(
       fields: request.fields ?? {}
     }
     if (JSON.stringify(spec).length > mostCharacters)
-      return yield* wrong("fields", `the watch is longer than ${mostCharacters} characters`)
+      return yield* invalidAt("fields", `the watch is longer than ${mostCharacters} characters`)
     const connection = yield* Connection.open(caller, request, "rpc")
     const { chain, profile, trust } = connection
     const { confirmations = 1 } = request
     const most = Cursor.depthOf(profile)
-    if (confirmations > most) return yield* wrong("confirmations", `expected at most ${most}`)
+    if (confirmations > most) return yield* invalidAt("confirmations", `expected at most ${most}`)
     const refusal = Connection.refusal(trust, "rpc")
     const head = yield* Effect.mapError(chain.header("latest"), refusal)
     if (head === null || head.number > newestBlock) return yield* noHead(trust)

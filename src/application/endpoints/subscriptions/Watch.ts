@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Base64Url from "effect/encoding/Base64Url"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type Failure, invalid, notFound } from "../../failures/Failure.js"
+import { type Failure, invalidAt, notFound } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
 import * as Span from "../../observe/Span.js"
 import { type Watch, Watches, WatchesError } from "../../ports/Watches.js"
@@ -78,11 +78,8 @@ export const toFailure = <A, R>(
 ): Effect.Effect<A, Failure, R> =>
   Effect.catch(effect, (error): Effect.Effect<never, Failure> => {
     if (error instanceof WatchesError) {
-      if (error.reason === "noWebhook")
-        return invalid("invalid_request", [{ path: "webhookId", message: error.message }])
-      return error.reason === "tooMany"
-        ? invalid("too_many_watches", [{ path: "", message: error.message }])
-        : Effect.die(error)
+      if (error.reason === "noWebhook") return invalidAt("webhookId", error.message)
+      return error.reason === "tooMany" ? invalidAt("", error.message, "too_many_watches") : Effect.die(error)
     }
     if (!(error instanceof Changes.UnknownWatch)) return Effect.fail(error)
     return notFound("watch_not_found")

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { type Failure, invalid, notFound } from "../../failures/Failure.js"
+import { type Failure, invalidAt, notFound } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import { kinds } from "../../ports/journal/Events.js"
 import { type Webhook, Webhooks, WebhooksError } from "../../ports/Webhooks.js"
@@ -69,11 +69,11 @@ const failing = <A, R>(effect: Effect.Effect<A, Endpoints.EndpointError | Webhoo
       if (reason === "unavailable") return Effect.die(error)
       return Effect.fail(
         reason === "tooMany"
-          ? invalid("too_many_webhooks", [{ path: "", message }])
-          : invalid("invalid_request", [{ path: "overlapHours", message }])
+          ? invalidAt("", message, "too_many_webhooks")
+          : invalidAt("overlapHours", message)
       )
     }
-    if (error.reason === "url") return invalid("invalid_request", [{ path: "url", message: error.message }])
+    if (error.reason === "url") return invalidAt("url", error.message)
     return notFound("webhook_not_found")
   })
 

@@ -7,7 +7,7 @@ import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import * as Custody from "../../../domain/wallet/Custody.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import * as Span from "../../observe/Span.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
@@ -90,13 +90,10 @@ export const run = (
     yield* Decoding.own(settings.useABI)
     const unspecified = accounts.findIndex(({ walletCustody }) => walletCustody === 0)
     if (unspecified >= 0)
-      return yield* Effect.fail(
-        invalid("invalid_wallet_custody_type", [
-          {
-            path: `accounts[${unspecified}].walletCustody`,
-            message: "expected an integer from 1 to 5, got 0"
-          }
-        ])
+      return yield* invalidAt(
+        `accounts[${unspecified}].walletCustody`,
+        "expected an integer from 1 to 5, got 0",
+        "invalid_wallet_custody_type"
       )
     const { chain, profile, trust } = yield* Connection.open(caller, settings)
     const formula = yield* Effect.fromResult(Wallets.formula(profile, settings))

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import * as Results from "../../answers/Results.js"
 import { Created } from "../../answers/TransactionResult.js"
 import * as Connection from "../../chain/Connection.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import * as Keys from "../../keys/Keys.js"
 import * as Span from "../../observe/Span.js"
 import type { Payers } from "../../payers/Payer.js"
@@ -43,10 +43,7 @@ const offerOf = (
   body: string
 ): Effect.Effect<Offers.Offered<Created>, Failure, Surroundings> =>
   Effect.gen(function* () {
-    if (accounts.length === 0)
-      return yield* Effect.fail(
-        invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
-      )
+    if (accounts.length === 0) return yield* invalidAt("accounts", "expected at least one account")
     // Passkeys of a whole request are seconds of work.
     const parsed = yield* EventLoop.each(accounts, (account, index) =>
       Effect.fromResult(Account.parse(account, index))

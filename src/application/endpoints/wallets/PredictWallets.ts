@@ -31,7 +31,7 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
       Wallets.saltOf(salt, `accounts[${index}].salt`)
     )
     const malformed = salts.flatMap((salt) => (Result.isSuccess(salt) ? [] : salt.failure.details))
-    if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
+    if (malformed.length > 0) return yield* invalid("invalid_salt_format", malformed)
     const code = yield* Effect.fromResult(Wallets.creationCode(beaconAdminCreationCode))
     const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
     const addressOf = WalletAddress.predictor({ factory, initCodeHash })

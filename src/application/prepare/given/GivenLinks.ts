@@ -4,12 +4,12 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import * as Ledger from "../../../domain/wallet/Ledger.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import type { OpContext } from "../OpContext.js"
 import type { ParsedOp } from "./GivenOps.js"
 
 const wrong = (index: number, message: string) =>
-  Result.fail(invalid("invalid_request", [{ path: `operations[${index}].encodedUserOp`, message }]))
+  Result.fail(invalidAt(`operations[${index}].encodedUserOp`, message))
 
 const none = { records: [], requires: [] }
 
@@ -51,7 +51,7 @@ export const dependencies = (
       on.push(before)
     }
     yield* Result.mapError(Dependencies.check(on), ({ index, message }) =>
-      invalid("invalid_request", [{ path: `operations[${index}].encodedUserOp`, message }])
+      invalidAt(`operations[${index}].encodedUserOp`, message)
     )
     return on
   })

@@ -6,7 +6,7 @@ import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import { Custody, optional, shown, UnixSeconds } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import type { Evidence, GivenCall } from "../Call.js"
@@ -70,7 +70,7 @@ export type ParsedOp = Pick<GivenCall, "custody" | "evidence" | "index" | "op" |
 
 export type Where = Pick<OpContext, "chainId" | "entryPoint" | "version">
 
-const wrong = (path: string, message: string) => Result.fail(invalid("invalid_request", [{ path, message }]))
+const wrong = (path: string, message: string) => Result.fail(invalidAt(path, message))
 
 /** Decodes one element's op; 400 for errors in it. */
 const opOf = (
@@ -100,12 +100,11 @@ const opOf = (
     const computed = UserOperation.hash(version, entryPoint, chainId, op)
     if (computed !== userOpHash)
       return yield* Result.fail(
-        invalid("hash_mismatch", [
-          {
-            path: `${path}.userOpHash`,
-            message: `the hash of encodedUserOp at this EntryPoint and chain is ${computed}`
-          }
-        ])
+        invalidAt(
+          `${path}.userOpHash`,
+          `the hash of encodedUserOp at this EntryPoint and chain is ${computed}`,
+          "hash_mismatch"
+        )
       )
     return { op, userOpHash: computed }
   })

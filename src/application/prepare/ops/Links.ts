@@ -7,12 +7,12 @@ import * as Ledger from "../../../domain/wallet/Ledger.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { type Connection, refusal } from "../../chain/Connection.js"
 import { dependencyFailed, type ElementFailure } from "../../failures/Elements.js"
-import { type Failure, invalid } from "../../failures/Failure.js"
+import { type Failure, invalidAt } from "../../failures/Failure.js"
 import type { Operation } from "../Operation.js"
 import type { Prepared } from "../Preparation.js"
 
 const wrong = (index: number, message: string) =>
-  Result.fail(invalid("invalid_request", [{ path: `operations[${index}].dependsOn`, message }]))
+  Result.fail(invalidAt(`operations[${index}].dependsOn`, message))
 
 const first = (on: Dependencies.Dependencies): number => on.findIndex((each) => each !== null)
 

@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import { type ElementFailure, elementFailure } from "../../failures/Elements.js"
-import { type InvalidRequest, invalid } from "../../failures/Failure.js"
+import { type InvalidRequest, invalidAt } from "../../failures/Failure.js"
 import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { Window } from "../../ports/journal/Records.js"
 
@@ -12,11 +12,7 @@ export const read = (
   path: string
 ): Result.Result<Window | null, InvalidRequest> =>
   validUnitl !== 0 && validUnitl < validAfter
-    ? Result.fail(
-        invalid("invalid_request", [
-          { path: `${path}.validUnitl`, message: `is before validAfter: ${validUnitl} < ${validAfter}` }
-        ])
-      )
+    ? Result.fail(invalidAt(`${path}.validUnitl`, `is before validAfter: ${validUnitl} < ${validAfter}`))
     : Result.succeed(validAfter === 0 && validUnitl === 0 ? null : { validAfter, validUntil: validUnitl })
 
 const unbounded: Window = { validAfter: 0, validUntil: 0 }
@@ -30,11 +26,7 @@ export const notOver = (
   const { validUntil } = window ?? unbounded
   return validUntil === 0 || timestamp <= validUntil
     ? Result.succeed(window ?? unbounded)
-    : Result.fail(
-        invalid("window_over", [
-          { path: `${path}.validUnitl`, message: `the chain's time is now ${timestamp}` }
-        ])
-      )
+    : Result.fail(invalidAt(`${path}.validUnitl`, `the chain's time is now ${timestamp}`, "window_over"))
 }
 
 /** Whether the EntryPoint accepts such an op in a block of this time. */

@@ -6,7 +6,7 @@ import * as Custody from "../../../domain/wallet/Custody.js"
 import * as Passkey from "../../../domain/wallet/Passkey.js"
 import type { Salt } from "../../../domain/wallet/Salt.js"
 import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
-import { type Detail, type InvalidRequest, invalid } from "../../failures/Failure.js"
+import { type Detail, type InvalidRequest, invalid, invalidAt } from "../../failures/Failure.js"
 import type { SignerRef } from "../../ports/Signers.js"
 import { Custody as CustodyField, optional, SaltText } from "../../request/Fields.js"
 import * as Settings from "../../request/Settings.js"
@@ -63,9 +63,6 @@ export interface Parsed {
   readonly validators: Validators
 }
 
-const refusal = (path: string, message: string): InvalidRequest =>
-  invalid("invalid_request", [{ path, message }])
-
 const uses: Readonly<Record<keyof Validators, (custody: Custody.Custody) => boolean>> = {
   passkeys: Custody.usesPasskeys,
   signers: Custody.usesSigners,
@@ -99,19 +96,19 @@ const passkeysOf = (
   path: string
 ): Result.Result<Validators["passkeys"], InvalidRequest> =>
   entries.length > WalletConfig.most
-    ? Result.fail(refusal(path, tooMany("passkeys", entries.length)))
-    : Result.mapError(Passkey.parse(entries), ({ index, message }) => refusal(`${path}[${index}]`, message))
+    ? Result.fail(invalidAt(path, tooMany("passkeys", entries.length)))
+    : Result.mapError(Passkey.parse(entries), ({ index, message }) => invalidAt(`${path}[${index}]`, message))
 
 const signersOf = (
   entries: ReadonlyArray<string | SignerRef>,
   path: string
 ): Result.Result<Validators["signers"], InvalidRequest> =>
   entries.length > WalletConfig.most
-    ? Result.fail(refusal(path, tooMany("signers", entries.length)))
+    ? Result.fail(invalidAt(path, tooMany("signers", entries.length)))
     : Result.all(
         entries.map((entry, index) =>
           typeof entry === "string"
-            ? Result.mapError(Address.from(entry), ({ message }) => refusal(`${path}[${index}]`, message))
+            ? Result.mapError(Address.from(entry), ({ message }) => invalidAt(`${path}[${index}]`, message))
             : Result.succeed(entry)
         )
       )
@@ -121,7 +118,7 @@ const decimal = /^(0|[1-9][0-9]*)$/
 const thresholdOf = (text: string, path: string): Result.Result<number, InvalidRequest> =>
   decimal.test(text)
     ? Result.succeed(Number(text))
-    : Result.fail(refusal(path, `expected a decimal integer in a string, got ${InvalidValue.quote(text)}`))
+    : Result.fail(invalidAt(path, `expected a decimal integer in a string, got ${InvalidValue.quote(text)}`))
 
 /** An existing wallet, named without a description of its validators. */
 export const ofSelector = (selector: Wallets.Selector): Parsed => ({
@@ -143,12 +140,10 @@ export const parse = (
     const { legacyWallet = false, passkeyPubKey, salt = "", signers, threshold, wallet = "" } = account
     const { walletCustody } = account
     if (salt === "" && wallet === "")
-      return yield* Result.fail(
-        invalid("salt_required", [{ path: `${path}.salt`, message: "salt is required" }])
-      )
+      return yield* Result.fail(invalidAt(`${path}.salt`, "salt is required", "salt_required"))
     if (legacyWallet && salt === "")
       return yield* Result.fail(
-        refusal(`${path}.legacyWallet`, "says how a salt makes the address: leave it out, or send the salt")
+        invalidAt(`${path}.legacyWallet`, "says how a salt makes the address: leave it out, or send the salt")
       )
     const given = {
       passkeys: passkeyPubKey !== undefined,

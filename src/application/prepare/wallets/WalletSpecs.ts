@@ -6,7 +6,7 @@ import * as Custody from "../../../domain/wallet/Custody.js"
 import * as Salt from "../../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
 import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
-import { type Detail, type Failure, type InvalidRequest, invalid } from "../../failures/Failure.js"
+import { type Detail, type Failure, type InvalidRequest, invalid, invalidAt } from "../../failures/Failure.js"
 import * as Keys from "../../keys/Keys.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { Signers } from "../../ports/Signers.js"
@@ -109,7 +109,7 @@ const configOf = (
         passkeys: passkeys ?? [],
         threshold: threshold ?? 1
       }),
-      ({ field, message }) => invalid("invalid_request", [{ path: `${path}.${field}`, message }])
+      ({ field, message }) => invalidAt(`${path}.${field}`, message)
     )
   })
 
@@ -119,10 +119,7 @@ const distinct = (wanted: ReadonlyArray<WalletSpec>): Result.Result<void, Invali
   for (const { index, making, wallet } of wanted) {
     const before = first.get(wallet)
     const path = `accounts[${index}].${making === null ? "wallet" : "salt"}`
-    if (before !== undefined)
-      return Result.fail(
-        invalid("invalid_request", [{ path, message: `accounts[${before}] names the same wallet` }])
-      )
+    if (before !== undefined) return Result.fail(invalidAt(path, `accounts[${before}] names the same wallet`))
     first.set(wallet, index)
   }
   return Result.void

@@ -13,6 +13,7 @@ import {
   type Failure,
   type InvalidRequest,
   invalid,
+  invalidAt,
   unprocessable
 } from "../../failures/Failure.js"
 import * as Reasons from "../../failures/Reasons.js"
@@ -60,9 +61,11 @@ export const foreignFactory = (
 ): ReturnType<typeof invalid> | null =>
   settings.factory === undefined || settings.factory === profile.factory
     ? null
-    : invalid("factory_not_allowed", [
-        { path: "settings.factory", message: "it is not the factory of this account's network profile" }
-      ])
+    : invalidAt(
+        "settings.factory",
+        "it is not the factory of this account's network profile",
+        "factory_not_allowed"
+      )
 
 /** The address formula of a request; the network profile completes its settings. */
 export const formula = (
@@ -133,14 +136,12 @@ export const select = (
   Result.gen(function* () {
     const { salt = "", wallet = "" } = selector
     if (salt === "" && wallet === "")
-      return yield* Result.fail(
-        invalid("invalid_request", [{ path: at(path, "salt"), message: "either salt or wallet is required" }])
-      )
+      return yield* Result.fail(invalidAt(at(path, "salt"), "either salt or wallet is required"))
     const named =
       wallet === ""
         ? null
         : yield* Result.mapError(Address.from(wallet), ({ message }) =>
-            invalid("invalid_request", [{ path: at(path, "wallet"), message }])
+            invalidAt(at(path, "wallet"), message)
           )
     if (salt === "") return named ?? Address.zero
     const text = yield* saltOf(salt, at(path, "salt"))
@@ -148,9 +149,7 @@ export const select = (
     const predicted = formula.predict(text, custody, selector.legacyWallet === true)
     if (named !== null && named !== predicted)
       return yield* Result.fail(
-        invalid("invalid_request", [
-          { path: at(path, "wallet"), message: `salt and walletCustody name another wallet: ${predicted}` }
-        ])
+        invalidAt(at(path, "wallet"), `salt and walletCustody name another wallet: ${predicted}`)
       )
     return predicted
   })
@@ -158,9 +157,11 @@ export const select = (
 /** 400 `invalid salt format`. */
 export const saltOf = (text: string, path: string): Result.Result<Salt.Salt, InvalidRequest> =>
   Result.mapError(Salt.from(text), () =>
-    invalid("invalid_salt_format", [
-      { path, message: "expected 1 to 256 bytes of NFC text without control characters or outer white space" }
-    ])
+    invalidAt(
+      path,
+      "expected 1 to 256 bytes of NFC text without control characters or outer white space",
+      "invalid_salt_format"
+    )
   )
 
 /** 400 for a claimed custody that the wallet does not have. */
@@ -169,12 +170,11 @@ export const otherCustody = (
   { custody }: WalletConfig.WalletConfig,
   path: string
 ): InvalidRequest =>
-  invalid("custody_mismatch", [
-    {
-      path: at(path, "walletCustody"),
-      message: `wallet ${wallet} has custody ${custody}; send ${custody} or 0`
-    }
-  ])
+  invalidAt(
+    at(path, "walletCustody"),
+    `wallet ${wallet} has custody ${custody}; send ${custody} or 0`,
+    "custody_mismatch"
+  )
 
 export type WalletState =
   | { readonly _tag: "absent" }
