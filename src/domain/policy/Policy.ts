@@ -177,8 +177,19 @@ const Limit = Schema.Struct({
 })
 export type Limit = typeof Limit.Type
 
-const distinct = (each: ReadonlyArray<{ readonly name: string }>): boolean =>
-  new Set(each.map(({ name }) => name)).size === each.length
+/** The first name that is used twice. */
+const distinct = (
+  path: "rules" | "limits",
+  each: ReadonlyArray<{ readonly name: string }>
+): { readonly path: ReadonlyArray<PropertyKey>; readonly issue: string } | null => {
+  const seen = new Map<string, number>()
+  for (const [at, { name }] of each.entries()) {
+    const first = seen.get(name)
+    if (first !== undefined) return { path: [path, at], issue: `name: ${path}[${first}] has it too` }
+    seen.set(name, at)
+  }
+  return null
+}
 
 export const Policy = Schema.Struct({
   mode: Schema.Literals(["enforce", "observe"]),
@@ -189,16 +200,17 @@ export const Policy = Schema.Struct({
   rules: Schema.Array(Rule).check(Schema.isMaxLength(maxRules)),
   limits: Schema.optionalKey(Schema.Array(Limit).check(Schema.isMaxLength(maxLimits)))
 }).check(
-  Schema.makeFilter(({ limits = [], rules }) => {
-    if (!distinct(rules)) return "rules: a name is used twice"
-    return distinct(limits) || "limits: a name is used twice"
-  })
+  Schema.makeFilter(
+    ({ limits = [], rules }) => distinct("rules", rules) ?? distinct("limits", limits) ?? true
+  )
 )
 export type Policy = typeof Policy.Type
 
 /** The subject `list:NAME`. */
 export const List = Schema.Struct({
-  addresses: Schema.Array(Address.schema).check(Schema.isMaxLength(maxAddresses))
+  addresses: Schema.Array(Address.schema)
+    .check(Schema.isMaxLength(maxAddresses))
+    .annotate({ description: "Of list:NAME, in place of all other members." })
 })
 export type List = typeof List.Type
 
@@ -224,11 +236,17 @@ const isWithin = ({ days, from, to }: NonNullable<Match["hours"]>, at: number): 
   return minutes >= minutesOf(from) && minutes < minutesOf(to) && (days?.includes(weekday) ?? true)
 }
 
-const isRecipient = (some: ReadonlyArray<string>, to: Address.Address | null, lists: Lists): boolean =>
+/** `unknown`: whether a list that does not exist holds the address. */
+const isRecipient = (
+  some: ReadonlyArray<string>,
+  to: Address.Address | null,
+  lists: Lists,
+  unknown: boolean
+): boolean =>
   to !== null &&
   some.some((each) => {
     const name = listName.exec(each)?.[1]
-    return name === undefined ? each === to : (lists.get(name)?.has(to) ?? false)
+    return name === undefined ? each === to : (lists.get(name)?.has(to) ?? unknown)
   })
 
 const hasArgument = (signature: Signature, data: Hex.Hex, { in: values, index, max }: Argument): boolean => {
@@ -254,47 +272,74 @@ const isDocument = ({ domains, primaryTypes }: Match, document: Document | undef
 const names = <A>(some: ReadonlyArray<A> | undefined, value: A | null, unknown: boolean): boolean =>
   some === undefined || (value === null ? unknown : some.includes(value))
 
+/** Members of a match, in the order in which they are compared. */
+const compared = [
+  "kinds",
+  "chains",
+  "endpoints",
+  "tokens",
+  "to",
+  "maxAmount",
+  "contracts",
+  "domains",
+  "primaryTypes",
+  "hours",
+  "selectors",
+  "args"
+] as const satisfies ReadonlyArray<keyof Match>
+type Member = (typeof compared)[number]
+
 /**
- * Whether a rule's match names the movement; absent members name any. Where a document's domain does not name its token or
- * chain, it matches rules that refuse, and not rules that allow.
+ * The first member of a rule's match that does not fit the movement; absent members fit any. Null: the rule matches. Where
+ * a document's domain does not name its token or chain, or a list does not exist, a rule that refuses matches, and a rule
+ * that allows does not.
  */
-const matches = (
+const misfit = (
   { effect, match }: Rule,
   movement: Movement,
   { at, chainId, endpoint }: Circumstances,
   lists: Lists
-) => {
+): Member | null => {
   const { amount, asset, contract, data, document, kind, selector, to } = movement
-  if (!match.kinds.includes(kind)) return false
+  if (!match.kinds.includes(kind)) return "kinds"
   const refuses = effect === "refuse"
-  if (!names(match.chains, chainId?.toString() ?? null, refuses)) return false
-  if (match.endpoints?.includes(endpoint) === false) return false
+  if (!names(match.chains, chainId?.toString() ?? null, refuses)) return "chains"
+  if (match.endpoints?.includes(endpoint) === false) return "endpoints"
   const isHidden = refuses && kind.startsWith("erc20.")
-  if (!names<string>(match.tokens, asset, isHidden)) return false
-  if (match.to !== undefined && !isRecipient(match.to, to, lists)) return false
-  if (match.maxAmount !== undefined && (amount === null || amount > match.maxAmount)) return false
-  if (!names(match.contracts, contract, isHidden)) return false
-  if ((match.domains ?? match.primaryTypes) !== undefined && !isDocument(match, document)) return false
-  if (match.hours !== undefined && !isWithin(match.hours, at)) return false
+  if (!names<string>(match.tokens, asset, isHidden)) return "tokens"
+  if (match.to !== undefined && !isRecipient(match.to, to, lists, refuses)) return "to"
+  if (match.maxAmount !== undefined && (amount === null || amount > match.maxAmount)) return "maxAmount"
+  if (!names(match.contracts, contract, isHidden)) return "contracts"
+  if ((match.domains ?? match.primaryTypes) !== undefined && !isDocument(match, document))
+    return match.domains === undefined ? "primaryTypes" : "domains"
+  if (match.hours !== undefined && !isWithin(match.hours, at)) return "hours"
   const { args = [], selectors } = match
-  return (
-    selectors === undefined ||
-    selectors.some((text) => {
-      const signature = signatureOf(text)
-      return (
-        signature !== null &&
-        signature.selector === selector &&
-        args.every((each) => hasArgument(signature, data, each))
-      )
-    })
-  )
+  if (selectors === undefined) return null
+  const called = selectors.map(signatureOf).filter((each) => each !== null && each.selector === selector)
+  if (called.length === 0) return "selectors"
+  return called.some((each) => each !== null && args.every((one) => hasArgument(each, data, one)))
+    ? null
+    : "args"
 }
 
 /** A movement that is not allowed, and the rule that refuses it; null: no rule matches. */
 export interface Refusal {
   readonly movement: Movement
   readonly rule: string | null
+  /** Without such a rule: the rule that allows the kind and fits best, with the first member that does not fit. */
+  readonly nearest: { readonly rule: string; readonly member: Member } | null
 }
+
+const nearestOf = (
+  rules: ReadonlyArray<Rule>,
+  ...place: readonly [Movement, Circumstances, Lists]
+): Refusal["nearest"] =>
+  rules
+    .flatMap((each) => {
+      const member = each.effect === "allow" ? misfit(each, ...place) : null
+      return member === null || member === "kinds" ? [] : [{ rule: each.name, member }]
+    })
+    .toSorted((one, other) => compared.indexOf(other.member) - compared.indexOf(one.member))[0] ?? null
 
 /** Judges an element by its movements, without limits; null: it is allowed. An element that moves nothing is allowed. */
 export const judge = (
@@ -305,8 +350,10 @@ export const judge = (
 ): Refusal | "expired" | null => {
   if (expiresAt !== 0 && circumstances.at > expiresAt * 1_000) return "expired"
   for (const movement of movements) {
-    const rule = rules.find((each) => matches(each, movement, circumstances, lists))
-    if (rule?.effect !== "allow") return { movement, rule: rule?.name ?? null }
+    const rule = rules.find((each) => misfit(each, movement, circumstances, lists) === null)
+    if (rule?.effect === "allow") continue
+    const nearest = rule === undefined ? nearestOf(rules, movement, circumstances, lists) : null
+    return { movement, rule: rule?.name ?? null, nearest }
   }
   return null
 }

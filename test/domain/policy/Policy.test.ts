@@ -134,8 +134,8 @@ describe("policies", () => {
       expect(problem(withRule({ kinds: ["erc20.approve"], ...each }))).toContain(
         "domains, primaryTypes: expected kind sign.typedData"
       )
-    expect(problem({ ...body, rules: [supplied, supplied] })).toContain("a name is used twice")
-    expect(problem({ ...body, limits: [limits[0], limits[0]] })).toContain("a name is used twice")
+    expect(problem({ ...body, rules: [supplied, supplied] })).toContain("name: rules[0] has it too")
+    expect(problem({ ...body, limits: [limits[0], limits[0]] })).toContain("name: limits[0] has it too")
     const many = Array.from({ length: 101 }, (_, at) => ({ ...supplied, name: `r${at}` }))
     expect(problem({ ...body, rules: many })).not.toBe("none")
     expect(problem({ ...body, rules: many.slice(1) })).toBe("none")
@@ -144,14 +144,38 @@ describe("policies", () => {
   it("allow what a rule names, to the last unit and second, and refuse the rest", () => {
     expect(judged(paid(supplier, 5_000n))).toBeNull()
     expect(judged(paid(wallet, 5_000n))).toBeNull()
-    expect(judged(paid(supplier, 5_001n))).toMatchObject({ rule: null })
-    expect(judged(paid(stranger, 1n))).toMatchObject({ rule: null })
-    expect(judged(paid(supplier, 1n, router))).toMatchObject({ rule: null })
-    expect(judged(paid(supplier, 1n), { chainId: 1n })).toMatchObject({ rule: null })
-    expect(judged(paid(supplier, 1n), { endpoint: "/create" })).toMatchObject({ rule: null })
+    const unfit = (member: string, rule = "suppliers") => ({ rule: null, nearest: { rule, member } })
+    expect(judged(paid(supplier, 5_001n))).toMatchObject(unfit("maxAmount"))
+    expect(judged(paid(stranger, 1n))).toMatchObject(unfit("to"))
+    expect(judged(paid(supplier, 1n, router))).toMatchObject(unfit("tokens"))
+    expect(judged(paid(supplier, 1n), { chainId: 1n })).toMatchObject(unfit("chains"))
+    expect(judged(paid(supplier, 1n), { endpoint: "/create" })).toMatchObject(unfit("endpoints"))
+    const calls = [
+      [stranger, swap, 1n],
+      [router, "sweep(address,uint256)", 1n],
+      [router, swap, 1_001n]
+    ] as const
+    expect(
+      calls.map(([to, name, amount]) => judged(read(to, encode(name, [supplier, amount])).movements))
+    ).toMatchObject(["contracts", "selectors", "args"].map((member) => unfit(member, "router")))
+    expect(judged(read(stranger, "0x" as Hex.Hex, 1n).movements)).toMatchObject({ rule: null, nearest: null })
+    const near = { ...supplied, name: "near", match: { ...supplied.match, to: [stranger], maxAmount: "5" } }
+    const both = policy({
+      ...body,
+      rules: [{ ...supplied, effect: "refuse" }, routed, { ...supplied, name: "far" }, near]
+    })
+    expect(judged(paid(stranger, 6n), {}, both)).toMatchObject(unfit("maxAmount", "near"))
     expect(judged(paid(supplier, 1n).concat(paid(stranger, 1n)))).toMatchObject({
       movement: { to: stranger }
     })
+    const unknown = (effect: string) => {
+      const named = { kinds: ["erc20.transfer"], to: ["list:none"] }
+      const all = { name: "all", effect: "allow", match: { kinds: ["erc20.transfer"] } }
+      const rules = [{ name: "none", effect, match: named }, ...(effect === "refuse" ? [all] : [])]
+      return judged(paid(supplier, 1n), {}, policy({ ...body, rules }))
+    }
+    expect(unknown("allow")).toMatchObject(unfit("to", "none"))
+    expect(unknown("refuse")).toMatchObject({ rule: "none" })
     expect(judged([])).toBeNull()
     const clock = (day: number, hours: number, minutes: number) =>
       judged(paid(supplier, 1n), { at: Date.UTC(2026, 10, day, hours, minutes, 59, 999) }) === null
