@@ -121,7 +121,7 @@ export const refusalOf = (
   if (isOwn && left !== null) figures.left = left.toString()
   const text = isOwn
     ? `${subject} version ${version}, ${name}: ${problem}`
-    : `the operator's ${subject}, ${name}`
+    : `the operator's policy of ${subject} refuses it by its ${name}; the operator can change it`
   return elementFailure("policy_refused", Reasons.text("policy", { problem: text }), figures)
 }
 
@@ -180,8 +180,14 @@ export const ofSpending = (
   const refused = Policy.judge(policy, spending.movements, place, book.lists[layer])
   if (refused === "expired") return ofRules("it has expired")
   if (refused !== null) {
-    const { movement, rule } = refused
-    return ofRules(`${movement.kind}${movement.to === null ? "" : ` to ${movement.to}`} is not allowed`, rule)
+    const {
+      movement: { amount, kind, to },
+      nearest,
+      rule
+    } = refused
+    const what = `${kind}${amount ? ` of ${amount}` : ""}${to === null ? "" : ` to ${to}`}`
+    const why = nearest === null ? "" : `: ${nearest.member} of rule ${nearest.rule} does not fit`
+    return ofRules(`${what} is not allowed${why}`, rule)
   }
   const raised: Array<readonly [string, bigint]> = []
   for (const limit of policy.limits ?? []) {

@@ -92,12 +92,20 @@ describe("a dry run", () => {
       for (const amount of [0n, 5n, 6n, 70n, 71n, 100n, 101n, 10n ** 30n]) {
         expect(yield* evaluate(versions, "account", payment(amount))).toEqual([["allow", null]])
         expect(yield* evaluate(versions, "account", payment(amount, stranger))).toEqual([
-          ["refuse", `erc20.transfer to ${stranger} is not allowed`]
+          [
+            "refuse",
+            expect.stringMatching(
+              `erc20.transfer .*to ${stranger} is not allowed: to of rule ${allow.name} does`
+            )
+          ]
         ])
       }
       expect(yield* evaluate(versions, "operator", payment(6n))).toEqual([["refuse", "6 asked, 5 left"]])
       expect(yield* evaluate(versions, "operator", payment(101n))).toEqual([
-        ["refuse", `erc20.transfer to ${shop} is not allowed`]
+        [
+          "refuse",
+          `erc20.transfer of 101 to ${shop} is not allowed: maxAmount of rule ${allow.name} does not fit`
+        ]
       ])
     })
   )
@@ -110,7 +118,7 @@ describe("a dry run", () => {
       for (const amount of [1n, 100n, 101n])
         expect(yield* evaluate(versions, "account", payment(amount))).toEqual([["allow", null]])
       expect(yield* evaluate(versions, "operator", payment(100n))).toEqual([
-        ["refuse", `erc20.transfer to ${shop} is not allowed`]
+        ["refuse", `erc20.transfer of 100 to ${shop} is not allowed`]
       ])
       expect(yield* evaluate(versions, "operator", payment(101n))).toEqual([["allow", null]])
     })

@@ -196,7 +196,7 @@ describe("spending rules over HTTP", () => {
       expect(yield* wrong({ ...policy, limits: [...policy.limits, policy.limits[0]] })).toEqual([
         400,
         "invalid_request",
-        expect.stringContaining("a name is used twice")
+        `limits[${policy.limits.length}]: name: limits[0] has it too`
       ])
       expect(yield* wrong({ addresses: [token] })).toEqual([
         400,

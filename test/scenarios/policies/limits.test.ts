@@ -103,6 +103,9 @@ describe("a limit", () => {
           Effect.flip(stack.execute([stack.transfer("one", shop(), "151")]))
         )
         expect(failure.code).toBe("policy_refused")
+        expect(failure.message).toMatch(
+          /^the operator's policy of account refuses it by its limit .*; the operator/
+        )
         expect(JSON.stringify(failure)).not.toMatch(/15[01]/)
       },
       "operator"

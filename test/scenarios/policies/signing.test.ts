@@ -143,7 +143,9 @@ describe("a key with rules", () => {
       expect(await refusalOf(life, sign(["hello"]))).toMatchObject(
         refused("rules: sign.message is not allowed")
       )
-      const stolen = refused(`rules: erc20.approve to ${stranger} is not allowed`)
+      const stolen = refused(
+        `rules: erc20.approve of 1 to ${stranger} is not allowed: to of rule router does not fit`
+      )
       expect(await refusalOf(life, sign([permit(stranger, 1)], typed))).toMatchObject(stolen)
       expect(await refusalOf(life, signMessage({ typedData: permit(stranger, 1) }))).toMatchObject(stolen)
       expect(await refusalOf(life, signMessage({ message: "hello" }))).toMatchObject(
@@ -167,7 +169,7 @@ describe("a key with rules", () => {
         null,
         `policy_refused: key:${keyId} version 1, limit cap: 100 asked, 50 left`,
         null,
-        `policy_refused: key:${keyId} version 1, rules: erc20.approve to ${stranger} is not allowed`
+        `policy_refused: key:${keyId} version 1, rules: erc20.approve of 1 to ${stranger} is not allowed: to of rule router does not fit`
       ])
       expect(verifyTypedData(domain(), permitTypes, first.message, String(element?.signatures[0]))).toBe(
         stack.signer.address

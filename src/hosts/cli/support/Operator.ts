@@ -7,6 +7,7 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Failure } from "../../../application/failures/Failure.js"
+import * as Breakage from "../../../domain/json/Breakage.js"
 import { quote } from "../../../domain/primitives/InvalidValue.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
 import type * as Secrets from "../../config/Secrets.js"
@@ -99,9 +100,13 @@ export const chainOf = (text: string, name = ""): Effect.Effect<bigint, string> 
 /** The JSON of a file under a schema, or all its problems. */
 export const decodeFile = <A>(file: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, string> =>
   Effect.gen(function* () {
+    const text = yield* Effect.try({
+      try: () => readFileSync(file, "utf8"),
+      catch: () => `${file} cannot be read`
+    })
     const value = yield* Effect.try({
-      try: (): unknown => JSON.parse(readFileSync(file, "utf8")),
-      catch: () => `${file} cannot be read, or is not JSON`
+      try: (): unknown => JSON.parse(text),
+      catch: () => `${file} is not JSON${Breakage.describeIn(text)}`
     })
     return yield* Effect.fromResult(
       Result.mapError(SchemaProblems.decoder(schema)(value), (problems) =>

@@ -123,7 +123,9 @@ const noteRefusal = (
     endpoint: endpoint.path,
     chainId,
     code,
-    message: first === undefined ? message : `${message}: ${first.message}`.slice(0, longestMessage),
+    message: [...new Set([message, ...(first === undefined ? [] : [first.message])])]
+      .join(": ")
+      .slice(0, longestMessage),
     answer: body.length > Refusals.longestAnswer ? null : body,
     at: began
   })

@@ -121,7 +121,7 @@ function* walkUnion(issue: SchemaIssue.AnyOf, place: Place): Generator<Found> {
   const [tag, ...others] = issue.issues.length === 0 && Predicate.isObject(place.value) ? tags(place.ast) : []
   if (tag !== undefined) {
     const { path, value } = inside(place, tag.name)
-    const expected = `expected ${[tag, ...others].map(({ type }) => noun(type)).join(" or ")}, got ${kind(value)}`
+    const expected = `expected ${[tag, ...others].map(({ type }) => noun(type)).join(" or ")}, got ${chosen(value)}`
     const message = value === undefined ? `${path} is required` : expected
     yield { code: "invalid_request", detail: { path, message } }
     return
@@ -221,7 +221,14 @@ const given = (value: unknown): string => {
 const isCode = (value: unknown): value is Code => typeof value === "string" && value in catalogue
 
 const expected = (issue: Misfit, ast: AST.AST | undefined, value: unknown): string =>
-  `expected ${wanted(issue, ast)}, got ${kind(value)}`
+  `expected ${wanted(issue, ast)}, got ${ast !== undefined && isChoice(ast) ? chosen(value) : kind(value)}`
+
+/** A value where a few are known: no secret stands there, so it is repeated. */
+const chosen = (value: unknown): string =>
+  typeof value === "string" ? InvalidValue.quote(value) : kind(value)
+
+const isChoice = (ast: AST.AST): boolean =>
+  AST.isLiteral(ast) || (AST.isUnion(ast) && ast.types.every(isChoice))
 
 const wanted = (issue: Misfit, ast: AST.AST | undefined): string => {
   if (ast !== undefined && AST.isUnion(ast)) return noun(ast)

@@ -81,7 +81,7 @@ describe("castellan policies", () => {
       policy
     })
     expect(await run("policies list acme")).toMatch(
-      new RegExp(`^${name} +2 +observe, rules: 1, limits: 1, until 1900000000 \\(Unix seconds\\) `, "m")
+      new RegExp(`^${name} +2 +observe, rules: 1, limits: 1, until 2030-03-17T17:46:40.000Z `, "m")
     )
     expect(await json(`policies usage acme ${name}`)).toEqual([
       { limit: "usdc", chain: "8453", asset: token, window: "day", held: "0", booked: "0", max: "20000" }
@@ -114,8 +114,8 @@ describe("castellan policies", () => {
       [`set acme key:00000000 ${file}`, "there is no key 00000000"],
       [`set acme wallet:0x1 ${file}`, "expected an address"],
       [`set acme everything ${file}`, "expected account, key:"],
-      [`set acme account ${join(folder, "none.json")}`, "cannot be read, or is not JSON"],
-      [`set acme account ${write("broken.json", "{")}`, "cannot be read, or is not JSON"],
+      [`set acme account ${join(folder, "none.json")}`, "none.json cannot be read"],
+      [`set acme account ${write("broken.json", "{")}`, "broken.json is not JSON"],
       [
         `set acme account ${write("wrong.json", { ...policy, mode: "asks", limit: [] })}`,
         'mode: expected "enforce" | "observe"'

@@ -104,7 +104,7 @@ const table: ReadonlyArray<Row> = [
       'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got null',
       'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a number',
       'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a number',
-      'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got a string'
+      'expected "accepted" or "scheduled" or "signed" or "submitted" or "replaced" or "included" or "reopened" or "settled" or "final" or "cancelled" or "expired", got "x"'
     ],
     places: ["kinds[]"]
   },
@@ -122,7 +122,7 @@ const table: ReadonlyArray<Row> = [
       'expected "allow" or "refuse", got null',
       'expected "allow" or "refuse", got a number',
       'expected "allow" or "refuse", got a number',
-      'expected "allow" or "refuse", got a string'
+      'expected "allow" or "refuse", got "x"'
     ],
     places: ["rules[].effect"]
   },
@@ -131,7 +131,7 @@ const table: ReadonlyArray<Row> = [
       'expected "count" or "ignore", got null',
       'expected "count" or "ignore", got a number',
       'expected "count" or "ignore", got a number',
-      'expected "count" or "ignore", got a string'
+      'expected "count" or "ignore", got "x"'
     ],
     places: ["limits[].approvals"]
   },
@@ -140,7 +140,7 @@ const table: ReadonlyArray<Row> = [
       'expected "enabled" or "paused", got null',
       'expected "enabled" or "paused", got a number',
       'expected "enabled" or "paused", got a number',
-      'expected "enabled" or "paused", got a string'
+      'expected "enabled" or "paused", got "x"'
     ],
     places: ["changeWatch state", "changeWebhook state"]
   },
@@ -149,7 +149,7 @@ const table: ReadonlyArray<Row> = [
       'expected "enforce" or "observe", got null',
       'expected "enforce" or "observe", got a number',
       'expected "enforce" or "observe", got a number',
-      'expected "enforce" or "observe", got a string'
+      'expected "enforce" or "observe", got "x"'
     ],
     places: ["mode"]
   },
@@ -158,7 +158,7 @@ const table: ReadonlyArray<Row> = [
       'expected "error", got null',
       'expected "error", got a number',
       'expected "error", got a number',
-      'expected "error", got a string'
+      'expected "error", got "x"'
     ],
     places: ["errorABI.type"]
   },
@@ -167,7 +167,7 @@ const table: ReadonlyArray<Row> = [
       'expected "event", got null',
       'expected "event", got a number',
       'expected "event", got a number',
-      'expected "event", got a string'
+      'expected "event", got "x"'
     ],
     places: ["eventABI.type"]
   },
@@ -176,7 +176,7 @@ const table: ReadonlyArray<Row> = [
       'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "deploy" or "call" or "sign.hash" or "sign.message" or "sign.typedData", got null',
       'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "deploy" or "call" or "sign.hash" or "sign.message" or "sign.typedData", got a number',
       'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "deploy" or "call" or "sign.hash" or "sign.message" or "sign.typedData", got a number',
-      'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "deploy" or "call" or "sign.hash" or "sign.message" or "sign.typedData", got a string'
+      'expected "native" or "erc20.transfer" or "erc20.approve" or "erc721.transfer" or "erc1155.transfer" or "approvalForAll" or "wallet.admin" or "deploy" or "call" or "sign.hash" or "sign.message" or "sign.typedData", got "x"'
     ],
     places: ["rules[].match.kinds[]"]
   },
@@ -185,7 +185,7 @@ const table: ReadonlyArray<Row> = [
       'expected "op" or "request" or "day" or "24h" or "30d", got null',
       'expected "op" or "request" or "day" or "24h" or "30d", got a number',
       'expected "op" or "request" or "day" or "24h" or "30d", got a number',
-      'expected "op" or "request" or "day" or "24h" or "30d", got a string'
+      'expected "op" or "request" or "day" or "24h" or "30d", got "x"'
     ],
     places: ["limits[].per"]
   },
@@ -194,7 +194,7 @@ const table: ReadonlyArray<Row> = [
       'expected "pending" or "final", got null',
       'expected "pending" or "final", got a number',
       'expected "pending" or "final", got a number',
-      'expected "pending" or "final", got a string'
+      'expected "pending" or "final", got "x"'
     ],
     places: ["listRequests? state"]
   },
@@ -207,7 +207,7 @@ const table: ReadonlyArray<Row> = [
       'expected "rsv" or "hex" or "compact" or "der", got null',
       'expected "rsv" or "hex" or "compact" or "der", got a number',
       'expected "rsv" or "hex" or "compact" or "der", got a number',
-      'expected "rsv" or "hex" or "compact" or "der", got a string'
+      'expected "rsv" or "hex" or "compact" or "der", got "x"'
     ],
     places: ["format"]
   },
