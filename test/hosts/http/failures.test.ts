@@ -16,6 +16,7 @@ import * as Reasons from "../../../src/application/failures/Reasons.js"
 import { AbiStoreError } from "../../../src/application/ports/AbiStore.js"
 import { BudgetsError } from "../../../src/application/ports/Budgets.js"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { type Refusal, Refusals } from "../../../src/application/ports/operator/Refusals.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as JsonLog from "../../../src/hosts/service/JsonLog.js"
 import { posts } from "../../support/http/Contract.js"
@@ -114,6 +115,17 @@ describe("a use case's failure", () => {
       expect(body).toMatchObject({ error: "wallet busy", code: "wallet_busy", details: [], wallet: "0x1" })
     })
   )
+
+  it.live("a refusal is kept for the operator with its first detail, once where both say the same", () => {
+    const kept: Array<string> = []
+    const note = ({ message }: Refusal) => void kept.push(message)
+    return Effect.gen(function* () {
+      const [same, other] = [Reasons.text("policy", { problem: "too much" }), Reasons.known("why")]
+      for (const message of [same, other])
+        yield* failing(unprocessable("policy_refused", [{ path: "", message }], { message: same }))
+      expect(kept).toEqual(["too much", "too much: why"])
+    }).pipe(Effect.provideService(Refusals, { ...Refusals.defaultValue(), note }))
+  })
 })
 
 describe("a crash", () => {
