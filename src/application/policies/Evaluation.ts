@@ -130,17 +130,19 @@ export const of = (
         failed.set(index, elementFailure("policy_refused"))
     }
 
-    const sums = new Map<string, bigint>()
+    let sums: ReadonlyMap<string, bigint> = new Map()
     const judged = candidates(book).map((candidate) => {
       const { element, index, objectionOf } = candidate
+      const own = new Map(sums)
       const findings = element.bound.map((each): Finding => {
         const bound = view === "operator" ? each : Judgement.shown(each)
-        return { bound, objection: objectionOf(bound, now, sums) }
+        return { bound, objection: objectionOf(bound, now, own) }
       })
       refuse(findings, index)
+      if (failed.has(index)) Links.failDependants(on, failed)
+      else sums = own
       return { candidate, findings }
     })
-    Links.failDependants(on, failed)
 
     /** Room of each limit over a window, after the elements before. */
     const rooms = new Map<string, bigint>()

@@ -129,7 +129,8 @@ export const entriesOf = (
       : (each.policy.limits ?? []).flatMap((limit): ReadonlyArray<Entry> => {
           const wei = Policy.amountOf(limit, spending) ?? 0n
           if (limit.per === "op" || !Policy.isOn(limit, chainId) || wei === 0n) return []
-          const kept = limit.approvals === "ignore" ? "/ignore" : ""
+          // The asset ends the id: of fees the real cost is booked.
+          const kept = limit.approvals === "ignore" ? "ignore/" : ""
           const pot = Rulebook.potOf(accountId, each, limit, wallet)
           return [
             {
@@ -137,7 +138,7 @@ export const entriesOf = (
               name: limit.per === "request" ? `${pot.name} ${requestId}` : pot.name,
               bound: each,
               of: limit,
-              id: `${base}${limit.asset}${kept}`,
+              id: `${base}${kept}${limit.asset}`,
               wei,
               limit: limit.max,
               maxOpen: null,
@@ -223,16 +224,18 @@ const make = Effect.gen(function* () {
     Effect.gen(function* () {
       const { existing, failed, ops } = prepared
       const opOf = new Map(ops.map((op) => [op.index, op]))
-      const sums = new Map<string, bigint>()
+      let sums: ReadonlyMap<string, bigint> = new Map()
       const failing = new Map<number, ElementFailure>()
+      const on = Call.dependencies(asker.calls)
       for (const call of asker.calls) {
         // Elements of later slices have no ops yet.
-        if (failed.has(call.index) || existing.includes(call.index)) continue
+        if (failed.has(call.index) || failing.has(call.index) || existing.includes(call.index)) continue
         const op = opOf.get(call.index)
         const element = Judgement.elementOf(book, asker, call, op)
+        const own = new Map(sums)
         for (const whole of element.bound) {
           const bound = asker.isTrial === true ? Judgement.shown(whole) : whole
-          const objection = Judgement.objection(book, asker, bound, element, op, now, sums)
+          const objection = Judgement.objection(book, asker, bound, element, op, now, own)
           if (objection === null) continue
           const failure = Judgement.refusalOf(bound, objection)
           if (bound.policy.mode === "enforce") failing.set(call.index, yield* countRefusal(failure))
@@ -243,6 +246,9 @@ const make = Effect.gen(function* () {
               reason: failure.message
             })
         }
+        // A refused element and its dependants take no room of their request.
+        if (failing.has(call.index)) Links.failDependants(on, failing)
+        else sums = own
       }
       return failing
     })

@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import type { FunctionSignature as Signature } from "../abi/FunctionSignature.js"
 import * as FunctionSignature from "../abi/FunctionSignature.js"
 import * as Parameters from "../abi/Parameters.js"
+import * as Values from "../abi/Values.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
 import { Lru } from "../primitives/Lru.js"
@@ -21,6 +22,18 @@ export const maxLimits = 50
 export const maxAddresses = 1_000
 /** Values of one member of a match. */
 const maxValues = 100
+
+/** Endpoints whose requests are judged; a signed op of `/estimateGas` and `/passkeyHash` comes back by one of them. */
+export const endpoints = [
+  "/execute",
+  "/executeEncoded",
+  "/executePasskey",
+  "/transactSigner",
+  "/create",
+  "/sign",
+  "/signMessage",
+  "/topUp"
+] as const
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u, {
@@ -126,7 +139,7 @@ const objection = (text: string, { in: values, index, max }: Argument): string |
 const Match = Schema.Struct({
   kinds: someOf(Schema.Literals(kinds)),
   chains: Schema.optionalKey(someOf(ChainId)),
-  endpoints: Schema.optionalKey(someOf(Schema.String)),
+  endpoints: Schema.optionalKey(someOf(Schema.Literals(endpoints))),
   tokens: Schema.optionalKey(someOf(Address.schema)),
   to: Schema.optionalKey(someOf(Recipient)),
   maxAmount: Schema.optionalKey(Uint.schema),
@@ -249,28 +262,39 @@ const isRecipient = (
     return name === undefined ? each === to : (lists.get(name)?.has(to) ?? unknown)
   })
 
-const hasArgument = (signature: Signature, data: Hex.Hex, { in: values, index, max }: Argument): boolean => {
+/** `unknown`: of calldata without a value of the parameter's type there. Old contracts read it with zeros or without its high bits. */
+const hasArgument = (
+  signature: Signature,
+  data: Hex.Hex,
+  { in: values, index, max }: Argument,
+  unknown: boolean
+): boolean => {
   const place = placeOf(signature, index)
-  if (place === null || Hex.size(data) < place.at + 32) return false
-  const word = Hex.slice(data, place.at, place.at + 32)
+  if (place === null) return false
+  const word = Hex.size(data) < place.at + 32 ? Hex.empty : Hex.slice(data, place.at, place.at + 32)
+  if (Result.isFailure(Values.decode([place.input], word))) return unknown
   return max === undefined
     ? (values?.some((value) => wordOf(signature, index, value) === word) ?? false)
     : BigInt(word) <= max
 }
 
-const isDocument = ({ domains, primaryTypes }: Match, document: Document | undefined): boolean =>
+/** Whether a member of a match names a value. */
+const names = <A>(some: ReadonlyArray<A> | undefined, value: A | null, unknown: boolean): boolean =>
+  some === undefined || (value === null ? unknown : some.includes(value))
+
+const isDocument = (
+  { domains, primaryTypes }: Match,
+  document: Document | undefined,
+  unknown: boolean
+): boolean =>
   document !== undefined &&
   primaryTypes?.includes(document.primaryType) !== false &&
   domains?.some(
     ({ chainId, name, verifyingContract }) =>
       (name === undefined || name === document.name) &&
-      (chainId === undefined || chainId === document.chainId?.toString()) &&
-      (verifyingContract === undefined || verifyingContract === document.verifyingContract)
+      (chainId === undefined || names([chainId], document.chainId?.toString() ?? null, unknown)) &&
+      (verifyingContract === undefined || names([verifyingContract], document.verifyingContract, unknown))
   ) !== false
-
-/** Whether a member of a match names a value. */
-const names = <A>(some: ReadonlyArray<A> | undefined, value: A | null, unknown: boolean): boolean =>
-  some === undefined || (value === null ? unknown : some.includes(value))
 
 /** Members of a match, in the order in which they are compared. */
 const compared = [
@@ -290,9 +314,9 @@ const compared = [
 type Member = (typeof compared)[number]
 
 /**
- * The first member of a rule's match that does not fit the movement; absent members fit any. Null: the rule matches. Where
- * a document's domain does not name its token or chain, or a list does not exist, a rule that refuses matches, and a rule
- * that allows does not.
+ * The first member of a rule's match that does not fit the movement; absent members fit any. Null: the rule matches. Unknown
+ * values fit rules that refuse, and not rules that allow: a token or chain that a document's domain does not name, an
+ * argument in another encoding, a list that does not exist.
  */
 const misfit = (
   { effect, match }: Rule,
@@ -304,20 +328,20 @@ const misfit = (
   if (!match.kinds.includes(kind)) return "kinds"
   const refuses = effect === "refuse"
   if (!names(match.chains, chainId?.toString() ?? null, refuses)) return "chains"
-  if (match.endpoints?.includes(endpoint) === false) return "endpoints"
+  if (!names<string>(match.endpoints, endpoint, false)) return "endpoints"
   const isHidden = refuses && kind.startsWith("erc20.")
   if (!names<string>(match.tokens, asset, isHidden)) return "tokens"
   if (match.to !== undefined && !isRecipient(match.to, to, lists, refuses)) return "to"
   if (match.maxAmount !== undefined && (amount === null || amount > match.maxAmount)) return "maxAmount"
   if (!names(match.contracts, contract, isHidden)) return "contracts"
-  if ((match.domains ?? match.primaryTypes) !== undefined && !isDocument(match, document))
+  if ((match.domains ?? match.primaryTypes) !== undefined && !isDocument(match, document, refuses))
     return match.domains === undefined ? "primaryTypes" : "domains"
   if (match.hours !== undefined && !isWithin(match.hours, at)) return "hours"
   const { args = [], selectors } = match
   if (selectors === undefined) return null
   const called = selectors.map(signatureOf).filter((each) => each !== null && each.selector === selector)
   if (called.length === 0) return "selectors"
-  return called.some((each) => each !== null && args.every((one) => hasArgument(each, data, one)))
+  return called.some((each) => each !== null && args.every((one) => hasArgument(each, data, one, refuses)))
     ? null
     : "args"
 }

@@ -16,7 +16,7 @@ import type { OpCall } from "../../../src/application/prepare/Call.js"
 import { nothing } from "../../../src/application/prepare/Preparation.js"
 import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
-import type { Limit } from "../../../src/domain/policy/Policy.js"
+import type { Limit, Rule } from "../../../src/domain/policy/Policy.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
@@ -75,6 +75,8 @@ const callOf = (index = 0, dependsOn: number | null = null, amount = 100n): OpCa
 interface Options {
   readonly limits?: ReadonlyArray<Limit>
   readonly subject?: string
+  /** Rules of the wallet's own policy; default: it has none. */
+  readonly others?: ReadonlyArray<Rule>
   readonly hasOperatorNode?: boolean
   readonly budgets?: Partial<Budgets["Service"]>
   /** The operator's. */
@@ -86,6 +88,7 @@ const setting = ({
   hasOperatorNode = true,
   limits = [limit(token, 150n)],
   node = {},
+  others,
   subject = "account"
 }: Options = {}) =>
   Effect.gen(function* () {
@@ -98,8 +101,16 @@ const setting = ({
       ...(hasOperatorNode && { rpc: Redacted.make("http://operator") })
     })
     const bound = boundOf(subject, limits)
+    const ofWallet = {
+      ...bound,
+      subject: `wallet:${wallet}`,
+      policy: { ...bound.policy, limits: [], rules: others ?? [] }
+    }
     const book = {
-      bound: new Map([[subject, [bound]]]),
+      bound: new Map([
+        [subject, [bound]],
+        ...(others === undefined ? [] : [[ofWallet.subject, [ofWallet]] as const])
+      ]),
       lists: { operator: new Map(), account: new Map() }
     }
     const services = yield* Layer.build(
@@ -240,6 +251,17 @@ describe("a payment that is signed", () => {
     expect(yield* bind(2n)).toBe("held")
   })
 
+  test("costs its real gas under a limit that ignores approvals", function* () {
+    const fees: Limit = { ...limit("fees", 10n ** 40n), approvals: "ignore" }
+    const made = yield* setting({ limits: [fees] })
+    yield* made.bind(1n)
+    made.chain.mine(5)
+    land(made, 1n, { success: false })
+    made.chain.mine(2)
+    yield* Time.adjust(look)
+    expect(yield* made.figures("fees")).toEqual({ held: 0n, booked: 7n })
+  })
+
   test("is not signed when its amount is not held any more, or the operator's node knows no block", function* () {
     const gone = yield* setting({ budgets: { bind: () => Effect.succeed(false) } })
     expect(yield* gone.bind(1n)).toBe("unavailable")
@@ -285,6 +307,26 @@ describe("rules", () => {
     expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
     yield* rules.release(asker.context, [opOf(1n, 0)])
     expect(yield* budgets.open(chainId)).toEqual([])
+  })
+
+  test("leave the room of a request to the elements after a refused one", function* () {
+    const most = { ...limit(token, 150n), per: "request" } as Limit
+    const small: Rule = {
+      name: "small",
+      effect: "allow",
+      match: { kinds: ["erc20.transfer"], maxAmount: 100n }
+    }
+    const { askerOf, rules } = yield* setting({ limits: [most], others: [small] })
+    const asker = askerOf([
+      callOf(0, null, 101n),
+      callOf(1),
+      callOf(2, 0),
+      callOf(3, null, 51n),
+      callOf(4, null, 50n)
+    ])
+    const [made] = yield* rules.judge([asker], [Result.succeed(nothing)])
+    if (made === undefined || Result.isFailure(made)) throw new Error("expected a batch")
+    expect([...made.success.failed.keys()]).toEqual([0, 2, 3])
   })
 
   test("rules of a key bind its requests only; rules of an account bind its own top-ups, not those of the operator", function* () {

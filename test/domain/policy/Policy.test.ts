@@ -223,6 +223,18 @@ describe("policies", () => {
     })
   })
 
+  it("with a rule that refuses an argument refuse what an old contract could read as it", () => {
+    const { args, ...match } = routed.match
+    const refusing = { name: "no", effect: "refuse", match: { ...match, args: args.slice(0, 1) } }
+    const own = policy({ ...body, rules: [refusing, { ...routed, match }] })
+    const data = encode(swap, [supplier, 1n])
+    const outcome = (given: Hex.Hex) => judged(read(router, given).movements, {}, own)
+    expect(outcome(encode(swap, [stranger, 1n]))).toBeNull()
+    const dirty = Hex.unsafe(`${data.slice(0, 10)}1${data.slice(11)}`)
+    for (const each of [data, dirty, Hex.slice(data, 0, 35)])
+      expect(outcome(each)).toMatchObject({ rule: "no" })
+  })
+
   it("do not allow an unread call by any rule about calls", () => {
     const data = encode("transfer(address,uint256)", [supplier, 1n])
     const own = policy(
@@ -307,6 +319,9 @@ describe("policies", () => {
       )
     for (const each of [{ tokens: [usdc] }, { chains: ["1"] }, { contracts: [usdc] }])
       expect(outcome(each)).toMatchObject({ rule: "a" })
+    for (const each of [{ chainId: "1" }, { verifyingContract: usdc }])
+      expect(outcome({ kinds: ["sign.typedData"], domains: [each] })).toMatchObject({ rule: "a" })
+    expect(outcome({ kinds: ["sign.typedData"], domains: [{ chainId: "1", name: "other" }] })).toBeNull()
     expect(outcome({ to: [stranger] })).toBeNull()
     for (const each of [{ tokens: [usdc] }, { chains: ["1"] }, { contracts: [usdc] }])
       expect(

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Evaluate from "../../../src/application/endpoints/policies/Evaluate.js"
+import * as Policy from "../../../src/domain/policy/Policy.js"
 import * as MemoryService from "../../support/http/MemoryService.js"
 import { type Answered, ask, envelope, key, otherKeyId, readOnlyKey } from "../../support/http/Service.js"
 
@@ -71,6 +73,9 @@ const refusal = (answer: Answered) => {
 }
 
 describe("POST /policies/evaluate", () => {
+  it("judges requests of each endpoint that rules may name, except the service's own", () =>
+    expect(Policy.endpoints).toEqual([...Evaluate.endpoints, "/topUp"]))
+
   fact("judges a request by drafts, element by element, and holds nothing", (send) =>
     Effect.gen(function* () {
       const draft = { policies: { account: policy(), "list:shops": shops } }
