@@ -183,8 +183,8 @@ const structs = (ast: Node): ReadonlyArray<Described> =>
     ]
   })
 
-/** Structs internal to the contracts: their comments describe storage slots. */
-const inner = new Set(["Layout", "RecoveryLayout"])
+/** Structs that the page leaves out: those of storage slots, and the user operation that ERC-4337 defines. */
+const inner = new Set(["Layout", "RecoveryLayout", "UserOperationV06"])
 
 /** Every deployed contract with its documentation. */
 export const contracts = (): ReadonlyArray<Contract> => {
@@ -233,6 +233,9 @@ const rowOf = ({ name, role, text, type }: Described["rows"][number]): string =>
   return `  - ${head}\`${name}\`${typed}: ${cell(text)}`
 }
 
+/** The ERC that an item's text begins with defines its many parameters and results. */
+const isStandard = /^ERC-\d+: /
+
 /** Most parameters and results of an item that stand in its line. */
 const mostInLine = 4
 
@@ -241,6 +244,7 @@ const inLine = ({ name, role, text, type }: Described["rows"][number]): string =
 
 const section = ({ kind, rows, text, title }: Described): string => {
   const head = `- ${kind} \`${title}\`: ${cell(text)}`
+  if (rows.length > mostInLine && isStandard.test(text)) return head
   return kind !== "struct" && rows.length <= mostInLine
     ? [head, ...rows.map(inLine)].join(" ")
     : [head, ...rows.map(rowOf)].join("\n")

@@ -85,6 +85,8 @@ export const page = (all: ReadonlyArray<Entry>): string =>
     "",
     "| path | values | types |",
     "|---|---|---|",
-    ...all.map(({ path, types, values }) => `| \`${path}\` | ${listed(values)} | ${listed(types)} |`),
+    ...Map.groupBy(all, ({ types, values }) => `${listed(values)} | ${listed(types)}`)
+      .entries()
+      .map(([names, same]) => `| ${listed(same.map(({ path }) => path))} | ${names} |`),
     ""
   ].join("\n")

@@ -55,11 +55,22 @@ const withSettings = ({ request, requiredSettings }: Endpoint): ReadonlyArray<Fi
       : field
   )
 
-const parameters = (own: ReadonlyArray<Parameter>, headers: ReadonlyArray<Parameter>): string => {
+/** One parameter is a sentence. Path parameters stand with the first endpoint of the group. */
+const parameters = (one: Endpoint, group: Group, headers: ReadonlyArray<Parameter>): string => {
+  const before = group.endpoints.slice(0, group.endpoints.indexOf(one)).flatMap((each) => each.parameters)
+  const own = one.parameters
   const shared = own.filter(({ name }) => headers.some((header) => header.name === name))
-  const others = own.filter((parameter) => !shared.includes(parameter))
+  const isKnown = (each: Parameter) =>
+    each.in === "path" &&
+    before.some(({ description, name }) => name === each.name && description === each.description)
+  const others = own.filter((parameter) => !shared.includes(parameter) && !isKnown(parameter))
+  const [only, ...more] = others
   return [
-    ...(others.length === 0 ? [] : [`${parameterTable(others)}\n`]),
+    ...(only === undefined
+      ? []
+      : more.length === 0
+        ? [`Parameter \`${only.name}\` of the ${only.in}: ${only.description}\n`]
+        : [`${parameterTable(others)}\n`]),
     ...(shared.length === 0
       ? []
       : [`[Headers](../reference.md#headers): ${shared.map(({ name }) => `\`${name}\``).join(", ")}.\n`])
@@ -75,18 +86,48 @@ const isShared = (one: Field, other: Field): boolean =>
 /** Fields from which on a table is not repeated. */
 const worthNaming = 5
 
-/** The earlier endpoint that shows most of these fields, if they are worth naming, and the fields that it has. */
-const earlier = (one: Endpoint, all: ReadonlyArray<Group>, of: (one: Endpoint) => ReadonlyArray<Field>) => {
+/** An earlier endpoint, most of whose fields an endpoint has too. */
+interface Earlier {
+  readonly endpoint: Endpoint
+  readonly group: Group
+  /** Start of the paths of the fields: of an array's elements, or empty. */
+  readonly start: string
+  /** The fields that the other endpoint lacks. */
+  readonly others: ReadonlyArray<Field>
+  /** The field that only the earlier endpoint has. */
+  readonly without: Field | undefined
+}
+
+/** The earlier endpoint that shows most of these fields, if they are worth naming. */
+const earlier = (
+  one: Endpoint,
+  all: ReadonlyArray<Group>,
+  of: (one: Endpoint) => ReadonlyArray<Field>
+): Earlier | undefined => {
+  const own = of(one)
   const known = all.flatMap((group) => group.endpoints.map((endpoint) => ({ endpoint, group })))
   const before = known.slice(
     0,
     known.findIndex(({ endpoint }) => endpoint === one)
   )
+  const starts = new Set(["", ...own.flatMap(({ path }) => /^\w*\[\]\./.exec(path) ?? [])])
   const [best] = before
-    .filter(({ endpoint }) => of(endpoint).every((field) => of(one).some((own) => isShared(own, field))))
-    .filter(({ endpoint }) => of(endpoint).length >= Math.min(worthNaming, of(one).length))
-    .sort((a, b) => of(b.endpoint).length - of(a.endpoint).length)
-  return of(one).length < 2 ? undefined : best
+    .flatMap(({ endpoint, group }) =>
+      [...starts].map((start) => {
+        const there = of(endpoint).map((field) => ({ ...field, path: `${start}${field.path}` }))
+        const lacking = there.filter((field) => !own.some((each) => isShared(each, field)))
+        const others = own.filter((each) => !there.some((field) => isSame(each, field)))
+        const without = lacking[0] && { ...lacking[0], path: lacking[0].path.slice(start.length) }
+        return { endpoint, group, start, others, without, lacking, shared: there.length - lacking.length }
+      })
+    )
+    .filter(
+      ({ lacking, shared }) =>
+        shared >= (lacking.length === 0 ? Math.min(worthNaming, own.length) : worthNaming) &&
+        lacking.length < 2
+    )
+    .sort((a, b) => b.shared - a.shared || a.lacking.length - b.lacking.length)
+  return own.length < 2 ? undefined : best
 }
 
 const shownFields = (
@@ -98,9 +139,10 @@ const shownFields = (
 ): string => {
   const best = earlier(one, all, of)
   if (best === undefined) return fields(title, of(one), withRequired)
-  const { method, path } = best.endpoint
-  const others = of(one).filter((own) => !of(best.endpoint).some((field) => isSame(own, field)))
-  const same = `${title}: the fields of [${method} ${path}](${best.group.name}.md#${anchor(method, path)})`
+  const { endpoint, group, others, start, without } = best
+  const place = start === "" ? "" : `in \`${start.slice(0, -1)}\` `
+  const link = `[${endpoint.method} ${endpoint.path}](${group.name}.md#${anchor(endpoint.method, endpoint.path)})`
+  const same = `${title}: ${place}the fields of ${link}${without === undefined ? "" : ` but \`${without.path}\``}`
   return others.length === 0 ? `${same}.\n` : `${same}, and:\n\n${fields(title, others, withRequired)}`
 }
 
@@ -113,15 +155,23 @@ const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> =>
       !answer.some((field) => field.path.startsWith(`${path}.`) || field.path.startsWith(`${path}[].`))
   )
 
-const endpoint = (one: Endpoint, { groups, headers }: Reference): string =>
+/** Whether the answer has the fields of an earlier one and no others: its example shows this one too. */
+const answersAs = (one: Endpoint, groups: ReadonlyArray<Group>): boolean => {
+  const before = earlier(one, groups, answerOf)
+  return (
+    before !== undefined && before.start === "" && before.without === undefined && before.others.length === 0
+  )
+}
+
+const endpoint = (one: Endpoint, group: Group, { groups, headers }: Reference): string =>
   [
     `## ${one.method} ${one.path}\n`,
     `${one.summary}. ${one.description}\n`,
-    parameters(one.parameters, headers),
+    parameters(one, group, headers),
     shownFields("Request", one, groups, withSettings, true),
     shownFields("Answer", one, groups, answerOf, false),
-    `\`\`\`sh\n${one.example}\n\`\`\`\n`,
-    one.exampleAnswer === null || earlier(one, groups, answerOf)?.endpoint.answer.length === one.answer.length
+    one.example === null ? "" : `\`\`\`sh\n${one.example}\n\`\`\`\n`,
+    one.exampleAnswer === null || answersAs(one, groups)
       ? ""
       : `\`\`\`${one.exampleAnswer.language}\n${one.exampleAnswer.text}\n\`\`\`\n`
   ]
@@ -166,9 +216,8 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
       `docs/reference/${group.name}.md`,
       [
         `# ${group.name}\n`,
-        generated,
-        `${group.description} Common rules are in the [HTTP reference](../reference.md), failures in [errors](../errors.md). Examples show the first object of an array.\n`,
-        ...group.endpoints.map((one) => endpoint(one, source))
+        `${group.description} Generated by \`npm run docs\`. Common rules are in the [HTTP reference](../reference.md), failures in [errors](../errors.md). Examples show the first object of an array.\n`,
+        ...group.endpoints.map((one) => endpoint(one, group, source))
       ].join("\n")
     ])
   )

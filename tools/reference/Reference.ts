@@ -29,8 +29,8 @@ export interface Endpoint {
   /** The required ones among the members of `settings`. */
   readonly requiredSettings: ReadonlyArray<string>
   readonly answer: ReadonlyArray<Field>
-  /** A shell command. */
-  readonly example: string
+  /** A shell command; null for a request without a body. */
+  readonly example: string | null
   /** The service's response to the command; null when it was never sent. */
   readonly exampleAnswer: ExampleAnswer | null
 }
@@ -157,12 +157,10 @@ const endpoint = (
       required && /^settings\.\w+$/.test(path) ? [path.slice("settings.".length)] : []
     ),
     answer: answer === undefined ? [] : fields(document, answer.schema),
-    example: example(
-      method.toUpperCase(),
-      filled(path, parameters),
-      operation.security.length > 0,
-      exchange?.request ?? request?.example
-    ),
+    example:
+      request === undefined
+        ? null
+        : example(method.toUpperCase(), filled(path, parameters), exchange?.request ?? request.example),
     exampleAnswer: exchange === undefined ? null : shown(exchange.answer)
   }
 }
@@ -219,13 +217,13 @@ const json = (value: unknown, indent = ""): string => {
   return `${open}\n${lines.join(",\n")}\n${indent}${close}`
 }
 
-const example = (method: string, path: string, withKey: boolean, body: unknown): string =>
+const example = (method: string, path: string, body: unknown): string =>
   [
     `curl ${baseUrl}${path}`,
     // Only parts that are not curl's defaults.
-    ...(method === (body === undefined ? "GET" : "POST") ? [] : [`-X ${method}`]),
-    ...(withKey ? ["-H 'X-API-Key: <API_KEY>'"] : []),
-    ...(body === undefined ? [] : ["-H 'Content-Type: application/json'", `-d '${json(body)}'`])
+    ...(method === "POST" ? [] : [`-X ${method}`]),
+    "-H 'X-API-Key: <API_KEY>' -H 'Content-Type: application/json'",
+    `-d '${json(body)}'`
   ].join(" ")
 
 const resolve = (document: Document, schema: JsonSchema): JsonSchema => {

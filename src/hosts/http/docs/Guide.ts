@@ -10,7 +10,7 @@ export const chapters: ReadonlyArray<Chapter> = [
   {
     title: "Requests",
     paragraphs: [
-      "Every endpoint except health and documentation requires the account's key in the header `X-API-Key`. Bodies are JSON in UTF-8 with `Content-Type: application/json`."
+      "Every endpoint except health and documentation requires the account's key in the header `X-API-Key`: `curl http://127.0.0.1:8080/requests -H 'X-API-Key: <API_KEY>'`. Bodies are JSON in UTF-8 with `Content-Type: application/json`."
     ],
     points: [
       "A body has at most 1 MiB, an array at most 256 elements, unless the operator has configured other limits. `/execute` with `Prefer: respond-async` takes up to 10,000 operations in a body of up to 8 MiB that announces its length.",
