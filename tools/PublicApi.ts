@@ -85,8 +85,8 @@ export const page = (all: ReadonlyArray<Entry>): string =>
     "",
     "| path | values | types |",
     "|---|---|---|",
-    ...Map.groupBy(all, ({ types, values }) => `${listed(values)} | ${listed(types)}`)
-      .entries()
-      .map(([names, same]) => `| ${listed(same.map(({ path }) => path))} | ${names} |`),
+    ...[...Map.groupBy(all, ({ types, values }) => `${listed(values)} | ${listed(types)}`)].map(
+      ([names, same]) => `| ${listed(same.map(({ path }) => path))} | ${names} |`
+    ),
     ""
   ].join("\n")

@@ -38,13 +38,13 @@ export const section = (result: Result, { after, before, date }: Circumstances):
 const begin = (name: string) => `<!-- bench:${name} -->`
 const end = (name: string) => `<!-- /bench:${name} -->`
 
-/** Replaces the text between the markers of the name; a new claim gets a heading at the end of the file. */
-const replaced = (document: string, name: string, title: string, text: string): string => {
+/** Replaces the text between the markers of the name; a claim without markers is not published. */
+const replaced = (document: string, name: string, text: string): string => {
   const from = document.indexOf(begin(name))
   const to = document.indexOf(end(name))
   if (from >= 0 && to > from)
     return `${document.slice(0, from + begin(name).length)}\n${text}\n${document.slice(to)}`
-  return `${document.trimEnd()}\n\n## ${title}\n\n${begin(name)}\n${text}\n${end(name)}\n`
+  return document
 }
 
 /** Writes the results into the document and keeps its other text. */
@@ -54,9 +54,9 @@ export const write = (
   sections: ReadonlyArray<readonly [Claim, string]>
 ): void => {
   const found = existsSync(file) ? readFileSync(file, "utf8") : "# Performance\n"
-  const described = replaced(found, "machine", "Machine and versions", machine.join("\n"))
+  const described = replaced(found, "machine", machine.join("\n"))
   writeFileSync(
     file,
-    sections.reduce((document, [{ name, title }, text]) => replaced(document, name, title, text), described)
+    sections.reduce((document, [{ name }, text]) => replaced(document, name, text), described)
   )
 }

@@ -41,19 +41,6 @@ describe("docs/security.md", () => {
   })
 })
 
-describe("docs/comparison.md", () => {
-  it("docs/comparison.md has the figures of docs/performance.md and no others", () => {
-    const [page, measured] = ["comparison", "performance"].map((name) =>
-      readFileSync(new URL(`docs/${name}.md`, root), "utf8")
-    )
-    const [, section = ""] = (page ?? "").split("## Measured")
-    const rows = section.split("\n").filter((line) => /^\| (?!---)/.test(line))
-    const figures = rows.flatMap((row) => row.match(/[\d,.]+(?:\/s| ms| ops\/s)/g) ?? [])
-    expect(figures.length).toBeGreaterThan(7)
-    expect(figures.filter((figure) => !measured?.includes(figure.replace(" ms", "")))).toEqual([])
-  })
-})
-
 describe("docs/architecture.md", () => {
   it("docs/architecture.md names existing folders and files", () => {
     const page = readFileSync(new URL("docs/architecture.md", root), "utf8")

@@ -74,7 +74,7 @@ const excepted: ReadonlyArray<readonly [page: string, language: string, why: str
   ["docs/messages.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],
   ["docs/operations.md", "sh", "the build is run by npm run test:image, store copy by the guide to backups"],
   ["docs/performance.md", "sh", "the benches; npm run test:all runs their quick form"],
-  ["docs/reference.md", "", "an error, a type of EIP-712 and a call of browsers, which scenarios have"],
+  ["docs/reference.md", "", "an error and a type of EIP-712, which scenarios have"],
   ["docs/signers.md", "json", "configurations of a reader's keys; test/hosts/config decodes such"],
   ["docs/signers/aws-kms.md", "sh", "needs an account at AWS"],
   ["docs/signers/aws-kms.md", "json", "names keys of an account at AWS"],
@@ -84,7 +84,6 @@ const excepted: ReadonlyArray<readonly [page: string, language: string, why: str
   ["docs/signers/fireblocks.md", "json", "names keys of an account at Fireblocks"],
   ["docs/signers/gcp-kms.md", "sh", "needs an account at Google"],
   ["docs/signers/gcp-kms.md", "json", "names keys of an account at Google"],
-  ["docs/testing.md", "sh", "commands that run the tests"],
   ["docs/watches.md", "json", "a message; test/scenarios/http/watches.test.ts receives such"]
 ]
 

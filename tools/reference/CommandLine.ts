@@ -78,6 +78,12 @@ const parameterTable = (commands: ReadonlyArray<Command>): ReadonlyArray<string>
     }
   if (users.size === 0) return []
   const hasOne = commands.length === 1
+  const [only, ...more] = users.values()
+  if (only !== undefined && more.length === 0) {
+    const { name, meaning } = only.parameter
+    const of = hasOne || only.commands.length === commands.length ? "" : ` of ${only.commands.join(", ")}`
+    return [`${code(name)}${of}: ${sentence(meaning)}`]
+  }
   return [
     table(
       ["argument or flag", ...(hasOne ? [] : ["of"]), "meaning"],

@@ -18,20 +18,39 @@ const merged = (rows: ReadonlyArray<Field>): ReadonlyArray<readonly [Field, ...R
 
 const parent = ({ path }: Field): string => path.slice(0, path.lastIndexOf(".") + 1)
 
-const fields = (head: string, rows: ReadonlyArray<Field>, withRequired: boolean): string =>
-  rows.length === 0
-    ? ""
-    : `${table(
+/** The sentence of a single row; null: there are several. */
+const sentenceOf = (rows: ReadonlyArray<readonly [string, Field]>, withRequired: boolean): string | null => {
+  const [only, ...more] = rows
+  if (only === undefined || more.length > 0) return null
+  const [names, { description, required, type }] = only
+  const notes = withRequired ? `${type}, ${required ? "required" : "optional"}` : type
+  return `${names} (${notes}).${description === "" ? "" : ` ${description}`}\n`
+}
+
+const rowsOf = (all: ReadonlyArray<Field>): ReadonlyArray<readonly [names: string, first: Field]> =>
+  merged(all).map(([first, ...others]) => [
+    [first.path, ...others.map(({ path }) => path.slice(Math.max(parent(first).length - 1, 0)))]
+      .map((name) => `\`${name}\``)
+      .join(", "),
+    first
+  ])
+
+const fields = (head: string, rows: ReadonlyArray<Field>, withRequired: boolean): string => {
+  const all = rowsOf(rows)
+  if (all.length === 0) return ""
+  const sentence = sentenceOf(all, withRequired)
+  return sentence === null
+    ? `${table(
         [head, "Type", ...(withRequired ? ["Required"] : []), "Notes"],
-        merged(rows).map(([first, ...others]) => [
-          [first.path, ...others.map(({ path }) => path.slice(Math.max(parent(first).length - 1, 0)))]
-            .map((name) => `\`${name}\``)
-            .join(", "),
-          first.type,
-          ...(withRequired ? [first.required ? "yes" : "no"] : []),
-          first.description
+        all.map(([names, { description, required, type }]) => [
+          names,
+          type,
+          ...(withRequired ? [required ? "yes" : "no"] : []),
+          description
         ])
       )}\n`
+    : `${head}: ${sentence}`
+}
 
 const parameterTable = (parameters: ReadonlyArray<Parameter>): string =>
   table(
@@ -143,7 +162,11 @@ const shownFields = (
   const place = start === "" ? "" : `in \`${start.slice(0, -1)}\` `
   const link = `[${endpoint.method} ${endpoint.path}](${group.name}.md#${anchor(endpoint.method, endpoint.path)})`
   const same = `${title}: ${place}the fields of ${link}${without === undefined ? "" : ` but \`${without.path}\``}`
-  return others.length === 0 ? `${same}.\n` : `${same}, and:\n\n${fields(title, others, withRequired)}`
+  if (others.length === 0) return `${same}.\n`
+  const sentence = sentenceOf(rowsOf(others), withRequired)
+  return sentence === null
+    ? `${same}, and:\n\n${fields(title, others, withRequired)}`
+    : `${same}, and ${sentence}`
 }
 
 /** Without the rows of objects that only say that they are objects: the paths of their members show it. */

@@ -79,11 +79,7 @@ message Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,addres
       'User verification is required, by the wallet on the chain too: ask for `userVerification: "required"`.',
       "The signature may be DER, as browsers give it, and its s in either half.",
       "A wallet that needs more than one passkey takes its proofs together through `/executeEncoded`."
-    ],
-    code: `const { response } = await navigator.credentials.get({
-  publicKey: { challenge: bytesOf(signingHash), userVerification: "required", rpId }
-})
-// validationData: base64 of response.signature, response.authenticatorData, response.clientDataJSON`
+    ]
   }
 ]
 
