@@ -119,7 +119,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
       requestJournal,
       opJournal,
       enterWaiting: (entry) => Effect.catchTag(schedule(entry), "JournalError", Effect.die),
-      ring: (lane, accepted) =>
+      wakeLane: (lane, accepted) =>
         Effect.andThen(
           wakeUps.notifyEvents,
           replicas.owns(lane)
@@ -130,8 +130,8 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
                 hasUnopened: accepted.some(({ unopened }) => unopened > 0)
               })
         ),
-      undone: ({ access, chainId, connection: { chain }, submitter }) =>
-        OpenNonces.offerOpen(transactionJournal, { chainId, signer: submitter }, chain, access).pipe(
+      broadcastUndone: ({ access, chainId, connection: { chain }, submitter }) =>
+        OpenNonces.broadcastOpen(transactionJournal, { chainId, signer: submitter }, chain, access).pipe(
           Effect.ignoreCause({ log: "Debug" })
         )
     })

@@ -102,17 +102,17 @@ export const make = (options: {
     readonly elements: number
   }) => Effect.Effect<void, Failure>
   /** Wakes the lane's worker after acceptance. */
-  readonly ring: (
+  readonly wakeLane: (
     lane: Lane,
     accepted: ReadonlyArray<Pick<Acceptance, "requestId" | "unopened">>
   ) => Effect.Effect<void>
   /** A reorganisation may have undone settled transactions of the lane: has them mined again. */
-  readonly undone: (context: OpContext.OfRequest) => Effect.Effect<void>
+  readonly broadcastUndone: (context: OpContext.OfRequest) => Effect.Effect<void>
 }): Effect.Effect<Intake, never, Services> =>
   Effect.gen(function* () {
     const { decide } = yield* DecisionHook
     const rules = yield* Rules
-    const { enterWaiting, opJournal, requestJournal, ring, undone } = options
+    const { enterWaiting, opJournal, requestJournal, wakeLane, broadcastUndone } = options
     const services = yield* Effect.context<Budgets | BundlerRpc | ChainFacts>()
     const fork = yield* Effect.withFiber((fiber) => Effect.succeed(Effect.runForkWith(fiber.context)))
     const keys = Keys.make()
@@ -134,7 +134,7 @@ export const make = (options: {
       else lose(one, index, elementFailure("wallet_busy"))
     }
 
-    const judge = (one: Waiting, { ops }: Acceptance, result: AcceptanceResult, now: number): void => {
+    const conclude = (one: Waiting, { ops }: Acceptance, result: AcceptanceResult, now: number): void => {
       if (result._tag === "accepted")
         one.resume(Exit.succeed({ _tag: "accepted", requestId: one.offer.requestId, isKnown: false }))
       else if (result._tag === "known") one.resume(knownExit(one, result))
@@ -238,7 +238,7 @@ export const make = (options: {
                 ),
               onSuccess: (results) =>
                 Effect.gen(function* () {
-                  yield* ring(
+                  yield* wakeLane(
                     lane,
                     ready.map(({ acceptance }) => acceptance)
                   )
@@ -248,10 +248,11 @@ export const make = (options: {
                   )
                   for (const [place, { acceptance, one }] of ready.entries()) {
                     const result = results[place]
-                    if (result !== undefined) judge(one, acceptance, result, now)
+                    if (result !== undefined) conclude(one, acceptance, result, now)
                   }
                   const [first] = ready
-                  if (first !== undefined && results.some(isOfSettled)) yield* undone(first.one.offer.context)
+                  if (first !== undefined && results.some(isOfSettled))
+                    yield* broadcastUndone(first.one.offer.context)
                 })
             }
           )

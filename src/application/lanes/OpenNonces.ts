@@ -44,7 +44,7 @@ export interface Dependencies {
   readonly troubles: Troubles.Troubles
 }
 
-/** Offers bytes that were mined and then undone by a reorganisation; returns whether the node accepted them. */
+/** Gives a node bytes that were mined and then undone by a reorganisation; returns whether it accepted them. */
 const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord): Effect.Effect<boolean> => {
   const bytes = versions.find(({ txHash }) => txHash === mined?.txHash) ?? versions.at(-1)
   return bytes === undefined
@@ -56,7 +56,7 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
           // Through `Troubles`: a node may lose the bytes repeatedly.
           Effect.flatMap(Troubles.Shared, ({ failed }) =>
             failed({
-              what: "a reorganisation undid a settled transaction; the same bytes were offered again",
+              what: "a reorganisation undid a settled transaction; the same bytes were broadcast again",
               place: bytes.txHash,
               isDelay: true
             })
@@ -65,10 +65,10 @@ const give = (chain: ChainClient, { mined, nonce, versions }: TransactionRecord)
 }
 
 /**
- * Offers the transactions to a node, highest nonce first: a node that mines on arrival may leave behind a transaction that
- * arrives meanwhile. Refused transactions are offered once more in nonce order: a node may refuse nonces above an open one.
+ * Broadcasts the transactions to a node, highest nonce first: a node that mines on arrival may leave behind a transaction that
+ * arrives meanwhile. It gives refused transactions once more in nonce order: a node may refuse nonces above an open one.
  */
-const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Effect.Effect<void> =>
+const broadcast = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const refused: Array<TransactionRecord> = []
     for (const record of undone.toReversed()) if (!(yield* give(chain, record))) refused.unshift(record)
@@ -76,10 +76,10 @@ const offer = (chain: ChainClient, undone: ReadonlyArray<TransactionRecord>): Ef
   })
 
 /**
- * Offers the node all transactions that are settled in the journal but open on the node. `access` belongs to the node: a
+ * Broadcasts to the node all transactions that are settled in the journal but open on the node. `access` belongs to the node: a
  * caller's node gets no bytes of other accounts.
  */
-export const offerOpen = (
+export const broadcastOpen = (
   { transactionsBetween }: Dependencies["transactionJournal"],
   lane: Lane,
   chain: ChainClient,
@@ -89,7 +89,7 @@ export const offerOpen = (
     const { next: from } = yield* EoaNonces.read(chain, lane.signer)
     const isFor = ({ access }: TransactionRecord) =>
       trust === "operator" || (access.trust === "caller" && access.accountId === accountId)
-    yield* offer(
+    yield* broadcast(
       chain,
       (yield* transactionsBetween(lane, from, from + maxBelow)).filter(
         (record) => record.state === "settled" && isFor(record)
@@ -126,12 +126,12 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
       )
     })
 
-  /** Offers the transaction to the node that its access names: no node of the lane's waiting transactions may receive it. */
-  const offerToItsOwn = (used: TransactionRecord) =>
+  /** Broadcasts the transaction to the node that its access names: no node of the lane's waiting transactions may receive it. */
+  const broadcastToOwnNode = (used: TransactionRecord) =>
     Effect.gen(function* () {
       const { access, chainId } = used
       const chain = (yield* accessNodes.ofOperator(access, chainId)) ?? (yield* accessNodes.ofCaller(access))
-      if (chain !== null) yield* offer(chain, [used])
+      if (chain !== null) yield* broadcast(chain, [used])
     })
 
   /**
@@ -173,14 +173,14 @@ export const make = ({ accessNodes, transactionJournal, lanes, signerOf, trouble
             }),
             { openNonce: nonce.toString() }
           )
-        if (action._tag === "offerAgain") undone.push(used)
+        if (action._tag === "broadcastAgain") undone.push(used)
       }
       for (const node of nodes)
-        yield* offer(
+        yield* broadcast(
           node.chain,
           undone.filter(({ access }) => serves(node, access))
         )
       for (const used of undone)
-        if (![...nodes].some((node) => serves(node, used.access))) yield* offerToItsOwn(used)
+        if (![...nodes].some((node) => serves(node, used.access))) yield* broadcastToOwnNode(used)
     })
 }

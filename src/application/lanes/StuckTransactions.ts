@@ -42,7 +42,7 @@ export interface Dependencies extends Omit<OpenNonces.Dependencies, "troubles"> 
 }
 
 /**
- * Handles transactions that are not mined: offers lost bytes to nodes again, reprices the lowest nonce when blocks pass without
+ * Handles transactions that are not mined: broadcasts lost bytes again, reprices the lowest nonce when blocks pass without
  * it, closes open nonces below it, and frees work whose nonce an external transaction used.
  */
 export const make = (dependencies: Dependencies): Attend => {
@@ -82,7 +82,7 @@ export const make = (dependencies: Dependencies): Attend => {
   const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     beside(`${laneKey(record)}:${record.nonce}`, record, work)
 
-  const offer = (
+  const broadcast = (
     entry: FollowedTransaction.FollowedTransaction,
     node: FollowedTransaction.LaneNode,
     now: number
@@ -97,7 +97,7 @@ export const make = (dependencies: Dependencies): Attend => {
             true
           ),
         onFailure: (error) =>
-          Effect.sync(() => FollowedTransaction.delayOffer(entry, node, now)).pipe(
+          Effect.sync(() => FollowedTransaction.delayBroadcast(entry, node, now)).pipe(
             Effect.andThen(Effect.logDebug(`transaction refused by the node again: ${error.message}`)),
             Effect.as(false)
           )
@@ -199,8 +199,8 @@ export const make = (dependencies: Dependencies): Attend => {
       )
     })
 
-  /** Offers a node the transactions it lacks, in nonce order: many nodes refuse a nonce ahead of the one they expect. */
-  const offerAll = (
+  /** Broadcasts to a node the transactions it lacks, in nonce order: many nodes refuse a nonce ahead of the one they expect. */
+  const broadcastAll = (
     entries: ReadonlyArray<FollowedTransaction.FollowedTransaction>,
     node: FollowedTransaction.LaneNode,
     now: number
@@ -217,7 +217,7 @@ export const make = (dependencies: Dependencies): Attend => {
       const refused = new Set<FollowedTransaction.FollowedTransaction>()
       for (const [place, entry] of entries.entries())
         if (known[place] !== null) FollowedTransaction.accept(entry, node, now)
-        else if (!(yield* offer(entry, node, now))) refused.add(entry)
+        else if (!(yield* broadcast(entry, node, now))) refused.add(entry)
       return refused
     })
 
@@ -239,7 +239,7 @@ export const make = (dependencies: Dependencies): Attend => {
       const open = mine.filter(({ record }) => record.nonce >= latest)
       for (const entry of mine)
         if (entry.record.nonce < latest) {
-          FollowedTransaction.delayOffer(entry, lead, now)
+          FollowedTransaction.delayBroadcast(entry, lead, now)
           FollowedTransaction.scheduleCheck(entry, now)
           yield* besideNonce(entry.record, usedElsewhere(entry, lead, monitor))
         }
@@ -262,7 +262,7 @@ export const make = (dependencies: Dependencies): Attend => {
         )
       const others = new Set(
         open.flatMap((entry) =>
-          nodesOf(entry).filter((node) => FollowedTransaction.isOfferDue(entry, node, now))
+          nodesOf(entry).filter((node) => FollowedTransaction.isBroadcastDue(entry, node, now))
         )
       )
       others.delete(lead)
@@ -270,7 +270,7 @@ export const make = (dependencies: Dependencies): Attend => {
         others,
         (node) =>
           Effect.ignore(
-            offerAll(
+            broadcastAll(
               open.filter((entry) => serves(node, entry.record.access)),
               node,
               now
@@ -278,7 +278,7 @@ export const make = (dependencies: Dependencies): Attend => {
           ),
         { concurrency: "unbounded" }
       )
-      const refused = yield* offerAll(open, lead, now)
+      const refused = yield* broadcastAll(open, lead, now)
       if (refused.has(next) && !isStuck && next.record.nonce === latest && (yield* pricedOut(next, lead)))
         yield* besideNonce(next.record, bump(next, lead, monitor, true))
     }).pipe(

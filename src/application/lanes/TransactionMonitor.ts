@@ -38,7 +38,7 @@ export type Attend = (waiting: Waiting, monitor: TransactionMonitor) => Effect.E
 
 export interface TransactionMonitor {
   /**
-   * Offers the newest bytes to the node and watches the transaction until it is settled. A refusal or a timeout is not a
+   * Broadcasts the newest bytes to the node and watches the transaction until it is settled. A refusal or a timeout is not a
    * failure: the node may have the bytes. For a nonce already watched, updates the record.
    */
   readonly watch: (watched: FollowedTransaction.Watched) => Effect.Effect<void>
@@ -297,8 +297,8 @@ export const make = (options: {
           return lane.put({ ...known, profile, home: known.home ?? home })
         const newest = record.versions.at(-1)
         // An adopted transaction has no bytes; nodes have it.
-        const isOffered = newest !== undefined && record.state === "signed" && newest.raw !== Hex.empty
-        const taken = !isOffered || (home !== null && (yield* NodePolls.offer(home, newest, scope)))
+        const isBroadcast = newest !== undefined && record.state === "signed" && newest.raw !== Hex.empty
+        const taken = !isBroadcast || (home !== null && (yield* NodePolls.broadcast(home, newest, scope)))
         const now = yield* MonotonicTime.millis
         const waited = (yield* Clock.currentTimeMillis) - record.signedAt
         const entry = FollowedTransaction.make(watched, home, { now, taken, waited })

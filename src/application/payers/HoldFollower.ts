@@ -20,6 +20,11 @@ import * as Holding from "../ports/journal/Holding.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
 
+/**
+ * Settles the budgets' holds for signed ops by what the operator's node shows: a landed op's cost is booked, and an op
+ * that can no longer land frees its hold. `bind` writes a note with each hold that says how to recognise the end.
+ */
+
 /** The budget for the operator's payments for an account's ops in a UTC day. */
 export const budget = "sponsor"
 

@@ -97,7 +97,7 @@ interface Submission {
   readonly access: LaneAccess
   readonly buffers: ReturnType<typeof buffersOf>
   /** Keys and chains that the operator may pause. */
-  readonly relied: ReadonlyArray<KillSwitch.Relied>
+  readonly pausables: ReadonlyArray<KillSwitch.Pausable>
 }
 
 /** The context of requests whose ops are submitted: one object for all requests of an account with these settings. */
@@ -188,8 +188,8 @@ const isOf = (
   shared.signers.every((address, place) => signers[place]?.address === address)
 
 /** Fails while the operator has paused one of its keys or its chain. */
-export const checkPauses = ({ relied }: Pick<OfRequest, "relied">): Effect.Effect<void, Failure> =>
-  Effect.forEach(relied, KillSwitch.check, { discard: true })
+export const checkPauses = ({ pausables }: Pick<OfRequest, "pausables">): Effect.Effect<void, Failure> =>
+  Effect.forEach(pausables, KillSwitch.check, { discard: true })
 
 /** The submitter of a request's ops, and its node. */
 export interface Route {
@@ -199,13 +199,13 @@ export interface Route {
   readonly signers: ReadonlyArray<Signer>
   readonly settings: Omit<ForOps, "useABI">
   /** Other things that the operator may pause, the same for all requests with these settings that have any. */
-  readonly relied?: Effect.Effect<ReadonlyArray<KillSwitch.Relied>, Failure>
+  readonly pausables?: Effect.Effect<ReadonlyArray<KillSwitch.Pausable>, Failure>
 }
 
 /** The context of a request on this route; computed once per settings. */
 export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure, Payers> =>
   Effect.gen(function* () {
-    const { connection, key, relied, settings, signers, submitter } = route
+    const { connection, key, pausables, settings, signers, submitter } = route
     const { accountId } = caller.principal
     const known = knownOf(connection.profile)
     const { chainId } = connection.profile
@@ -217,7 +217,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
         submitter,
         connection.trust,
         settings,
-        ...(relied === undefined ? [] : ["relied"])
+        ...(pausables === undefined ? [] : ["pausables"])
       ],
       bigints
     )
@@ -236,7 +236,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
       settings,
       signers: signers.map(({ address }) => address),
       access: Connection.access(caller, connection, key),
-      relied: [
+      pausables: [
         ...signers.map(({ address }, place) => ({
           what: { kind: "signer" as const, address },
           path: pathOf(settings, place)
@@ -245,7 +245,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
         ...(key === "serviceEoa"
           ? [{ what: { kind: "signer" as const, address: submitter }, path: "settings.signer" }]
           : []),
-        ...(relied === undefined ? [] : yield* relied)
+        ...(pausables === undefined ? [] : yield* pausables)
       ]
     }
     yield* check(shared)
@@ -257,7 +257,7 @@ export const of = (caller: Caller, route: Route): Effect.Effect<Shared, Failure,
 export const ofChain = (
   chainId: bigint,
   { chainId: named, rpc }: Pick<ForOps, "chainId" | "rpc">
-): KillSwitch.Relied => ({
+): KillSwitch.Pausable => ({
   what: { kind: "chain", chainId },
   path: rpc === undefined && named !== undefined ? "settings.chainId" : "settings.rpc"
 })
@@ -325,7 +325,7 @@ export const directOf = (
       submitter,
       access: Connection.access(caller, connection, key),
       buffers: buffersOf(settings),
-      relied: [
+      pausables: [
         { what: { kind: "signer", address: submitter }, path: "settings.signer" },
         ofChain(chainId, settings)
       ]

@@ -9,7 +9,7 @@ export interface FileAccount extends OwnLimits {
   readonly keys: ReadonlyArray<{
     /** Keyed hash. */
     readonly hash: string
-    /** Default: all. */
+    /** Default: `defaultScopes`. */
     readonly scopes?: ReadonlyArray<Scope>
   }>
 }
@@ -21,7 +21,7 @@ export interface Listed extends FileAccount {
 }
 
 /** Scopes of a key that names none. */
-export const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhooks"]
+export const defaultScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhooks"]
 
 export const knownScopes = [
   "read",
@@ -59,6 +59,6 @@ export const check = Effect.fnUntraced(function* (accounts: ReadonlyArray<FileAc
   return accounts.map((account) => ({
     ...account,
     paused: account.paused ?? false,
-    keys: account.keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
+    keys: account.keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? defaultScopes }))
   }))
 })

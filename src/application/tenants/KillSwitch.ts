@@ -6,12 +6,12 @@ import * as Troubles from "../observe/Troubles.js"
 import { KillSwitches, type Switched } from "../ports/KillSwitches.js"
 
 /** A key or chain of a request, and the request's field that names it. */
-export interface Relied {
+export interface Pausable {
   readonly what: Switched
   readonly path: string
 }
 
-const refusal = ({ path, what }: Relied): Failure =>
+const refusal = ({ path, what }: Pausable): Failure =>
   unprocessable("writes_paused", [
     {
       path,
@@ -27,9 +27,9 @@ const refusal = ({ path, what }: Relied): Failure =>
 const unread: Troubles.Trouble = { what: "kill switches unavailable", place: "" }
 
 /** Fails while the operator has paused it, or while that is unknown. Reads and previously accepted work continue. */
-export const check = (relied: Relied) =>
+export const check = (pausable: Pausable) =>
   Effect.flatMap(KillSwitches, ({ isPaused }) =>
-    Effect.matchEffect(isPaused(relied.what), {
+    Effect.matchEffect(isPaused(pausable.what), {
       onFailure: ({ message }) =>
         Effect.andThen(
           Effect.flatMap(Troubles.Shared, ({ failed }) => failed(unread, Cause.fail(message))),
@@ -38,7 +38,7 @@ export const check = (relied: Relied) =>
       onSuccess: (paused) =>
         Effect.andThen(
           Effect.flatMap(Troubles.Shared, ({ passed }) => passed(unread)),
-          paused ? Effect.fail(refusal(relied)) : Effect.void
+          paused ? Effect.fail(refusal(pausable)) : Effect.void
         )
     })
   )

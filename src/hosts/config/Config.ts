@@ -177,7 +177,7 @@ const accountOf = ({
   ...(requestsPerMinute !== undefined && { requestsPerMinute }),
   ...(requestsPerHour !== undefined && { requestsPerHour }),
   paused: paused ?? false,
-  keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? FileAccounts.allScopes }))
+  keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? FileAccounts.defaultScopes }))
 })
 
 /** Builds the configuration from a file's text. `where` names the file in messages. */

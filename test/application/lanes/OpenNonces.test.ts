@@ -24,8 +24,8 @@ const nodeAt5 = Effect.map(Monitor.node("one"), (node) => {
   return node
 })
 
-const offerOpen = (chain: ChainClient, access: LaneAccess) =>
-  OpenNonces.offerOpen(
+const broadcastOpen = (chain: ChainClient, access: LaneAccess) =>
+  OpenNonces.broadcastOpen(
     {
       transactionsBetween: (_, from, below) =>
         Effect.succeed(records.filter(({ nonce }) => nonce >= from && nonce < below))
@@ -38,7 +38,7 @@ const offerOpen = (chain: ChainClient, access: LaneAccess) =>
 describe("settled transactions whose nonces are open at a node", () => {
   test("are offered to the operator's node again, highest nonce first, and no others are", function* () {
     const node = yield* nodeAt5
-    yield* offerOpen(node.chain, service)
+    yield* broadcastOpen(node.chain, service)
     expect(node.given).toEqual([7, 6, 5].map(rawOf))
   })
 
@@ -56,14 +56,14 @@ describe("settled transactions whose nonces are open at a node", () => {
             : new ChainRpcError({ reason: "rejected", origin: "one", message: "a nonce below is open" })
         })
     }
-    yield* offerOpen(chain, service)
+    yield* broadcastOpen(chain, service)
     expect(offered).toEqual([7, 6, 5, 6, 7].map(rawOf))
     expect(node.given).toEqual([5, 6, 7].map(rawOf))
   })
 
   test("are offered to a caller's node if they belong to its account and went through such a node", function* () {
     const node = yield* nodeAt5
-    yield* offerOpen(node.chain, callers)
+    yield* broadcastOpen(node.chain, callers)
     expect(node.given).toEqual([rawOf(6)])
   })
 })

@@ -115,8 +115,8 @@ const begin = (journal: RequestJournal["Service"], undone = Effect.void) =>
       requestJournal: journal,
       opJournal: unposted,
       enterWaiting: () => Effect.void,
-      ring: () => Effect.void,
-      undone: () => undone
+      wakeLane: () => Effect.void,
+      broadcastUndone: () => undone
     })
   )
 
@@ -634,8 +634,8 @@ it("a node that refuses a call with many simulations gets smaller ones, and refu
         requestJournal: journal,
         opJournal: unposted,
         enterWaiting: () => Effect.void,
-        ring: () => Effect.void,
-        undone: () => Effect.void
+        wakeLane: () => Effect.void,
+        broadcastUndone: () => Effect.void
       })
       return yield* Effect.forEach(
         salts.slice(0, 5),

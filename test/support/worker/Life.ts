@@ -92,8 +92,8 @@ export const begin = async (
         requestJournal,
         opJournal: yield* OpJournal,
         enterWaiting: () => Effect.void,
-        ring: lanes.accepted,
-        undone: () => Effect.void
+        wakeLane: lanes.accepted,
+        broadcastUndone: () => Effect.void
       })
       return { intake, lanes }
     }).pipe(Effect.provide(ports), Scope.provide(scope))

@@ -179,7 +179,7 @@ export const make = (
         transaction: Result.getOrThrow(Percent.from(50)),
         price: Result.getOrThrow(Percent.from(20))
       },
-      secure: () => Effect.void,
+      bindHolds: () => Effect.void,
       release: () => Effect.void
     }
     const context: SubmissionContext = {
@@ -196,7 +196,7 @@ export const make = (
         sign: () => Effect.suspend(() => signer.sign(Number(BigInt(address))))
       }),
       deployer: Effect.die(new Error("nothing is deployed")),
-      secure: () => Effect.void
+      bindHolds: () => Effect.void
     }
 
     const prepared = (

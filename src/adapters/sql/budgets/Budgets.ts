@@ -418,5 +418,5 @@ export const make: Migrations.Stored<Budgets["Service"]> = Effect.gen(function* 
   }
 })
 
-/** Budgets of sponsored gas in the database, as the port `Budgets`. */
+/** The port `Budgets` in the database. */
 export const layer: Migrations.StoredLayer<Budgets> = Layer.effect(Budgets, make)

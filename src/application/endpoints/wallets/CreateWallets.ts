@@ -60,7 +60,7 @@ const offerOf = (
       signers: [signer],
       settings,
       // No system key is used before the factory is known to be the account's own.
-      relied: Effect.gen(function* () {
+      pausables: Effect.gen(function* () {
         yield* Effect.fromResult(WalletSpecs.checkFactory(connection.profile, settings))
         const { address } = yield* Effect.mapError(deployer, Keys.refusal("settings.factory"))
         return [{ what: { kind: "signer", address }, path: "settings.factory" }] as const

@@ -6,7 +6,7 @@ import type { Answer } from "./TransactionState.js"
 
 export interface Watched {
   /**
-   * Node of the request; it gets the first offer. Absent or null: the node that the access names. Under the operator's access
+   * Node of the request; it gets the bytes first. Absent or null: the node that the access names. Under the operator's access
    * the operator's current node always applies.
    */
   readonly chain?: ChainClient | null
@@ -32,8 +32,8 @@ export interface LaneNode {
   restsUntil: number
 }
 
-/** Time of the next offer of the newest bytes to a node, and the delay of the offer after it, milliseconds. */
-export interface Offer {
+/** Time of the next broadcast of the newest bytes to a node, and the delay of the broadcast after it, milliseconds. */
+export interface Broadcast {
   at: number
   delay: number
 }
@@ -41,19 +41,19 @@ export interface Offer {
 export interface FollowedTransaction {
   readonly profile: NetworkProfile
   readonly record: TransactionRecord
-  /** Node that got the first offer; null: none is available. */
+  /** Node that got the bytes first; null: none is available. */
   readonly home: LaneNode | null
-  /** Nodes that were offered the newest bytes. */
-  readonly offers: Map<LaneNode, Offer>
-  /** Time at which the newest bytes arrived and were offered to the home node, milliseconds. */
-  offeredAt: number
-  /** From then on other nodes of the lane are polled and offered the bytes too: the home node may have lost them, or lie. */
+  /** Nodes to which the newest bytes were broadcast. */
+  readonly broadcasts: Map<LaneNode, Broadcast>
+  /** Time at which the newest bytes arrived and were broadcast to the home node, milliseconds. */
+  broadcastAt: number
+  /** From then on other nodes of the lane are polled and get the bytes too: the home node may have lost them, or lie. */
   doubtAt: number
   /** Time of the next check for the cause of its delay, milliseconds. */
   checkAt: number
   /** From then on `since` is needed, milliseconds. */
   sinceAt: number
-  /** A node's height soon after the newest version was offered: prices are raised only after newer blocks. */
+  /** A node's height soon after the newest version was broadcast: prices are raised only after newer blocks. */
   since: { readonly node: LaneNode; readonly height: bigint } | null
   /** Block of the last receipt check, once mined. */
   checkedBlock: bigint
@@ -67,15 +67,15 @@ export interface FollowedTransaction {
   isRecorded: boolean
 }
 
-/** Minimum interval between offers of the same bytes to a node that lost them, milliseconds. */
-export const offerMillis = 10_000
-/** First delay after a refused offer, milliseconds; doubles each time. */
-export const firstOfferMillis = 250
+/** Minimum interval between broadcasts of the same bytes to a node that lost them, milliseconds. */
+export const broadcastMillis = 10_000
+/** First delay after a refused broadcast, milliseconds; doubles each time. */
+export const firstBroadcastMillis = 250
 /** Time for which only the node that took the transaction is trusted with it, milliseconds. */
 const doubtMillis = 4_000
 
 /**
- * Entry of a transaction after the offer to its home node. `waited`: time since it was signed, milliseconds. The clock may have
+ * Entry of a transaction after the broadcast to its home node. `waited`: time since it was signed, milliseconds. The clock may have
  * been set, or differ from another machine's, so a negative value counts as zero.
  */
 export const make = (
@@ -86,12 +86,12 @@ export const make = (
   profile,
   record,
   home,
-  offers: new Map(
+  broadcasts: new Map(
     home === null
       ? []
-      : [[home, { at: now + (taken ? offerMillis : firstOfferMillis), delay: firstOfferMillis }]]
+      : [[home, { at: now + (taken ? broadcastMillis : firstBroadcastMillis), delay: firstBroadcastMillis }]]
   ),
-  offeredAt: now,
+  broadcastAt: now,
   doubtAt: taken ? now + doubtMillis : now,
   checkAt: now + profile.bumpAfterMillis - Math.max(waited, 0),
   sinceAt: now + profile.bumpAfterMillis / 4,
@@ -119,11 +119,11 @@ export const mine = (
   }
 }
 
-/** Entry of a transaction that left the chain: every node is offered its bytes again. */
+/** Entry of a transaction that left the chain: its bytes go to every node again. */
 export const withdraw = (entry: FollowedTransaction, now: number): FollowedTransaction => ({
   ...entry,
   record: { ...entry.record, state: "signed", mined: null },
-  offers: new Map(),
+  broadcasts: new Map(),
   doubtAt: now,
   since: null,
   witness: null,
@@ -132,24 +132,25 @@ export const withdraw = (entry: FollowedTransaction, now: number): FollowedTrans
 
 /** The node has the newest bytes. */
 export const accept = (entry: FollowedTransaction, node: LaneNode, now: number): void => {
-  entry.offers.set(node, { at: now + offerMillis, delay: firstOfferMillis })
+  entry.broadcasts.set(node, { at: now + broadcastMillis, delay: firstBroadcastMillis })
   entry.isAccepted = true
 }
 
-/** The node refused the newest bytes: delays the next offer, longer each time. */
-export const delayOffer = ({ offers }: FollowedTransaction, node: LaneNode, now: number): void => {
-  const delay = Math.min((offers.get(node)?.delay ?? firstOfferMillis / 2) * 2, offerMillis)
-  offers.set(node, { at: now + delay, delay })
+/** The node refused the newest bytes: delays the next broadcast, longer each time. */
+export const delayBroadcast = ({ broadcasts }: FollowedTransaction, node: LaneNode, now: number): void => {
+  const delay = Math.min((broadcasts.get(node)?.delay ?? firstBroadcastMillis / 2) * 2, broadcastMillis)
+  broadcasts.set(node, { at: now + delay, delay })
 }
 
 /**
  * The preceding transaction was seen on the chain. Pools take one transaction at a time from an EOA with delegated code
- * (EIP-7702), so no node had this one: it is offered now, and its price timers restart.
+ * (EIP-7702), so no node had this one: it is broadcast now, and its price timers restart.
  */
 export const follow = (entry: FollowedTransaction, now: number): void => {
   const { bumpAfterMillis } = entry.profile
-  for (const node of entry.offers.keys()) entry.offers.set(node, { at: now, delay: firstOfferMillis / 2 })
-  entry.offeredAt = now
+  for (const node of entry.broadcasts.keys())
+    entry.broadcasts.set(node, { at: now, delay: firstBroadcastMillis / 2 })
+  entry.broadcastAt = now
   entry.checkAt = now + bumpAfterMillis
   entry.sinceAt = now + bumpAfterMillis / 4
   entry.since = null
@@ -163,10 +164,10 @@ export const isUnrecorded = ({ isAccepted, isRecorded, record }: FollowedTransac
 export const isDoubtful = ({ doubtAt, home }: FollowedTransaction, now: number): boolean =>
   home === null || home.isSilent || now >= doubtAt
 
-/** Other nodes are offered it once its home node is in doubt. */
-export const isOfferDue = (entry: FollowedTransaction, node: LaneNode, now: number): boolean => {
-  const offer = entry.offers.get(node)
-  return offer === undefined ? node === entry.home || isDoubtful(entry, now) : now >= offer.at
+/** Other nodes get it once its home node is in doubt. */
+export const isBroadcastDue = (entry: FollowedTransaction, node: LaneNode, now: number): boolean => {
+  const broadcast = entry.broadcasts.get(node)
+  return broadcast === undefined ? node === entry.home || isDoubtful(entry, now) : now >= broadcast.at
 }
 
 /** Whether this node's height is needed to detect new blocks later. */
@@ -198,4 +199,4 @@ export const hasNewBlocks = ({ since }: FollowedTransaction, node: LaneNode, hei
 export const isDue = (entry: FollowedTransaction, nodes: ReadonlyArray<LaneNode>, now: number): boolean =>
   now >= entry.checkAt ||
   (entry.since === null && now >= entry.sinceAt) ||
-  nodes.some((node) => isOfferDue(entry, node, now))
+  nodes.some((node) => isBroadcastDue(entry, node, now))

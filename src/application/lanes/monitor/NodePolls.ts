@@ -19,8 +19,8 @@ const maxReceiptsPerRound = 256
 const answerWaitMillis = 2_000
 /** Interval at which a node is polled for transactions whose home is another node, milliseconds. */
 const restMillis = 2_000
-/** Wait for a node's reply to an offer, milliseconds; a slower node may have taken it. */
-const offerWaitMillis = 1_000
+/** Wait for a node's reply to a broadcast, milliseconds; a slower node may have taken it. */
+const broadcastWaitMillis = 1_000
 
 export interface NodeReply {
   readonly node: LaneNode
@@ -106,8 +106,8 @@ const isThere = ({ chain }: LaneNode, { txHash }: TransactionVersion): Effect.Ef
     Effect.catchCause(() => Effect.succeed(false))
   )
 
-/** Offers bytes to a node; returns whether it took them within `offerWaitMillis`. */
-export const offer = (
+/** Broadcasts bytes to a node; returns whether it took them within `broadcastWaitMillis`. */
+export const broadcast = (
   node: LaneNode,
   version: TransactionVersion,
   scope: Scope.Scope
@@ -127,7 +127,7 @@ export const offer = (
         ),
         { txHash }
       )
-    const offering = yield* Effect.forkIn(
+    const broadcasting = yield* Effect.forkIn(
       Effect.exit(Effect.interruptible(node.chain.sendRawTransaction(raw))).pipe(
         Effect.flatMap((exit) =>
           Exit.isSuccess(exit)
@@ -139,12 +139,12 @@ export const offer = (
       { uninterruptible: true }
     )
     if (node.isSilent) return false
-    // The offer continues in `scope` when its caller leaves.
+    // The broadcast continues in `scope` when its caller leaves.
     const late = () =>
       Effect.sync(() => {
         node.isSilent = true
         return false
       })
-    const answer = yield* Effect.exit(Wait.within(Fiber.join(offering), offerWaitMillis, late))
+    const answer = yield* Effect.exit(Wait.within(Fiber.join(broadcasting), broadcastWaitMillis, late))
     return Exit.isSuccess(answer) && answer.value
   })

@@ -21,9 +21,9 @@ const intervalOf = ({ entries }: WatchedLane): number =>
 
 const isSigned = ({ record }: FollowedTransaction): boolean => record.state === "signed"
 
-const givenOf = ({ offeredAt, profile, record }: FollowedTransaction): ReceiptSchedule.Submission => ({
+const givenOf = ({ broadcastAt, profile, record }: FollowedTransaction): ReceiptSchedule.Submission => ({
   chainId: record.chainId,
-  givenAt: offeredAt,
+  givenAt: broadcastAt,
   intervalMillis: profile.pollIntervalMillis
 })
 

@@ -38,15 +38,15 @@ export type Event =
 
 export type Action =
   | { readonly _tag: "none" }
-  /** Check offers, prices and lower nonces: something delays it. */
+  /** Check broadcasts, prices and lower nonces: something delays it. */
   | { readonly _tag: "care" }
   | { readonly _tag: "record"; readonly receipt: Receipt; readonly final: boolean }
   | { readonly _tag: "finalise" }
   /** It left the chain: back to `signed`. */
   | { readonly _tag: "withdraw" }
   | { readonly _tag: "recordExternalUse" }
-  /** Offer its stored bytes to the nodes again; nothing else changes. */
-  | { readonly _tag: "offerAgain" }
+  /** Broadcast its stored bytes again; nothing else changes. */
+  | { readonly _tag: "broadcastAgain" }
   /** Only the operator can decide. */
   | { readonly _tag: "report" }
 
@@ -125,7 +125,7 @@ export const step = (state: State, event: Event, now: number): Step => {
     case "mined":
       return ofMined(state, event, now)
     case "settled":
-      return event._tag === "nonceOpen" ? { state, action: { _tag: "offerAgain" } } : stay(state)
+      return event._tag === "nonceOpen" ? { state, action: { _tag: "broadcastAgain" } } : stay(state)
     case "externallyUsed":
       // Its work continues under another nonce: these bytes must not be mined.
       return event._tag === "nonceOpen" ? { state, action: { _tag: "report" } } : stay(state)

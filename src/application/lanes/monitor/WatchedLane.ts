@@ -9,7 +9,7 @@ export interface WatchedLane extends Resting {
   readonly entries: Map<bigint, FollowedTransaction.FollowedTransaction>
   readonly nodes: LaneNodes.LaneNodes
   operatorsAt: number
-  /** Nonces of transactions in their first offer. */
+  /** Nonces of transactions in their first broadcast. */
   readonly arriving: Array<bigint>
   isRunning: boolean
   readonly put: (entry: FollowedTransaction.FollowedTransaction) => void

@@ -158,7 +158,7 @@ export const sendDirect = (work: Work, op: Bundle.Held, context: DirectContext) 
     const prices = Bundle.prices(context, fees, [])
     if (prices === null) return yield* pause(state, [op], aboveCap)
     const { nonce } = yield* work.transactionJournal.nextNonce(state.lane, nonces.next)
-    const held = yield* Effect.result(context.secure(prepared, nonce))
+    const held = yield* Effect.result(context.bindHolds(prepared, nonce))
     if (Result.isFailure(held))
       return yield* held.failure._tag === "PayerRefusal"
         ? fail(work, new Map([[opId, held.failure.failure]]))

@@ -119,7 +119,7 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
     // Signed by its caller, under conditions that the caller chose.
     if (isMade(proof)) {
       const userOpHash = prepared.userOpHash ?? hashOf(unsigned)
-      yield* context.secure(prepared, userOpHash)
+      yield* context.bindHolds(prepared, userOpHash)
       return { opId, op: unsigned, userOpHash }
     }
     const bundler = Submitter.boundTo(context.connection.profile, submitter)
@@ -127,7 +127,7 @@ const ownSignature = (chosen: Chosen, submitter: Address) =>
     const op = payer.paymaster === null ? whole : yield* payer.complete({ ...whole, signature: Hex.empty })
     const userOpHash =
       payer.paymaster === null && kind !== "creation" ? (prepared.userOpHash ?? hashOf(op)) : hashOf(op)
-    yield* context.secure(prepared, userOpHash)
+    yield* context.bindHolds(prepared, userOpHash)
     const conditions = { validAfter: 0, validUntil: 0, ...window, bundler }
     const made = yield* proofOf(context, proof, Conditions.signingHash(userOpHash, conditions))
     return { opId, op: { ...op, signature: Conditions.encodeSignature(conditions, made) }, userOpHash }

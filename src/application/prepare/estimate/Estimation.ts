@@ -23,6 +23,15 @@ import * as LensEstimation from "./LensEstimation.js"
 import * as RemoteGas from "./RemoteGas.js"
 import * as SilentRevert from "./SilentRevert.js"
 
+/**
+ * Measures ops with the gas lens, and sets their limits: `Gas.meteredLimits` for the limits that the EntryPoint meters,
+ * `Gas.preVerificationGas` for the part that it does not.
+ *
+ * Gotchas: a list of ops may take three simulations. The second has smaller grants, for nodes that stop the first. The third
+ * has the real prefunds.
+ */
+
+/** A list of ops to measure. */
 export interface Input extends InitialSimulation.Input {
   readonly revert: (data: Hex.Hex) => string
   /** An initial simulation requested earlier; it is used if it fits. */
@@ -38,6 +47,7 @@ export interface Estimated extends InitialSimulation.Draft {
   readonly l1Fee: bigint
 }
 
+/** The measured list: each draft is in `estimated` or in `failed`. */
 export interface Estimate extends Funding.Funds {
   readonly estimated: ReadonlyArray<Estimated>
   readonly failed: ReadonlyMap<number, ElementFailure>

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { idOf } from "../../../application/ports/TenantStore.js"
 import type { Scope } from "../../../application/ports/Tenants.js"
-import { allScopes, conflict, knownScopes } from "../../../application/tenants/FileAccounts.js"
+import { conflict, defaultScopes, knownScopes } from "../../../application/tenants/FileAccounts.js"
 import type { KnownKey } from "../../../application/tenants/KnownKeys.js"
 import * as Secrets from "../../config/Secrets.js"
 import * as Wiring from "../../Wiring.js"
@@ -105,7 +105,7 @@ const find = (id: string) =>
 
 const create = Command.make("create", {
   id: Argument.String("ACCOUNT").pipe(Argument.withDescription("of the database or of the file")),
-  named: optional("scopes", "LIST", `some of ${knownScopes.join(",")}; default ${allScopes.join(",")}`),
+  named: optional("scopes", "LIST", `some of ${knownScopes.join(",")}; default ${defaultScopes.join(",")}`),
   json
 }).pipe(
   help(
@@ -117,7 +117,7 @@ const create = Command.make("create", {
     return yield* issue(
       context,
       context.account.accountId,
-      named === undefined ? allScopes : yield* scopesOf(named)
+      named === undefined ? defaultScopes : yield* scopesOf(named)
     )
   })
 )

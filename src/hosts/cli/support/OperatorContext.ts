@@ -11,7 +11,7 @@ import {
 } from "../../../application/ports/operator/OperatorLog.js"
 import { type Content, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
 import type { AccountId, OwnLimits, Principal, Tier } from "../../../application/ports/Tenants.js"
-import { allScopes } from "../../../application/tenants/FileAccounts.js"
+import { defaultScopes } from "../../../application/tenants/FileAccounts.js"
 import * as KnownKeys from "../../../application/tenants/KnownKeys.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
@@ -152,7 +152,7 @@ export const principalOf = ({ accountId, name, tier }: Account, keyId: string | 
   accountId,
   name,
   tier,
-  scopes: new Set(allScopes),
+  scopes: new Set(defaultScopes),
   paused: false,
   keyId
 })

@@ -43,8 +43,8 @@ const minedOf = (entry: FollowedTransaction.FollowedTransaction) =>
 it("refused bytes of a transaction wait twice as long each time, at most ten seconds", () => {
   const { entry, node } = entryOf(false)
   const delays = Array.from({ length: 8 }, () => {
-    FollowedTransaction.delayOffer(entry, node, now)
-    return entry.offers.get(node)?.delay
+    FollowedTransaction.delayBroadcast(entry, node, now)
+    return entry.broadcasts.get(node)?.delay
   })
   expect(delays).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000])
 })
@@ -74,8 +74,8 @@ it("a transaction that left the chain is offered to every node immediately, and 
   FollowedTransaction.noteHeight(entry, node, 5n, now)
   const withdrawn = FollowedTransaction.withdraw({ ...minedOf(entry), missedSince: 7 }, now + 1)
   expect([withdrawn.record.state, withdrawn.record.mined]).toEqual(["signed", null])
-  expect(FollowedTransaction.isOfferDue(withdrawn, node, now + 1)).toBe(true)
-  expect(FollowedTransaction.isOfferDue(withdrawn, other, now + 1)).toBe(true)
+  expect(FollowedTransaction.isBroadcastDue(withdrawn, node, now + 1)).toBe(true)
+  expect(FollowedTransaction.isBroadcastDue(withdrawn, other, now + 1)).toBe(true)
   expect(FollowedTransaction.hasNewBlocks(withdrawn, node, 99n)).toBe(false)
   expect([withdrawn.witness, withdrawn.missedSince]).toEqual([null, null])
 })

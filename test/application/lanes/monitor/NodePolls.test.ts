@@ -75,7 +75,7 @@ describe("offered bytes", () => {
     const { home, operators, scope } = yield* lane
     if (version === undefined) return
     operators.is = "hanging"
-    const offered = yield* Effect.forkChild(NodePolls.offer(home, version, scope))
+    const offered = yield* Effect.forkChild(NodePolls.broadcast(home, version, scope))
     yield* Time.adjust(999)
     expect([offered.pollUnsafe(), home.isSilent]).toEqual([undefined, false])
     yield* Time.adjust(1)
@@ -87,10 +87,10 @@ describe("offered bytes", () => {
     if (version === undefined) return
     operators.is = "hanging"
     const scope = yield* Scope.make()
-    const offered = yield* Effect.forkChild(NodePolls.offer(home, version, scope))
+    const offered = yield* Effect.forkChild(NodePolls.broadcast(home, version, scope))
     yield* Time.settle
     yield* Scope.close(scope, Exit.void)
-    const late = yield* Effect.forkChild(NodePolls.offer(home, version, scope))
+    const late = yield* Effect.forkChild(NodePolls.broadcast(home, version, scope))
     yield* Time.settle
     expect([offered.pollUnsafe(), late.pollUnsafe()]).toEqual([Exit.succeed(false), Exit.succeed(false)])
     expect(home.isSilent).toBe(false)

@@ -71,7 +71,7 @@ blockKeptFinal    signed                            settled/finalise  settled/fi
 blockReplaced     signed                            missed            signed/withdraw   signed/withdraw   settled            externallyUsed
 nonceUsed         signed                            missed            missed            missedLong        settled            externallyUsed
 nonceUsedFinal    externallyUsed/recordExternalUse  missed            signed/withdraw   signed/withdraw   settled            externallyUsed
-nonceOpen         signed/care                       missed            missed            signed/withdraw   settled/offerAgain externallyUsed/report
+nonceOpen         signed/care                       missed            missed            signed/withdraw   settled/broadcastAgain externallyUsed/report
 `
 
 describe("a transaction", () => {

@@ -62,7 +62,7 @@ const world = (rest: Partial<Op> = {}, validUntil = 0, mayBeLost = true) => {
     aggregator: null,
     keyOf: () => null,
     deployer: Effect.die(new Error("nothing is deployed")),
-    secure: () => Effect.void,
+    bindHolds: () => Effect.void,
     release: () => Effect.void
   }
   const space = {

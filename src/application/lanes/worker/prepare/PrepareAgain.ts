@@ -138,7 +138,7 @@ export const make = ({
             ? {
                 ...shared,
                 shared,
-                secure: (op: Parameters<Contexts.DirectContext["secure"]>[0], nonce: bigint) =>
+                bindHolds: (op: Parameters<Contexts.DirectContext["bindHolds"]>[0], nonce: bigint) =>
                   limited(op, (asker) => rules.bindDirect(asker, op, nonce)),
                 release: (op) => rules.release(shared, [op])
               }
@@ -147,7 +147,9 @@ export const make = ({
                 shared,
                 keyOf: (address) => byAddress.get(address) ?? null,
                 deployer,
-                secure: (...[prepared, userOpHash]: Parameters<Contexts.SubmissionContext["secure"]>) => {
+                bindHolds: (
+                  ...[prepared, userOpHash]: Parameters<Contexts.SubmissionContext["bindHolds"]>
+                ) => {
                   const spending = limited(prepared, (asker) => rules.bind(asker, prepared, userOpHash))
                   return prepared.kind === "given" && ServiceEoa.isAtRisk(shared)
                     ? Effect.andThen(

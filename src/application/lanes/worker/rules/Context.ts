@@ -25,7 +25,7 @@ interface Submission {
 export interface DirectContext extends Submission {
   readonly kind: "direct"
   /** Holds the transaction's spending before the first signature under this nonce. */
-  readonly secure: (
+  readonly bindHolds: (
     op: Extract<PreparedOp, { readonly kind: "direct" }>,
     nonce: bigint
   ) => Effect.Effect<void, PayerRefusal | Failure | Obstacle>
@@ -33,7 +33,7 @@ export interface DirectContext extends Submission {
 }
 
 /** Settings of repriced transactions. */
-export type RepricingContext = Omit<DirectContext, "release" | "secure">
+export type RepricingContext = Omit<DirectContext, "release" | "bindHolds">
 
 /** Settings that a worker needs for ops. */
 export interface SubmissionContext extends Submission {
@@ -47,7 +47,7 @@ export interface SubmissionContext extends Submission {
   readonly keyOf: (address: Address) => Signer | null
   readonly deployer: Effect.Effect<Signer, Obstacle>
   /** Holds what the op may cost the submitting EOA, and its spending, before its first signature. */
-  readonly secure: (
+  readonly bindHolds: (
     op: Exclude<PreparedOp, { readonly kind: "direct" }>,
     userOpHash: Bytes32
   ) => Effect.Effect<void, SignerError | PayerRefusal | Failure | Obstacle>
