@@ -77,6 +77,8 @@ interface Output {
 interface Described {
   readonly kind: string
   readonly title: string
+  /** OpenZeppelin's, without a text of its own. */
+  readonly isForeign?: boolean
   readonly text: string
   readonly rows: ReadonlyArray<{
     readonly role: "takes" | "indexed" | "returns" | "has"
@@ -104,6 +106,22 @@ const inherited: Readonly<
   >
 > = JSON.parse(readFileSync(new URL("inherited.json", import.meta.url), "utf8"))
 
+/** Items of OpenZeppelin's Ownable2Step and EIP712: the page names them, and OpenZeppelin documents them. */
+const openZeppelin: ReadonlySet<string> = new Set([
+  "InvalidShortString()",
+  "StringTooLong(string)",
+  "OwnableInvalidOwner(address)",
+  "OwnableUnauthorizedAccount(address)",
+  "EIP712DomainChanged()",
+  "OwnershipTransferStarted(address,address)",
+  "OwnershipTransferred(address,address)",
+  "acceptOwnership()",
+  "eip712Domain()",
+  "owner()",
+  "pendingOwner()",
+  "transferOwnership(address)"
+])
+
 const canonical = ({ components, type }: Parameter): string =>
   components === undefined ? type : `(${components.map(canonical).join(",")})${type.slice("tuple".length)}`
 
@@ -129,8 +147,10 @@ const describe = (entry: Entry, user: Documents, dev: Documents): Described => {
   const own = [notice.notice, notice.notice === undefined ? undefined : details.details]
   const text = own.filter((part) => part !== undefined).join(" ")
   const kinds = [stateMutability === "nonpayable" ? undefined : stateMutability, type]
+  const isForeign = text === "" && openZeppelin.has(signatureOf(entry))
   return {
     kind: type,
+    isForeign,
     title:
       type === "receive"
         ? "receive()"
@@ -217,12 +237,14 @@ export const contracts = (): ReadonlyArray<Contract> => {
 export const missing = (of: ReadonlyArray<Contract>): ReadonlyArray<string> =>
   of.flatMap(({ name, parts, text }) => [
     ...(text === "" ? [name] : []),
-    ...parts.flatMap((part) => [
-      ...(part.text.replace(/ \(\w+\)$/, "") === "" ? [`${name}: ${part.kind} ${part.title}`] : []),
-      ...part.rows
-        .filter((row) => row.text === "")
-        .map((row) => `${name}: ${part.kind} ${part.title}: ${row.role} ${row.name}`)
-    ])
+    ...parts
+      .filter(({ isForeign }) => isForeign !== true)
+      .flatMap((part) => [
+        ...(part.text.replace(/ \(\w+\)$/, "") === "" ? [`${name}: ${part.kind} ${part.title}`] : []),
+        ...part.rows
+          .filter((row) => row.text === "")
+          .map((row) => `${name}: ${part.kind} ${part.title}: ${row.role} ${row.name}`)
+      ])
   ])
 
 const cell = (text: string): string => text.replaceAll(/\{(\w+(?:-\w+)?)\}/g, "`$1`")
@@ -258,17 +280,20 @@ const items = ({ name, parts }: Contract, of: ReadonlyArray<Contract>): string =
     0,
     of.findIndex((contract) => contract.name === name)
   )
-  const own = order.flatMap((kind) => parts.filter((part) => part.kind === kind))
+  const all = order.flatMap((kind) => parts.filter((part) => part.kind === kind))
+  const [foreign, own] = [all.filter((part) => part.isForeign), all.filter((part) => !part.isForeign)]
   const homes = Map.groupBy(own, (part) =>
     earlier.find((contract) => contract.parts.some((other) => section(other) === section(part)))
   )
-  return [...homes]
-    .map(([home, inherited]) =>
+  const named = (items: ReadonlyArray<Described>) => `${items.map(({ title }) => `\`${title}\``).join(", ")}.`
+  return [
+    ...[...homes].map(([home, inherited]) =>
       home === undefined
         ? inherited.map(section).join("\n")
-        : `- As in [${home.name}](#${home.name.toLowerCase()}): ${inherited.map(({ title }) => `\`${title}\``).join(", ")}.`
-    )
-    .join("\n")
+        : `- As in [${home.name}](#${home.name.toLowerCase()}): ${named(inherited)}`
+    ),
+    ...(foreign.length === 0 ? [] : [`- OpenZeppelin's Ownable2Step and EIP712: ${named(foreign)}`])
+  ].join("\n")
 }
 
 /** The page as it should be. */

@@ -63,11 +63,6 @@ const excepted: ReadonlyArray<readonly [page: string, language: string, why: str
   ["docs/custody.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],
   ["docs/deployment.md", "sh", "need Docker, a cluster or systemd; test:image runs the Dockerfile's steps"],
   ["docs/executing.md", "json", "a request of wallets that a reader has; test/scenarios/custody sends such"],
-  [
-    "docs/guides/production.md",
-    "json",
-    "configurations of a reader's servers; test/hosts/config decodes such"
-  ],
   ["docs/guides/production.md", "text", "commands on a reader's configuration; the README's are run"],
   ["docs/guides/preview.md", "json", "the answer to the command above it, which checks its net"],
   ["docs/guides/sponsored-gas.md", "json", "a part of a configuration, such as every test chain has"],

@@ -178,13 +178,9 @@ const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> =>
       !answer.some((field) => field.path.startsWith(`${path}.`) || field.path.startsWith(`${path}[].`))
   )
 
-/** Whether the answer has the fields of an earlier one and no others: its example shows this one too. */
-const answersAs = (one: Endpoint, groups: ReadonlyArray<Group>): boolean => {
-  const before = earlier(one, groups, answerOf)
-  return (
-    before !== undefined && before.start === "" && before.without === undefined && before.others.length === 0
-  )
-}
+/** Whether the answer has no fields but those of an earlier one: its example shows them. */
+const answersAs = (one: Endpoint, groups: ReadonlyArray<Group>): boolean =>
+  earlier(one, groups, answerOf)?.others.length === 0
 
 const endpoint = (one: Endpoint, group: Group, { groups, headers }: Reference): string =>
   [
