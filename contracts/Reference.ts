@@ -77,7 +77,7 @@ interface Output {
 interface Described {
   readonly kind: string
   readonly title: string
-  /** OpenZeppelin's, without a text of its own. */
+  /** OpenZeppelin's; the sources have no separate text for it. */
   readonly isForeign?: boolean
   readonly text: string
   readonly rows: ReadonlyArray<{

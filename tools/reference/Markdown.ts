@@ -178,7 +178,7 @@ const answerOf = ({ answer }: Endpoint): ReadonlyArray<Field> =>
       !answer.some((field) => field.path.startsWith(`${path}.`) || field.path.startsWith(`${path}[].`))
   )
 
-/** Whether the answer has no fields but those of an earlier one: its example shows them. */
+/** Whether an earlier answer has all of its fields: the example there shows them. */
 const answersAs = (one: Endpoint, groups: ReadonlyArray<Group>): boolean =>
   earlier(one, groups, answerOf)?.others.length === 0
 
@@ -197,13 +197,13 @@ const endpoint = (one: Endpoint, group: Group, { groups, headers }: Reference): 
     .filter((part) => part !== "")
     .join("\n")
 
-/** Rows of a group on the first page of the reference. */
-const contents = ({ description, endpoints, name }: Group): ReadonlyArray<ReadonlyArray<string>> => [
-  [`**[${name}](reference/${name}.md)**`, description],
-  ...endpoints.map(({ method, path, summary }) => [
-    `[${method} ${path}](reference/${name}.md#${anchor(method, path)})`,
-    `${summary}.`
-  ])
+/** Row of a group on the first page of the reference. */
+const contents = ({ description, endpoints, name }: Group): ReadonlyArray<string> => [
+  `[${name}](reference/${name}.md)`,
+  description,
+  endpoints
+    .map(({ method, path }) => `[${method} ${path}](reference/${name}.md#${anchor(method, path)})`)
+    .join("<br>")
 ]
 
 const anchor = (method: string, path: string): string =>
@@ -219,7 +219,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
     generated,
     `${source.description} Version ${source.version}. Failures are listed in [errors](errors.md).\n`,
     `## Endpoints\n`,
-    `${table(["Endpoint", "Purpose"], source.groups.flatMap(contents))}\n`,
+    `${table(["Group", "Purpose", "Endpoints"], source.groups.map(contents))}\n`,
     ...Guide.chapters.map(Guide.markdown),
     `## Settings\n\n${fields("Field", source.settings, true)}`,
     `## Headers\n`,

@@ -219,7 +219,7 @@ describe("the generated pages", () => {
     const { "docs/errors.md": errors = "", "docs/reference.md": first = "" } = written
     for (const { method, path } of endpoints) {
       expect(reference).toContain(`## ${method} ${OpenApi.templateOf(path)}\n`)
-      expect(first).toContain(`| [${method} ${OpenApi.templateOf(path)}](reference/`)
+      expect(first).toContain(`[${method} ${OpenApi.templateOf(path)}](reference/`)
     }
     for (const [code, { text }] of Object.entries(catalogue))
       expect(errors).toContain(`| \`${code}\` | ${text} |`)
