@@ -7,6 +7,7 @@ import * as Stream from "effect/Stream"
 import { Lru } from "../../domain/primitives/Lru.js"
 import * as Waiters from "../answers/Waiters.js"
 import { WakeUps } from "../answers/WakeUps.js"
+import { unavailable } from "../failures/Failure.js"
 import * as Intake from "../intake/Intake.js"
 import * as OpenRequests from "../intake/OpenRequests.js"
 import * as Keys from "../keys/Keys.js"
@@ -163,6 +164,18 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     const room = OpenRequests.room(openRequests, requestJournal, intake.isPreparing)
 
+    const refuse: Submissions["refuse"] = ({ idempotency, principal: { accountId }, requestId }, endpoint) =>
+      idempotency == null
+        ? Effect.void
+        : Effect.matchEffect(
+            requestJournal.refuse(requestId, { accountId, endpoint, key: idempotency.key }),
+            {
+              onFailure: () => unavailable(),
+              onSuccess: (accepted) =>
+                accepted === null ? Effect.void : Outcomes.outcomeUnknown(accepted, null, [], null)
+            }
+          )
+
     const run: Submissions["run"] = (caller, offer) =>
       Effect.gen(function* () {
         const { idempotency, requestId } = caller
@@ -170,7 +183,10 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
         yield* room(accountId, offer.endpoint, idempotency?.key ?? null)
         openRequests.begin({ requestId, accountId, elements: offer.calls.length })
         open.set(requestId, offer)
-        const answer = yield* Effect.onExit(intake.take(offer), (exit) =>
+        const taken = Effect.tapErrorTag(intake.take(offer), "Unprocessable", ({ code }) =>
+          code === "outcome_unknown" ? Effect.void : refuse(caller, offer.endpoint)
+        )
+        const answer = yield* Effect.onExit(taken, (exit) =>
           Effect.sync(() => {
             const isAccepted =
               Exit.isSuccess(exit) && exit.value._tag === "accepted" && exit.value.requestId === requestId
@@ -179,6 +195,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
           })
         )
         if (answer._tag === "refused") {
+          yield* refuse(caller, offer.endpoint)
           const { existing, failed } = answer
           const nothing = {
             landed: new Map(),
@@ -224,6 +241,7 @@ export const layer: Layer.Layer<Submissions | Lifetime, never, Surroundings> = L
 
     return Context.make(Submissions, {
       run,
+      refuse,
       awaitFinal: (requestId, millis) => Effect.asVoid(waiters.wait(requestId, millis)),
       review: ({ lane, requestId }) =>
         Effect.andThen(affected(lane, [requestId]), wakeUps.notify([requestId])),

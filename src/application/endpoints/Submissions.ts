@@ -12,6 +12,11 @@ import type { Kind, Offered } from "./Offers.js"
 export interface Submissions {
   /** Accepts the request, and answers with its outcome; 422 `outcome_unknown` after a time limit. */
   readonly run: <A>(caller: Caller, offer: Offered<A>) => Effect.Effect<A, Failure>
+  /**
+   * Call it before the request is answered with a refusal. A repeat of it that another process prepares is not accepted any
+   * more; fails with `outcome_unknown` if one is.
+   */
+  readonly refuse: (caller: Caller, endpoint: string) => Effect.Effect<void, Failure>
   /** Waits until the request is final, at most for this time; shorter if only elements of unknown outcome are left. */
   readonly awaitFinal: (requestId: string, millis: number) => Effect.Effect<void>
   /** Reviews an accepted request after a change in the journal: it may have ended. */
@@ -35,16 +40,16 @@ export const Submissions: Context.Key<Submissions, Submissions> = Context.Servic
 /** Submits the request; its stored body is the JSON that its offer is read from. */
 export const submit = <Q, I, A, R>(
   caller: Caller,
-  { Request, offerOf }: Kind<Q, I, Offered<A>, R>,
+  { Request, endpoint, offerOf }: Kind<Q, I, Offered<A>, R>,
   request: Q
 ): Effect.Effect<A, Failure, R | Submissions> =>
   Effect.gen(function* () {
     const encoded = yield* Effect.orDie(Schema.encodeEffect(Request)(request))
+    const { refuse, run } = yield* Submissions
     const offer = yield* offerOf(
       caller,
       request,
       JSON.stringify({ keyId: caller.principal.keyId, ...encoded })
-    )
-    const { run } = yield* Submissions
+    ).pipe(Effect.tapErrorTag("Unprocessable", () => refuse(caller, endpoint)))
     return yield* run(caller, offer)
   })

@@ -342,6 +342,7 @@ export const acceptance = (
     body,
     contextDigest: context.digest,
     idempotency: caller.idempotency ?? null,
+    arrivedAt: caller.arrivedAt ?? now,
     elements: calls.length,
     unopened: calls.length - ops.length - failed.size - existing.length,
     ops,

@@ -8,6 +8,8 @@ export interface Caller {
   readonly requestId: string
   /** Identifies repeats of a writing request. */
   readonly idempotency?: Idempotency | null
+  /** Unix milliseconds. Absent: now. */
+  readonly arrivedAt?: number
   /** The caller's own data for a writing request. */
   readonly metadata?: Metadata
   /** The request was accepted before, and continues after a restart or a reorganisation. */

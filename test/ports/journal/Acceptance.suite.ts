@@ -6,6 +6,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { accept, giveUp, record } from "../../support/journal/Facts.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Time from "../../support/Time.js"
 
 const accepted = { _tag: "accepted" }
 const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
@@ -16,6 +17,43 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     it.effect(text, () => Effect.provide(body, layer))
 
   describe(`acceptance in ${name}`, () => {
+    fact(
+      "a refusal ends the copies under its key that have arrived before, and no later one",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const place = { accountId: Make.alice, endpoint: "/execute", key: "key" }
+        const read = Effect.map(journal.read({ idempotency: [place], spaces: [] }), ({ known }) => known)
+        const arrived = (requestId: string, arrivedAt: number) =>
+          accept(
+            journal,
+            Make.acceptance(requestId, [Make.op({ userOpHash: Make.word(1) })], {
+              idempotency: { key: "key", bodyHash: Make.word(9) },
+              arrivedAt
+            })
+          )
+        yield* Time.setTime(100)
+        expect(yield* journal.refuse("x1", place)).toBeNull()
+        expect(yield* arrived("r1", 99)).toEqual({ _tag: "over" })
+        expect(yield* read).toEqual([null])
+        expect(yield* journal.requestOf(Make.alice, "/execute", "key")).toBeNull()
+        expect(yield* journal.request("x1")).toBeNull()
+        expect(yield* journal.list(Make.alice, { limit: 5 })).toEqual({ requests: [], searched: null })
+        yield* Time.setTime(200)
+        expect(yield* journal.refuse("x2", place)).toBeNull()
+        expect(yield* arrived("r2", 150)).toEqual({ _tag: "over" })
+        expect(yield* arrived("r3", 200)).toEqual(accepted)
+        yield* Time.setTime(300)
+        expect(yield* journal.refuse("x3", place)).toBe("r3")
+        expect(yield* arrived("r4", 300)).toEqual({
+          _tag: "known",
+          requestId: "r3",
+          bodyHash: Make.word(9)
+        })
+        expect(yield* read).toEqual([{ requestId: "r3", bodyHash: Make.word(9) }])
+        expect(yield* journal.refuse("x1", { ...place, endpoint: "/create" })).toBeNull()
+      })
+    )
+
     fact(
       "a contradictory acceptance fails and writes nothing",
       Effect.gen(function* () {

@@ -33,16 +33,19 @@ const setup = Effect.gen(function* () {
   }
 })
 
-/** Waits until a statement of the database waits for another transaction to end. */
-const someoneWaits = (look: SqlClient.SqlClient): Effect.Effect<void, unknown> =>
+/** Waits until this many statements of the database wait for another transaction to end. */
+const someoneWaits = (look: SqlClient.SqlClient, count = 1): Effect.Effect<void, unknown> =>
   Effect.flatMap(
     look`select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    (rows) => (rows.length > 0 ? Effect.void : someoneWaits(look))
+    (rows) => (rows.length >= count ? Effect.void : someoneWaits(look, count))
   )
+
+const key = { accountId: Make.alice, endpoint: "/execute", key: "key" }
 
 const acceptanceOf = (requestId: string) =>
   Make.acceptance(requestId, [Make.op({ userOpHash: Make.word(1) })], {
-    idempotency: { key: "key", bodyHash: Make.word(1) }
+    idempotency: { key: key.key, bodyHash: Make.word(1) },
+    arrivedAt: 0
   })
 
 const acceptance = acceptanceOf("r1")
@@ -66,13 +69,17 @@ describe("an acceptance whose end is not known, on PostgreSQL", () => {
         const accepting = yield* Effect.forkChild(Effect.exit(open))
         yield* Deferred.await(written)
         expect(yield* other.request("r1")).toBeNull()
-        const asking = yield* Effect.forkChild(other.decline("r1"))
-        yield* someoneWaits(look)
+        const asking = yield* Effect.forkChild(
+          Effect.all([other.decline("r1"), other.refuse("r2", key)], { concurrency: "unbounded" })
+        )
+        yield* someoneWaits(look, 2)
         yield* Deferred.succeed(goOn, undefined)
         expect(Exit.isSuccess(yield* Fiber.join(accepting))).toBe(end === "committed")
-        expect(yield* Fiber.join(asking)).toEqual(end === "committed" ? Make.lane : null)
+        expect(yield* Fiber.join(asking)).toEqual(end === "committed" ? [Make.lane, "r1"] : [null, null])
         expect((yield* other.request("r1")) !== null).toBe(end === "committed")
-        if (end === "rolled back") expect(yield* accept(one, acceptance)).toEqual({ _tag: "over" })
+        if (end === "rolled back")
+          for (const each of [acceptance, acceptanceOf("r3")])
+            expect(yield* accept(one, each)).toEqual({ _tag: "over" })
       })
     )
 

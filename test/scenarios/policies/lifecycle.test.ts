@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import { describe, expect, it } from "vitest"
 import { Policies } from "../../../src/application/ports/Policies.js"
 import type * as Policy from "../../../src/domain/policy/Policy.js"
@@ -6,7 +7,7 @@ import type { Subject } from "../../../src/domain/policy/Subject.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import * as Known from "../../support/stack/Known.js"
-import { account, errorsOf, type Runtime, useStack } from "../../support/stack/Stack.js"
+import { account, errorsOf, type LifeOptions, type Runtime, useStack } from "../../support/stack/Stack.js"
 
 const stack = useStack({}, async (stack) => {
   for (const wallet of await stack.create("one")) await stack.mint(wallet, 1_000_000n)
@@ -109,6 +110,79 @@ describe("spending rules", () => {
       expect(await send()).toEqual([null])
       expect(await stack.balanceOf(to)).toBe(100n)
     }))
+
+  const keyed = (life: Runtime, to: Address.Address) =>
+    life.runPromise(
+      Effect.match(
+        stack.execute(
+          [stack.transfer("one", to, "100")],
+          {},
+          {
+            ...callerOf(),
+            arrivedAt: Date.now(),
+            idempotency: { key: "twice", bodyHash: Keccak.hashText("twice") }
+          }
+        ),
+        { onFailure: ({ code }) => code as string, onSuccess: (answer) => errorsOf(answer) }
+      )
+    )
+
+  /** A limit of one payment, a process that works, and a process with a journal that stops at a call. */
+  const besides = async (
+    stopping: (wait: Effect.Effect<void>) => LifeOptions["wrapJournal"],
+    body: (slow: Runtime, life: Runtime, latch: Record<"reached" | "goOn", Latch.Latch>) => Promise<void>
+  ) => {
+    const database = stack.database()
+    const latch = { reached: Latch.makeUnsafe(false), goOn: Latch.makeUnsafe(false) }
+    await stack.living({ database }, async (life) => {
+      await Known.past(stack, life)
+      await allow(life, "account", 100n)
+    })
+    const wrapJournal = stopping(Effect.andThen(latch.reached.open, latch.goOn.await))
+    await stack.living({ database, ownsLanes: false, ...(wrapJournal && { wrapJournal }) }, (slow) =>
+      stack.living({ database }, (life) => body(slow, life, latch))
+    )
+  }
+
+  it("refuse no repeat whose original another process accepts afterwards", () =>
+    besides(
+      (wait) => (journal) => ({
+        ...journal,
+        accept: (list) => Effect.andThen(wait, journal.accept(list))
+      }),
+      async (slow, life, { goOn, reached }) => {
+        const to = shop()
+        const original = keyed(slow, to)
+        await Effect.runPromise(reached.await)
+        // The original holds the rest of the limit.
+        expect(await keyed(life, to)).toBe("policy_refused")
+        await Effect.runPromise(goOn.open)
+        expect(await original).toBe("unavailable")
+        expect(await stack.balanceOf(to)).toBe(0n)
+        expect(await keyed(life, to)).toEqual([null])
+        expect(await keyed(slow, to)).toEqual([null])
+        expect(await stack.balanceOf(to)).toBe(100n)
+      }
+    ))
+
+  it("name the accepted request instead of refusing its repeat", () =>
+    besides(
+      (wait) => (journal) => ({
+        ...journal,
+        read: (question) =>
+          Effect.tap(journal.read(question), () => (question.idempotency.length === 0 ? Effect.void : wait))
+      }),
+      async (slow, life, { goOn, reached }) => {
+        const to = shop()
+        const repeat = keyed(slow, to)
+        await Effect.runPromise(reached.await)
+        expect(await keyed(life, to)).toEqual([null])
+        await Effect.runPromise(goOn.open)
+        expect(await repeat).toBe("outcome_unknown")
+        expect(await keyed(slow, to)).toEqual([null])
+        expect(await stack.balanceOf(to)).toBe(100n)
+      }
+    ))
 
   it("count later slices of a request when they are due", () =>
     stack.living({ database: stack.database() }, async (life) => {

@@ -207,11 +207,13 @@ const writeRequests = (store: Store.Store, list: ReadonlyArray<Records.Acceptanc
  * Existing requests, by id or idempotency key. A request with its own id was accepted by a call whose answer was lost, and
  * gets that answer.
  */
-const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
+const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>, now: number) =>
   Effect.gen(function* () {
     const { sql } = store
     const refused = new Map<string, Refusal>()
     const accepted = new Set<string>()
+    /** Refused before these requests arrived under their keys. */
+    const earlier: Array<string> = []
     const owners = new Map<string, Records.Acceptance>()
     for (const acceptance of list) {
       const { accountId, endpoint, idempotency, requestId } = acceptance
@@ -223,7 +225,11 @@ const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
       const [row] = yield* RequestRows.byKeys(store, [{ accountId, endpoint, key: idempotency.key }])
       const name = JSON.stringify([accountId, endpoint, idempotency.key])
       const before = owners.get(name)
-      if (row != null) refused.set(requestId, { _tag: "known", ...row })
+      const kept = RequestRows.keptIn(row)
+      if (row?.declined_at != null && Number(row.declined_at) > (acceptance.arrivedAt ?? now))
+        refused.set(requestId, { _tag: "over" })
+      else if (row?.declined_at != null) earlier.push(row.request_id)
+      if (kept !== null) refused.set(requestId, { _tag: "known", ...kept })
       else if (before?.idempotency != null)
         refused.set(requestId, {
           _tag: "known",
@@ -232,6 +238,8 @@ const knownOf = (store: Store.Store, list: ReadonlyArray<Records.Acceptance>) =>
         })
       else owners.set(name, acceptance)
     }
+    if (earlier.length > 0)
+      yield* sql`delete from requests where ${sql.in("request_id", earlier)} and declined_at is not null`
     return { accepted, refused }
   })
 
@@ -274,7 +282,7 @@ const write = (
 ) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const known = isCareful ? yield* knownOf(store, list) : null
+    const known = isCareful ? yield* knownOf(store, list, now) : null
     const held = yield* KnownWork.readHeld(store, lane, list)
     const claimed = new Set<string>()
     const results: Array<Records.AcceptanceResult> = []

@@ -73,6 +73,7 @@ export const make = (options: Store.Options): Migrations.Stored<Context.Context<
         unanswered: early(Answers.unanswered(store)),
         answer: Answers.answer(store),
         decline: RequestRows.decline(store),
+        refuse: early(RequestRows.refuse(store)),
         note: early(RequestRows.note(store)),
         waiting: Schedules.waiting(store),
         going: committed(Schedules.going(store)),

@@ -82,7 +82,7 @@ export const read =
   ({ idempotency, spaces }) =>
     store.reading(
       Effect.gen(function* () {
-        const known = yield* RequestRows.byKeys(store, idempotency)
+        const known = (yield* RequestRows.byKeys(store, idempotency)).map(RequestRows.keptIn)
         const now = yield* Clock.currentTimeMillis
         const keys = new Map<string, Set<bigint>>()
         const held = new Map<string, bigint>()

@@ -141,6 +141,7 @@ const find = (store: Store.Store, accountId: AccountId, question: ListQuestion, 
     return whole(
       page(store, "requests", question, [
         store.sql`account_id = ${accountId}`,
+        store.sql`declined_at is null`,
         ...terms.map((term) => hasTerm(store, accountId, "requests", term))
       ])
     )

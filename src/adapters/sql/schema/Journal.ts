@@ -10,7 +10,8 @@ import { clustered, identity, step } from "./Step.js"
  */
 export const journal = step((sql) => [
   // `body` is sealed. `failed` is a JSON array with one entry per index. `signer` is null when neither an op nor a transaction
-  // names it, `lane_key` when it is unknown. `declined_at`: the id was never accepted, and stays taken until its time is over.
+  // names it, `lane_key` when it is unknown. `declined_at`: the id was never accepted, and stays taken until its time is over;
+  // with an idempotency key: the last request that was refused under it.
   // `not_before`: earliest chain time of the remaining work, Unix seconds. `due_at`: its next start; null: started.
   // `held`: reason of a held request; null: not held, or the operator has decided.
   sql`

@@ -137,6 +137,8 @@ export interface Acceptance {
   /** Identifies data shared with other requests (account, settings, signers, payer), made once for all. */
   readonly contextDigest: string
   readonly idempotency: Idempotency | null
+  /** Unix milliseconds. Absent: at its acceptance. */
+  readonly arrivedAt?: number
   /** Number of operations or accounts in the request. */
   readonly elements: number
   /** Number of elements to open later, which are neither in `ops` nor in `failed`. */
@@ -167,7 +169,8 @@ export interface Opening
  *   that was read does not know, or a reorganisation has undone it
  * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered
  * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
- * - `over`: the request was declined; when elements are opened: it was cancelled or is final
+ * - `over`: the request was declined, or after its arrival another request with its key was refused; when elements are
+ *   opened: it was cancelled or is final
  */
 export type AcceptanceResult =
   | { readonly _tag: "accepted" }

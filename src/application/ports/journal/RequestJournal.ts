@@ -101,6 +101,15 @@ export class RequestJournal extends Context.Service<
      */
     readonly decline: (requestId: string) => Effect.Effect<Lane | null, JournalError>
     /**
+     * Decides that a request is refused before it is accepted. No request under its idempotency key that has arrived
+     * before now is accepted any more: another process may prepare a copy. Waits for an acceptance in progress. Returns
+     * the request that was accepted under the key: it stands. Null: none was; the key stays free for later repeats.
+     */
+    readonly refuse: (
+      requestId: string,
+      key: Records.JournalQuery["idempotency"][number]
+    ) => Effect.Effect<string | null, JournalError>
+    /**
      * Keeps a string (JSON or hex) with an accepted request, replacing the previous one: data that its endpoint needs
      * for the answer and cannot recover after a restart. Null: none.
      */

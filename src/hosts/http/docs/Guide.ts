@@ -48,7 +48,7 @@ export const chapters: ReadonlyArray<Chapter> = [
       'A write takes a header `Request-Metadata`: a JSON object of strings (`{"order":"4711"}`) that `GET /requests` and `GET /requests/{requestId}` return, and webhooks contain. A repeated request keeps its first metadata: an `Idempotency-Key` does not compare metadata.',
       "`DELETE /requests/{requestId}` cancels the elements of an accepted request that were not signed yet.",
       "A key belongs to one account and one endpoint. The body is compared byte by byte, white space included; another body is 400 `idempotency_key_reused`.",
-      "A request that was refused before anything was signed, or had nothing to send, does not bind its key, which can be used again. The key is taken from the moment that the request is accepted, which is after simulation and before the first signature.",
+      "A request that was refused before anything was signed, or had nothing to send, does not bind its key, which can be used again. Once a repeat is refused, an earlier copy of it that another replica still prepares is not accepted either: it gets 503. The key is taken from the moment that the request is accepted, which is after simulation and before the first signature.",
       "Keys and answers are kept for 30 days, and at least until the outcome is final."
     ]
   },

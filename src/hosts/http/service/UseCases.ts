@@ -92,6 +92,7 @@ export const make = <R>(handlers: Handlers, context: Context.Context<R>, parts: 
       const caller: Caller = {
         principal,
         requestId: known.requestId,
+        arrivedAt: known.began,
         idempotency: key === null || bodyHash === null ? null : { key, bodyHash },
         metadata: metadata.success,
         ...ifMatch.success,

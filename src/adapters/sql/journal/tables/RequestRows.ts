@@ -59,31 +59,37 @@ interface KeyRow {
   readonly endpoint: string
   readonly idempotency_key: string
   readonly request_id: string
-  readonly body_hash: string
+  /** Null: it was refused. */
+  readonly body_hash: string | null
+  /** Time of its refusal. */
+  readonly declined_at: number | string | null
 }
 
-/** The requests of idempotency keys, in the keys' order; null: the key is free. */
+/** The accepted or last refused requests of idempotency keys, in the keys' order; null: none. */
 export const byKeys = ({ sql }: Store.Store, keys: JournalQuery["idempotency"]) =>
   Effect.map(
     Store.inChunks(keys, (chunk) => {
       const given = chunk.map(({ accountId, endpoint, key }) => sql`(${accountId}, ${endpoint}, ${key})`)
       return sql<KeyRow>`
-        select account_id, endpoint, idempotency_key, request_id, body_hash from requests
+        select account_id, endpoint, idempotency_key, request_id, body_hash, declined_at from requests
         where (account_id, endpoint, idempotency_key) in (values ${sql.csv(given)})
           and idempotency_key is not null`
     }),
-    (rows): JournalState["known"] => {
+    (rows) => {
       const found = new Map(
-        rows.map((row) => [
-          JSON.stringify([row.account_id, row.endpoint, row.idempotency_key]),
-          { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
-        ])
+        rows.map((row) => [JSON.stringify([row.account_id, row.endpoint, row.idempotency_key]), row])
       )
       return keys.map(
         ({ accountId, endpoint, key }) => found.get(JSON.stringify([accountId, endpoint, key])) ?? null
       )
     }
   )
+
+/** The accepted request of a key's row; null: the key is free. */
+export const keptIn = (row: KeyRow | null | undefined): JournalState["known"][number] =>
+  row == null || row.body_hash === null
+    ? null
+    : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
 
 /**
  * Locks the request until the transaction ends. Lock the request before its ops, whose states decide its end.
@@ -141,6 +147,34 @@ export const decline =
           on conflict (request_id) do nothing`
         const row = yield* locked(store, requestId)
         return row === undefined || row.state === "forgotten" ? null : Claims.laneOf(row)
+      })
+    )
+
+/** The key's row is the fence: acceptances under the key conflict with it. */
+export const refuse =
+  (store: Store.Store): RequestJournal["Service"]["refuse"] =>
+  (requestId, place) =>
+    store.transaction(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        yield* store.sql`
+          insert into requests ${store.sql.insert({
+            request_id: requestId,
+            account_id: place.accountId,
+            endpoint: place.endpoint,
+            idempotency_key: place.key,
+            chain_id: "",
+            body: "",
+            failed: "",
+            state: "forgotten",
+            accepted_at: now,
+            declined_at: now
+          })}
+          on conflict (account_id, endpoint, idempotency_key) where idempotency_key is not null
+          do update set request_id = excluded.request_id, declined_at = excluded.declined_at
+          where requests.declined_at is not null`
+        const [row] = yield* byKeys(store, [place])
+        return keptIn(row)?.requestId ?? null
       })
     )
 
@@ -257,7 +291,7 @@ export const requests =
 export const requestOf =
   (store: Store.Store): RequestJournal["Service"]["requestOf"] =>
   (accountId, endpoint, key) =>
-    store.query(Effect.map(byKeys(store, [{ accountId, endpoint, key }]), ([known = null]) => known))
+    store.query(Effect.map(byKeys(store, [{ accountId, endpoint, key }]), ([row]) => keptIn(row)))
 
 export const finalAmong =
   ({ query, sql }: Store.Store): RequestJournal["Service"]["finalAmong"] =>
