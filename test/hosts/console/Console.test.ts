@@ -341,6 +341,32 @@ describe("the operator's console", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("shows the policies that bound a request at its acceptance, with links to the rules", () =>
+    Effect.gen(function* () {
+      const name = { layer: "operator" as const, subject: "key:21ca2b88d8bd", version: 7 }
+      const policies = [name, { layer: "account" as const, subject: hostile, version: 12 }]
+      let shown = record({ policies })
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        requests: { ...Empty.empty.requests, request: () => Effect.succeed(shown) }
+      })
+      yield* signIn
+      const boxOf = ({ text }: Answer) =>
+        /<section class="box" id="spending-rules".*?<\/section>/s.exec(text)?.[0]
+      const box = boxOf(yield* get("/console/requests/r-1")) ?? ""
+      const cells = [...box.matchAll(/<t[hd][^>]*>(?:<div>)?(.*?)(?:<\/div>)?<\/t[hd]>/gs)].map(
+        ([, cell = ""]) => cell.replace(/<[^>]*>/g, "")
+      )
+      expect(cells.slice(3, 6)).toEqual(["key:21ca2b88d8bd", "operator", "7"])
+      expect(cells.slice(7)).toEqual(["account", "12"])
+      expect(box).not.toContain(hostile)
+      const [, link = "", anchor] = /href="([^"#]+)#([^"]+)"/.exec(box) ?? []
+      expect((yield* get(link)).text).toContain(`id="${anchor}"`)
+      shown = record()
+      expect(boxOf(yield* get("/console/requests/r-1"))).toBeUndefined()
+    }).pipe(Effect.scoped)
+  )
+
   it.live("shows why a request is held, and releases or drops it once", () =>
     Effect.gen(function* () {
       let shown = record({ held: "it may be done <already>" })

@@ -193,6 +193,24 @@ const fees = (record: RequestRecord, { body }: Final): Html => {
   ])
 }
 
+const policies = ({ policies: bound = [] }: RequestRecord): Part =>
+  bound.length === 0
+    ? null
+    : Page.box(
+        "Spending rules",
+        Page.table(
+          "Spending rules",
+          ["Subject", "Layer", { name: "Version", isRight: true }],
+          bound.map(({ layer, subject, version }) => [
+            html`<a href="${Page.path}/rules#spending-rules">${Page.code(subject)}</a>`,
+            layer,
+            version.toString()
+          ]),
+          ""
+        ),
+        html`<small>that bound it at its acceptance</small>`
+      )
+
 const pretty = (value: unknown): string => JSON.stringify(value, null, 2) ?? ""
 
 /** Longer JSON is not part of the page, which renews itself. */
@@ -338,6 +356,7 @@ ${Page.box(
   html`<small>${Page.count(record.elements)}, on ${Page.laneLink(chainId, lane.signer, "lane ")}</small>`,
   true
 )}
+${policies(record)}
 ${
   final === null
     ? yield* BalanceChanges.expected(data, chainId, record, names)
